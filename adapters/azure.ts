@@ -2,6 +2,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 import type { Endpoint } from './http/connection.ts';
+import { readVariable } from './http/environment.ts';
 import { isOpenaiModel, isReasoningModel, OPENAI_CALL_IDS } from './http/openai.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 
@@ -27,7 +28,7 @@ export type AzureOptions = ResponsesOptions & {
  * const model = azure({ model: 'my-deployment', baseURL: 'https://NAME.openai.azure.com/openai/v1' });
  */
 export function azure({ api, apiVersion, ...options }: AzureOptions): ModelAdapter {
-  const baseURL = options.client?.baseURL ?? options.baseURL ?? process.env[AZURE.baseURLVariable] ?? '';
+  const baseURL = options.client?.baseURL ?? options.baseURL ?? readVariable(AZURE.baseURLVariable) ?? '';
   const endpoint: Endpoint = {
     ...AZURE,
     ...(hasAuthorization(options.headers) ? {} : { keyHeader: 'api-key' }),
@@ -64,7 +65,7 @@ function hasOnlyChat(url: string): boolean {
 function withApiVersion(baseURL: string, apiVersion?: string): string {
   if (!URL.canParse(baseURL)) return baseURL;
   const url = new URL(baseURL);
-  const configured = apiVersion ?? process.env.AZURE_API_VERSION?.trim() ?? '';
+  const configured = apiVersion ?? readVariable('AZURE_API_VERSION') ?? '';
   const version = configured || (url.searchParams.get('api-version') ?? requiredVersion(url));
   if (version !== '') url.searchParams.set('api-version', version);
   return url.href;

@@ -9,6 +9,7 @@ import { promptText } from './harmony/prompt-text.ts';
 import { RecentTokens } from './harmony/recent-tokens.ts';
 import { renderPrompt } from './harmony/render.ts';
 import { type ConnectionOptions, connector } from './http/connection.ts';
+import { readVariable } from './http/environment.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
 import { readSse } from './http/read-sse.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
@@ -103,6 +104,6 @@ const CAPABILITIES: Capabilities = {
 };
 
 function transportOf({ transport, baseURL }: HarmonyOptions): 'completions' | 'grpc' {
-  const url = baseURL ?? process.env[BASE_URL_VARIABLE]?.trim() ?? '';
+  const url = baseURL ?? readVariable(BASE_URL_VARIABLE) ?? '';
   return transport ?? (/^grpcs?:/.test(url) ? 'grpc' : 'completions');
 }

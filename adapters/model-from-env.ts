@@ -7,6 +7,7 @@ import { deepseek } from './deepseek.ts';
 import { gemini } from './gemini.ts';
 import { groq } from './groq.ts';
 import { harmony } from './harmony.ts';
+import { readVariable } from './http/environment.ts';
 import { mistral } from './mistral.ts';
 import { ollama } from './ollama.ts';
 import { openaiChat } from './openai-chat.ts';
@@ -52,7 +53,7 @@ const EXAMPLES = 'openai:gpt-5, or scripted:turns.json for a script';
  * @example
  * const model = modelFromEnv('openai:gpt-5');
  */
-export function modelFromEnv(value: string | undefined = process.env.AGENTCHART_MODEL): ModelAdapter {
+export function modelFromEnv(value: string | undefined = readVariable('AGENTCHART_MODEL')): ModelAdapter {
   const text = value?.trim() ?? '';
   if (text === '') {
     throw new EngineError(

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { ProviderError, type ProviderErrorDetails } from '../protocol/error.ts';
 import type { ModelRequest, TurnDelta } from '../protocol/turn.ts';
@@ -45,7 +44,7 @@ export function scripted(options: ScriptedOptions): ModelAdapter {
   const script = scriptOf(options);
   const pace: Pace = 'length' in options ? {} : options;
   const scale = pace.delayScale ?? script.delayScale;
-  const wait = pace.wait ?? ((ms, signal) => delay(ms, undefined, { signal }));
+  const wait = pace.wait ?? delay;
   const steps = stepsOf(script.turns);
   const thrown = new Map<ScriptedError, number>();
 
@@ -94,6 +93,20 @@ export function scripted(options: ScriptedOptions): ModelAdapter {
     stream: (request, { signal }) => stream(request, signal),
   };
 }
+
+const delay: Wait = (ms, signal) =>
+  new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop);
+      resolve();
+    }, ms);
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });
 
 const PROVIDER = 'scripted';
 const SHORTEST_PAUSE_MS = 10;

@@ -3,6 +3,7 @@ import { type JsonObject, omitUndefined } from '../protocol/json.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
 import { grpcAdapter, type PreparedCall } from './grpc/adapter.ts';
 import type { ConnectionOptions } from './http/connection.ts';
+import { readVariable } from './http/environment.ts';
 import { type ProviderContext, unsupported } from './http/provider-errors.ts';
 import { objectOf } from './turn/json-access.ts';
 import { assertCallForm } from './vllm/call-form.ts';
@@ -43,7 +44,7 @@ export function vllm(options: VllmOptions): ModelAdapter {
   const messagesOf = messagesFor(options.model);
   let loaded: Promise<ModelFiles> | undefined;
   const load = (context: ProviderContext) => {
-    const folder = options.tokenizer ?? process.env[VARIABLES.tokenizer]?.trim() ?? '';
+    const folder = options.tokenizer ?? readVariable(VARIABLES.tokenizer) ?? '';
     if (folder === '') {
       throw unsupported(
         `no tokenizer is set. Set ${VARIABLES.tokenizer} or the option tokenizer to a folder with the tokenizer and chat template of the model.`,

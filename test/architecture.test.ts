@@ -55,7 +55,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** The only places that may import a package: folders or files. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   xstate: ['machines/', 'engine/driver/live.ts'],
-  '@noble/hashes': ['machines/', 'engine/'],
+  '@noble/hashes': ['protocol/', 'machines/'],
   openai: [],
   '@anthropic-ai/sdk': [],
   '@modelcontextprotocol/client': ['tools/mcp'],

@@ -1,5 +1,6 @@
 import type { LanguageModelV4File } from '@ai-sdk/provider';
 import type { Part } from '../../protocol/item.ts';
+import { toBase64 } from '../turn/base64.ts';
 
 /**
  * Converts a file that the model generated to a message part. Before specification v4, `data` has no wrapper
@@ -12,7 +13,7 @@ export function generatedFile({ mediaType, data }: LanguageModelV4File): Part {
 
 /** Returns data as base64 text. */
 export function base64Of(data: string | Uint8Array): string {
-  return typeof data === 'string' ? data : Buffer.from(data).toString('base64');
+  return typeof data === 'string' ? data : toBase64(data);
 }
 
 function urlOf(mediaType: string, data: string | Uint8Array | LanguageModelV4File['data']): string {

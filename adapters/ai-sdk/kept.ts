@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hashText } from '../../protocol/hash-text.ts';
 import type { Opaque } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
 import { nonEmpty, objectOf } from '../turn/json-access.ts';
@@ -48,5 +48,5 @@ function withoutId({ itemId: _, ...rest }: JsonObject): JsonObject {
 }
 
 function markOf(portable: string): string {
-  return createHash('sha256').update(portable).digest('hex').slice(0, 16);
+  return hashText(portable).slice(0, 16);
 }

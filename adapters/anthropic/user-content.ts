@@ -1,5 +1,6 @@
 import type { Part } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { textOfBase64 } from '../turn/base64.ts';
 import { readDataURL } from '../turn/data-url.ts';
 
 /**
@@ -27,7 +28,7 @@ function fileBlock(part: Extract<Part, { type: 'file' }>): JsonObject {
   if (file.mediaType.startsWith('image/')) return { type: 'image', source: binarySource(file) };
   const source: JsonObject =
     file.base64 !== undefined && isText(file.mediaType)
-      ? { type: 'text', media_type: 'text/plain', data: Buffer.from(file.base64, 'base64').toString('utf8') }
+      ? { type: 'text', media_type: 'text/plain', data: textOfBase64(file.base64) }
       : binarySource(file);
   return { type: 'document', source, ...omitUndefined({ title: part.name }) };
 }

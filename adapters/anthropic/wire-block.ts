@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hashText } from '../../protocol/hash-text.ts';
 import type { Opaque } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 
@@ -19,7 +19,7 @@ export function keptBlock(opaque: Opaque | undefined): JsonObject | undefined {
 /** Returns the call id if the API accepts it (`^[a-zA-Z0-9_-]+$`), else an id derived from it. */
 export function legalCallId(callId: string): string {
   if (/^[a-zA-Z0-9_-]+$/.test(callId)) return callId;
-  const digest = createHash('sha256').update(callId).digest('hex').slice(0, 16);
+  const digest = hashText(callId).slice(0, 16);
   return `${callId.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 40)}_${digest}`;
 }
 

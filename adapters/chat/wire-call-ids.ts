@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hashText } from '../../protocol/hash-text.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { CallIdForm } from './dialect.ts';
 
@@ -29,5 +29,5 @@ export class WireCallIds {
 }
 
 function digestOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  return hashText(text);
 }

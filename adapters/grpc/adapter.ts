@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
@@ -84,7 +83,10 @@ export function grpcAdapter({
       ...constraint,
     };
     const sampling = mergeOptions(own, options);
-    const reply = await generate(encoded({ requestId: randomUUID(), tokens, sampling }, context), signal);
+    const reply = await generate(
+      encoded({ requestId: crypto.randomUUID(), tokens, sampling }, context),
+      signal,
+    );
     const counts = new ReplyCounts();
     const shown = new ShownDeltas();
     for await (const bytes of reply.chunks()) {

@@ -1,6 +1,7 @@
 import type { ChannelCredentials, Client, ClientReadableStream, Metadata } from '@grpc/grpc-js';
 import { BoundCall } from '../http/bound-call.ts';
 import type { ConnectionOptions } from '../http/connection.ts';
+import { readVariable } from '../http/environment.ts';
 import { type HttpReply, httpReply } from '../http/http-reply.ts';
 import { baseURLInvalid, type ProviderContext } from '../http/provider-errors.ts';
 import { fromGrpcError } from './grpc-errors.ts';
@@ -36,8 +37,8 @@ export function grpcConnector(endpoint: GrpcEndpoint, options: ConnectionOptions
   };
   let opened: Opened | undefined;
   return () => {
-    const apiKey = options.apiKey ?? process.env[endpoint.keyVariable]?.trim() ?? '';
-    const baseURL = options.baseURL ?? process.env[endpoint.baseURLVariable]?.trim() ?? '';
+    const apiKey = options.apiKey ?? readVariable(endpoint.keyVariable) ?? '';
+    const baseURL = options.baseURL ?? readVariable(endpoint.baseURLVariable) ?? '';
     const context: ProviderContext = {
       provider: endpoint.provider,
       model: options.model,
@@ -51,7 +52,7 @@ export function grpcConnector(endpoint: GrpcEndpoint, options: ConnectionOptions
     const open = async (): Promise<Opened> => {
       const address = `${apiKey} ${baseURL}`;
       if (opened?.address === address) return opened;
-      const grpc = await loadPeer('@grpc/grpc-js', () => import('@grpc/grpc-js'), context);
+      const grpc = await loadPeer<typeof import('@grpc/grpc-js')>('@grpc/grpc-js', context);
       const credentials: ChannelCredentials =
         scheme === 'grpcs' ? grpc.credentials.createSsl() : grpc.credentials.createInsecure();
       const metadata = new grpc.Metadata();

@@ -16,15 +16,16 @@ export type HarmonyEncoding = {
  * text: a `<|…|>` in it never becomes a special token.
  */
 export async function loadEncoding(context: ProviderContext): Promise<HarmonyEncoding> {
-  const [{ encode }, { default: ranks }] = await loadPeer(
-    'gpt-tokenizer',
-    () =>
-      Promise.all([
-        import('gpt-tokenizer/encoding/o200k_harmony'),
-        import('gpt-tokenizer/bpeRanks/o200k_base'),
-      ]),
-    context,
-  );
+  const [{ encode }, { default: ranks }] = await Promise.all([
+    loadPeer<typeof import('gpt-tokenizer/encoding/o200k_harmony')>(
+      'gpt-tokenizer/encoding/o200k_harmony',
+      context,
+    ),
+    loadPeer<typeof import('gpt-tokenizer/bpeRanks/o200k_base')>(
+      'gpt-tokenizer/bpeRanks/o200k_base',
+      context,
+    ),
+  ]);
   const plainTokens = (text: string): number[] => {
     const ids: number[] = [];
     for (const part of cutRuns(text)) {
@@ -107,7 +108,7 @@ class TokenDecoder {
         flush();
         pieces.push({ token });
       } else if (bytes !== undefined) {
-        const encoded = typeof bytes === 'string' ? Buffer.from(bytes) : Uint8Array.from(bytes);
+        const encoded = typeof bytes === 'string' ? new TextEncoder().encode(bytes) : Uint8Array.from(bytes);
         text += this.#utf8.decode(encoded, { stream: true });
       }
     }

@@ -2,6 +2,7 @@ import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../.
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest, OutputFormat, ToolDefinition } from '../../protocol/turn.ts';
 import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
+import { textOfBase64 } from '../turn/base64.ts';
 import { readDataURL } from '../turn/data-url.ts';
 import { objectOf, shorten, textIn } from '../turn/json-access.ts';
 import { textOfResult } from '../turn/result-content.ts';
@@ -190,7 +191,7 @@ function partText(part: Part, context: ProviderContext): string {
   const data = readDataURL(part.url);
   const mediaType = (part.type === 'file' ? part.mediaType : undefined) ?? data?.mediaType ?? '';
   if (part.type === 'file' && data && /^text\/|[/+](?:json|xml|yaml)$/.test(mediaType)) {
-    return Buffer.from(data.base64, 'base64').toString('utf8');
+    return textOfBase64(data.base64);
   }
   const found = part.type === 'image' ? 'an image' : `a file of type ${mediaType || 'unknown'}`;
   throw unsupported(

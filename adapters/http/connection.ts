@@ -1,8 +1,10 @@
 // HTTP for all adapters: connections, limits, server-sent events, redaction of secrets, and the mapping of every
 // failure to a `ProviderError`. Nothing here knows the request format of a provider.
+
 import type { JsonObject } from '../../protocol/json.ts';
 import { BoundCall } from './bound-call.ts';
 import { type ClientOptions, clientTransport, type ProviderClient } from './client-transport.ts';
+import { readVariable } from './environment.ts';
 import { fetchTransport, type Transport } from './fetch-transport.ts';
 import { type HttpReply, httpReply } from './http-reply.ts';
 import { baseURLInvalid, HttpFailure, keyMissing, type ProviderContext } from './provider-errors.ts';
@@ -194,7 +196,7 @@ function hasCredentials(baseURL: string): boolean {
 
 function fromEnvironment(variables: readonly string[]): string {
   for (const variable of variables) {
-    const value = process.env[variable]?.trim();
+    const value = readVariable(variable);
     if (value) return value;
   }
   return '';

@@ -4,6 +4,7 @@ import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
+import { textOfBase64 } from '../turn/base64.ts';
 import { readDataURL } from '../turn/data-url.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { shorten } from '../turn/json-access.ts';
@@ -142,7 +143,7 @@ function mediaIn(
   if (!/^text\/|[/+](?:json|xml|yaml)$/.test(mediaType)) {
     throw unsupportedContent(`a file of type ${mediaType === '' ? 'unknown' : mediaType}`, context);
   }
-  return { text: Buffer.from(data.base64, 'base64').toString('utf8') };
+  return { text: textOfBase64(data.base64) };
 }
 
 function unsupportedContent(what: string, { provider, model }: ErrorContext): ProviderError {

@@ -1,6 +1,4 @@
 // Scripts of the scripted model: their format, the count of turns already played, and the conversion to model turns.
-import { readFileSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
 import * as z from 'zod';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
@@ -85,10 +83,14 @@ export type Script = { name: string; turns: PlayedTurn[]; delayScale: number };
 
 /** Reads a script file, relative to the working directory. Throws an `EngineError` `script-invalid`. */
 export function loadScript(file: string): Script {
+  const fs = globalThis.process?.getBuiltinModule?.('node:fs');
+  const { resolve, basename } = globalThis.process?.getBuiltinModule?.('node:path') ?? {};
+  if (fs === undefined || resolve === undefined || basename === undefined)
+    throw invalid(file, 'there are no files here: pass the turns themselves');
   const path = resolve(file);
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = fs.readFileSync(path, 'utf8');
   } catch (thrown) {
     throw invalid(path, `the file cannot be read: ${messageOf(thrown)}`, thrown);
   }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hashText } from '../../protocol/hash-text.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 
 /**
@@ -25,10 +25,7 @@ export class CallIds {
   }
 
   #turnPrefix(): string {
-    this.#prefix ??= `call_${createHash('sha256')
-      .update(JSON.stringify(this.#transcript))
-      .digest('hex')
-      .slice(0, 16)}`;
+    this.#prefix ??= `call_${hashText(JSON.stringify(this.#transcript)).slice(0, 16)}`;
     return this.#prefix;
   }
 }

@@ -1,3 +1,5 @@
+import { toBase64 } from './base64.ts';
+
 /** The content of a `data:` URL. `mediaType` is empty if the URL names none. */
 type DataURL = { mediaType: string; base64: string };
 
@@ -10,7 +12,7 @@ export function readDataURL(url: string): DataURL | undefined {
   const inBase64 = parameters.some(parameter => parameter.trim().toLowerCase() === 'base64');
   return {
     mediaType: mediaType.trim().toLowerCase(),
-    base64: inBase64 ? content : Buffer.from(percentDecoded(content)).toString('base64'),
+    base64: inBase64 ? content : toBase64(new TextEncoder().encode(percentDecoded(content))),
   };
 }
 

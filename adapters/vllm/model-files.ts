@@ -1,6 +1,4 @@
 // Models behind vLLM's gRPC API with the tokenizer and chat template that come with them.
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Template } from '@huggingface/jinja';
 import type { Tokenizer } from '@huggingface/tokenizers';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
@@ -32,15 +30,16 @@ export type ModelFiles = {
  */
 export async function loadModelFiles(folder: string, context: ProviderContext): Promise<ModelFiles> {
   const [{ Tokenizer }, { Template }] = await Promise.all([
-    loadPeer('@huggingface/tokenizers', () => import('@huggingface/tokenizers'), context),
-    loadPeer('@huggingface/jinja', () => import('@huggingface/jinja'), context),
+    loadPeer<typeof import('@huggingface/tokenizers')>('@huggingface/tokenizers', context),
+    loadPeer<typeof import('@huggingface/jinja')>('@huggingface/jinja', context),
   ]);
   const tokenizerFile = await readJson(folder, 'tokenizer.json', context);
-  if (tokenizerFile === undefined) throw missing(join(folder, 'tokenizer.json'), context);
+  if (tokenizerFile === undefined) throw missing(fileIn(folder, 'tokenizer.json'), context);
   const config = (await readJson(folder, 'tokenizer_config.json', context)) ?? {};
   const generation = (await readJson(folder, 'generation_config.json', context)) ?? {};
-  const sources = sourcesIn(config, await readText(join(folder, 'chat_template.jinja')));
-  if (sources.size === 0) throw missing(`${join(folder, 'chat_template.jinja')} or a chat_template`, context);
+  const sources = sourcesIn(config, await readText(fileIn(folder, 'chat_template.jinja')));
+  if (sources.size === 0)
+    throw missing(`${fileIn(folder, 'chat_template.jinja')} or a chat_template`, context);
   const tokenizer = usable('tokenizer.json', context, () => new Tokenizer(tokenizerFile, config));
   const specialTokens = specialTokensIn(config);
   const eos = tokenizer.token_to_id(nonEmpty(specialTokens.eos_token) ?? '');
@@ -95,16 +94,20 @@ async function readJson(
   name: string,
   context: ProviderContext,
 ): Promise<JsonObject | undefined> {
-  const text = await readText(join(folder, name));
+  const text = await readText(fileIn(folder, name));
   if (text === undefined) return undefined;
   const value = jsonIn(text);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
-  throw unsupported(`${join(folder, name)} must contain a JSON object.`, context);
+  throw unsupported(`${fileIn(folder, name)} must contain a JSON object.`, context);
+}
+
+function fileIn(folder: string, name: string): string {
+  return `${folder.replace(/[\\/]+$/, '')}/${name}`;
 }
 
 async function readText(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, 'utf8');
+    return await process.getBuiltinModule('node:fs/promises').readFile(path, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;

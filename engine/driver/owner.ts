@@ -1,6 +1,6 @@
+import { hashText } from '../../protocol/hash-text.ts';
 import { type NamedProcess, readOwnerName } from '../../protocol/owner-name.ts';
 import type { Owner } from '../../protocol/store.ts';
-import { hashText } from '../journal/digest.ts';
 import type { Host } from './host.ts';
 
 /**

@@ -1,5 +1,4 @@
-import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import { hashText, makeHash } from '../../protocol/hash-text.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 
@@ -18,35 +17,11 @@ export function digestCall(name: string, input: JsonValue): string {
   return digestOf({ name, input });
 }
 
-/** SHA-256 over a text in UTF-8, as 64 hex digits. */
-export function hashText(text: string): string {
-  return nodeCrypto()?.hash('sha256', text, 'hex') ?? bytesToHex(sha256(utf8ToBytes(text)));
-}
-
 /** SHA-256 over a stream of bytes, as 64 hex digits. */
 export async function hashParts(parts: AsyncIterable<Uint8Array>): Promise<string> {
   const hash = makeHash();
   for await (const part of parts) hash.update(part);
   return hash.digest();
-}
-
-/** An incremental SHA-256; `digest()` returns 64 hex digits. */
-export function makeHash(): { update(part: Uint8Array): void; digest(): string } {
-  const node = nodeCrypto();
-  if (node === undefined) {
-    const hash = sha256.create();
-    return { update: part => void hash.update(part), digest: () => bytesToHex(hash.digest()) };
-  }
-  const hash = node.createHash('sha256');
-  return { update: part => void hash.update(part), digest: () => hash.digest('hex') };
-}
-
-let crypto: typeof import('node:crypto') | undefined;
-
-/** Node's crypto module, ten times as fast, loaded on first use. `undefined` in browsers, which use this file too. */
-function nodeCrypto(): typeof import('node:crypto') | undefined {
-  crypto ??= globalThis.process?.getBuiltinModule?.('crypto');
-  return crypto;
 }
 
 export type ToolDigest = { name: string; digest: string };

@@ -3,6 +3,7 @@ import type { Context } from '../../machines/context.ts';
 import { readContent } from '../../protocol/content/read-content.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { blobsOf, type JournalEntry } from '../../protocol/event.ts';
+import { hashText } from '../../protocol/hash-text.ts';
 import type { BlobReference } from '../../protocol/item.ts';
 import { canonicalJson, type JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -10,7 +11,7 @@ import { boundContent } from '../../text/bound-content.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../driver/host.ts';
 import type { Command } from '../run/command.ts';
-import { hashParts, hashText } from './digest.ts';
+import { hashParts } from './digest.ts';
 
 /**
  * Blobs: large results. The journal and the state have only the head and the tail of such a result; the store has

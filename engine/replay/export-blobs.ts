@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import { EngineError } from '../../protocol/error.ts';
 import { blobsOf } from '../../protocol/event.ts';
+import { makeHash } from '../../protocol/hash-text.ts';
 import type { BlobReference } from '../../protocol/item.ts';
 import type { Store } from '../../protocol/store.ts';
-import { makeHash } from '../journal/digest.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import type { RunExport } from './export-run.ts';
 

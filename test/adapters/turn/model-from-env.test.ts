@@ -49,27 +49,16 @@ describe('modelFromEnv', () => {
       entryPoints: [fileURLToPath(new URL('../../../adapters/model-from-env.ts', import.meta.url))],
       bundle: true,
       packages: 'external',
-      platform: 'node',
+      platform: 'browser',
       format: 'esm',
       write: false,
       metafile: true,
     });
     const imports = Object.values(metafile.inputs).flatMap(input => input.imports);
-    const packages = (kind: string) =>
-      new Set(
-        imports
-          .filter(found => found.external && found.kind === kind && !found.path.startsWith('node:'))
-          .map(({ path }) => path),
-      );
-    expect(packages('import-statement')).toEqual(new Set(['zod', 'zod/mini']));
-    expect(packages('dynamic-import')).toEqual(
-      new Set([
-        '@grpc/grpc-js',
-        '@huggingface/jinja',
-        '@huggingface/tokenizers',
-        'gpt-tokenizer/bpeRanks/o200k_base',
-        'gpt-tokenizer/encoding/o200k_harmony',
-      ]),
+    const packages = imports.filter(({ external }) => external).map(({ path }) => path);
+    // Optional packages are loaded by name on the first call, and bundled by nobody.
+    expect(new Set(packages)).toEqual(
+      new Set(['zod', 'zod/mini', '@noble/hashes/sha2.js', '@noble/hashes/utils.js']),
     );
   });
 
