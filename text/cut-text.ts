@@ -2,7 +2,6 @@
 export const MODEL_READS_BYTES = 100_000;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Returns the size of a text in bytes of UTF-8. */
 export function utf8Length(text: string): number {
@@ -37,7 +36,7 @@ function describeGap(left: number, bytes: number): string {
 function takeHead(text: string, maxBytes: number): string {
   const bytes = new Uint8Array(maxBytes);
   const { written } = encoder.encodeInto(text.slice(0, maxBytes), bytes);
-  return decoder.decode(bytes.subarray(0, written));
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, written));
 }
 
 /** Never splits a character. */
@@ -46,7 +45,7 @@ function takeTail(text: string, maxBytes: number): string {
   const bytes = encoder.encode(text.slice(-maxBytes));
   let start = Math.max(0, bytes.length - maxBytes);
   while (start < bytes.length && isInsideCharacter(bytes[start])) start += 1;
-  return decoder.decode(bytes.subarray(start));
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(start));
 }
 
 /** Whether the byte continues a UTF-8 character: such bytes begin with the bits 10. */

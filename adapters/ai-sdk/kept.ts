@@ -1,4 +1,4 @@
-import { hashText } from '../../protocol/hash-text.ts';
+import { hashText } from '../../protocol/content/hash-text.ts';
 import type { Opaque } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
 import { nonEmpty, objectOf } from '../turn/json-access.ts';

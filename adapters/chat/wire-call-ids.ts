@@ -1,4 +1,4 @@
-import { hashText } from '../../protocol/hash-text.ts';
+import { hashText } from '../../protocol/content/hash-text.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { CallIdForm } from './dialect.ts';
 

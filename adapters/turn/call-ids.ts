@@ -1,4 +1,4 @@
-import { hashText } from '../../protocol/hash-text.ts';
+import { hashText } from '../../protocol/content/hash-text.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 
 /**

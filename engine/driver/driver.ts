@@ -17,7 +17,7 @@ import type { RunOptions } from '../run/run-options.ts';
 import { Cancelled, type Report, type ServiceScope, Stopped } from '../services/service.ts';
 import type { Chart } from './chart.ts';
 import { findLiveAttempt } from './find-live-attempt.ts';
-import { sleep } from './host.ts';
+import { runSoon, sleep } from './host.ts';
 import type { Lease } from './lease.ts';
 
 /** How often a driver looks for the entries of other processes, in ms; it sees them within 200 ms. */
@@ -237,7 +237,7 @@ export class Driver<State> {
   #commitInBackground(): void {
     if (this.#isCommitScheduled) return;
     this.#isCommitScheduled = true;
-    setImmediate(() => {
+    runSoon(() => {
       this.#isCommitScheduled = false;
       this.#log
         .commit()

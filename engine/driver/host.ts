@@ -64,6 +64,12 @@ export const systemHost: Host = {
   },
 };
 
+/** Calls `work` once what the platform has ready is done. Browsers have no `setImmediate`. */
+export function runSoon(work: () => void): void {
+  if (typeof setImmediate === 'function') setImmediate(work);
+  else setTimeout(work, 0);
+}
+
 /** A moment on both clocks, in ms. */
 export type Moment = { wall: number; monotonic: number };
 

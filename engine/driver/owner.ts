@@ -1,4 +1,4 @@
-import { hashText } from '../../protocol/hash-text.ts';
+import { hashText } from '../../protocol/content/hash-text.ts';
 import { type NamedProcess, readOwnerName } from '../../protocol/owner-name.ts';
 import type { Owner } from '../../protocol/store.ts';
 import type { Host } from './host.ts';
@@ -55,7 +55,10 @@ const MAX_PID = 2 ** 31 - 1;
 
 let self: Omit<Owner, 'id'> | undefined;
 
+/** In a browser tab or a worker there is no process to look up: such an owner is judged by its lease alone. */
 function describeSelf(): Omit<Owner, 'id'> {
+  const instance = crypto.randomUUID().slice(0, 13);
+  if (!hasProcesses()) return { host: '', pid: 0, startedAt: '', space: '', instance };
   const { pid } = process;
   const found = findProcess(pid);
   const startedAt = found.type === 'found' ? found.startedAt : '';
@@ -64,7 +67,7 @@ function describeSelf(): Omit<Owner, 'id'> {
     pid,
     startedAt,
     space: findSpace(),
-    instance: crypto.randomUUID().slice(0, 13),
+    instance,
   };
 }
 
@@ -137,6 +140,16 @@ function runProgram(file: string, args: string[]): string {
   const { execFileSync } = process.getBuiltinModule('node:child_process');
   const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC0' };
   return execFileSync(file, args, { encoding: 'utf8', env });
+}
+
+/** Whether this runtime has processes as Node has them. Workers have the modules without their functions. */
+function hasProcesses(): boolean {
+  try {
+    process.kill(process.pid, 0);
+    return os().hostname() !== '';
+  } catch {
+    return false;
+  }
 }
 
 /** Loaded on first use: a static import of `node:fs` would load Node's streams with the package. */

@@ -1,4 +1,4 @@
-import { hashText, makeHash } from '../../protocol/hash-text.ts';
+import { hashText, makeHash } from '../../protocol/content/hash-text.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 

@@ -2,6 +2,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunStarted } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { Page, Store } from '../../protocol/store.ts';
+import { runSoon } from '../driver/host.ts';
 import type { WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
 
@@ -60,7 +61,7 @@ export async function readJournal(store: Store, runId: string, after = 0): Promi
 }
 
 function yieldToEventLoop(): Promise<void> {
-  return new Promise(resolve => setImmediate(resolve));
+  return new Promise(resolve => runSoon(resolve));
 }
 
 /**

@@ -1,9 +1,9 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
+import { hashText } from '../../protocol/content/hash-text.ts';
 import { readContent } from '../../protocol/content/read-content.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { blobsOf, type JournalEntry } from '../../protocol/event.ts';
-import { hashText } from '../../protocol/hash-text.ts';
 import type { BlobReference } from '../../protocol/item.ts';
 import { canonicalJson, type JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';

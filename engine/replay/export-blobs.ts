@@ -1,7 +1,7 @@
 import * as z from 'zod';
+import { makeHash } from '../../protocol/content/hash-text.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { blobsOf } from '../../protocol/event.ts';
-import { makeHash } from '../../protocol/hash-text.ts';
 import type { BlobReference } from '../../protocol/item.ts';
 import type { Store } from '../../protocol/store.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';

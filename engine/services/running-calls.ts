@@ -1,3 +1,5 @@
+import { runSoon } from '../driver/host.ts';
+
 /**
  * The number of tool functions still running in this process, by run and call, even if this process no longer drives
  * the run. A running function may still have a side effect.
@@ -43,7 +45,7 @@ export function countRunningCalls(): number {
 export async function callsEnded(): Promise<void> {
   while (recording.size > 0) {
     await Promise.allSettled(recording);
-    await new Promise(resolve => setImmediate(resolve));
+    await new Promise<void>(resolve => runSoon(resolve));
   }
 }
 
