@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hashText } from '../protocol/content/hash-text.ts';
 import type { Tool } from '../protocol/tool.ts';
 
 /** In characters; accepted by every provider. */
@@ -11,7 +11,7 @@ const MAX_LENGTH = 60;
 /** The name, or if it has more than 64 characters, its beginning and a digest of `source`, which tells names apart. */
 export function shortenToolName(name: string, source = name): string {
   if (name.length <= MOST_CHARACTERS) return name;
-  const digest = createHash('sha256').update(source).digest('hex').slice(0, DIGEST_LENGTH);
+  const digest = hashText(source).slice(0, DIGEST_LENGTH);
   return `${name.slice(0, MOST_CHARACTERS - DIGEST_LENGTH - 1)}_${digest}`;
 }
 
