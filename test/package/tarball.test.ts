@@ -1,4 +1,5 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -14,10 +15,11 @@ import {
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, relative } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 /** The package as its users get it: packed, installed in an empty project, compiled and run. */
 
@@ -251,4 +253,105 @@ test('publint has no remark, and the types of every entry resolve for ES modules
   const check = join(root, 'test/support/package/fixtures/check-package.mjs');
   const { stdout } = await inProject(process.execPath, [check, tarball]);
   expect(JSON.parse(stdout)).toEqual({ messages: [], types: [] });
+});
+
+describe('the apps of examples/apps', () => {
+  const apps = join(project, 'apps');
+
+  /** Runs an app to its end, with a scripted model. */
+  async function runApp(file: string, args: string[], turns: readonly object[], input = '') {
+    const script = join(apps, `${randomUUID()}.json`);
+    writeFileSync(script, JSON.stringify(turns));
+    const child = spawn(process.execPath, [join(apps, 'out', file), ...args], {
+      cwd: apps,
+      env: { ...env, AGENTCHART_MODEL: `scripted:${script}` },
+    });
+    child.stdin.end(input);
+    const [printed, errors, [code]] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'close'),
+    ]);
+    expect(code, errors).toBe(0);
+    return printed;
+  }
+
+  beforeAll(async () => {
+    cpSync(join(root, 'examples/apps'), apps, { recursive: true });
+    const compilerOptions = {
+      ...{ strict: true, noUncheckedIndexedAccess: true },
+      ...{ module: 'nodenext', target: 'es2023', allowImportingTsExtensions: true },
+      ...{ rewriteRelativeImportExtensions: true, outDir: 'out', rootDir: '.' },
+      ...{ types: ['node'], typeRoots: [join(root, 'node_modules/@types')] },
+    };
+    writeFileSync(join(apps, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['**/*.ts'] }));
+    const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
+    const compiling = run(process.execPath, [join(dirname(compiler), 'bin/tsc'), '-p', apps], { env });
+    expect((await compiling.catch(error => error)).stdout).toBe('');
+  });
+
+  test('compile without casts, `any` and comments for the compiler', () => {
+    const files = globSync('**/*.ts', { cwd: join(root, 'examples/apps') });
+    expect(files.length).toBeGreaterThan(4);
+    for (const file of files) {
+      const code = readFileSync(join(root, 'examples/apps', file), 'utf8').replaceAll(' as const', '');
+      expect(code, file).not.toMatch(/\bany\b|\bas [A-Z{]|@ts-/);
+    }
+  });
+
+  test('support.ts: a typed edit of an approval, typed results and a typed answer', async () => {
+    const printed = await runApp(
+      'support.js',
+      [],
+      [
+        { toolCalls: [{ name: 'find_order', arguments: { orderId: 'A-1001' } }] },
+        { toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1001', cents: 4200 } }] },
+        { text: '{ "reply": "I refunded 20 dollars.", "refundedCents": 2000 }' },
+      ],
+    );
+    expect(printed).toBe('order shipped\nrefund 2000 true\nI refunded 20 dollars. 2000\n');
+  });
+
+  test('webhook/: two users, three processes; a user decides about own runs only', async () => {
+    const turns = [
+      { toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1001', cents: 4200 } }] },
+      { text: 'Done.' },
+    ];
+    const asked = await Promise.all(['7', '8'].map(user => runApp('webhook/ask.js', [user], turns)));
+    const [seven, eight] = asked.map(line => JSON.parse(line));
+    const script = join(apps, 'webhook.json');
+    writeFileSync(script, JSON.stringify(turns));
+    const server = spawn(process.execPath, [join(apps, 'out/webhook/webhook.js')], {
+      cwd: apps,
+      env: { ...env, PORT: '0', AGENTCHART_MODEL: `scripted:${script}` },
+    });
+    const ended = once(server, 'close');
+    const [address] = await once(server.stdout, 'data');
+    const decide = async (user: string, open: object) => {
+      const response = await fetch(`http://127.0.0.1:${JSON.parse(String(address)).port}/`, {
+        method: 'POST',
+        headers: { 'x-user': user },
+        body: JSON.stringify({ ...open, approve: true }),
+      });
+      return [response.status, await response.json()];
+    };
+    expect(await decide('8', seven)).toEqual([404, { message: 'There is no such run.' }]);
+    expect(await decide('7', seven)).toEqual([200, { accepted: true }]);
+    expect((await decide('7', seven))[0]).toBe(409);
+    server.kill('SIGTERM');
+    await ended;
+    expect(await runApp('webhook/outcome.js', ['7'], turns)).toBe(
+      `${seven.run} finished {"paidTo":"7","cents":4200}\n`,
+    );
+    expect(await runApp('webhook/outcome.js', ['8'], turns)).toBe(`${eight.run} waiting\n`);
+  });
+
+  test('chat.ts: another process continues the chat, with an image', async () => {
+    writeFileSync(join(apps, 'dot.png'), Buffer.from([137, 80, 78, 71]));
+    const turns = [{ text: 'Hello, Ada.' }, { text: 'A dot.' }];
+    expect(await runApp('chat.js', ['c1'], turns, 'I am Ada.\n')).toContain('Hello, Ada.');
+    const printed = await runApp('chat.js', ['c1'], turns, '/image dot.png What is this?\n');
+    expect(printed).toContain('(continues "I am Ada.")');
+    expect(printed).toContain('A dot.');
+  });
 });
