@@ -1,4 +1,4 @@
-import type { OpenCall, Settled } from '../protocol/run-view.ts';
+import type { JsonCall, Settled } from '../protocol/run-view.ts';
 import { callsWith } from './calls.ts';
 import type { Call, Context } from './context.ts';
 import { toolResults } from './tool-results.ts';
@@ -50,13 +50,13 @@ export function describeWaiting(context: Context): In<'waiting'> {
 }
 
 /** Returns the calls of the open round that have no result. */
-export function listOpenCalls(context: Context): OpenCall[] {
+export function listOpenCalls(context: Context): JsonCall[] {
   return context.calls.filter(call => call.status !== 'settled').map(call => openCall(context, call));
 }
 
 const spentIn = ({ usage, turns }: Context) => ({ usage, turns });
 
-function openCall(context: Context, call: Call): OpenCall {
+function openCall(context: Context, call: Call): JsonCall {
   const reason = call.doubt ?? call.reason;
   return {
     callId: call.callId,

@@ -2,6 +2,7 @@ import type { Limits } from './config.ts';
 import type { NextAction } from './effect.ts';
 import type { ToolResultOf } from './finisher.ts';
 import type { Item } from './item.ts';
+import type { JsonValue } from './json.ts';
 import type { RunRecord } from './store.ts';
 import type { AgentTool, SideEffect, Tool } from './tool.ts';
 import type { Usage } from './turn.ts';
@@ -27,6 +28,9 @@ export interface OpenCall<Name extends string = string, Input = unknown, Output 
   /** For the compiler only: the type of the call's result. No call has this member. */
   readonly '~output'?: Output;
 }
+
+/** An open call as journals and the runs API have it. */
+export type JsonCall = OpenCall<string, JsonValue>;
 
 /** The open calls of these tools and, for agents among them, of their tools. */
 type OpenCallOf<Tools> =
@@ -104,7 +108,7 @@ export type RunView = RunSummary & {
   /** `null` while the run has something to do. Includes what the runs of its sub-agents wait for. */
   settled: Settled | null;
   /** This run's own calls without a result. */
-  calls: OpenCall[];
+  calls: JsonCall[];
   /** The process that drives the run, and the end of its lease (ms since the epoch). */
   driver: { host: string; pid: number; until: number } | null;
   /** This run's own transcript, after the text filters. */

@@ -12,7 +12,7 @@ import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import { progressSchema } from '../../protocol/listing/run-list.ts';
-import type { AgentSummary, OpenCall, RunSummary, RunView } from '../../protocol/run-view.ts';
+import type { AgentSummary, JsonCall, RunSummary, RunView } from '../../protocol/run-view.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
 
@@ -75,7 +75,7 @@ const openCallSchema = z.object({
     description: 'Why the call needs approval, or why its outcome is unknown.',
   }),
   expiresAt: z.exactOptional(z.number()).meta({ description: 'ms since the epoch' }),
-}) satisfies z.ZodType<OpenCall>;
+}) satisfies z.ZodType<JsonCall>;
 
 export const runViewSchema = runSummaryFields.extend({
   next: z

@@ -1,7 +1,14 @@
 import type { RunEvent } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 
-export type { AgentSummary, OpenCall, RunSummary, RunView, Settled } from '../../protocol/run-view.ts';
+export type {
+  AgentSummary,
+  JsonCall,
+  OpenCall,
+  RunSummary,
+  RunView,
+  Settled,
+} from '../../protocol/run-view.ts';
 
 /** A journal entry as the event stream sends it. */
 export type StreamedEvent = RunEvent & { runId: string; seq: number };

@@ -1,7 +1,7 @@
 import type { Context } from '../../../machines/context.ts';
 import type { QualifiedCall, RunEvent } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
-import type { OpenCall, RunView } from '../runs-api.ts';
+import type { JsonCall, RunView } from '../runs-api.ts';
 
 /** A tool call and everything that happened to it. */
 export type CallFacts = QualifiedCall & {
@@ -22,7 +22,7 @@ export type CallFacts = QualifiedCall & {
   /** An outcome that arrived after the run had moved on. */
   late: { output: JsonValue; isError: boolean; contradicts: string | null } | null;
   /** The server's view of the call while it is open; decisions refer to it. */
-  open: OpenCall | null;
+  open: JsonCall | null;
   progress: unknown;
 };
 

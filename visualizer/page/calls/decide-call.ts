@@ -2,14 +2,14 @@ import { canonicalJson, omitUndefined } from '../../../protocol/json.ts';
 import type { Act } from '../commands/act.ts';
 import { makeAction, makePanels } from '../panes/panels.ts';
 import { h } from '../render/element.ts';
-import type { OpenCall } from '../runs-api.ts';
+import type { JsonCall } from '../runs-api.ts';
 import { editableJson, makeJsonField } from './json-field.ts';
 
 /**
  * The forms to decide about a gated call. Decisions carry the digest of the call that is shown. Errors appear in
  * `problem`, which outlives the form.
  */
-export function makeApproval(call: OpenCall, act: Act, problem: HTMLElement): HTMLElement {
+export function makeApproval(call: JsonCall, act: Act, problem: HTMLElement): HTMLElement {
   const { callId, digest, name } = call;
   const sticky = h('input', { type: 'checkbox' });
   const always = (): object => (sticky.checked ? { sticky: true } : {});
@@ -53,12 +53,12 @@ export function makeApproval(call: OpenCall, act: Act, problem: HTMLElement): HT
 }
 
 /** The form for the result of a client tool's call. */
-export function makeResult(call: OpenCall, act: Act, problem: HTMLElement): HTMLElement {
+export function makeResult(call: JsonCall, act: Act, problem: HTMLElement): HTMLElement {
   return h('div', { class: 'decide' }, makeAnswerForm(call, act, problem));
 }
 
 /** The forms to resolve a call in doubt. */
-export function makeResolution(call: OpenCall, act: Act, problem: HTMLElement): HTMLElement {
+export function makeResolution(call: JsonCall, act: Act, problem: HTMLElement): HTMLElement {
   const { callId } = call;
   const happened = (): HTMLElement => {
     const field = makeJsonField('Its result (JSON)', '{}');
@@ -100,7 +100,7 @@ export function makeResolution(call: OpenCall, act: Act, problem: HTMLElement): 
   return h('div', { class: 'decide' }, makePanels(panels));
 }
 
-function makeAnswerForm(call: OpenCall, act: Act, problem: HTMLElement, bound: object = {}): HTMLElement {
+function makeAnswerForm(call: JsonCall, act: Act, problem: HTMLElement, bound: object = {}): HTMLElement {
   const field = makeJsonField('Result for the model (JSON)', '{}');
   const isError = h('input', { type: 'checkbox' });
   const error = 'digest' in bound ? null : h('label', { class: 'check' }, isError, ' This is an error');
