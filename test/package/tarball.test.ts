@@ -18,8 +18,8 @@ import { delimiter, dirname, join, relative } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findPackages, measureInBrowser } from '../support/package/measure-bundle.ts';
 
 /** The package as its users get it: packed, installed in an empty project, compiled and run. */
 
@@ -59,40 +59,6 @@ function readAddress(server: ChildProcess): Promise<string> {
     });
     server.on('close', () => failed(new Error(`The server ended without an address: ${text}`)));
   });
-}
-
-/** The bytes that exports of an entry add to a page that already has xstate; by default all of them. */
-async function measureInBrowser(file: string, names = '*'): Promise<number> {
-  const { outputFiles } = await build({
-    stdin: { contents: `export ${names} from '${file}'`, resolveDir: root },
-    ...{ bundle: true, minify: true, platform: 'browser', format: 'esm' },
-    ...{ external: ['xstate'], write: false, logLevel: 'silent' },
-  });
-  return outputFiles[0]?.contents.length ?? Number.NaN;
-}
-
-/** The packages that a built file imports when it loads, directly or through its chunks, without Node's modules. */
-async function findPackages(file: string): Promise<string[]> {
-  const { metafile } = await build({
-    absWorkingDir: project,
-    entryPoints: [file],
-    ...{ bundle: true, splitting: true, outdir: 'measured', write: false, metafile: true },
-    ...{ packages: 'external', platform: 'node', format: 'esm', logLevel: 'silent' },
-  });
-  const { inputs } = metafile;
-  const found = new Set<string>();
-  const seen = new Set<string>();
-  const visit = (name: string) => {
-    if (seen.has(name)) return;
-    seen.add(name);
-    for (const { path, kind, external } of inputs[name]?.imports ?? []) {
-      if (kind !== 'import-statement') continue;
-      if (external) found.add(path);
-      else visit(path);
-    }
-  };
-  visit(file);
-  return [...found].filter(name => !name.startsWith('node:'));
 }
 
 /** Folders that no part of the package is made from. */
@@ -209,7 +175,7 @@ test('an error from one entry is an instance of the class from another', async (
 
 test('importing agentchart loads only xstate', async () => {
   const entry = 'node_modules/agentchart/dist/tools/agent/index.js';
-  expect(await findPackages(entry)).toEqual(['xstate']);
+  expect(await findPackages(project, entry)).toEqual(['xstate']);
 });
 
 test('the packed agentchart/machine is no larger in a browser than the bundled sources, and under 130 kB', async () => {
