@@ -102,7 +102,7 @@ async function readJson(
 }
 
 function fileIn(folder: string, name: string): string {
-  return `${folder.replace(/[\\/]+$/, '')}/${name}`;
+  return `${folder.replace(/(?<![\\/])[\\/]+$/, '')}/${name}`;
 }
 
 async function readText(path: string): Promise<string | undefined> {

@@ -23,7 +23,7 @@ const agent = createAgent({ name: 'chat', model: modelFromEnv(), store });
 
 /** A line of the user as input of a run. */
 async function readInput(line: string): Promise<Item[]> {
-  const [, file, words = ''] = /^\/image (\S+) ?(.*)$/.exec(line) ?? [];
+  const [, file, words = ''] = /^\/image (\S+)(?: (.*))?$/.exec(line) ?? [];
   if (file === undefined) {
     return [{ type: 'message', role: 'user', content: [{ type: 'text', text: line }] }];
   }
