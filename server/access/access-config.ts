@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { omitUndefined } from '../../protocol/json.ts';
+import { labelsSchema } from '../../protocol/listing/label.ts';
 import { fields } from '../config-fields.ts';
 import { ROLES } from './caller.ts';
 
@@ -45,9 +46,16 @@ export const tokensConfig = z.record(
         'operator: everything. approver: read runs and decide calls. viewer: read runs. client: /v1 only.',
     }),
     labels: z.exactOptional(
-      z.record(text, text).meta({
-        description: 'Clients share conversations with tokens of the same labels, and with no others.',
-      }),
+      z
+        .record(text, text)
+        .refine(
+          labels => labelsSchema.safeParse(labels).success,
+          'expected at most 16 labels, with names of up to 64 and values of up to 256 characters',
+        )
+        .meta({
+          description:
+            'The labels of the runs that requests with this token start. Clients share conversations with tokens of the same labels, and with no others.',
+        }),
     ),
     limits: z.exactOptional(callerLimits),
   }),

@@ -141,6 +141,7 @@ export class RequestRuns {
     if (isStored) await request.conversation?.join(runId);
     const run = await agent.start([...(isLinked ? [] : inherited), ...lists, ...items], {
       runId,
+      labels: request.caller.labels,
       launch: { model, request: toJson(spec) },
       ...omitUndefined({ continues: isLinked ? before : undefined }),
     });

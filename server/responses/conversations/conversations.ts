@@ -56,7 +56,7 @@ export class Conversations {
     const runId = host.newId('run');
     const request = toJson({ caller: { name, labels } });
     const agent = createAgent({ name: CONVERSATIONS, model: NO_MODEL, store, host });
-    const run = await agent.start([], { runId, paused: true, launch: { request } });
+    const run = await agent.start([], { runId, paused: true, labels, launch: { request } });
     await run.cancel({ by: CONVERSATIONS, reason: 'A conversation of the API. It is not driven.' });
     await this.#append(runId, { type: 'metadata', metadata });
     if (added.length > 0) await this.#append(runId, { type: 'items', items: added });

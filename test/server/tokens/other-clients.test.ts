@@ -339,9 +339,10 @@ describe('an operator', () => {
       expect((await gateway.send('GET', `/${old.id}`, undefined, as(name))).status).toBe(404);
   });
 
-  it('finds the name and the labels of the client in the journal, and no token', async () => {
+  it('finds the run by the labels of the client, its name in the journal, and no token', async () => {
     const made = await create('anna', { model: 'talk' });
-    const journal = JSON.stringify(await gateway.store.read(made.id.replace('resp_', 'run_')));
+    const [run] = (await gateway.store.list({ labels: { tenant: 'a' } })).runs;
+    const journal = JSON.stringify(await gateway.store.read(run?.runId ?? ''));
     expect(journal).toContain('"caller":{"name":"anna","labels":{"tenant":"a"}}');
     expect(journal).not.toContain('the-token-of');
     expect(JSON.stringify(made)).not.toContain('tenant');
