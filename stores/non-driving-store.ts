@@ -2,14 +2,14 @@ import type { Store } from '../protocol/store.ts';
 
 /** Returns a view of the store that grants no leases: its runs accept reads and commands but cannot be driven. */
 export function nonDrivingStore(store: Store): Store {
-  const nobody = { id: 'nobody', host: '', pid: 0, startedAt: '' };
+  const holder = { id: 'non-driving store', host: '', pid: 0, startedAt: '' };
   return {
     create: (event, claim, rest) => store.create(event, claim, rest),
     adopt: run => store.adopt(run),
     append: (runId, guard, events, status) => store.append(runId, guard, events, status),
     read: (runId, after, page) => store.read(runId, after, page),
     ...(store.readJson && { readJson: store.readJson.bind(store) }),
-    claim: async () => ({ type: 'held', owner: nobody, until: Number.MAX_SAFE_INTEGER }),
+    claim: async () => ({ type: 'held', owner: holder, until: Number.MAX_SAFE_INTEGER }),
     renew: async () => false,
     release: async () => {},
     saveSnapshot: (runId, snapshot) => store.saveSnapshot(runId, snapshot),

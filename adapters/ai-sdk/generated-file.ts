@@ -1,6 +1,6 @@
 import type { LanguageModelV4File } from '@ai-sdk/provider';
+import { toBase64 } from '../../protocol/content/content.ts';
 import type { Part } from '../../protocol/item.ts';
-import { toBase64 } from '../turn/base64.ts';
 
 /**
  * Converts a file that the model generated to a message part. Before specification v4, `data` has no wrapper

@@ -1,14 +1,3 @@
-/** More arguments at once would exceed the stack. */
-const CHUNK = 0x8000;
-
-/** Encodes bytes as base64. */
-export function toBase64(bytes: Uint8Array): string {
-  let binary = '';
-  for (let at = 0; at < bytes.length; at += CHUNK)
-    binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK));
-  return btoa(binary);
-}
-
 /** Decodes UTF-8 text in base64, of either alphabet. Other characters are skipped. */
 export function textOfBase64(base64: string): string {
   const digits = base64

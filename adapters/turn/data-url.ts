@@ -1,4 +1,4 @@
-import { toBase64 } from './base64.ts';
+import { toBase64 } from '../../protocol/content/content.ts';
 
 /** The content of a `data:` URL. `mediaType` is empty if the URL names none. */
 type DataURL = { mediaType: string; base64: string };

@@ -218,7 +218,7 @@ export const journalChecks: readonly Check[] = [
           status: 'waiting',
         });
       const outcomes = await Promise.allSettled([
-        append('nobody', 1),
+        append('unknown run', 1),
         append('run 1', 1, Number.NaN),
         append('run 2', 0),
         append('run 3', 9),

@@ -40,8 +40,9 @@ const taskSchema = {
 };
 
 /**
- * Returns an agent as a tool. Each call is a run of that agent, in the store of the calling run and with a
- * share of its remaining limits. An agent with a `runContext` gets that of the calling run. Repeating a call after a crash attaches to the same run.
+ * Returns an agent as a tool. Each call is a run of that agent, in the store of the calling run and with a share of its
+ * remaining limits. An agent with a `runContext` gets that of the calling run. Repeating a call after a crash attaches to
+ * the same run.
  */
 export function asTool<Name extends string>(
   agent: RunnableAgent,
