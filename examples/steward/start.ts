@@ -120,10 +120,14 @@ async function workInOneProcess(work: Work, options: string[] = []): Promise<num
 async function workOnTerminal(work: Work): Promise<number> {
   const page = await servePage([...agent, '--db', work.db], work.env);
   if (page === null) return await workInOneProcess(work);
+  // Ctrl-C interrupts the command while it runs, and stops the page afterwards. It is handled throughout:
+  // its default would end this process alone, and the page would outlive it.
+  let onInterrupt = () => {};
+  process.on('SIGINT', () => onInterrupt());
   say(`Watch the run and approve there or here: ${page.url}`);
   const code = await workInOneProcess(work);
+  onInterrupt = page.stop;
   say(`The page stays available at ${page.url} until Ctrl-C.`);
-  process.once('SIGINT', page.stop);
   await page.ended;
   return code;
 }
