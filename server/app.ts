@@ -1,4 +1,4 @@
-import { type Context, Hono } from 'hono';
+import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import { type Host, systemHost } from '../engine/driver/host.ts';
 import { messageOf } from '../protocol/error.ts';
@@ -10,22 +10,18 @@ import { limitStreams } from './access/limit-streams.ts';
 import { Sessions } from './access/sessions.ts';
 import { SignInPace } from './access/sign-in-pace.ts';
 import { Tokens } from './access/tokens.ts';
-import { ApiError, describeError } from './error-envelope.ts';
+import { ApiError } from './error-envelope.ts';
 import { guardOrigin, setSecurityHeaders } from './guard-request.ts';
+import { type MountedApi, prepareError } from './mounted-api.ts';
 import { type PageAssets, prefersPage } from './page-assets.ts';
-import { BODY_LIMITS, type BodyLimits, readBody } from './read-body.ts';
-import { logRequests, type RequestRecord } from './request-log.ts';
-import { STREAM_BOUNDS, type StreamBounds } from './runs/event-stream.ts';
-import { describeApi } from './runs/openapi.ts';
-import { RunRecovery } from './runs/recover-runs.ts';
+import { BODY_LIMITS, readBody } from './read-body.ts';
+import { logRequests } from './request-log.ts';
+import type { RequestRecord } from './request-record.ts';
 import { sessionBody } from './runs/request-bodies.ts';
-import { findRecord, RunRegistry } from './runs/run-registry.ts';
-import { addRunRoutes } from './runs/run-routes.ts';
-import { ServedAgents, type ServedAgentsOptions } from './runs/served-agents.ts';
+import { createRunsApi, type RunsApiOptions } from './runs/runs-api.ts';
 import type { RunsEnv } from './runs-env.ts';
 
-export type RunsAppOptions = ServedAgentsOptions & {
-  store: Store;
+export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'clock' | 'log'> & {
   /** The address the server listens on, which the `Host` header is checked against. Default 127.0.0.1. */
   host?: string;
   /** The main operator's token. With this or other tokens, every caller needs one. */
@@ -37,9 +33,6 @@ export type RunsAppOptions = ServedAgentsOptions & {
   /** The origins whose pages may use `/v1`. Default: none. */
   corsOrigins?: readonly string[];
   assets?: PageAssets;
-  version?: string;
-  bodyLimits?: Partial<BodyLimits>;
-  streamBounds?: Partial<StreamBounds>;
   /** Other APIs to serve, behind the same checks. */
   mounted?: readonly MountedApi[];
   /** Clock and id generator. Default: the system's. */
@@ -55,18 +48,6 @@ const EXPOSED_HEADERS = ['x-request-id', 'x-should-retry', 'retry-after'];
 
 /** How long the store may take to answer `/readyz`, in ms. */
 const READY_MS = 2_000;
-
-/**
- * Another API of this server: its routes, and its error responses for its prefix and the paths below. Of several
- * prefixes that fit, the first counts.
- */
-export type MountedApi = {
-  prefix: string;
-  add(app: Hono<RunsEnv>): void;
-  answerError(c: Context<RunsEnv>, error: Error): Response;
-  /** Ends its streams, because the server shuts down. */
-  close?(): void;
-};
 
 /** The runs API without a socket; `serveRuns` listens. */
 export type RunsApp = {
@@ -89,26 +70,17 @@ export type RunsApp = {
  *
  * A request passes, in order: security headers, the `Host` and `Origin` check, the lookup of its caller, the open
  * routes (health, page, sign-in), the check of the caller's rights, and its route. Routes validate bodies with a schema
- * and throw errors; `onError` turns every error into the API's envelope. Requests never drive runs themselves: `RunRegistry` drives open runs in the
- * background, and `RunRecovery` finds runs whose process is gone.
+ * and throw errors; `onError` turns every error into the API's envelope.
  */
 export function createRunsApp(options: RunsAppOptions): RunsApp {
   const { store, token, assets, version = '0.0.0', clock = systemHost } = options;
   const log = options.log ?? (() => {});
-  const agents = new ServedAgents(options);
-  const held = new RunRegistry({ host: clock, log, open: openRun });
-  const recovery = new RunRecovery({
-    store,
-    log,
-    host: clock,
-    isServed: name => agents.has(name),
-    drive: runId => held.drive(runId),
-  });
   const bodyLimits = { ...BODY_LIMITS, ...options.bodyLimits };
   const tokens = new Tokens(token, options.tokens);
   const gate = new Gate(tokens, new Sessions(clock), new SignInPace(clock));
   const admission = options.admission ?? new Admission({ host: clock });
   const origins = options.corsOrigins ?? [];
+  const runs = createRunsApi({ ...options, admission, clock, log, hasToken: tokens.callers.length > 0 });
   const app = new Hono<RunsEnv>();
 
   app.use(logRequests(clock, options.onRequest));
@@ -139,21 +111,8 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     const { name, role } = c.get('caller');
     return c.json({ name, role });
   });
-  app.get('/openapi.json', c => c.json(describeApi({ version, hasToken: tokens.callers.length > 0 })));
-  app.get('/agents', c => c.json({ agents: agents.list() }));
-  addRunRoutes(app, {
-    store,
-    clock,
-    agents,
-    held,
-    admission,
-    bodyLimits,
-    log,
-    streamBounds: { ...STREAM_BOUNDS, ...options.streamBounds },
-  });
-
   const mounted = options.mounted ?? [];
-  for (const api of mounted) api.add(app);
+  for (const api of [runs, ...mounted]) api.add(app);
 
   const apiAt = (path: string) => mounted.find(({ prefix }) => isBelow(path, prefix));
   app.notFound(c => {
@@ -161,18 +120,8 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     throw new ApiError('not-found', `There is no ${c.req.method} route at this path.${hint}`);
   });
   app.onError((error, c) => {
-    if (error instanceof ApiError && error.code === 'request-aborted')
-      log(`Request ${c.get('requestId')}: ${error.message}`);
-    if (error instanceof ApiError && error.retryAfterMs !== undefined)
-      c.header('Retry-After', String(Math.ceil(error.retryAfterMs / 1_000)));
-    const api = apiAt(c.req.path);
-    if (api !== undefined) return api.answerError(c, error);
-    const { status, envelope } = describeError(error);
-    if (envelope.error.code === 'internal')
-      log(`Request ${c.get('requestId')} (${c.req.method}) failed: ${describeForLog(error)}`);
-    if (status === 401) c.header('WWW-Authenticate', 'Bearer');
-    if (status === 413) c.header('Connection', 'close');
-    return c.json(envelope, status);
+    prepareError(c, error, log);
+    return (apiAt(c.req.path) ?? runs).answerError(c, error);
   });
 
   return {
@@ -180,19 +129,12 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     fetch: app.fetch,
     request: app.request,
     bodyBytes: admission.limits.bodyBytes,
-    pickUp: () => recovery.start(),
-    countHeld: () => held.size,
+    pickUp: runs.pickUp,
+    countHeld: runs.countHeld,
     close: () => {
-      recovery.stop();
-      held.close();
-      for (const api of mounted) api.close?.();
+      for (const api of [runs, ...mounted]) api.close?.();
     },
   };
-
-  async function openRun(runId: string) {
-    const record = await findRecord(store, runId);
-    return { run: await agents.open(record), isServed: agents.has(record.agent) };
-  }
 }
 
 function addPage(app: Hono<RunsEnv>, assets: PageAssets): void {
@@ -226,8 +168,4 @@ async function assertReady(store: Store, host: Host, log: (line: string) => void
 
 function isBelow(path: string, prefix: string): boolean {
   return path === prefix || path.startsWith(`${prefix}/`);
-}
-
-function describeForLog(error: Error): string {
-  return error.stack ?? messageOf(error);
 }

@@ -1,5 +1,5 @@
 import { systemHost } from '../../engine/driver/host.ts';
-import type { RequestRecord } from '../../server/request-log.ts';
+import type { RequestRecord } from '../../server/request-record.ts';
 import { Output } from '../render/output.ts';
 import { formatSafeJson } from '../render/show-safely.ts';
 

@@ -1,4 +1,3 @@
-import { systemHost } from '../../engine/driver/host.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -6,13 +5,10 @@ import type { Caller } from '../../server/access/caller.ts';
 import { Tokens } from '../../server/access/tokens.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { assertMayBind } from '../../server/bind-address.ts';
-import { createChatApi } from '../../server/chat-completions/chat-api.ts';
-import { createMessagesApi } from '../../server/messages/messages-api.ts';
+import { createGateway } from '../../server/gateway.ts';
 import type { PageAssets } from '../../server/page-assets.ts';
 import { describeGatewayConfig, EMPTY_GATEWAY } from '../../server/responses/gateway/gateway-config.ts';
 import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
-import { createResponsesApi } from '../../server/responses/responses-api.ts';
-import { RESPONSES } from '../../server/responses/wire/response-spec.ts';
 import { type Serving, serveRuns } from '../../server/serve.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { pageAssets } from '../../visualizer/page-assets.ts';
@@ -61,10 +57,9 @@ export async function serve(options: ServeOptions): Promise<number> {
     await store.list({ limit: 1 });
     const page = await findPage(log);
     const { model } = readLaunch(undefined);
-    const responses = createResponsesApi({
+    const { service, responses, messages, chat, agentsByRun } = createGateway({
       store,
-      host: systemHost,
-      gateway,
+      config: gateway,
       ...omitUndefined({ model }),
       log: line => log.problem(line),
     });
@@ -74,19 +69,15 @@ export async function serve(options: ServeOptions): Promise<number> {
       launches,
       host: options.host,
       version: options.version,
-      admission: responses.service.admission,
+      admission: service.admission,
       ...omitUndefined({ token, tokens: gateway.tokens, corsOrigins: gateway.cors?.origins, assets: page }),
-      mounted: [
-        createMessagesApi(responses.service, line => log.problem(line)),
-        responses,
-        createChatApi(responses),
-      ],
-      agentsByRun: new Map([[RESPONSES, record => responses.service.agentFor(record)]]),
+      mounted: [messages, responses, chat],
+      agentsByRun,
       fallbackAgentFor: record => bareAgent(record, store),
       log: line => log.problem(line),
       ...omitUndefined({ onRequest: log.reportRequest }),
     });
-    await responses.service.begin(HIDDEN_START_MS);
+    await service.begin(HIDDEN_START_MS);
     const serving = await listen(() => serveRuns(app, { host: options.host, port }), options, log);
     if (serving === null) return EXIT.failed;
     const ended = untilInterrupted(log);
@@ -96,7 +87,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       error => log.problem(`Cannot resume runs: ${messageOf(error)}`),
     );
     await ended;
-    await shutDown({ serving, store, closing: [...agents.values(), responses.service] });
+    await shutDown({ serving, store, closing: [...agents.values(), service] });
     return EXIT.done;
   });
 }

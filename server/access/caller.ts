@@ -3,12 +3,20 @@
  * `gate.ts` checks every request. `sessions.ts` and `sign-in-pace.ts` are for signing in on the page.
  */
 
+import { hasLabels, type Labels } from '../../protocol/listing/label.ts';
+
 /** What a token may do: everything; read runs and decide calls; read runs; or use `/v1` only. */
 export const ROLES = ['operator', 'approver', 'viewer', 'client'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** Who sent a request: the name, role and labels of its token. */
-export type Caller = { name: string; role: Role; labels: Readonly<Record<string, string>> };
+export type Caller = { name: string; role: Role; labels: Labels };
+
+/**
+ * Finds out who sent a request: the caller, or `null` to refuse it with 401. It must not read the request's body. The
+ * caller sees and decides only runs that have its `labels`, and the runs it starts get them.
+ */
+export type Authorize = (request: Request) => Caller | null | Promise<Caller | null>;
 
 /** The part of a caller that is journaled with its requests. */
 type RecordedCaller = Pick<Caller, 'name' | 'labels'>;
@@ -27,28 +35,36 @@ export function mayCommand({ role }: Caller, type: string): boolean {
   return role === 'operator' || (role === 'approver' && DECISIONS.includes(type));
 }
 
-/** Whether the caller may send a request of this kind. Lists of commands are also checked one by one. */
+/** The APIs of a server: those about runs, and those below `/v1`. */
+export type Area = 'runs' | 'v1';
+
+/** Whether the caller may send a request of this kind to an area. Lists of commands are also checked one by one. */
 export function mayRequest(
   caller: Caller,
-  { method, path, isUpgrade }: { method: string; path: string; isUpgrade: boolean },
+  { method, path, area, isUpgrade }: { method: string; path: string; area: Area; isUpgrade: boolean },
 ): boolean {
   if (caller.role === 'operator') return true;
-  if (caller.role === 'client') return path.startsWith('/v1/');
+  if (caller.role === 'client') return area === 'v1';
   if (method === 'GET' || method === 'HEAD') return !isUpgrade;
-  const [, command] = (method === 'POST' && /^\/runs\/[^/]+\/([a-z]+)$/.exec(path)) || [];
-  if (command === undefined) return false;
+  const [, command] = (method === 'POST' && /\/runs\/[^/]+\/([a-z]+)$/.exec(path)) || [];
+  if (area === 'v1' || command === undefined) return false;
   return mayCommand(caller, command) || (command === 'commands' && caller.role === 'approver');
+}
+
+/** Whether the caller may read and decide a run with these labels: one that has all of the caller's labels. */
+export function seesRun({ labels }: Caller, run: Labels): boolean {
+  return hasLabels(run, labels);
 }
 
 /**
  * Whether the caller may use what `recorded` has made. Clients share what tokens with the same labels have made; a
- * token without labels shares it with tokens of its name. Other roles see everything.
+ * token without labels shares it with tokens of its name. Other roles see all that has their labels.
  */
-export function sees({ name, role, labels }: Caller, recorded: RecordedCaller | undefined): boolean {
-  if (role !== 'client') return true;
+export function sees(caller: Caller, recorded: RecordedCaller | undefined): boolean {
+  const { name, role, labels } = caller;
+  if (role !== 'client') return seesRun(caller, recorded?.labels ?? {});
   if (recorded === undefined) return false;
-  const keys = Object.keys(labels);
-  if (keys.length !== Object.keys(recorded.labels).length) return false;
-  if (keys.length === 0) return name === recorded.name;
-  return keys.every(key => Object.hasOwn(recorded.labels, key) && recorded.labels[key] === labels[key]);
+  const isLabelled = Object.keys(labels).length > 0 || Object.keys(recorded.labels).length > 0;
+  if (!isLabelled) return name === recorded.name;
+  return hasLabels(labels, recorded.labels) && hasLabels(recorded.labels, labels);
 }

@@ -3,7 +3,7 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { ApiError } from '../error-envelope.ts';
 import { isForeign } from '../guard-request.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import { ANYONE, type Caller, mayRequest } from './caller.ts';
+import { ANYONE, type Area, type Caller, mayRequest } from './caller.ts';
 import type { Sessions } from './sessions.ts';
 import type { SignInPace } from './sign-in-pace.ts';
 import type { Tokens } from './tokens.ts';
@@ -43,8 +43,7 @@ export class Gate {
   readonly authorize: MiddlewareHandler<RunsEnv> = async (c, next) => {
     const caller: Caller | undefined = c.get('caller');
     if (caller === undefined) throw unauthorized();
-    const isUpgrade = c.req.header('upgrade') !== undefined;
-    if (!mayRequest(caller, { method: c.req.method, path: c.req.path, isUpgrade })) throw forbidden(caller);
+    assertMay(c, caller, c.req.path.startsWith('/v1/') ? 'v1' : 'runs');
     await next();
   };
 
@@ -95,7 +94,15 @@ function cookieName(c: Context): string {
   return `agentchart-${port}`;
 }
 
-function unauthorized(): ApiError {
+/** Throws `forbidden` for a request to this area that the caller's role may not send. */
+export function assertMay({ req }: Context, caller: Caller, area: Area): void {
+  const { method, path } = req;
+  const isUpgrade = req.header('upgrade') !== undefined;
+  if (!mayRequest(caller, { method, path, area, isUpgrade })) throw forbidden(caller);
+}
+
+/** The refusal of a request without valid credentials. */
+export function unauthorized(): ApiError {
   return new ApiError(
     'unauthorized',
     'This server requires a token. Send "Authorization: Bearer TOKEN", or sign in with POST /session.',

@@ -13,7 +13,7 @@ export function limitStreams(most: number): MiddlewareHandler<RunsEnv> {
   let open = 0;
   return async (c, next) => {
     const { method, path } = c.req;
-    const mayStream = path.startsWith('/v1/')
+    const mayStream = /(^|\/)v1\//.test(path)
       ? method === 'POST' || c.req.query('stream') === 'true'
       : path.endsWith('/events');
     if (mayStream && open >= most)

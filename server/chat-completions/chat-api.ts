@@ -1,7 +1,7 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
 import type { Caller } from '../access/caller.ts';
-import type { MountedApi } from '../app.ts';
+import type { MountedApi } from '../mounted-api.ts';
 import { readBody } from '../read-body.ts';
 import { callNamer, continueOrStart } from '../responses/continued-run.ts';
 import type { LiveResponse } from '../responses/live/live-response.ts';
@@ -25,7 +25,13 @@ export function createChatApi({
   service,
   answerError,
 }: MountedApi & { service: ResponsesService }): MountedApi {
-  return { prefix: '/v1/chat', add: app => addRoutes(app, service), answerError };
+  return {
+    prefix: '/v1/chat',
+    paths: ['/v1/chat'],
+    area: 'v1',
+    add: app => addRoutes(app, service),
+    answerError,
+  };
 }
 
 function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {

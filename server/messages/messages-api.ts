@@ -1,7 +1,7 @@
 import type { Context, Hono } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import * as z from 'zod';
-import type { MountedApi } from '../app.ts';
+import type { MountedApi } from '../mounted-api.ts';
 import { readBody } from '../read-body.ts';
 import { ResponsesError } from '../responses/api-error.ts';
 import { callNamer, continueOrStart } from '../responses/continued-run.ts';
@@ -33,6 +33,8 @@ import { answeredCalls, readMessages } from './request/message-input.ts';
 export function createMessagesApi(service: ResponsesService, log: (line: string) => void): MountedApi {
   return {
     prefix: '/v1/messages',
+    paths: ['/v1/messages'],
+    area: 'v1',
     add: app => addRoutes(app, service),
     answerError(c, thrown) {
       const { status, body, reported } = describeMessageError(thrown, requestIdOf(c));

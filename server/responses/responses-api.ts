@@ -1,7 +1,7 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
-import type { MountedApi } from '../app.ts';
+import type { MountedApi } from '../mounted-api.ts';
 import { readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { invalid } from './api-error.ts';
@@ -22,6 +22,8 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
   return {
     service,
     prefix: '/v1',
+    paths: ['/v1/responses', '/v1/conversations', '/v1/models'],
+    area: 'v1',
     add(app) {
       app.get('/v1/responses', socketRoute({ service, host: options.host, log: options.log }));
       addRoutes(app, service);

@@ -4,6 +4,7 @@ import { openResult } from '../../engine/run/read-result.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { describeIssues } from '../read-body.ts';
+import type { RunsEnv } from '../runs-env.ts';
 import { findRecord } from './run-registry.ts';
 
 const PAGE_BYTES = 64 * 1024;
@@ -37,18 +38,18 @@ export const resultPageSchema = z.object({
 });
 
 /** Answers with one page of a result's JSON text. Throws `run-unknown`, `call-unknown`, `result-missing`. */
-export async function readResultPage(c: Context, store: Store, runId: string, callId: string) {
+export async function readResultPage(c: Context<RunsEnv>, store: Store, runId: string, callId: string) {
   const query = resultQuery.safeParse(c.req.query());
   if (!query.success) throw describeIssues(query.error.issues);
-  await findRecord(store, runId);
+  await findRecord(store, runId, c.get('caller'));
   const { offset, limit } = query.data;
   const { isError, bytes, digest, page } = await openResult(store, runId, callId);
   return c.json({ callId, isError, bytes, ...omitUndefined({ digest }), ...(await page(offset, limit)) });
 }
 
 /** Streams the full JSON text from the store, at the client's pace. Throws what `readResultPage` throws. */
-export async function downloadResult(c: Context, store: Store, runId: string, callId: string) {
-  await findRecord(store, runId);
+export async function downloadResult(c: Context<RunsEnv>, store: Store, runId: string, callId: string) {
+  await findRecord(store, runId, c.get('caller'));
   const parts = (await openResult(store, runId, callId)).pages()[Symbol.asyncIterator]();
   let next: Promise<IteratorResult<Uint8Array>> | undefined = parts.next();
   // Read the first part before the response begins: a missing result must be an error status, not a broken download.

@@ -1,7 +1,9 @@
 import type { Host } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { messageOf } from '../../protocol/error.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
+import { ANYONE, type Caller, seesRun } from '../access/caller.ts';
 import { ApiError } from '../error-envelope.ts';
 
 /** A run that is held open to watch, command or drive it. Call `release` when done. */
@@ -173,9 +175,19 @@ function findDeadline({ durable: { state } }: Run): number | null {
   return state.status === 'active' ? state.context.timer : null;
 }
 
-/** The record of a run. Throws `run-unknown`. */
-export async function findRecord(store: Store, runId: string): Promise<RunRecord> {
+/** The record of a run that the caller may see. Throws `run-unknown`, for the runs of others in the same words. */
+export async function findRecord(store: Store, runId: string, caller: Caller = ANYONE): Promise<RunRecord> {
   const record = await store.get(runId);
-  if (record !== undefined) return record;
-  throw new ApiError('run-unknown', 'There is no run with this id. GET /runs lists the runs.');
+  assertSees(caller, record?.labels ?? {});
+  if (record === undefined) throw unknownRun();
+  return record;
+}
+
+/** Throws `run-unknown` unless the caller may see a run with these labels. */
+export function assertSees(caller: Caller, labels: Labels = {}): void {
+  if (!seesRun(caller, labels)) throw unknownRun();
+}
+
+function unknownRun(): ApiError {
+  return new ApiError('run-unknown', 'There is no run with this id. GET /runs lists the runs.');
 }

@@ -5,7 +5,7 @@ import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
 import type { RunCommand } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { parseLabels, readLabels } from '../../protocol/listing/label.ts';
+import { type Labels, parseLabels, readLabels } from '../../protocol/listing/label.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
@@ -18,7 +18,7 @@ import { EventStream, type StreamBounds } from './event-stream.ts';
 import { listQuery, startBody } from './request-bodies.ts';
 import { downloadResult, readResultPage } from './result-routes.ts';
 import { type CommandPath, RUN_COMMANDS } from './run-commands.ts';
-import { findRecord, type RunRegistry } from './run-registry.ts';
+import { assertSees, findRecord, type RunRegistry } from './run-registry.ts';
 import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
 
@@ -49,24 +49,26 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
     const query = listQuery.safeParse({ ...c.req.query(), ...given });
     if (!query.success) throw describeIssues(query.error.issues);
     const { label = [], ...filter } = query.data;
+    const caller = c.get('caller');
     const damaged: string[] = [];
     const { runs, next } = await store.list({
       ...filter,
-      labels: parseLabels(label),
+      labels: withLabelsOf(caller, parseLabels(label)),
       onDamaged: ({ message }) => damaged.push(message),
     });
     return c.json({
       runs: runs.map(summarizeRun),
       ...omitUndefined({ next }),
-      ...(damaged.length > 0 && { damaged }),
+      ...(damaged.length > 0 && Object.keys(caller.labels).length === 0 && { damaged }),
     });
   });
   app.get('/runs/:id', async c => {
-    const record = await findRecord(store, c.req.param('id'));
+    const record = await findRecord(store, c.req.param('id'), c.get('caller'));
     return c.json(await view(record, await loadRun(store, record.runId), options));
   });
   app.delete('/runs/:id', async c => {
-    await store.delete((await findRecord(store, c.req.param('id'))).runId, {
+    const { runId } = await findRecord(store, c.req.param('id'), c.get('caller'));
+    await store.delete(runId, {
       now: clock.now(),
       isDead: isOwnerDead,
     });
@@ -87,14 +89,17 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
 async function startRun(c: Request, options: RunRoutesOptions): Promise<Response> {
   const { clock, agents, held, admission, bodyLimits } = options;
   const body = await readBody(c.req.raw, startBody, bodyLimits);
-  const { agent: name, input, labels, ...start } = body;
+  const { agent: name, input, labels, continues, ...start } = body;
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
-  const given = omitUndefined({ launch, labels: labels === undefined ? undefined : readLabels(labels) });
+  const caller = c.get('caller');
+  const before = continues === undefined ? undefined : await findRecord(options.store, continues, caller);
+  const own = withLabelsOf(caller, labels === undefined ? (before?.labels ?? {}) : readLabels(labels));
+  const given = omitUndefined({ launch, continues });
   const runId = clock.newId('run');
-  const release = await admission.admit(c.get('caller'));
+  const release = await admission.admit(caller);
   const run = await held
-    .begin(runId, () => agent.start(input, { ...start, ...given, runId }))
+    .begin(runId, () => agent.start(input, { ...start, ...given, labels: own, runId }))
     .catch(error => {
       release();
       throw error;
@@ -116,6 +121,7 @@ async function submitCommands(
   if (!commands.every(({ type }) => mayCommand(caller, type))) throw forbidden(caller);
   const { run, isServed, release } = await held.hold(runId);
   try {
+    assertSees(caller, run.context.labels);
     if (needsAgent && !isServed) throw unavailable(run);
     const result = await run.submit(commands);
     if (!result.accepted) {
@@ -129,10 +135,17 @@ async function submitCommands(
   }
 }
 
-/** Commands without an author are recorded with the name of the caller's token, if it has one of its own. */
-function signed(commands: readonly RunCommand[], { name }: Caller): RunCommand[] {
-  if (name === ANYONE.name || name === MAIN_OPERATOR.name) return [...commands];
-  return commands.map(command => ({ by: name, ...command }));
+/** The labels and the caller's. Throws `forbidden` where they contradict each other. */
+function withLabelsOf({ labels: own }: Caller, labels: Labels): Labels {
+  const other = Object.keys(own).find(name => Object.hasOwn(labels, name) && labels[name] !== own[name]);
+  if (other === undefined) return { ...labels, ...own };
+  throw new ApiError('forbidden', `Your runs have another value for the label "${other}". Leave it out.`);
+}
+
+/** Commands without an author are recorded with the caller's name, if the caller has one of its own. */
+function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
+  if (caller === ANYONE || caller === MAIN_OPERATOR) return [...commands];
+  return commands.map(command => ({ by: caller.name, ...command }));
 }
 
 /** The commands in a body that its route's schema has validated. */
@@ -143,7 +156,7 @@ function commandsOf(name: string, body: unknown): RunCommand[] {
 
 async function streamEvents(c: Request, runId: string, options: RunRoutesOptions): Promise<Response> {
   const { store, clock, held, streamBounds, log } = options;
-  await findRecord(store, runId);
+  await findRecord(store, runId, c.get('caller'));
   const stream = new EventStream({
     runId,
     store,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RequestRecord } from '../../../server/request-log.ts';
+import type { RequestRecord } from '../../../server/request-record.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';

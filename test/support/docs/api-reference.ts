@@ -19,6 +19,7 @@ const GENERATED = '<!-- Generated from the types by `npm run docs:api`. -->';
 const PAGES: Readonly<Record<string, (entry: string) => boolean>> = {
   agentchart: entry => entry === '.',
   machine: entry => entry === './machine',
+  server: entry => entry === './server',
   runner: entry => entry === './runner',
   testing: entry => entry === './testing',
   adapters: entry => entry.startsWith('./adapters/'),

@@ -1,0 +1,154 @@
+/**
+ * `agentchart/server`: the server of `agentchart serve` as Hono apps, to mount in a server of one's own. `app.ts` puts
+ * the same APIs behind tokens and adds the page; `mounted-api.ts` says what an API is.
+ */
+import { Hono } from 'hono';
+import { systemHost } from '../engine/driver/host.ts';
+import { messageOf } from '../protocol/error.ts';
+import { omitUndefined } from '../protocol/json.ts';
+import type { Store } from '../protocol/store.ts';
+import type { Agent } from '../tools/agent/agent.ts';
+import { Admission } from './access/admission.ts';
+import { authorizeWith } from './access/authorize.ts';
+import type { Authorize } from './access/caller.ts';
+import { limitStreams } from './access/limit-streams.ts';
+import { ApiError } from './error-envelope.ts';
+import { createGateway, type Gateway, recoverRequests } from './gateway.ts';
+import type { GatewayOptions } from './gateway-options.ts';
+import { type MountedApi, prepareError } from './mounted-api.ts';
+import { BODY_LIMITS } from './read-body.ts';
+import { logRequests } from './request-log.ts';
+import type { RequestRecord } from './request-record.ts';
+import { createRunsApi } from './runs/runs-api.ts';
+import type { RunsEnv } from './runs-env.ts';
+
+export type { Authorize, Caller, Role } from './access/caller.ts';
+export type { GatewayOptions } from './gateway-options.ts';
+export type { RequestRecord } from './request-record.ts';
+export type { GatewayConfig } from './responses/gateway/gateway-config.ts';
+export { readGatewayConfig } from './responses/gateway/read-gateway-config.ts';
+
+/** A Hono app to mount (`app.route('/', …)`) or to serve (`fetch`). `close` ends its streams and its recovery of runs. */
+export type ServerApp = Hono & { close(): void };
+
+/** Who may use an app, and what it reports. */
+export type AccessOptions = {
+  /** Default: every request is an operator's. Then mount the app behind other checks. */
+  authorize?: Authorize;
+  /** Receives a record of each request, without content. */
+  onRequest?(record: RequestRecord): void;
+};
+
+/** Options of `runsApp`. */
+export type RunsOptions = AccessOptions & {
+  /** The agents whose runs the app starts and drives. All use `store`. */
+  agents: readonly Agent[];
+  /** Default: the store of the first agent. */
+  store?: Store;
+  /** The options object of `responsesApp` and `chatApp`, so that their runs can be decided here too. */
+  gateway?: GatewayOptions;
+  /** Receives one line per problem, for the operator; never a secret. */
+  log?(line: string): void;
+};
+
+/**
+ * The runs API: `/runs`, `/agents` and `/openapi.json`. Drives runs in this process, and resumes those whose process
+ * is gone. Throws a `TypeError` without an agent and without a store.
+ *
+ * @example
+ * const app = new Hono().route('/', runsApp({ agents: [agent], authorize }));
+ */
+export function runsApp({
+  agents,
+  gateway,
+  authorize,
+  onRequest,
+  log = () => {},
+  ...given
+}: RunsOptions): ServerApp {
+  const store = given.store ?? agents[0]?.store;
+  if (store === undefined) throw new TypeError('runsApp needs an agent or a store.');
+  const admission = new Admission({ host: systemHost });
+  const runs = createRunsApi({
+    store,
+    log,
+    admission,
+    clock: systemHost,
+    agents: new Map(agents.map(agent => [agent.name, agent])),
+    hasToken: authorize !== undefined,
+    ...omitUndefined({ agentsByRun: gateway && gatewayOf(gateway).agentsByRun }),
+  });
+  runs.pickUp().catch(error => log(`Cannot resume runs: ${messageOf(error)}`));
+  return appOf(runs, { admission, log, ...omitUndefined({ authorize, onRequest }) });
+}
+
+/**
+ * The Responses API and the Messages API: `/v1/responses` (its WebSocket too, under `@hono/node-server` with
+ * `websocket`), `/v1/conversations`, `/v1/models` and `/v1/messages`. Resumes background responses whose process is
+ * gone.
+ */
+export function responsesApp(options: GatewayOptions & AccessOptions): ServerApp {
+  const gateway = gatewayOf(options);
+  const stopRecovery = recoverRequests(gateway, options);
+  const access = accessOf(options, gateway);
+  const app = appOf(gateway.responses, access);
+  app.route('/', appOf(gateway.messages, access));
+  return Object.assign(app, {
+    close() {
+      stopRecovery();
+      gateway.service.endStreams();
+      gateway.service.close().catch(() => {});
+    },
+  });
+}
+
+/** Chat Completions: `/v1/chat/completions`. */
+export function chatApp(options: GatewayOptions & AccessOptions): ServerApp {
+  const gateway = gatewayOf(options);
+  return appOf(gateway.chat, accessOf(options, gateway));
+}
+
+const gateways = new WeakMap<GatewayOptions, Gateway>();
+
+/** One gateway for each options object. */
+function gatewayOf(options: GatewayOptions): Gateway {
+  const known = gateways.get(options);
+  if (known !== undefined) return known;
+  const made = createGateway(options);
+  gateways.set(options, made);
+  return made;
+}
+
+type AppOptions = AccessOptions & { admission: Admission; log(line: string): void };
+
+function accessOf(
+  { authorize, onRequest, log }: GatewayOptions & AccessOptions,
+  { service }: Gateway,
+): AppOptions {
+  const { admission } = service;
+  return { admission, log: log ?? (() => {}), ...omitUndefined({ authorize, onRequest }) };
+}
+
+/** One API with its checks on its own paths only, so that other routes can be mounted beside it. */
+function appOf(api: MountedApi, { authorize, onRequest, admission, log }: AppOptions): ServerApp {
+  const app = new Hono<RunsEnv>();
+  const { openStreams, bodyBytes } = admission.limits;
+  const streams = limitStreams(openStreams);
+  for (const path of api.paths) {
+    app.use(`${path}/*`, logRequests(systemHost, onRequest), authorizeWith(api.area, authorize), streams);
+    app.use(`${path}/*`, async (c, next) => {
+      c.header('Cache-Control', 'no-store');
+      c.set('requestLimits', { ...BODY_LIMITS, maxBytes: bodyBytes });
+      await next();
+    });
+  }
+  api.add(app);
+  app.notFound(c => {
+    throw new ApiError('not-found', `There is no ${c.req.method} route at this path.`);
+  });
+  app.onError((error, c) => {
+    prepareError(c, error, log);
+    return api.answerError(c, error);
+  });
+  return Object.assign(app as unknown as Hono, { close: () => api.close?.() });
+}

@@ -1,0 +1,37 @@
+import type { Context, Hono } from 'hono';
+import { messageOf } from '../protocol/error.ts';
+import type { Area } from './access/caller.ts';
+import { ApiError, describeError } from './error-envelope.ts';
+import type { RunsEnv } from './runs-env.ts';
+
+/**
+ * An API of this server: its routes, and its error responses for its prefix and the paths below. Of several prefixes
+ * that fit, the first counts. `paths` are those of its routes, without what is below them.
+ */
+export type MountedApi = {
+  prefix: string;
+  paths: readonly string[];
+  area: Area;
+  add(app: Hono<RunsEnv>): void;
+  answerError(c: Context<RunsEnv>, error: Error): Response;
+  /** Ends its streams, because the server shuts down. */
+  close?(): void;
+};
+
+/** The headers of an error, which all APIs share, and a line in the log for a request that broke off. */
+export function prepareError(c: Context<RunsEnv>, error: Error, log: (line: string) => void): void {
+  if (!(error instanceof ApiError)) return;
+  if (error.code === 'request-aborted') log(`Request ${c.get('requestId')}: ${error.message}`);
+  if (error.retryAfterMs !== undefined)
+    c.header('Retry-After', String(Math.ceil(error.retryAfterMs / 1_000)));
+}
+
+/** Answers with the envelope of the runs API. Logs errors whose details the caller does not see. */
+export function answerRunsError(c: Context<RunsEnv>, error: Error, log: (line: string) => void): Response {
+  const { status, envelope } = describeError(error);
+  if (envelope.error.code === 'internal')
+    log(`Request ${c.get('requestId')} (${c.req.method}) failed: ${error.stack ?? messageOf(error)}`);
+  if (status === 401) c.header('WWW-Authenticate', 'Bearer');
+  if (status === 413) c.header('Connection', 'close');
+  return c.json(envelope, status);
+}

@@ -1,0 +1,78 @@
+import type { Host } from '../../engine/driver/host.ts';
+import type { Store } from '../../protocol/store.ts';
+import type { Admission } from '../access/admission.ts';
+import { answerRunsError, type MountedApi } from '../mounted-api.ts';
+import { BODY_LIMITS, type BodyLimits } from '../read-body.ts';
+import { STREAM_BOUNDS, type StreamBounds } from './event-stream.ts';
+import { describeApi } from './openapi.ts';
+import { RunRecovery } from './recover-runs.ts';
+import { findRecord, RunRegistry } from './run-registry.ts';
+import { addRunRoutes } from './run-routes.ts';
+import { ServedAgents, type ServedAgentsOptions } from './served-agents.ts';
+
+export type RunsApiOptions = ServedAgentsOptions & {
+  store: Store;
+  admission: Admission;
+  /** Whether callers need credentials, for `/openapi.json`. */
+  hasToken: boolean;
+  version?: string;
+  bodyLimits?: Partial<BodyLimits>;
+  streamBounds?: Partial<StreamBounds>;
+  clock: Host;
+  log(line: string): void;
+};
+
+export type RunsApi = MountedApi & {
+  /** Resumes runs whose driver is gone, now and periodically until `close`; returns the ids of those resumed now. */
+  pickUp(): Promise<string[]>;
+  /** The number of open runs: watched, driven, or resting with a deadline. */
+  countHeld(): number;
+};
+
+/**
+ * Creates the runs API: `/runs`, `/agents` and `/openapi.json`. Requests never drive runs themselves: `RunRegistry`
+ * drives open runs in the background, and `RunRecovery` finds runs whose process is gone.
+ */
+export function createRunsApi(options: RunsApiOptions): RunsApi {
+  const { store, clock, log, admission, hasToken, version = '0.0.0' } = options;
+  const agents = new ServedAgents(options);
+  const held = new RunRegistry({ host: clock, log, open: openRun });
+  const recovery = new RunRecovery({
+    store,
+    log,
+    host: clock,
+    isServed: name => agents.has(name),
+    drive: runId => held.drive(runId),
+  });
+  return {
+    prefix: '/runs',
+    paths: ['/runs', '/agents', '/openapi.json'],
+    area: 'runs',
+    add(app) {
+      app.get('/openapi.json', c => c.json(describeApi({ version, hasToken })));
+      app.get('/agents', c => c.json({ agents: agents.list() }));
+      addRunRoutes(app, {
+        store,
+        clock,
+        agents,
+        held,
+        admission,
+        log,
+        bodyLimits: { ...BODY_LIMITS, ...options.bodyLimits },
+        streamBounds: { ...STREAM_BOUNDS, ...options.streamBounds },
+      });
+    },
+    answerError: (c, error) => answerRunsError(c, error, log),
+    pickUp: () => recovery.start(),
+    countHeld: () => held.size,
+    close() {
+      recovery.stop();
+      held.close();
+    },
+  };
+
+  async function openRun(runId: string) {
+    const record = await findRecord(store, runId);
+    return { run: await agents.open(record), isServed: agents.has(record.agent) };
+  }
+}
