@@ -38,4 +38,17 @@ export type Effect =
 export type Delta =
   | { type: 'text.delta' | 'reasoning.delta'; turn: number; attempt: number; text: string }
   | { type: 'tool.progress'; callId: string; data: JsonValue }
+  /**
+   * A piece of a call's arguments. The first of a call has its name, and its id if the adapter knows it that early;
+   * `index` counts the turn's calls from 0, without those that the provider runs. A turn that is not streamed has none.
+   */
+  | {
+      type: 'call.delta';
+      turn: number;
+      attempt: number;
+      index: number;
+      callId?: string;
+      name?: string;
+      text: string;
+    }
   | Notice;

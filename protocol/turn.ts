@@ -98,9 +98,12 @@ export type ModelTurn = {
   items: Item[];
 };
 
-/** A piece of a stream, which ends with exactly one `turn`. `index` counts the turn's calls from 0. */
+/**
+ * A piece of a stream, which ends with exactly one `turn`. `index` counts the turn's calls from 0. `callId` is the
+ * call's id in the turn, from an adapter that knows it before the call is complete.
+ */
 export type TurnDelta =
   | { type: 'text' | 'reasoning'; text: string }
-  | { type: 'call_started'; index: number; name: string }
+  | { type: 'call_started'; index: number; name: string; callId?: string }
   | { type: 'call_arguments'; index: number; text: string }
   | { type: 'turn'; turn: ModelTurn };

@@ -1,4 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, ToolCall, TurnDelta } from '../../protocol/turn.ts';
 import { toolCall } from '../turn/tool-call.ts';
 import { deltasUpTo } from '../turn/turn-deltas.ts';
@@ -51,11 +52,12 @@ function callsOf(turn: PlayedTurn, at: number, request: ModelRequest): ToolCall[
 
 /** Returns the deltas of a turn as a provider would stream them: text a few characters at a time. */
 export function splitDeltas(turn: ModelTurn): TurnDelta[] {
-  return [...deltasUpTo(turn)].flatMap<TurnDelta>(delta =>
-    delta.type === 'text' || delta.type === 'reasoning' || delta.type === 'call_arguments'
-      ? (delta.text.match(PIECE) ?? []).map(text => ({ ...delta, text }))
-      : [delta],
-  );
+  return [...deltasUpTo(turn)].flatMap<TurnDelta>(delta => {
+    if (delta.type === 'call_started')
+      return [{ ...delta, ...omitUndefined({ callId: turn.toolCalls[delta.index]?.callId }) }];
+    if (delta.type === 'turn') return [delta];
+    return (delta.text.match(PIECE) ?? []).map(text => ({ ...delta, text }));
+  });
 }
 
 /** Up to 24 characters of a word with the space before it. Never splits a surrogate pair. */

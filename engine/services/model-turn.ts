@@ -51,7 +51,7 @@ async function callModel(
   { adapter, request }: PreparedTurn,
   filters: readonly (() => TextFilter)[],
 ): Promise<ModelTurn> {
-  const display = new TurnDisplay(scope, context, filters);
+  const display = new TurnDisplay(scope, context, filters, usedCallIds(scope));
   const { signal } = scope;
   const turn = streams(context) ? await readStream() : await adapter.generate(request, { signal });
   if (turn.finishReason === 'error') throw endedInError(turn, adapter);
@@ -93,10 +93,7 @@ async function completeTurn(
 ): Promise<Report> {
   const { host } = scope;
   const { runId, runContext } = scope.context();
-  const { items, toolCalls, renamed } = nameCalls(turn, [
-    ...scope.inherited(),
-    ...scope.context().transcript,
-  ]);
+  const { items, toolCalls, renamed } = nameCalls(turn, scope);
   const calls: QualifiedCall[] =
     toolCalls.length === 0
       ? []
@@ -136,12 +133,17 @@ function droppedItems({ lastTurn }: Context, transcript: readonly Item[], provid
   );
 }
 
-/** Returns the turn's items and calls with call ids that are unique in the run. */
-function nameCalls(turn: ModelTurn, transcript: readonly Item[]) {
-  if (turn.toolCalls.length === 0) return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
+function usedCallIds(scope: ServiceScope): Set<string> {
   const used = new Set<string>();
-  for (const item of transcript) if (item.type === 'tool_call') used.add(item.callId);
-  const names = makeIdsUnique(turn.toolCalls, used);
+  for (const items of [scope.inherited(), scope.context().transcript])
+    for (const item of items) if (item.type === 'tool_call') used.add(item.callId);
+  return used;
+}
+
+/** Returns the turn's items and calls with call ids that are unique in the run. */
+function nameCalls(turn: ModelTurn, scope: ServiceScope) {
+  if (turn.toolCalls.length === 0) return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
+  const names = makeIdsUnique(turn.toolCalls, usedCallIds(scope));
   if (names.size === 0) return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
   const toolCalls = turn.toolCalls.map(
     (call, index): ToolCall => ({ ...call, callId: names.get(index) ?? call.callId }),

@@ -9,7 +9,8 @@ import type { ServiceScope } from './service.ts';
  *
  * T1 `text.started` is reported at most once per turn, if and only if text is streamed.
  * T2 `calls.started` is reported at most once per turn, if and only if the turn has calls.
- * T3 A generated turn leads to the same reports, in the same order, as the same turn streamed.
+ * T3 Pieces of calls carry only ids that the calls keep in the journal.
+ * T4 A generated turn leads to the same reports, in the same order, as the same turn streamed.
  */
 export class TurnDisplay {
   readonly #scope: ServiceScope;
@@ -18,14 +19,22 @@ export class TurnDisplay {
   /** Text is shown immediately; with `held`, only after the turn proved to be the answer. */
   readonly #visible: boolean;
   readonly #held: boolean;
+  readonly #used: Set<string>;
   #textStarted = false;
   #callsStarted = false;
   #streamed = false;
 
-  constructor(scope: ServiceScope, context: Context, filters: readonly (() => TextFilter)[]) {
+  constructor(
+    scope: ServiceScope,
+    context: Context,
+    filters: readonly (() => TextFilter)[],
+    /** The ids of the calls before this turn. */
+    used: ReadonlySet<string>,
+  ) {
     this.#scope = scope;
     this.#place = { turn: context.turn.number, attempt: context.turn.attempt };
     this.#filter = chainFilters(filters);
+    this.#used = new Set(used);
     this.#visible = context.config.finalAnswer === 'live' || context.turn.final;
     this.#held = context.config.finalAnswer === 'held' && !context.turn.final;
   }
@@ -43,8 +52,10 @@ export class TurnDisplay {
         return;
       case 'call_started':
         this.#startCalls();
+        this.#publishCall({ index: delta.index, name: delta.name, text: '', ...this.#freshId(delta.callId) });
         return;
       case 'call_arguments':
+        if (delta.text !== '') this.#publishCall({ index: delta.index, text: delta.text });
         return;
     }
   }
@@ -83,6 +94,17 @@ export class TurnDisplay {
     if (this.#callsStarted) return;
     this.#callsStarted = true;
     this.#scope.report({ type: 'calls.started' });
+  }
+
+  #publishCall(piece: { index: number; callId?: string; name?: string; text: string }): void {
+    this.#scope.publish({ type: 'call.delta', ...this.#place, ...piece });
+  }
+
+  /** The id, unless the run has used it: such a call gets another id once the turn is complete. */
+  #freshId(callId: string | undefined): { callId?: string } {
+    if (callId === undefined || this.#used.has(callId)) return {};
+    this.#used.add(callId);
+    return { callId };
   }
 
   #publishText(text: string): void {

@@ -105,6 +105,7 @@ export class RunModel {
       case 'tool.progress':
         this.progress.set(delta.callId, delta.data);
         break;
+      case 'call.delta':
       case 'decided':
         return;
     }

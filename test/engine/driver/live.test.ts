@@ -167,7 +167,10 @@ describe('the live host', () => {
     });
     const deltas: unknown[] = [];
     await rest(host, begin(agent, 'go', { onDelta: delta => deltas.push(delta) }));
+    const call = { type: 'call.delta', turn: 1, attempt: 1, index: 0 };
     expect(deltas).toEqual([
+      { ...call, callId: 'call_0_0', name: 'read', text: '' },
+      { ...call, text: '{}' },
       { type: 'tool.progress', callId: 'call_0_0', data: { percent: 50 } },
       { type: 'text.delta', turn: 2, attempt: 1, text: 'Hello' },
       { type: 'text.delta', turn: 2, attempt: 1, text: ' there.' },
