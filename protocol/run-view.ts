@@ -11,7 +11,7 @@ import type { Usage } from './turn.ts';
  * A tool call without a result. `runId` is the run that takes the decision about it: for a call of a sub-agent,
  * the sub-agent's run.
  */
-export interface OpenCall<Name extends string = string, Input = unknown, Output = unknown> {
+export interface OpenCall<Name extends string = string, Input = unknown, Answer = unknown> {
   callId: string;
   runId: string;
   name: Name;
@@ -25,8 +25,8 @@ export interface OpenCall<Name extends string = string, Input = unknown, Output 
   reason?: string;
   /** ms since the epoch. */
   expiresAt?: number;
-  /** For the compiler only: the type of the call's result. No call has this member. */
-  readonly '~output'?: Output;
+  /** For the compiler only: what `run.answer` takes as the call's result. No call has this member. */
+  readonly '~answer'?: Answer;
 }
 
 /** An open call as journals and the runs API have it. */
@@ -35,8 +35,14 @@ export type JsonCall = OpenCall<string, JsonValue>;
 /** The open calls of these tools and, for agents among them, of their tools. */
 type OpenCallOf<Tools> =
   Tools extends Tool<infer Name, infer Input, infer Output>
-    ? OpenCall<Name, Input, Output> | CallBelow<Tools>
+    ? OpenCall<Name, Input, AnswerTo<Tools, Output>> | CallBelow<Tools>
     : OpenCall;
+
+type AnswerTo<Tools, Output> = Tools extends { '~answer'?: infer Answer }
+  ? unknown extends Answer
+    ? Output
+    : Answer
+  : Output;
 
 type CallBelow<Tools> = Tools extends { '~below'?: infer Below }
   ? unknown extends Below

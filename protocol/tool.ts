@@ -57,8 +57,8 @@ function isTime(ms: number): boolean {
  * The outcome of a call, as `reconcile` found it. `happened: false` counts only when no attempt of the call can still
  * be running, unless it is `final`: the external system has blocked the call's key, so it cannot happen later either.
  */
-export type Reconciliation =
-  | { happened: true; output: JsonValue }
+export type Reconciliation<Output = JsonValue> =
+  | { happened: true; output: Output }
   | { happened: false; final?: boolean }
   | { unknown: true };
 
@@ -117,7 +117,10 @@ export interface Tool<Name extends string = string, Input = unknown, Output = un
    */
   pureApproval?(call: CallView<unknown>): unknown;
   run?(input: unknown, context: ToolCallContext): unknown;
-  reconcile?(call: CallView<unknown>, context: ToolCallContext): Reconciliation | Promise<Reconciliation>;
+  reconcile?(
+    call: CallView<unknown>,
+    context: ToolCallContext,
+  ): Reconciliation<unknown> | Promise<Reconciliation<unknown>>;
 }
 
 /** A source of tools that are fetched first, such as an MCP server. Connected once, when an agent first needs it. */

@@ -40,7 +40,10 @@ export type ToolOptions<
   inputSchema?: JsonObject;
   /** Passed to providers that can enforce the schema on the model's arguments. */
   strict?: boolean;
-  /** Validates the return value of `run`, and what `answer` gives instead; the schema's output becomes the result. */
+  /**
+   * Validates the result: what `run` returns, what `reconcile` finds, and what a person gives instead. The schema's output
+   * becomes the result.
+   */
   output?: Output;
   /**
    * The part of the run's context that the tool needs: any Standard Schema, which validates it. Its output is the
@@ -57,11 +60,11 @@ export type ToolOptions<
    * agent's limit, which is 1 MiB by default.
    */
   maxResultBytes?: number;
-  /** Finds out whether an interrupted `once` call took effect. */
+  /** Finds out whether an interrupted `once` call took effect. `output` validates the output that it found. */
   reconcile?: (
     call: CallView<Out<Input>, Out<Context>>,
     context: ToolCallContext<Out<Context>>,
-  ) => Reconciliation | Promise<Reconciliation>;
+  ) => Reconciliation<In<Output>> | Promise<Reconciliation<In<Output>>>;
   /** Runs the tool. Without it this is a client tool: each call waits for its result from the caller. */
   run?: (input: Out<Input>, context: ToolCallContext<Out<Context>>) => Returned;
 };
@@ -83,6 +86,10 @@ type AsJson<Value> = unknown extends Value
     : Value extends { toJSON(): infer Json }
       ? Json
       : { [Name in keyof Value]: AsJson<Value[Name]> };
+
+/** The type of an answer in place of a result, where the output schema turns it into another type. */
+type TakesAnswer<Schema extends StandardSchemaV1> =
+  Out<Schema> extends In<Schema> ? unknown : { readonly '~answer'?: In<Schema> };
 
 /**
  * Creates a tool from a schema and a function. On the returned `Tool`, `approval` takes the call's raw JSON and
@@ -113,7 +120,7 @@ export function tool<
   const Name extends string = string,
 >(
   options: ToolOptions<Input, Output, Context, In<Output> | Promise<In<Output>>, Name>,
-): Tool<Name, In<Input>, AsJson<Out<Output>>, In<Context>>;
+): Tool<Name, In<Input>, AsJson<Out<Output>>, In<Context>> & TakesAnswer<Output>;
 export function tool<
   Input extends StandardSchemaV1,
   Output extends StandardSchemaV1,
@@ -175,6 +182,7 @@ export function tool<
             await withContext({ ...call, input: call.input as Out<Input> }),
             await withContext(context),
           ),
+          output,
         ),
     }),
   };

@@ -330,7 +330,9 @@ describe('types', () => {
       },
     });
     expectTypeOf(made).toEqualTypeOf<
-      Tool<'typed', { day: string; n?: number | undefined }, { at: number }>
+      Tool<'typed', { day: string; n?: number | undefined }, { at: number }> & {
+        readonly '~answer'?: { at: string };
+      }
     >();
 
     tool({

@@ -205,6 +205,28 @@ describe('a settled run', () => {
     expectTypeOf(below).toExtend<Tool<'ask', { input: string }, string>>();
   });
 
+  test('takes as an answer what the output schema takes, and has what it returns', async () => {
+    const ask = tool({
+      name: 'ask',
+      description: 'The client asks.',
+      input: z.object({}),
+      output: z.object({ cents: z.string().transform(Number) }),
+    });
+    const agent = createAgent({ name: 'desk', model: scripted([calls('ask'), { text: '' }]), tools: [ask] });
+    const run = await agent.start('go');
+    const waiting = await run.settled();
+    const [call] = waiting.status === 'waiting' ? waiting.results : [];
+    if (call === undefined) throw new Error(waiting.status);
+    // @ts-expect-error the schema takes a text
+    expect(await run.answer(call, { output: { cents: 7 } })).toMatchObject({ code: 'input-invalid' });
+    expect(await run.answer(call, { output: { cents: '7' } })).toEqual({ accepted: true });
+    const ended = await run.settled();
+    const [result] = ended.status === 'finished' ? ended.results : [];
+    if (result === undefined || result.isError) throw new Error(ended.status);
+    expectTypeOf(result.output).toEqualTypeOf<{ cents: number }>();
+    expect(result.output).toEqual({ cents: 7 });
+  });
+
   test('types an edit by its call, and checks an answer against the output schema of the tool', async () => {
     const agent = makeDesk([
       calls(['refund', { orderId: 'A', cents: 1 }], 'ask_customer'),

@@ -97,8 +97,12 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
    */
   async start(
     input: string | readonly Item[],
-    ...[options = {}]: StartArguments<RunContext>
+    ...[options]: StartArguments<RunContext>
   ): Promise<Run<Tools, Output>> {
+    return await this.#start(input, options);
+  }
+
+  async #start(input: string | readonly Item[], options: StartOptions = {}): Promise<Run<Tools, Output>> {
     const { continues, signal } = options;
     if (continues !== undefined) await this.#inherited.assertEnded(continues);
     const run = await this.#begin(input, options);
@@ -198,12 +202,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   asTool<const Name extends string>(
     options: AsToolOptions<Name>,
   ): SubAgentTool<Name, AnswerOf<Output>, RunContext, Tools> {
-    return asTool(this as unknown as Agent, options) as SubAgentTool<
-      Name,
-      AnswerOf<Output>,
-      RunContext,
-      Tools
-    >;
+    return asTool(this, async (input, given) => (await this.#start(input, given)).settled(), options);
   }
 
   /** Reports whether a run is compatible with this release and this agent: the differences, and what to do. */

@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import type { Settled } from '../../engine/run/settled.ts';
 import { answerOfChild } from '../../engine/sub-agents/child-runs.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import type { Tool } from '../../protocol/tool.ts';
+import type { SubAgentTool, Tool } from '../../protocol/tool.ts';
 import type { ApprovalRule } from '../approval-rule.ts';
 import { tool } from '../tool.ts';
 
@@ -20,12 +20,8 @@ export type AsToolOptions<Name extends string = string> = {
 /** The type of a sub-agent's result: the value of its `output` schema, or else its text. */
 export type AnswerOf<Output> = unknown extends Output ? unknown : Output extends undefined ? string : Output;
 
-/** The part of an agent that a sub-agent tool needs. */
-type RunnableAgent = {
-  name: string;
-  options: { runContext?: StandardSchemaV1 };
-  run(input: string, options: { signal: AbortSignal; runContext?: unknown }): Promise<Settled>;
-};
+/** Runs an agent until it settles. */
+type RunAgent = (input: string, options: { signal: AbortSignal; runContext: unknown }) => Promise<Settled>;
 
 const task = z.object({ input: z.string() });
 
@@ -44,11 +40,12 @@ const taskSchema = {
  * remaining limits. An agent with a `runContext` gets that of the calling run. Repeating a call after a crash attaches to
  * the same run.
  */
-export function asTool<Name extends string>(
-  agent: RunnableAgent,
+export function asTool<Name extends string, Output, RunContext, Below>(
+  agent: { name: string; options: { runContext?: StandardSchemaV1 } },
+  runAgent: RunAgent,
   options: AsToolOptions<Name>,
-): Tool<Name, { input: string }> {
-  const made = tool({
+): SubAgentTool<Name, Output, RunContext, Below> {
+  const made: Omit<Tool<Name>, '~types'> = tool({
     ...options,
     input: task,
     inputSchema: taskSchema,
@@ -56,7 +53,7 @@ export function asTool<Name extends string>(
     ...omitUndefined({ runContext: agent.options.runContext }),
     // Only used when the tool is called directly: the engine starts a child run instead.
     run: async ({ input }, { signal, runContext }) => {
-      const settled = await agent.run(input, { signal, runContext });
+      const settled = await runAgent(input, { signal, runContext });
       if (settled.status === 'waiting')
         throw new Error(`Agent "${agent.name}" waits for a decision, a result or an unpause.`);
       const { output, isError } = answerOfChild(agent.name, settled);

@@ -1,4 +1,5 @@
 import type { AgentDefinition } from '../../engine/definition.ts';
+import { describeForeign, type Foreign, findForeign, isPlain } from '../../engine/services/find-foreign.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
 import type { Tool, Validation } from '../../protocol/tool.ts';
@@ -91,33 +92,28 @@ function toRunContext(
 }
 
 function toText(agent: string, value: unknown): string {
-  const foreign = findForeign(value, 'runContext');
-  if (foreign !== undefined) throw notJson(agent, `${foreign} is not`);
+  const foreign = findForeign(value, isChanged);
+  if (foreign !== undefined) {
+    const path = ['runContext', ...(foreign.path === '' ? [] : [foreign.path])].join('.');
+    throw notJson(agent, `${path} is ${describeForeign(foreign.value)}`);
+  }
   try {
     return toBoundedText(value);
   } catch (error) {
-    throw notJson(agent, messageOf(error));
+    throw notJson(agent, `${messageOf(error)}.`);
   }
 }
 
-/** The path of the first value that a JSON round trip would change, such as a `Date`; cycles are left to `toBoundedText`. */
-function findForeign(value: unknown, path: string, depth = 0): string | undefined {
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : path;
-  if (typeof value !== 'object' || value === null || depth > 200) return undefined;
-  const prototype = Object.getPrototypeOf(value);
-  const isPlain = Array.isArray(value) || prototype === Object.prototype || prototype === null;
-  if (!isPlain || 'toJSON' in value) return path;
-  for (const [key, member] of Object.entries(value)) {
-    const foreign = findForeign(member, `${path}.${key}`, depth + 1);
-    if (foreign !== undefined) return foreign;
-  }
-  return undefined;
+/** Whether a JSON round trip would change a value, such as a `Date`. */
+function isChanged({ value }: Foreign): boolean {
+  if (typeof value === 'number') return !Number.isFinite(value);
+  return typeof value === 'object' && value !== null && (!isPlain(value) || 'toJSON' in value);
 }
 
 function notJson(agent: string, problem: string): EngineError {
   return new EngineError(
     'agent-invalid',
-    `The runContext schema of agent "${agent}" must return JSON, because the journal keeps it: ${problem}. Convert it in the tools.`,
+    `The runContext schema of agent "${agent}" must return JSON, because the journal keeps it: ${problem}`,
   );
 }
 

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import type { Reconciliation } from '../../../protocol/tool.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { tool } from '../../../tools/tool.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { callOnce, hang, stop } from '../../support/engine/call-once.ts';
 
@@ -47,17 +49,72 @@ describe('reconcile', () => {
     expect(runs).toBe(1);
   });
 
+  test.each<[string, unknown, object]>([
+    [
+      'its output as the output schema returns it',
+      { receipt: 7, more: 1 },
+      { status: 'finished', results: [{ output: { receipt: 'r-7' }, isError: false }] },
+    ],
+    [
+      'the call in doubt if its output does not match',
+      { receipt: 'lost' },
+      {
+        status: 'waiting',
+        doubts: [
+          { reason: expect.stringMatching(/it happened, but the output .* does not match .*receipt/) },
+        ],
+      },
+    ],
+    ['the call in doubt if it has no output', undefined, { status: 'waiting', doubts: [{}] }],
+  ])('that finds it happened leaves %s', async (_, output, expected) => {
+    const schema = z.object({ receipt: z.number().transform(receipt => `r-${receipt}`) });
+    const act = tool({
+      name: 'act',
+      description: 'Acts.',
+      input: z.object({}),
+      output: schema,
+      timeoutMs: 50,
+      run: (_, { signal }) => stop(null, { signal }),
+      reconcile: () => ({ happened: true, output: output as { receipt: number } }),
+    });
+    const { settled } = await callOnce(act);
+    expect(settled).toMatchObject(expected);
+  });
+
+  test('a person who says that it happened gives an output that matches the output schema', async () => {
+    const act = tool({
+      name: 'act',
+      description: 'Acts.',
+      input: z.object({}),
+      output: z.object({ receipt: z.number() }),
+      timeoutMs: 50,
+      run: (_, { signal }) => stop(null, { signal }),
+    });
+    const { run, host } = await callOnce(act);
+    expect(await run.resolve('call_0_0', { happened: true, output: { receipt: 'lost' } })).toMatchObject({
+      code: 'input-invalid',
+      message: expect.stringContaining('receipt'),
+    });
+    expect(await run.resolve('call_0_0', { happened: true, output: { receipt: 7 } })).toEqual({
+      accepted: true,
+    });
+    expect(await host.settle(run.settled())).toMatchObject({
+      status: 'finished',
+      results: [{ output: { receipt: 7 } }],
+    });
+  });
+
   test('of a tool that was not made by tool() treats an invalid answer as unknown', async () => {
     let runs = 0;
     const made = makeTool('act', { timeoutMs: 50, reconcile: () => ({ unknown: true }) });
-    const tool = Object.assign(Object.create(made), {
+    const altered = Object.assign(Object.create(made), {
       run: (...given: Parameters<typeof stop>) => {
         runs += 1;
         return stop(...given);
       },
       reconcile: () => ({ maybe: 1 }),
     });
-    const { settled } = await callOnce(tool);
+    const { settled } = await callOnce(altered);
     expect(settled).toMatchObject({ status: 'waiting', doubts: [{ callId: 'call_0_0' }] });
     expect(runs).toBe(1);
   });
