@@ -10,6 +10,7 @@ import { parallel } from './workloads/parallel.ts';
 import { steps } from './workloads/steps.ts';
 import { stream } from './workloads/stream.ts';
 import { turns } from './workloads/turns.ts';
+import { types } from './workloads/types.ts';
 
 /** All workloads, in the order of the output. */
 export const workloads: readonly Workload[] = [
@@ -24,6 +25,7 @@ export const workloads: readonly Workload[] = [
   list,
   chart,
   importing,
+  types,
 ];
 
 /** Returns the workload with the name. Throws an `Error` that lists the names if there is none. */

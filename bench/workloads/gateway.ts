@@ -21,7 +21,7 @@ const SQLITE = 'gateway, SQLite';
 /** The Responses gateway compared with a proxy that passes requests on unread, in front of the same stand-in. */
 export const gateway: Workload = {
   name: 'gateway',
-  title: `the gateway: ${REQUESTS.toLocaleString('en-US')} requests, ${LANES} at a time; ${STREAMS} concurrent streams of ${CHUNKS} chunks`,
+  title: `The gateway: ${REQUESTS.toLocaleString('en-US')} requests, ${LANES} at a time; ${STREAMS} concurrent streams of ${CHUNKS} chunks`,
   contenders: ['proxy', MEMORY, SQLITE],
   repetitions: 3,
   columns: [

@@ -19,7 +19,7 @@ export const importing: Workload = {
     { label: 'CPU ms', metric: 'cpuMs', digits: 1 },
     { label: 'RSS added MB', metric: 'addedMb', digits: 1 },
     { label: 'RSS MB', metric: 'rssMb', digits: 1 },
-    { label: 'process ms', metric: 'processMs', digits: 0 },
+    { label: 'process ms', metric: 'processMs' },
   ],
   prepare: buildIfStale,
   async measure(name) {

@@ -26,7 +26,7 @@ export const inFlight: Workload = {
   columns: [
     { label: 'wall ms', metric: 'wallMs' },
     {
-      label: '× hand',
+      label: '× hand-written',
       metric: 'wallMs',
       as: 'ratio',
       digits: 2,

@@ -22,18 +22,18 @@ const SHAPES: readonly Shape[] = [
 /** Parallel tool calls: the cost of a run, and how the cost per call grows with their number. */
 export const parallel: Workload = {
   name: 'parallel',
-  title: 'Parallel tools (CPU and wall ms per run)',
+  title: 'Parallel tools (rounds × calls; times per run)',
   contenders: CONTENDERS,
   peers: PEERS,
   repetitions: 3,
   columns: [
-    { label: '3×16 CPU', metric: '3x16 cpuMs', digits: 2 },
-    { label: '× hand', metric: '3x16 cpuMs', as: 'ratio', digits: 1, aims: { [MEMORY]: '2.2×' } },
-    { label: '1×64 CPU', metric: '1x64 cpuMs', digits: 2 },
-    { label: '1×256 CPU', metric: '1x256 cpuMs', digits: 2, aims: { [MEMORY]: '5' } },
-    { label: '× hand', metric: '1x256 cpuMs', as: 'ratio', digits: 1 },
-    { label: '3×16 wall', metric: '3x16 wallMs', digits: 2 },
-    { label: '1×256 wall', metric: '1x256 wallMs', digits: 2 },
+    { label: 'CPU ms, 3×16', metric: '3x16 cpuMs', digits: 2 },
+    { label: '× hand-written', metric: '3x16 cpuMs', as: 'ratio', digits: 1, aims: { [MEMORY]: '2.2×' } },
+    { label: 'CPU ms, 1×64', metric: '1x64 cpuMs', digits: 2 },
+    { label: 'CPU ms, 1×256', metric: '1x256 cpuMs', digits: 2, aims: { [MEMORY]: '5' } },
+    { label: '× hand-written', metric: '1x256 cpuMs', as: 'ratio', digits: 1 },
+    { label: 'wall ms, 3×16', metric: '3x16 wallMs', digits: 2 },
+    { label: 'wall ms, 1×256', metric: '1x256 wallMs', digits: 2 },
   ],
   async measure(name) {
     const metrics: Metrics = {};

@@ -20,12 +20,12 @@ export const steps: Workload = {
   repetitions: 1,
   columns: [
     ...MARKS.map(mark => ({ label: `step ${mark}`, metric: `${mark} ms`, digits: 2 })),
-    { label: 'MB to store', metric: 'handed', digits: 1 },
+    { label: 'MB sent to the store', metric: 'handed', digits: 1 },
     { label: 'kB/step, early', metric: 'earlyKb', digits: 1 },
-    { label: 'late', metric: 'lateKb', digits: 1 },
+    { label: 'kB/step, late', metric: 'lateKb', digits: 1 },
     { label: 'MB written', metric: 'written', digits: 1 },
-    { label: 'MB file', metric: 'file', digits: 1 },
-    { label: 'resume ms', metric: 'resumeMs', digits: 0, aims: { [STEP_CONTENDERS[1]]: '200' } },
+    { label: 'file MB', metric: 'file', digits: 1 },
+    { label: 'resume ms', metric: 'resumeMs', aims: { [STEP_CONTENDERS[1]]: '200' } },
   ],
   async measure(name) {
     const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));

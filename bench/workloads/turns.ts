@@ -29,7 +29,7 @@ export const turns: Workload = {
   columns: [
     { label: 'CPU µs/turn', metric: 'cpuUsPerTurn' },
     {
-      label: '× hand',
+      label: '× hand-written',
       metric: 'cpuUsPerTurn',
       as: 'ratio',
       digits: 2,
