@@ -23,6 +23,7 @@ const PROCESSES = [
   'tools/mcp-*',
   'tools/runner/resume',
   'tools/testing/exported-test',
+  'types/hover',
   'visualizer/page',
 ].map(toFiles);
 
