@@ -7,6 +7,7 @@ import { type JsonValue, omitUndefined, toBoundedJson } from '../protocol/json.t
 import type { CallView, Reconciliation, Tool, ToolCallContext } from '../protocol/tool.ts';
 import { type ModelOutput, readModelOutput } from './ai-sdk/read-model-output.ts';
 import { readSchema } from './ai-sdk/read-schema.ts';
+import type { ConvertedTool } from './ai-sdk/tool-types.ts';
 import type { ApprovalRule } from './approval-rule.ts';
 import { type Repetition, tool } from './tool.ts';
 
@@ -55,7 +56,8 @@ type ExecutionOptions = {
 /**
  * Converts tools of the AI SDK, named by their keys. A tool without `execute` is a client tool. The values that an
  * `execute` yields are sent as progress, and the last one is the result. `settings` adds by name what the AI SDK's tools
- * do not say; without it a tool is `once`, so it is never run twice unasked.
+ * do not say; without it a tool is `once`, so it is never run twice unasked. The types of names, inputs and results reach
+ * the agent's settled runs; the result of a tool with `toModelOutput` may be content.
  * Throws an `EngineError` `agent-invalid` for a tool of a provider, an invalid schema, or settings of an unknown tool.
  *
  * @example
@@ -65,10 +67,14 @@ type ExecutionOptions = {
  *   tools: aiSdkTools({ weather, refund }, { weather: { sideEffect: 'none' } }),
  * });
  */
-export function aiSdkTools<Tools extends Readonly<Record<string, AiSdkTool>>>(
+export function aiSdkTools<const Tools extends Readonly<Record<string, AiSdkTool>>>(
   tools: Tools,
-  settings: { readonly [Name in keyof Tools]?: AiSdkToolSettings } = {},
-): Tool[] {
+  settings?: { readonly [Name in keyof Tools]?: AiSdkToolSettings },
+): { [Name in keyof Tools & string]: ConvertedTool<Name, Tools[Name]> }[keyof Tools & string][];
+export function aiSdkTools(
+  tools: Readonly<Record<string, AiSdkTool>>,
+  settings: Readonly<Record<string, AiSdkToolSettings | undefined>> = {},
+): unknown[] {
   const unknown = Object.keys(settings).filter(name => !Object.hasOwn(tools, name));
   if (unknown.length > 0) {
     throw new EngineError(

@@ -79,7 +79,7 @@ export type Repetition =
   | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
 
 /** What JSON makes of a value: the type of a result that a tool returned as `Value`. */
-type AsJson<Value> = unknown extends Value
+export type AsJson<Value> = unknown extends Value
   ? Value
   : Value extends JsonValue | undefined
     ? Value

@@ -329,11 +329,8 @@ describe('types', () => {
         return { at: '1' };
       },
     });
-    expectTypeOf(made).toEqualTypeOf<
-      Tool<'typed', { day: string; n?: number | undefined }, { at: number }> & {
-        readonly '~answer'?: { at: string };
-      }
-    >();
+    type Made = Tool<'typed', { day: string; n?: number | undefined }, { at: number }>;
+    expectTypeOf(made).toEqualTypeOf<Made & { readonly '~answer'?: { at: string } }>();
 
     tool({
       name: 'typed',
