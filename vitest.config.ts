@@ -13,6 +13,7 @@ const PROCESSES = [
   'engine/versions/command-line',
   'examples',
   'faults/real-faults',
+  'fronts/otel/{processes,traces-command}',
   'package',
   'server/responses/clients',
   'server/responses/live/interrupted',

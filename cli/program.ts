@@ -21,6 +21,7 @@ import type { RunCommandOptions } from './commands/run.ts';
 import type { RunsOptions } from './commands/runs.ts';
 import type { ServeOptions } from './commands/serve.ts';
 import type { ShowCommandOptions } from './commands/show.ts';
+import type { TracesOptions } from './commands/traces.ts';
 import { HELP } from './help.ts';
 import type { DriveOptions, ShowOptions } from './options.ts';
 import {
@@ -281,6 +282,17 @@ function addInspecting(program: Command, end: (exitCode: number) => void): void 
     .option('--until <seq>', 'stop after this entry and show the state of the run there')
     .action(async (named: string, options: ReplayOptions) =>
       end(await (await import('./commands/replay.ts')).replay(named, options)),
+    );
+  reading(program.command('traces'))
+    .summary("send a run's spans to OpenTelemetry")
+    .description(
+      "Make the spans of a run and of its sub-agents' runs from their journals, and post them to an OTLP receiver. Sending them again changes nothing: the ids are the same. Without --otlp, print them.",
+    )
+    .argument('<run>', RUN)
+    .option('--otlp <url>', 'receiver to post to, such as http://localhost:4318, at its /v1/traces')
+    .option('--content', 'include messages, arguments and results')
+    .action(async (id: string, options: Omit<TracesOptions, 'version'>) =>
+      end(await (await import('./commands/traces.ts')).traces(id, { ...options, version: readVersion() })),
     );
   program
     .command('explore')

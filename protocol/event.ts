@@ -74,8 +74,11 @@ const runStartedSchema = event('run.started', {
   format: z.int(),
   chart: z.object({ version: z.int(), hash: text }),
   agent: z.object({ name: text, version: optionalText }),
-  /** The agent's tools, each with a digest of the parts that the model and a recovery depend on. */
-  tools: z.exactOptional(z.array(z.object({ name: text, digest: text }))),
+  /**
+   * The agent's tools, each with a digest of the parts that the model and a recovery depend on; `server` is the label of
+   * the tool server that has the tool.
+   */
+  tools: z.exactOptional(z.array(z.object({ name: text, digest: text, server: optionalText }))),
   config: runConfigSchema,
   input: z.array(itemSchema),
   /** What the caller passed about this run, as the agent's `runContext` schema returned it. */

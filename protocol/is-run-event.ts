@@ -151,7 +151,11 @@ const event = oneOf<RunEvent, CommonType>({
     format: integer,
     chart: shape<RunStarted['chart']>({ version: integer, hash: text }),
     agent: shape<RunStarted['agent']>({ name: text, version: optional(text) }),
-    tools: optional(listOf(shape<NonNullable<RunStarted['tools']>[number]>({ name: text, digest: text }))),
+    tools: optional(
+      listOf(
+        shape<NonNullable<RunStarted['tools']>[number]>({ name: text, digest: text, server: optional(text) }),
+      ),
+    ),
     config,
     input: listOf(item),
     continues: optional(text),

@@ -16,6 +16,10 @@ export type ToolCallContext<RunContext = unknown> = {
   key: string;
   callId: string;
   runId: string;
+  /** Counts the attempts of this call from 1; the engine always sets it. */
+  attempt?: number;
+  /** The W3C trace context of this attempt, from `agentchart/otel`; `mcp()` passes it on to its server. */
+  trace?: { traceparent: string; tracestate?: string; baggage?: string };
   /** What `agent.start` was given for this run; `undefined` for an agent without a `runContext`. */
   runContext: RunContext;
   /** Sends `data` to the run's observers; never journaled. */

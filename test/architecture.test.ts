@@ -36,6 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'stores',
     'visualizer',
   ],
+  fronts: ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'tools/agent', 'stores'],
   cli: [
     'protocol',
     'machines',
@@ -49,6 +50,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'stores',
     'visualizer',
     'server',
+    'fronts',
   ],
 };
 

@@ -15,6 +15,7 @@ import { detectCrashLoop } from './detect-crash-loop.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
 import { LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
 import { Lease } from './lease.ts';
+import { watchDrive } from './watch-drive.ts';
 
 /** `failed`: driving failed in this process and has not been retried. */
 type Stage =
@@ -208,7 +209,9 @@ export class Supervisor {
     const { log, events } = this.#parts;
     const snapshots = this.#snapshots;
     const driver = new Driver({ ...options, chart: agentChart, log, lease, events, inherited, snapshots });
-    const done = driver.drive().then(
+    const endWatching = watchDrive(options.watchers ?? [], { ...options, epoch }, events);
+    const driven = driver.drive();
+    const done = (options.watchers === undefined ? driven : driven.finally(endWatching)).then(
       outcome => {
         this.#afterDriving({ type: 'idle' });
         return outcome;

@@ -24,12 +24,17 @@ export async function hashParts(parts: AsyncIterable<Uint8Array>): Promise<strin
   return hash.digest();
 }
 
-export type ToolDigest = { name: string; digest: string };
+/** `server`: the label of the tool server, for its tools only. */
+export type ToolDigest = { name: string; digest: string; server?: string };
 
-/** Each tool's name and `digestTool`, sorted by name. */
+/** Each tool's name, `digestTool` and tool server, sorted by name. */
 export function digestTools(tools: ReadonlyMap<string, Tool>): ToolDigest[] {
   return [...tools.values()]
-    .map(tool => ({ name: tool.name, digest: digestTool(tool) }))
+    .map(tool => ({
+      name: tool.name,
+      digest: digestTool(tool),
+      ...omitUndefined({ server: tool.origin?.label }),
+    }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 

@@ -4,6 +4,7 @@ import type { Owner, Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { JudgeOwner } from '../driver/find-live-attempt.ts';
 import type { Host } from '../driver/host.ts';
+import type { DriveWatcher } from '../driver/watch-drive.ts';
 import type { Service } from '../services/service.ts';
 import type { ChildRuns, RunHandle } from '../sub-agents/child-runs.ts';
 
@@ -30,6 +31,7 @@ export type RunOptions = {
   children: ChildRuns;
   /** Only in a sub-agent's run: attaches to the parent run, if this process has its agent. */
   openParent?(runId: string): Promise<RunHandle>;
+  watchers?: readonly DriveWatcher[];
   /** Whether the parent waits for this run in this process. */
   isAwaited?(): boolean;
 };

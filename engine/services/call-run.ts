@@ -248,7 +248,7 @@ export class CallRun {
     const { callId } = this.call;
     const { runId, runContext } = this.#scope.context();
     const progress = (data: JsonValue) => this.#scope.publish({ type: 'tool.progress', callId, data });
-    return { signal, key: this.#key, callId, runId, runContext, progress };
+    return { signal, key: this.#key, callId, runId, attempt: this.#attempt, runContext, progress };
   }
 
   async #settle(output: unknown): Promise<void> {

@@ -7,6 +7,7 @@ import type {
   Retry,
 } from '../../engine/definition.ts';
 import type { Host } from '../../engine/driver/host.ts';
+import type { DriveWatcher } from '../../engine/driver/watch-drive.ts';
 import type { JournalMigration } from '../../engine/versions/migrate-journal.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { type Limits, limitsSchema, type Prices } from '../../protocol/config.ts';
@@ -114,6 +115,8 @@ export type AgentOptions<
   migrations?: readonly JournalMigration[];
   /** Clock, ids and randomness. Default: those of the system. */
   host?: Host;
+  /** For instruments such as `agentchart/otel`: what watches the drives of this agent's runs. */
+  watchers?: readonly DriveWatcher[];
 };
 
 /**

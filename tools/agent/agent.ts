@@ -3,17 +3,15 @@ import { type Host, systemHost } from '../../engine/driver/host.ts';
 import { actorsOf, type LiveOptions, type ServiceActors } from '../../engine/driver/live.ts';
 import { driverOptions, isOwnerDead } from '../../engine/driver/owner.ts';
 import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
-import { type LoadedRun, loadRun } from '../../engine/journal/load-run.ts';
+import type { LoadedRun } from '../../engine/journal/load-run.ts';
 import { Run } from '../../engine/run/run.ts';
 import type { RunOptions } from '../../engine/run/run-options.ts';
 import type { Settled } from '../../engine/run/settled.ts';
 import { makeServices } from '../../engine/services/make-services.ts';
 import type { Service } from '../../engine/services/service.ts';
 import { type ChildRequest, narrowLimits } from '../../engine/sub-agents/child-runs.ts';
-import { checkRun } from '../../engine/versions/check-run.ts';
 import type { VersionReport } from '../../engine/versions/compare-versions.ts';
 import { type MigrateOptions, migrateRun } from '../../engine/versions/migrate-run.ts';
-import { versionMismatch } from '../../engine/versions/version-mismatch.ts';
 import { type AgentMachine, agentMachine } from '../../machines/agent.ts';
 import type { ServiceName } from '../../protocol/effect.ts';
 import { EngineError } from '../../protocol/error.ts';
@@ -35,6 +33,7 @@ import {
   type StartArguments,
   type StartOptions,
 } from './begin-journal.ts';
+import { checkAgainst, loadChecked } from './check-versions.ts';
 import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
 import { assertLabels, labelsOf, type OpenOptions } from './run-labels.ts';
@@ -210,13 +209,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     const owner = (await this.store.get(runId))?.agent ?? this.name;
     const below = owner === this.name ? undefined : this.#subAgents.findAbove(owner);
     if (below !== undefined) return await below.check(runId);
-    const { name, version, models } = this.#definition;
-    const present = {
-      agent: { name, ...omitUndefined({ version }) },
-      models: models.map(({ provider, model }) => ({ provider, model })),
-      tools: await this.#tools.connect(),
-    };
-    return await checkRun(this.store, runId, present, this.#definition.migrations);
+    return await checkAgainst(this.#definition, await this.#tools.connect(), this.store, runId);
   }
 
   /**
@@ -283,16 +276,8 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     return new Agent(defineAgent(placed), placed, this.store, this);
   }
 
-  /** Loads a run. For `chart-mismatch` the error includes the report of `check`. */
   async #load(runId: string): Promise<LoadedRun> {
-    try {
-      return await loadRun(this.store, runId);
-    } catch (error) {
-      const owner = await this.#ownerOf(runId);
-      if (!(error instanceof EngineError) || error.code !== 'chart-mismatch') throw error;
-      const report = await checkRun(this.store, runId, undefined, owner.#definition.migrations);
-      throw report.opens ? error : versionMismatch(report);
-    }
+    return await loadChecked(this.store, runId, async () => (await this.#ownerOf(runId)).#definition);
   }
 
   #describeStart(input: string | readonly Item[], start: ResolvedStart): RunStarted {
@@ -313,7 +298,10 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       loadInherited: continues => this.#inherited.load(continues),
       showText: text => filterText(text, this.#definition.textFilters),
       children: this.#subAgents,
-      ...omitUndefined({ openParent: above && ((id: string) => above.open(id)) }),
+      ...omitUndefined({
+        watchers: this.#options.watchers,
+        openParent: above && ((id: string) => above.open(id)),
+      }),
     };
   }
 }

@@ -83,7 +83,11 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
   }
 
   function callServer(session: Session, input: unknown, context: ToolCallContext) {
-    const params = { name: described.name, arguments: isJsonObject(input) ? input : {} };
+    const params = {
+      name: described.name,
+      arguments: isJsonObject(input) ? input : {},
+      ...(context.trace !== undefined && { _meta: { ...context.trace } }),
+    };
     const requestOptions = {
       signal: context.signal,
       timeout: timeoutMs ?? options.silenceMs,

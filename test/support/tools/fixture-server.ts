@@ -13,7 +13,7 @@ type Request = {
     name?: string;
     cursor?: string;
     arguments?: { [key: string]: unknown };
-    _meta?: { progressToken?: number };
+    _meta?: { progressToken?: number; traceparent?: string };
     clientInfo?: unknown;
   };
 };
@@ -116,7 +116,16 @@ function call(id: number, { name, arguments: input, _meta }: NonNullable<Request
     case 'garble':
       return { result: { content: 'not a list' } };
     case 'about':
-      return { result: text(JSON.stringify({ client, env: process.env, cwd: process.cwd() })) };
+      return {
+        result: text(
+          JSON.stringify({
+            client,
+            env: process.env,
+            cwd: process.cwd(),
+            traceparent: _meta?.traceparent,
+          }),
+        ),
+      };
     default:
       return { result: text(JSON.stringify(input)) };
   }

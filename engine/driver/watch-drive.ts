@@ -1,0 +1,45 @@
+import type { Store } from '../../protocol/store.ts';
+import type { RunEvents, RunHappening } from '../run/run-events.ts';
+
+/**
+ * Watches the drives of runs in this process, for instruments: `begin` is called when one begins. Its entries go to
+ * `receive` once they are durable, those before the drive do not. `end` is awaited before the run counts as settled.
+ * Neither may fail the run: what they throw is ignored.
+ */
+export type DriveWatcher = {
+  begin(drive: { runId: string; epoch: number; store: Store }): WatchedDrive;
+};
+
+export type WatchedDrive = { receive(happening: RunHappening): void; end(): Promise<void> };
+
+/** Lets the watchers watch a drive. Returns what ends it, and resolves once all of them are done. */
+export function watchDrive(
+  watchers: readonly DriveWatcher[],
+  drive: { runId: string; epoch: number; store: Store },
+  events: RunEvents,
+): () => Promise<void> {
+  const stops = watchers.flatMap(watcher => {
+    const watched = attempt(() => watcher.begin(drive));
+    return watched === undefined ? [] : [watch(watched, events)];
+  });
+  return async () => {
+    await Promise.allSettled(stops.map(stop => stop()));
+  };
+}
+
+function watch(watched: WatchedDrive, events: RunEvents): () => Promise<void> {
+  const receive = (happening: RunHappening) => void attempt(() => watched.receive(happening));
+  const unsubscribe = events.subscribe({ receive, wake: () => {} });
+  return async () => {
+    unsubscribe();
+    await watched.end();
+  };
+}
+
+function attempt<Result>(work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,71 @@
+import {
+  type Context,
+  type HrTime,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  type Tracer,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api';
+import { spanIdOf } from './ids.ts';
+import type { RunSpan } from './run-span.ts';
+
+const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT } as const;
+
+/** The members of the SDK's tracer that decide about ids and sampling; other tracers may lack them. */
+type SdkTracer = Tracer & {
+  _idGenerator?: { generateTraceId(): string; generateSpanId(): string };
+  _sampler?: { shouldSample(context: Context, ...rest: unknown[]): unknown };
+};
+
+/**
+ * Returns a function that gives a complete span to a tracer. With the SDK of OpenTelemetry the span keeps its derived
+ * ids, and is sampled by its trace id alone, so that all processes keep or drop a trace as a whole. Another tracer
+ * chooses its own span ids; the trace id is kept there too.
+ */
+export function makeEmitter(provider: TracerProvider): (span: RunSpan) => void {
+  const tracer: SdkTracer = tracerOf(provider);
+  return span => {
+    const chosen = withIds(tracer, span);
+    const started = chosen.startSpan(
+      span.name,
+      { kind: KINDS[span.kind], startTime: toHrTime(span.start), attributes: span.attributes },
+      parentContext(span, chosen !== tracer),
+    );
+    if (span.error !== undefined) started.setStatus({ code: SpanStatusCode.ERROR, message: span.error });
+    started.end(toHrTime(span.end));
+  };
+}
+
+/** The global provider hands out proxies; the tracer behind one exists once an SDK is registered. */
+function tracerOf(provider: TracerProvider): Tracer {
+  const proxied = provider as { getDelegateTracer?(name: string): Tracer | undefined };
+  return proxied.getDelegateTracer?.('agentchart') ?? provider.getTracer('agentchart');
+}
+
+function withIds(tracer: SdkTracer, { traceId, spanId }: RunSpan): Tracer {
+  const { _idGenerator: own, _sampler: sampler } = tracer;
+  if (own === undefined) return tracer;
+  const ids = { generateTraceId: () => traceId, generateSpanId: () => spanId };
+  const asRoot = sampler && {
+    shouldSample: (_: Context, ...rest: unknown[]) => sampler.shouldSample(ROOT_CONTEXT, ...rest),
+  };
+  return Object.create(tracer, {
+    _idGenerator: { value: ids },
+    ...(asRoot !== undefined && { _sampler: { value: asRoot } }),
+  });
+}
+
+function parentContext({ traceId, parentSpanId }: RunSpan, hasOwnIds: boolean): Context {
+  if (parentSpanId === undefined && hasOwnIds) return ROOT_CONTEXT;
+  const spanId = parentSpanId ?? spanIdOf(traceId, 'root');
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: TraceFlags.SAMPLED });
+}
+
+/** Seconds and nanoseconds: a plain number may be taken for a time since the start of the process. */
+function toHrTime(ms: number): HrTime {
+  const seconds = Math.floor(ms / 1_000);
+  return [seconds, Math.round((ms - seconds * 1_000) * 1e6)];
+}

@@ -1,0 +1,328 @@
+import { beginFold, foldEntry, hasEnded, isAtRest } from '../../engine/journal/load-run.ts';
+import type { ChartState } from '../../machines/step.ts';
+import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import {
+  addUsage,
+  callAttributes,
+  chatAttributes,
+  chatContent,
+  type DriveFacts,
+  driveAttributes,
+} from './attributes.ts';
+import { placeOfCall, spanIdOf } from './ids.ts';
+import type { Attributes, RunSpan } from './run-span.ts';
+import { type OpenWait, outcomeOfWait, waitsIn } from './waits.ts';
+
+/** Where the spans of a run belong. */
+export type TracePlace = {
+  traceId: string;
+  /** The id of the conversation: the label `chat` or the first of the runs that the topmost run continues. */
+  conversationId: string;
+};
+
+type Drive = DriveFacts & { spanId: string; parentSpanId: string | undefined; start: number };
+
+type OpenCall = { attempt: number; start: number; parentSpanId: string | undefined; attributes: Attributes };
+
+/** When driving began, if an event shows that it did: at a claim, or at the input that ended a rest. */
+type Candidate = { seq: number; at: number; claimed: boolean };
+
+/**
+ * Folds the journal of one run into its spans. Pure: the same entries give the same spans with the same ids, in the
+ * process that drives the run and afterwards.
+ *
+ * F1 A drive is what happens between two rests under one claim: one `invoke_agent` span. The first drive of the topmost
+ *    run is the root of the trace; later drives and waits are its children.
+ * F2 A span is returned once, by the entry that ends it.
+ * F3 A drive, a call or a wait before a retry that the death of its process cut short ends at the next claim, as an
+ *    error of the type `interrupted`, and at the time of the last entry before it.
+ * F4 A wait is of one call, or of a paused run, and lasts from the rest in which it began until it is over, even if the
+ *    run goes on meanwhile. A call that waits for a sub-agent's run is no wait of its own.
+ */
+export class SpanFold {
+  readonly #place: TracePlace;
+  readonly #content: boolean;
+  #state: ChartState | null = null;
+  #runId = '';
+  #parentSpanId: string | undefined;
+  #firstSpanId: string | undefined;
+  #origins: ReadonlyMap<string, string> = new Map();
+  /** A fork's entries before its first claim are a copy: the original run has their spans. */
+  #isCopy = false;
+  #drives = 0;
+  #drive: Drive | null = null;
+  #candidate: Candidate | null = null;
+  #calls = new Map<string, OpenCall>();
+  #waits = new Map<string, OpenWait>();
+  #backoff: { seq: number; at: number } | null = null;
+  #lastAt = 0;
+
+  /** `content`: whether spans have arguments, results, messages and the names of those who decided. */
+  constructor(place: TracePlace, { content = false }: { content?: boolean } = {}) {
+    this.#place = place;
+    this.#content = content;
+  }
+
+  /** Takes the next entry and returns the spans that it ends. Throws like `foldEntry`. */
+  take(entry: JournalEntry): RunSpan[] {
+    const { seq, event } = entry;
+    const before = this.#state;
+    const state = before === null ? this.#begin(event) : foldEntry(before, entry, this.#runId);
+    this.#state = state;
+    const spans: RunSpan[] = [];
+    if (event.type === 'run.claimed') spans.push(...this.#takeClaim(seq, event.at));
+    else if (before === null) this.#candidate = { seq, at: event.at, claimed: false };
+    else if (!this.#isCopy) spans.push(...this.#takeEvent(seq, event, before, state));
+    this.#lastAt = event.at;
+    return spans;
+  }
+
+  /** The drive that has not ended, up to the last entry, so that its children have a parent. */
+  unfinished(): RunSpan[] {
+    return this.#drive === null ? [] : [this.#endDrive(this.#drive, this.#lastAt, { unfinished: true })];
+  }
+
+  #begin(event: RunEvent): ChartState {
+    const state = beginFold(event as Extract<RunEvent, { type: 'run.started' }>);
+    if (event.type !== 'run.started') return state;
+    this.#runId = event.runId;
+    const { parent, forkOf } = event;
+    this.#parentSpanId = parent && spanIdOf(parent.runId, placeOfCall(parent.callId, 1));
+    this.#isCopy = forkOf !== undefined;
+    this.#origins = new Map(
+      (event.tools ?? []).flatMap(tool => (tool.server === undefined ? [] : [[tool.name, tool.server]])),
+    );
+    return state;
+  }
+
+  #takeClaim(seq: number, at: number): RunSpan[] {
+    const spans = this.#interrupt();
+    const state = this.#state;
+    this.#isCopy = false;
+    if (state === null || hasEnded(state)) return spans;
+    this.#candidate = { seq, at, claimed: true };
+    if (!isAtRest(state)) this.#beginDrive(state.context.cost);
+    return spans;
+  }
+
+  #takeEvent(seq: number, event: RunEvent, before: ChartState, state: ChartState): RunSpan[] {
+    const { at } = event;
+    const isActive = !isAtRest(state) && !hasEnded(state);
+    if (isAtRest(before) && isActive && this.#drive === null)
+      this.#candidate = { seq, at, claimed: this.#candidate?.claimed === true };
+    if (this.#drive === null && ('generation' in event || this.#candidate?.claimed === true))
+      if (isActive || 'generation' in event) this.#beginDrive(before.context.cost);
+    const spans = [...this.#takeReport(event, before, state), ...this.#matchBackoff(seq, at, state)];
+    spans.push(...this.#matchWaits(seq, event, state));
+    if (!isActive && this.#drive !== null) {
+      spans.push(...this.#endCalls(at, hasEnded(state) ? 'cancelled' : 'interrupted'));
+      spans.push(this.#endDrive(this.#drive, at, { unfinished: false }));
+    }
+    return spans;
+  }
+
+  #takeReport(event: RunEvent, before: ChartState, state: ChartState): RunSpan[] {
+    switch (event.type) {
+      case 'turn.completed':
+      case 'turn.failed':
+        return [this.#makeChat(event, before, state)];
+      case 'tool.started':
+        this.#startCall(event, state);
+        return [];
+      case 'tool.settled':
+        return this.#endCall(event.callId, event.at, {
+          ...(event.isError && { 'error.type': 'tool_error' }),
+          ...(this.#content && { 'gen_ai.tool.call.result': JSON.stringify(event.shown ?? event.output) }),
+        });
+      case 'tool.doubted':
+        return this.#endCall(event.callId, event.at, { 'error.type': 'in_doubt' });
+      case 'tool.interrupted':
+        return this.#endCall(event.callId, event.at, { 'error.type': 'interrupted' });
+      case 'tool.suspended':
+        return this.#endCall(event.callId, event.at, { 'agentchart.suspended': true });
+      default:
+        return [];
+    }
+  }
+
+  #makeChat(
+    event: Extract<RunEvent, { type: 'turn.completed' | 'turn.failed' }>,
+    { context: before }: ChartState,
+    { context: after }: ChartState,
+  ): RunSpan {
+    const { number, model, attempt } = before.turn;
+    const asked = before.config.models[model]?.model ?? 'unknown';
+    const drive = this.#drive;
+    if (drive !== null) {
+      drive.modelCalls += 1;
+      if (event.type === 'turn.completed') drive.usage = addUsage(drive.usage, event.usage);
+    }
+    return this.#makeSpan(this.#idOf(`turn:${number}:${model}:${attempt}`), {
+      parentSpanId: drive?.spanId,
+      name: `chat ${asked}`,
+      kind: 'client',
+      start: event.startedAt,
+      end: event.at,
+      attributes: {
+        ...chatAttributes(event, before, after.cost - before.cost),
+        ...(this.#content && chatContent(event, before)),
+      },
+      error: event.type === 'turn.failed' ? this.#describeFailure(event.error) : undefined,
+    });
+  }
+
+  #describeFailure({ code, message }: { code: string; message: string }): string {
+    return this.#content ? message : code;
+  }
+
+  #startCall(event: Extract<RunEvent, { type: 'tool.started' }>, { context }: ChartState): void {
+    const { callId, attempt, at } = event;
+    const call = context.calls.find(candidate => candidate.callId === callId);
+    const server = call && this.#origins.get(call.name);
+    if (this.#drive !== null) this.#drive.toolCalls += 1;
+    this.#calls.set(callId, {
+      attempt,
+      start: at,
+      parentSpanId: this.#drive?.spanId,
+      attributes: {
+        ...callAttributes(event, call, server),
+        ...(this.#content && { 'gen_ai.tool.call.arguments': JSON.stringify(call?.input ?? null) }),
+      },
+    });
+  }
+
+  #endCall(callId: string, end: number, attributes: Attributes): RunSpan[] {
+    const call = this.#calls.get(callId);
+    if (call === undefined) return [];
+    this.#calls.delete(callId);
+    const { attempt, start, parentSpanId } = call;
+    const error = attributes['error.type'];
+    return [
+      this.#makeSpan(this.#idOf(placeOfCall(callId, attempt)), {
+        parentSpanId,
+        name: `execute_tool ${call.attributes['gen_ai.tool.name']}`,
+        start,
+        end,
+        attributes: { ...call.attributes, ...attributes },
+        error: error === undefined ? undefined : String(error),
+      }),
+    ];
+  }
+
+  #endCalls(at: number, type: string): RunSpan[] {
+    return [...this.#calls.keys()].flatMap(callId => this.#endCall(callId, at, { 'error.type': type }));
+  }
+
+  #matchBackoff(seq: number, at: number, state: ChartState): RunSpan[] {
+    const waits = state.value === 'backingOff';
+    if (waits) this.#backoff ??= { seq, at };
+    if (waits || this.#backoff === null) return [];
+    return this.#endBackoff(this.#backoff, at);
+  }
+
+  #endBackoff(backoff: { seq: number; at: number }, end: number): RunSpan[] {
+    this.#backoff = null;
+    return [
+      this.#makeSpan(this.#idOf(`backoff:${backoff.seq}`), {
+        parentSpanId: this.#drive?.spanId,
+        name: 'agentchart.backoff',
+        start: backoff.at,
+        end,
+        attributes: {},
+      }),
+    ];
+  }
+
+  #matchWaits(seq: number, event: RunEvent, state: ChartState): RunSpan[] {
+    const open = waitsIn(state);
+    const over = [...this.#waits].filter(([key]) => !open.has(key));
+    if (isAtRest(state))
+      for (const [key, wait] of open)
+        if (!this.#waits.has(key)) this.#waits.set(key, { ...wait, seq, start: event.at });
+    return over.map(([key, wait]) => {
+      this.#waits.delete(key);
+      return this.#makeSpan(this.#idOf(`wait:${wait.seq}:${key}`), {
+        parentSpanId: this.#firstSpanId,
+        name: 'agentchart.wait',
+        start: wait.start,
+        end: event.at,
+        attributes: { ...wait.attributes, ...outcomeOfWait(event, { content: this.#content }) },
+      });
+    });
+  }
+
+  #beginDrive(cost: number): void {
+    const { seq, at } = this.#candidate ?? { seq: 0, at: this.#lastAt };
+    this.#candidate = null;
+    const spanId = this.#idOf(`drive:${seq}`);
+    const parentSpanId = this.#firstSpanId ?? this.#parentSpanId;
+    this.#firstSpanId ??= spanId;
+    this.#drives += 1;
+    const facts = { number: this.#drives, modelCalls: 0, toolCalls: 0, usage: null, costBefore: cost };
+    this.#drive = { ...facts, spanId, parentSpanId, start: at };
+  }
+
+  /** Ends what the previous driver left open, at the last entry before this claim. */
+  #interrupt(): RunSpan[] {
+    const spans = this.#endCalls(this.#lastAt, 'interrupted');
+    if (this.#backoff !== null) spans.push(...this.#endBackoff(this.#backoff, this.#lastAt));
+    if (this.#drive !== null) spans.push(this.#endDrive(this.#drive, this.#lastAt, { unfinished: true }));
+    return spans;
+  }
+
+  #endDrive(drive: Drive, end: number, { unfinished }: { unfinished: boolean }): RunSpan {
+    const state = this.#state as ChartState;
+    const { agent, next } = state.context;
+    this.#drive = null;
+    const failure = state.value === 'failed' && next?.type === 'fail' ? next : undefined;
+    const errorType = unfinished ? 'interrupted' : failure?.code;
+    const error = failure === undefined || unfinished ? errorType : this.#describeFailure(failure);
+    return this.#makeSpan(drive.spanId, {
+      parentSpanId: drive.parentSpanId,
+      name: `invoke_agent ${agent.name}`,
+      start: drive.start,
+      end,
+      attributes: {
+        ...driveAttributes(state, drive),
+        ...(errorType !== undefined && { 'error.type': errorType }),
+      },
+      error,
+    });
+  }
+
+  #idOf(place: string): string {
+    return spanIdOf(this.#runId, place);
+  }
+
+  #makeSpan(
+    spanId: string,
+    given: {
+      parentSpanId: string | undefined;
+      name: string;
+      kind?: RunSpan['kind'];
+      start: number;
+      end: number;
+      attributes: Attributes;
+      error?: string | undefined;
+    },
+  ): RunSpan {
+    const { parentSpanId, kind = 'internal', error, attributes, start, end, name } = given;
+    const { traceId, conversationId } = this.#place;
+    return {
+      traceId,
+      spanId,
+      ...(parentSpanId !== undefined && { parentSpanId }),
+      name,
+      kind,
+      start,
+      end: Math.max(start, end),
+      attributes: {
+        ...attributes,
+        'gen_ai.agent.name': this.#state?.context.agent.name ?? 'unknown',
+        'gen_ai.conversation.id': conversationId,
+        'agentchart.run.id': this.#runId,
+      },
+      ...(error !== undefined && { error }),
+    };
+  }
+}

@@ -1,0 +1,84 @@
+import { type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api';
+import type { DriveWatcher } from '../../engine/driver/watch-drive.ts';
+import type { AgentTool } from '../../protocol/tool.ts';
+import { type Agent, createAgent } from '../../tools/agent/agent.ts';
+import { makeEmitter } from './emit-span.ts';
+import type { TracePlace } from './fold-spans.ts';
+import { LiveDrive } from './live-drive.ts';
+import type { RunSpan } from './run-span.ts';
+import { makeSpanMetrics } from './span-metrics.ts';
+import { locateTrace } from './trace-run.ts';
+import { traceTool } from './trace-tools.ts';
+
+/** The options of `instrument`. */
+export type InstrumentOptions = {
+  /** Where spans go. Default: the provider that is registered globally. */
+  tracerProvider?: TracerProvider;
+  /** Where metrics go. Default: the provider that is registered globally. */
+  meterProvider?: MeterProvider;
+  /**
+   * Whether spans have content: messages, arguments, results, error messages and the names of those who decide. Default
+   * `false`.
+   */
+  content?: boolean;
+};
+
+/**
+ * Returns the agent to use: its runs, and those of its sub-agents, are traced and measured while this process drives
+ * them. All runs below one run share a trace, over pauses and processes; ids are derived from the run, so that
+ * `agentchart traces` gives the same spans afterwards. Exporting never fails a run.
+ *
+ * @example
+ * const agent = instrument(createAgent({ name, model, tools }), { tracerProvider });
+ * await agent.run('Refund order A-1001');
+ */
+export function instrument<Instrumented extends Agent>(
+  agent: Instrumented,
+  options: InstrumentOptions = {},
+): Instrumented {
+  const emitSpan = makeEmitter(options.tracerProvider ?? trace.getTracerProvider());
+  const measure = makeSpanMetrics(
+    (options.meterProvider ?? metrics.getMeterProvider()).getMeter('agentchart'),
+  );
+  const places = new Map<string, Promise<TracePlace>>();
+  const emit = (span: RunSpan) => {
+    emitSpan(span);
+    measure(span);
+  };
+  const watcher: DriveWatcher = {
+    begin({ runId, epoch, store }) {
+      const place = locateTrace(store, runId);
+      places.set(runId, place);
+      const live = new LiveDrive({ runId, epoch, store, place, content: options.content === true, emit });
+      return {
+        receive: happening => live.receive(happening),
+        end: async () => {
+          await live.end();
+          if (places.get(runId) === place) places.delete(runId);
+        },
+      };
+    },
+  };
+  const locate = async (runId: string) => await places.get(runId)?.catch(() => undefined);
+  return instrumentAll(agent, watcher, tool => traceTool(tool, locate)) as Instrumented;
+}
+
+/** Instruments an agent and its sub-agents; an agent that occurs several times stays one agent. */
+function instrumentAll(
+  agent: Agent,
+  watcher: DriveWatcher,
+  wrap: (tool: AgentTool) => AgentTool,
+  known = new Map<object, Agent>(),
+): Agent {
+  const before = known.get(agent);
+  if (before !== undefined) return before;
+  const { options, store } = agent;
+  const tools = options.tools?.map(tool => {
+    if (!('subAgent' in tool) || tool.subAgent === undefined) return wrap(tool);
+    return { ...tool, subAgent: instrumentAll(tool.subAgent as Agent, watcher, wrap, known) };
+  });
+  const watchers = [...(options.watchers ?? []), watcher];
+  const instrumented = createAgent({ ...options, store, watchers, ...(tools && { tools }) });
+  known.set(agent, instrumented as Agent);
+  return instrumented as Agent;
+}

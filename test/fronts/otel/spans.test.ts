@@ -1,0 +1,234 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type Context, context, ROOT_CONTEXT } from '@opentelemetry/api';
+import { TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace';
+import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { instrument } from '../../../fronts/otel/index.ts';
+import type { Tool } from '../../../protocol/tool.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import { calls, clientTool, makeTool } from '../../support/engine/agents.ts';
+import { byId, recordSpans, tracedAfterwards, treeOf } from '../../support/fronts/otel/record-spans.ts';
+
+const USAGE = { inputTokens: 10, outputTokens: 4, cachedInputTokens: 3 };
+
+describe('the spans of a run', () => {
+  test('are one trace over a pause, live and from the journal alike', async () => {
+    const { tracerProvider, spans } = recordSpans();
+    const store = memory();
+    const agent = instrument(
+      createAgent({
+        name: 'refunds',
+        store,
+        model: scripted({
+          turns: [
+            { ...calls('look', 'pay'), usage: USAGE },
+            { text: 'done', usage: USAGE },
+          ],
+        }),
+        prices: { script: { input: 1_000_000, output: 0 } },
+        tools: [makeTool('look', { sideEffect: 'none' }), makeTool('pay', { approval: true })],
+      }),
+      { tracerProvider },
+    );
+    const run = await agent.start('go', { labels: { chat: 'c1' } });
+    await run.settled();
+    const [resting] = spans().filter(({ name }) => name.startsWith('invoke_agent'));
+    expect(resting?.attributes).toMatchObject({ 'agentchart.run.status': 'waiting', 'agentchart.drive': 1 });
+    await run.approve('call_0_1', { by: 'ann' });
+    await run.settled();
+
+    expect(treeOf(spans())).toEqual([
+      'invoke_agent refunds',
+      '  chat script',
+      '  execute_tool look',
+      '  agentchart.wait',
+      '  invoke_agent refunds',
+      '    execute_tool pay',
+      '    chat script',
+    ]);
+    expect(new Set(spans().map(({ traceId }) => traceId)).size).toBe(1);
+    expect(byId(spans())).toEqual(byId(await tracedAfterwards(store, run.id)));
+    const [chat] = spans().filter(({ name }) => name === 'chat script');
+    expect(chat).toMatchObject({
+      kind: 'client',
+      attributes: {
+        'gen_ai.operation.name': 'chat',
+        'gen_ai.provider.name': 'scripted',
+        'gen_ai.request.model': 'script',
+        'gen_ai.response.finish_reasons': ['tool_calls'],
+        'gen_ai.usage.input_tokens': 10,
+        'gen_ai.usage.cache_read.input_tokens': 3,
+        'gen_ai.conversation.id': 'c1',
+        'agentchart.cost': 10,
+      },
+    });
+    const wait = spans().find(({ name }) => name === 'agentchart.wait');
+    expect(wait?.attributes).toMatchObject({
+      'agentchart.wait.for': 'approval',
+      'agentchart.wait.outcome': 'approve',
+      'gen_ai.tool.name': 'pay',
+    });
+  });
+
+  test('have no content unless it is asked for', async () => {
+    const secret = 'the-secret-text';
+    const make = async (content: boolean) => {
+      const { tracerProvider, spans } = recordSpans();
+      const model = scripted({ turns: [calls(['pay', { to: secret }]), { text: secret }] });
+      const pay = makeTool('pay', { approval: true, run: () => Promise.reject(new Error(secret)) });
+      const agent = createAgent({ name: 'a', model, tools: [pay] });
+      const run = await instrument(agent, { tracerProvider, content }).start(secret);
+      await run.settled();
+      await run.approve('call_0_0', { by: secret });
+      await run.settled();
+      return spans();
+    };
+    expect(JSON.stringify(await make(false))).not.toContain(secret);
+    const attributes = (await make(true)).flatMap(span => Object.entries(span.attributes));
+    const withSecret = attributes.filter(([, value]) => JSON.stringify(value).includes(secret));
+    expect(new Set(withSecret.map(([name]) => name))).toEqual(
+      new Set([
+        'gen_ai.input.messages',
+        'gen_ai.output.messages',
+        'gen_ai.tool.call.arguments',
+        'gen_ai.tool.call.result',
+        'agentchart.wait.by',
+      ]),
+    );
+  });
+
+  test('show retries, waits between them, and why a run failed', async () => {
+    const { tracerProvider, spans } = recordSpans();
+    const model = scripted({ turns: [{ error: { code: 'overloaded', times: 1 } }, { text: 'done' }] });
+    const retry = { baseMs: 20, maxMs: 20 };
+    await instrument(createAgent({ name: 'a', model, retry }), { tracerProvider }).run('go');
+    expect(treeOf(spans())).toEqual([
+      'invoke_agent a',
+      '  chat script',
+      '  agentchart.backoff',
+      '  chat script',
+    ]);
+    const failing = scripted({ turns: [{ error: { code: 'quota' } }] });
+    const runs = recordSpans();
+    await instrument(createAgent({ name: 'a', model: failing, retry }), runs).run('go');
+    const [chat, drive] = runs.spans();
+    expect(chat).toMatchObject({ error: 'quota', attributes: { 'error.type': 'quota' } });
+    expect(drive?.attributes).toMatchObject({ 'agentchart.run.status': 'failed', 'error.type': 'quota' });
+  });
+
+  test('of sub-agents belong to the trace of the topmost run, below the call that started them', async () => {
+    const { tracerProvider, spans } = recordSpans();
+    const store = memory();
+    const below = createAgent({
+      name: 'below',
+      model: scripted({ turns: [calls('pay'), { text: 'paid' }] }),
+      tools: [makeTool('pay', { approval: true })],
+    });
+    const above = createAgent({
+      name: 'above',
+      store,
+      model: scripted({ turns: [calls(['ask', { input: 'pay' }]), { text: 'done' }] }),
+      tools: [below.asTool({ name: 'ask', description: 'Asks.' })],
+    });
+    const run = await instrument(above, { tracerProvider }).start('go');
+    const waiting = await run.settled();
+    if (waiting.status !== 'waiting') throw new Error(waiting.status);
+    await run.approve(waiting.approvals[0] ?? '');
+    expect((await run.settled()).status).toBe('finished');
+    expect(treeOf(spans())).toEqual([
+      'invoke_agent above',
+      '  chat script',
+      '  execute_tool ask',
+      '    invoke_agent below',
+      '      chat script',
+      '      agentchart.wait',
+      '      invoke_agent below',
+      '        execute_tool pay',
+      '        chat script',
+      '  invoke_agent above',
+      '    chat script',
+    ]);
+    expect(byId(spans())).toEqual(byId(await tracedAfterwards(store, run.id)));
+  });
+
+  test('of a fork begin with the fork', async () => {
+    const { tracerProvider, spans } = recordSpans();
+    const store = memory();
+    const model = scripted({ turns: [calls('ask'), { text: 'done' }] });
+    const agent = instrument(createAgent({ name: 'a', store, model, tools: [clientTool('ask')] }), {
+      tracerProvider,
+    });
+    const run = await agent.start('go');
+    await run.settled();
+    await run.answer('call_0_0', { output: 'yes' });
+    await run.settled();
+    const before = spans().length;
+    const { seq } = (await store.get(run.id)) ?? { seq: 0 };
+    const fork = await run.fork({ at: seq - 2 });
+    await fork.settled();
+    const forked = spans().slice(before);
+    expect(treeOf(forked)).toEqual(['invoke_agent a', '  chat script']);
+    expect(forked[0]?.traceId).not.toBe(spans()[0]?.traceId);
+    expect(byId(forked)).toEqual(byId(await tracedAfterwards(store, fork.id)));
+  });
+
+  test('are sampled as a whole, whichever process drives', async () => {
+    for (const ratio of [0, 1]) {
+      const { tracerProvider, spans } = recordSpans(new TraceIdRatioBasedSampler(ratio));
+      const model = scripted({ turns: [calls('look'), { text: 'done' }] });
+      const agent = createAgent({ name: 'a', model, tools: [makeTool('look')] });
+      await instrument(agent, { tracerProvider }).run('go');
+      expect(spans().length).toBe(ratio === 0 ? 0 : 4);
+    }
+  });
+
+  test('are the parents of the spans that a tool starts, and reach the tool as a trace context', async () => {
+    const active = new AsyncLocalStorage<Context>();
+    const manager = {
+      active: () => active.getStore() ?? ROOT_CONTEXT,
+      with: (within: Context, run: (...args: never[]) => unknown, self: unknown, ...args: never[]) =>
+        active.run(within, () => run.apply(self, args)),
+      bind: (_: Context, target: unknown) => target,
+      enable: () => manager,
+      disable: () => manager,
+    };
+    context.setGlobalContextManager(manager as never);
+    try {
+      const { tracerProvider, spans } = recordSpans();
+      const seen: unknown[] = [];
+      const look = makeTool('look', {
+        run: (_input, { trace: passed }) => {
+          seen.push(passed);
+          tracerProvider.getTracer('app').startSpan('query').end();
+          return 'ok';
+        },
+      });
+      const source = { connect: async (): Promise<Tool[]> => [look], close: async () => {} };
+      const model = scripted({ turns: [calls('look'), { text: 'done' }] });
+      await instrument(createAgent({ name: 'a', model, tools: [source] }), { tracerProvider }).run('go');
+      const [query, call] = ['query', 'execute_tool look'].map(name =>
+        spans().find(span => span.name === name),
+      );
+      expect(query?.parentSpanId).toBe(call?.spanId);
+      expect(query?.traceId).toBe(call?.traceId);
+      expect(seen).toEqual([{ traceparent: `00-${call?.traceId}-${call?.spanId}-01` }]);
+    } finally {
+      context.disable();
+    }
+  });
+
+  test('never fail the run when their export throws', async () => {
+    const tracerProvider = {
+      getTracer: () => ({
+        startSpan: () => {
+          throw new Error('no exporter');
+        },
+        startActiveSpan: () => undefined,
+      }),
+    };
+    const model = scripted({ turns: [{ text: 'done' }] });
+    const agent = instrument(createAgent({ name: 'a', model }), { tracerProvider: tracerProvider as never });
+    expect((await agent.run('go')).status).toBe('finished');
+  });
+});
