@@ -18,6 +18,7 @@ Environment:
   AGENTCHART_DB       SQLite file that holds the runs (default: .agentchart/runs.db)
   OPENAI_API_KEY      API key; other providers use their usual variables
   OPENAI_BASE_URL     API base URL; other providers likewise
+  OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME    headers and service name of traces
   NO_COLOR            disable colors
   AGENTCHART_DEBUG    set to 1 to print stack traces
 

@@ -66,6 +66,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   'gpt-tokenizer': ['adapters/harmony/'],
   '@huggingface/jinja': ['adapters/vllm/'],
   '@huggingface/tokenizers': ['adapters/vllm/'],
+  '@opentelemetry/api': ['fronts/otel/'],
   hono: ['server/', 'cli/'],
   '@hono/node-server': ['server/'],
   ws: ['server/serve.ts'],

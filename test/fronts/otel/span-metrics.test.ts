@@ -11,13 +11,18 @@ import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 
 test('a meter provider gets durations and tokens, with labels from the agent alone', async () => {
-  const exporter = new InMemoryMetricExporter({ temporality: AggregationTemporality.CUMULATIVE });
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
   const meterProvider = new MeterProvider({ readers: [reader] });
   const usage = { inputTokens: 10, outputTokens: 4 };
   const agent = createAgent({
     name: 'a',
-    model: scripted({ turns: [{ ...calls(['pay', { to: 'secret' }]), usage }, { text: 'secret', usage }] }),
+    model: scripted({
+      turns: [
+        { ...calls(['pay', { to: 'secret' }]), usage },
+        { text: 'secret', usage },
+      ],
+    }),
     tools: [makeTool('pay', { approval: true })],
   });
   const run = await instrument(agent, { meterProvider }).start('secret');

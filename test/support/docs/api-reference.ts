@@ -20,6 +20,7 @@ const PAGES: Readonly<Record<string, (entry: string) => boolean>> = {
   agentchart: entry => entry === '.',
   machine: entry => entry === './machine',
   server: entry => entry === './server',
+  otel: entry => entry === './otel',
   runner: entry => entry === './runner',
   testing: entry => entry === './testing',
   adapters: entry => entry.startsWith('./adapters/'),
