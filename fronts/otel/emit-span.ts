@@ -1,18 +1,8 @@
-import {
-  type Context,
-  type HrTime,
-  ROOT_CONTEXT,
-  SpanKind,
-  SpanStatusCode,
-  TraceFlags,
-  type Tracer,
-  type TracerProvider,
-  trace,
-} from '@opentelemetry/api';
+import type { Context, HrTime, Tracer } from '@opentelemetry/api';
 import { spanIdOf } from './ids.ts';
+import type { OtelApi } from './load-api.ts';
+import type { TracerProviderLike } from './providers.ts';
 import type { RunSpan } from './run-span.ts';
-
-const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT } as const;
 
 /** The members of the SDK's tracer that decide about ids and sampling; other tracers may lack them. */
 type SdkTracer = Tracer & {
@@ -25,14 +15,16 @@ type SdkTracer = Tracer & {
  * ids, and is sampled by its trace id alone, so that all processes keep or drop a trace as a whole. Another tracer
  * chooses its own span ids; the trace id is kept there too.
  */
-export function makeEmitter(provider: TracerProvider): (span: RunSpan) => void {
+export function makeEmitter(api: OtelApi, provider: TracerProviderLike): (span: RunSpan) => void {
+  const { SpanKind, SpanStatusCode } = api;
   const tracer: SdkTracer = tracerOf(provider);
+  const kinds = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT };
   return span => {
-    const chosen = withIds(tracer, span);
+    const chosen = withIds(api, tracer, span);
     const started = chosen.startSpan(
       span.name,
-      { kind: KINDS[span.kind], startTime: toHrTime(span.start), attributes: span.attributes },
-      parentContext(span, chosen !== tracer),
+      { kind: kinds[span.kind], startTime: toHrTime(span.start), attributes: span.attributes },
+      parentContext(api, span, chosen !== tracer),
     );
     if (span.error !== undefined) started.setStatus({ code: SpanStatusCode.ERROR, message: span.error });
     started.end(toHrTime(span.end));
@@ -40,12 +32,12 @@ export function makeEmitter(provider: TracerProvider): (span: RunSpan) => void {
 }
 
 /** The global provider hands out proxies; the tracer behind one exists once an SDK is registered. */
-function tracerOf(provider: TracerProvider): Tracer {
+function tracerOf(provider: TracerProviderLike): Tracer {
   const proxied = provider as { getDelegateTracer?(name: string): Tracer | undefined };
-  return proxied.getDelegateTracer?.('agentchart') ?? provider.getTracer('agentchart');
+  return proxied.getDelegateTracer?.('agentchart') ?? (provider.getTracer('agentchart') as Tracer);
 }
 
-function withIds(tracer: SdkTracer, { traceId, spanId }: RunSpan): Tracer {
+function withIds({ ROOT_CONTEXT }: OtelApi, tracer: SdkTracer, { traceId, spanId }: RunSpan): Tracer {
   const { _idGenerator: own, _sampler: sampler } = tracer;
   if (own === undefined) return tracer;
   const ids = { generateTraceId: () => traceId, generateSpanId: () => spanId };
@@ -58,7 +50,11 @@ function withIds(tracer: SdkTracer, { traceId, spanId }: RunSpan): Tracer {
   });
 }
 
-function parentContext({ traceId, parentSpanId }: RunSpan, hasOwnIds: boolean): Context {
+function parentContext(
+  { ROOT_CONTEXT, trace, TraceFlags }: OtelApi,
+  { traceId, parentSpanId }: RunSpan,
+  hasOwnIds: boolean,
+): Context {
   if (parentSpanId === undefined && hasOwnIds) return ROOT_CONTEXT;
   const spanId = parentSpanId ?? spanIdOf(traceId, 'root');
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: TraceFlags.SAMPLED });

@@ -1,10 +1,12 @@
-import { type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api';
+import type { Meter } from '@opentelemetry/api';
 import type { DriveWatcher } from '../../engine/driver/watch-drive.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { makeEmitter } from './emit-span.ts';
 import type { TracePlace } from './fold-spans.ts';
 import { LiveDrive } from './live-drive.ts';
+import { loadApi } from './load-api.ts';
+import type { MeterProviderLike, TracerProviderLike } from './providers.ts';
 import type { RunSpan } from './run-span.ts';
 import { makeSpanMetrics } from './span-metrics.ts';
 import { locateTrace } from './trace-run.ts';
@@ -13,9 +15,9 @@ import { traceTool } from './trace-tools.ts';
 /** The options of `instrument`. */
 export type InstrumentOptions = {
   /** Where spans go. Default: the provider that is registered globally. */
-  tracerProvider?: TracerProvider;
+  tracerProvider?: TracerProviderLike;
   /** Where metrics go. Default: the provider that is registered globally. */
-  meterProvider?: MeterProvider;
+  meterProvider?: MeterProviderLike;
   /**
    * Whether spans have content: messages, arguments, results, error messages and the names of those who decide. Default
    * `false`.
@@ -26,7 +28,8 @@ export type InstrumentOptions = {
 /**
  * Returns the agent to use: its runs, and those of its sub-agents, are traced and measured while this process drives
  * them. All runs below one run share a trace, over pauses and processes; ids are derived from the run, so that
- * `agentchart traces` gives the same spans afterwards. Exporting never fails a run.
+ * `agentchart traces` gives the same spans afterwards. Exporting never fails a run. Throws `agent-invalid` without the
+ * package `@opentelemetry/api`.
  *
  * @example
  * const agent = instrument(createAgent({ name, model, tools }), { tracerProvider });
@@ -36,10 +39,10 @@ export function instrument<Instrumented extends Agent>(
   agent: Instrumented,
   options: InstrumentOptions = {},
 ): Instrumented {
-  const emitSpan = makeEmitter(options.tracerProvider ?? trace.getTracerProvider());
-  const measure = makeSpanMetrics(
-    (options.meterProvider ?? metrics.getMeterProvider()).getMeter('agentchart'),
-  );
+  const api = loadApi();
+  const emitSpan = makeEmitter(api, options.tracerProvider ?? api.trace.getTracerProvider());
+  const meters = options.meterProvider ?? api.metrics.getMeterProvider();
+  const measure = makeSpanMetrics(meters.getMeter('agentchart') as Meter);
   const places = new Map<string, Promise<TracePlace>>();
   const emit = (span: RunSpan) => {
     emitSpan(span);
@@ -60,7 +63,7 @@ export function instrument<Instrumented extends Agent>(
     },
   };
   const locate = async (runId: string) => await places.get(runId)?.catch(() => undefined);
-  return instrumentAll(agent, watcher, tool => traceTool(tool, locate)) as Instrumented;
+  return instrumentAll(agent, watcher, tool => traceTool(api, tool, locate)) as Instrumented;
 }
 
 /** Instruments an agent and its sub-agents; an agent that occurs several times stays one agent. */

@@ -1,0 +1,19 @@
+import type * as Api from '@opentelemetry/api';
+import { EngineError } from '../../protocol/error.ts';
+
+/** The API of OpenTelemetry. Its copies share what is registered globally, so any copy will do. */
+export type OtelApi = typeof Api;
+
+/** Loads the optional peer dependency `@opentelemetry/api`. Throws `agent-invalid` with how to install it. */
+export function loadApi(): OtelApi {
+  try {
+    return process.getBuiltinModule('node:module').createRequire(import.meta.url)('@opentelemetry/api');
+  } catch (cause) {
+    throw new EngineError(
+      'agent-invalid',
+      'agentchart/otel needs the package @opentelemetry/api. Install it with: npm install @opentelemetry/api',
+      null,
+      { cause },
+    );
+  }
+}
