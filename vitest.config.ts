@@ -14,6 +14,7 @@ const PROCESSES = [
   'examples',
   'faults/real-faults',
   'fronts/otel/{processes,traces-command}',
+  'fronts/mcp/stdio',
   'package',
   'server/responses/clients',
   'server/responses/live/interrupted',

@@ -7,6 +7,7 @@ Example:
   $ agentchart approve run_1f call_7 --digest 5c…             # approve the call and drive the run
   $ agentchart resume run_1f                                  # resume a run whose process was killed
   $ agentchart serve --agent refund.ts                        # the same in a browser and over HTTP
+  $ agentchart mcp --agent refund.ts                          # the agent as a tool of MCP clients
 
 An agent module has an agent as its default export: export default createAgent({ name, instructions, tools }).
 Without --agent, run uses an assistant without tools. A run remembers its agent module and model.

@@ -52,6 +52,30 @@ export async function makeAgent(launch: Launch, store: Store): Promise<Agent> {
 }
 
 /**
+ * Creates the agents of `modules` on `store`, by name, with their launches; without modules, the assistant of
+ * `AGENTCHART_MODEL`, if it is set. Throws `agent-module-invalid`, also if two have the same name.
+ */
+export async function makeAgents(modules: readonly string[], store: Store) {
+  const agents = new Map<string, Agent>();
+  const launches = new Map<string, Launch>();
+  const requested = modules.length === 0 ? [readLaunch(undefined)] : modules.map(readLaunch);
+  for (const launch of requested) {
+    if (launch.module === undefined && launch.model === undefined) continue;
+    const agent = await makeAgent(launch, store);
+    const other = launches.get(agent.name);
+    if (other !== undefined) {
+      throw new EngineError(
+        'agent-module-invalid',
+        `Two agents are named "${agent.name}": ${formatPath(other.module ?? '')} and ${formatPath(launch.module ?? '')}. Runs find their agent by name: rename one of them.`,
+      );
+    }
+    agents.set(agent.name, agent);
+    launches.set(agent.name, launch);
+  }
+  return { agents, launches };
+}
+
+/**
  * Creates the agent that drives a run: `requested` overrides the launch in the journal. For an ended run, an
  * agent that cannot drive. Throws `refused` for a run that belongs to a server request.
  */

@@ -39,3 +39,19 @@ export function readEntryNumber(option: string, text: string): number {
     `${option} must be an entry number, got ${JSON.stringify(text)}. \`agentchart show RUN --events\` lists the entries.`,
   );
 }
+
+/** Returns the port that `--port` asks for. Throws `input-invalid` for anything else. */
+export function readPort(text: string): number {
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= 65_535) return port;
+  throw new EngineError(
+    'input-invalid',
+    `--port must be a number from 0 to 65535, got "${text}". 0 picks a free port.`,
+  );
+}
+
+/** Returns the `--token` option, else `AGENTCHART_TOKEN` unless empty. Throws `input-invalid` for an empty option. */
+export function readToken(option: string | undefined): string | undefined {
+  if (option === '') throw new EngineError('input-invalid', '--token must not be empty.');
+  return option ?? (process.env.AGENTCHART_TOKEN || undefined);
+}

@@ -15,6 +15,7 @@ import type { DiagramOptions } from './commands/diagram.ts';
 import type { ExploreCommandOptions } from './commands/explore.ts';
 import type { ExportOptions } from './commands/export.ts';
 import type { ForkOptions } from './commands/fork.ts';
+import type { McpOptions } from './commands/fronts/mcp.ts';
 import type { MigrateCommandOptions } from './commands/migrate.ts';
 import type { ReplayOptions } from './commands/replay.ts';
 import type { RunCommandOptions } from './commands/run.ts';
@@ -149,6 +150,20 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .option('--config-schema', 'print the JSON Schema of the configuration file and exit')
     .action(async (options: Omit<ServeOptions, 'version'>) =>
       end(await (await import('./commands/serve.ts')).serve({ ...options, version: readVersion() })),
+    );
+  program
+    .command('mcp')
+    .summary('offer agents as MCP tools')
+    .description(
+      'Offer each agent as a tool of an MCP server, on stdin and stdout or over HTTP. Approvals and questions reach the client as forms, or as tasks. Resumes runs whose process ended.',
+    )
+    .option('--agent <module>', `${AGENT}; repeatable`, collect)
+    .option('--port <port>', 'serve Streamable HTTP at /mcp on this port instead; 0 picks a free one')
+    .option('--host <host>', 'address to listen on; any but a loopback address needs a token', '127.0.0.1')
+    .option('--db <file>', DB)
+    .option('--token <token>', 'the token of HTTP clients (default: $AGENTCHART_TOKEN, or none)')
+    .action(async (options: Omit<McpOptions, 'version'>) =>
+      end(await (await import('./commands/fronts/mcp.ts')).mcp({ ...options, version: readVersion() })),
     );
 }
 

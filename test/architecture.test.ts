@@ -37,6 +37,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'visualizer',
   ],
   fronts: ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'tools/agent', 'stores'],
+  'fronts/served': ['protocol', 'machines', 'engine', 'tools/agent', 'server'],
+  'fronts/mcp': ['protocol', 'machines', 'text', 'engine', 'tools', 'tools/agent', 'server', 'fronts/served'],
   cli: [
     'protocol',
     'machines',
@@ -51,6 +53,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'visualizer',
     'server',
     'fronts',
+    'fronts/served',
+    'fronts/mcp',
   ],
 };
 
@@ -61,13 +65,14 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   openai: [],
   '@anthropic-ai/sdk': [],
   '@modelcontextprotocol/client': ['tools/mcp'],
+  '@modelcontextprotocol/server': ['fronts/mcp/'],
   commander: ['cli/'],
   '@grpc/grpc-js': ['adapters/grpc/'],
   'gpt-tokenizer': ['adapters/harmony/'],
   '@huggingface/jinja': ['adapters/vllm/'],
   '@huggingface/tokenizers': ['adapters/vllm/'],
   '@opentelemetry/api': ['fronts/otel/'],
-  hono: ['server/', 'cli/'],
+  hono: ['server/', 'cli/', 'fronts/mcp/'],
   '@hono/node-server': ['server/'],
   ws: ['server/serve.ts'],
 };

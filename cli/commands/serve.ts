@@ -10,14 +10,15 @@ import type { PageAssets } from '../../server/page-assets.ts';
 import { describeGatewayConfig, EMPTY_GATEWAY } from '../../server/responses/gateway/gateway-config.ts';
 import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
 import { type Serving, serveRuns } from '../../server/serve.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
 import { pageAssets } from '../../visualizer/page-assets.ts';
 import { reportUncaught } from '../detect-early-exit.ts';
 import { EXIT } from '../exit-codes.ts';
 import { watchInterrupts } from '../interrupts.ts';
-import { bareAgent, type Launch, makeAgent, readLaunch } from '../launch.ts';
+import { bareAgent, makeAgents, readLaunch } from '../launch.ts';
 import { storeFile, withStore } from '../open-store.ts';
+import { readPort, readToken } from '../options.ts';
 import { formatPath } from '../render/format-path.ts';
+import { serveFronts } from './fronts/serve-fronts.ts';
 import { type LogFormat, ServerLog } from './serve-log.ts';
 
 export type ServeOptions = {
@@ -63,6 +64,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       ...omitUndefined({ model }),
       log: line => log.problem(line),
     });
+    const fronts = serveFronts({ store, agents, launches, file, version: options.version, log });
     const app = createRunsApp({
       store,
       agents,
@@ -71,7 +73,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       version: options.version,
       admission: service.admission,
       ...omitUndefined({ token, tokens: gateway.tokens, corsOrigins: gateway.cors?.origins, assets: page }),
-      mounted: [messages, responses, chat],
+      mounted: [messages, responses, chat, ...fronts],
       agentsByRun,
       fallbackAgentFor: record => bareAgent(record, store),
       log: line => log.problem(line),
@@ -90,26 +92,6 @@ export async function serve(options: ServeOptions): Promise<number> {
     await shutDown({ serving, store, closing: [...agents.values(), service] });
     return EXIT.done;
   });
-}
-
-async function makeAgents(modules: readonly string[], store: Store) {
-  const agents = new Map<string, Agent>();
-  const launches = new Map<string, Launch>();
-  const requested = modules.length === 0 ? [readLaunch(undefined)] : modules.map(readLaunch);
-  for (const launch of requested) {
-    if (launch.module === undefined && launch.model === undefined) continue;
-    const agent = await makeAgent(launch, store);
-    const other = launches.get(agent.name);
-    if (other !== undefined) {
-      throw new EngineError(
-        'agent-module-invalid',
-        `Two agents are named "${agent.name}": ${formatPath(other.module ?? '')} and ${formatPath(launch.module ?? '')}. Runs find their agent by name: rename one of them.`,
-      );
-    }
-    agents.set(agent.name, agent);
-    launches.set(agent.name, launch);
-  }
-  return { agents, launches };
 }
 
 /** Returns the assets of the page at `/`, or `undefined` if they are unavailable; the API works without them. */
@@ -193,21 +175,6 @@ async function shutDown({
   await store.close();
   setTimeout(() => process.exit(EXIT.done), EXIT_GRACE_MS).unref();
   await Promise.allSettled(closing.map(each => each.close()));
-}
-
-function readPort(text: string): number {
-  const port = Number(text);
-  if (/^\d+$/.test(text) && port <= 65_535) return port;
-  throw new EngineError(
-    'input-invalid',
-    `--port must be a number from 0 to 65535, got "${text}". 0 picks a free port.`,
-  );
-}
-
-/** Returns the `--token` option, else `AGENTCHART_TOKEN` unless empty. Throws `input-invalid` for an empty option. */
-function readToken(option: string | undefined): string | undefined {
-  if (option === '') throw new EngineError('input-invalid', '--token must not be empty.');
-  return option ?? (process.env.AGENTCHART_TOKEN || undefined);
 }
 
 /** Returns the format that `--log` or `AGENTCHART_LOG` asks for; default `text`. Throws `input-invalid` for another. */

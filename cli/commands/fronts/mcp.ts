@@ -1,0 +1,91 @@
+import { createMcpApi } from '../../../fronts/mcp/mcp-api.ts';
+import type { McpFrontOptions } from '../../../fronts/mcp/mcp-front.ts';
+import { type McpServing, serveMcpStdio } from '../../../fronts/mcp/mcp-stdio.ts';
+import { stateKeyOf } from '../../../fronts/mcp/state-key.ts';
+import { ServedRuns } from '../../../fronts/served/served-runs.ts';
+import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import { createRunsApp } from '../../../server/app.ts';
+import { assertMayBind } from '../../../server/bind-address.ts';
+import { serveRuns } from '../../../server/serve.ts';
+import { reportUncaught } from '../../detect-early-exit.ts';
+import { EXIT } from '../../exit-codes.ts';
+import { watchInterrupts } from '../../interrupts.ts';
+import { makeAgents } from '../../launch.ts';
+import { storeFile, withStore } from '../../open-store.ts';
+import { readPort, readToken } from '../../options.ts';
+import { ServerLog } from '../serve-log.ts';
+
+export type McpOptions = {
+  db?: string;
+  agent?: string[];
+  port?: string;
+  host: string;
+  token?: string;
+  version: string;
+};
+
+/** How long tool servers and unresponsive tools may delay the exit of the process, in ms. */
+const EXIT_GRACE_MS = 2_000;
+
+/**
+ * Implements `agentchart mcp`: offers agents as MCP tools on stdin and stdout, until stdin ends or a signal, or with
+ * `--port` over HTTP, until a signal. Runs in progress stay resumable; the next `mcp`, `serve` or `resume` goes on with
+ * them.
+ */
+export async function mcp(options: McpOptions): Promise<number> {
+  const log = new ServerLog('text');
+  const file = storeFile(options.db);
+  // stdout is the protocol's.
+  console.log = console.error;
+  reportUncaught({ survives: true, report: text => log.problem(text) });
+  return await withStore(file, async store => {
+    const { agents, launches } = await makeAgents(options.agent ?? [], store);
+    if (agents.size === 0)
+      throw new EngineError(
+        'model-missing',
+        'There is no agent to offer. Give --agent MODULE, or set AGENTCHART_MODEL.',
+      );
+    const report = (line: string) => log.problem(line);
+    const runs = new ServedRuns({ store, agents, launches, log: report });
+    await store.list({ limit: 1 });
+    const front = { runs, key: () => stateKeyOf(file), version: options.version, log: report };
+    const serving = await (options.port === undefined
+      ? serveMcpStdio(front)
+      : serveHttp(front, { ...options, port: options.port }));
+    const interrupted = new Promise<void>(first => {
+      watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
+    });
+    runs.pickUp().catch(error => report(`Cannot resume runs: ${messageOf(error)}`));
+    await Promise.race([serving.ended, interrupted]);
+    runs.close();
+    await serving.close();
+    await store.close();
+    setTimeout(() => process.exit(EXIT.done), EXIT_GRACE_MS).unref();
+    await Promise.allSettled([...agents.values()].map(agent => agent.close()));
+    return EXIT.done;
+  });
+}
+
+/** Serves MCP over HTTP, behind the checks of `agentchart serve`. */
+async function serveHttp(
+  front: McpFrontOptions,
+  { port, host, version, ...options }: McpOptions & { port: string },
+): Promise<McpServing> {
+  const token = readToken(options.token);
+  assertMayBind(host, { hasTokens: token !== undefined });
+  const { store, agents } = front.runs;
+  const mounted = [createMcpApi(front)];
+  const app = createRunsApp({
+    store,
+    agents,
+    host,
+    version,
+    mounted,
+    log: front.log,
+    ...omitUndefined({ token }),
+  });
+  const serving = await serveRuns(app, { host, port: readPort(port) });
+  front.log(`listening on ${serving.url}/mcp`);
+  return { ended: new Promise(() => {}), close: () => serving.close() };
+}

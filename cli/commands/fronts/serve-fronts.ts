@@ -1,0 +1,20 @@
+import { createMcpApi } from '../../../fronts/mcp/mcp-api.ts';
+import { stateKeyOf } from '../../../fronts/mcp/state-key.ts';
+import { ServedRuns, type ServedRunsOptions } from '../../../fronts/served/served-runs.ts';
+import type { MountedApi } from '../../../server/mounted-api.ts';
+import type { ServerLog } from '../serve-log.ts';
+
+type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'launches'>> & {
+  /** The database, beside which keys are kept. */
+  file: string;
+  version: string;
+  log: ServerLog;
+};
+
+/** The protocols in which `agentchart serve` offers its agents besides its own; none without agents. */
+export function serveFronts({ file, version, log, ...served }: FrontsOptions): MountedApi[] {
+  if (served.agents.size === 0) return [];
+  const report = (line: string) => log.problem(line);
+  const runs = new ServedRuns({ ...served, log: report });
+  return [createMcpApi({ runs, key: () => stateKeyOf(file), version, log: report })];
+}

@@ -1,0 +1,36 @@
+import type { Server, ServerContext } from '@modelcontextprotocol/server';
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import { ANYONE, type Caller } from '../../server/access/caller.ts';
+
+/** The extension with which a client takes a run as a task. */
+export const TASKS = 'io.modelcontextprotocol/tasks';
+
+/** The caller whom the server in front has authorized; over stdio, anyone. */
+export function callerOf({ http }: ServerContext): Caller {
+  return (http?.authInfo?.extra?.caller as Caller | undefined) ?? ANYONE;
+}
+
+/** Who decides: the authorized caller, else the client by its own name. */
+export function nameOf(server: Server, { name }: Caller): string {
+  if (name !== ANYONE.name) return name;
+  return `mcp:${server.getClientVersion()?.name ?? 'client'}`.slice(0, 200);
+}
+
+/** Whether the client shows forms: it has elicitation, and not only that of URLs. */
+export function takesForms(server: Server, ctx: ServerContext): boolean {
+  const { elicitation } = capabilitiesOf(server, ctx);
+  return isJsonObject(elicitation) && ('form' in elicitation || !('url' in elicitation));
+}
+
+/** Whether the client takes a task as the result of a call. */
+export function takesTasks(server: Server, ctx: ServerContext): boolean {
+  const { extensions } = capabilitiesOf(server, ctx);
+  return isJsonObject(extensions) && TASKS in extensions;
+}
+
+/** What the client has declared: with the request since revision 2026-07-28, before with the connection. */
+function capabilitiesOf(server: Server, { mcpReq }: ServerContext): JsonObject {
+  const envelope: Readonly<Record<string, unknown>> = mcpReq.envelope ?? {};
+  const declared = envelope['io.modelcontextprotocol/clientCapabilities'] ?? server.getClientCapabilities();
+  return isJsonObject(declared) ? declared : {};
+}

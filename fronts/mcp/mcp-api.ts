@@ -1,0 +1,76 @@
+import type { AuthInfo, McpServerFactory } from '@modelcontextprotocol/server';
+import type { Hono } from 'hono';
+import * as z from 'zod';
+import type { Caller } from '../../server/access/caller.ts';
+import { describeError } from '../../server/error-envelope.ts';
+import type { MountedApi } from '../../server/mounted-api.ts';
+import { readBody } from '../../server/read-body.ts';
+import type { RunsEnv } from '../../server/runs-env.ts';
+import { createMcpFront, type McpFrontOptions } from './mcp-front.ts';
+import { McpSessions } from './mcp-sessions.ts';
+
+const PATH = '/mcp';
+
+/** JSON-RPC's code of a request that the server could not read or refused. */
+const INVALID_REQUEST = -32600;
+
+/** What answers a request whose body is read. */
+type Answer = (request: Request, caller: Caller, parsedBody: unknown) => Promise<Response>;
+
+/**
+ * MCP over Streamable HTTP at `/mcp`. Clients of revision 2026-07-28 are served without a session, earlier ones with a
+ * session each. Loads the SDK with the first request.
+ */
+export function createMcpApi(options: McpFrontOptions): MountedApi {
+  const closing = new AbortController();
+  let loading: Promise<Answer> | undefined;
+  return {
+    prefix: PATH,
+    paths: [PATH],
+    area: 'runs',
+    add(app: Hono<RunsEnv>) {
+      app.all(PATH, async c => {
+        const isPost = c.req.method === 'POST';
+        const body = isPost ? await readBody(c.req.raw, z.json(), c.get('requestLimits')) : undefined;
+        loading ??= loadAnswer(options, closing.signal);
+        return await (await loading)(c.req.raw, c.get('caller'), body);
+      });
+    },
+    answerError(c, error) {
+      const { status, envelope } = describeError(error);
+      const { code, message } = envelope.error;
+      if (code === 'internal') options.log(`MCP: ${error.message}`);
+      if (status === 401) c.header('WWW-Authenticate', 'Bearer');
+      return c.json(
+        { jsonrpc: '2.0', id: null, error: { code: INVALID_REQUEST, message, data: { code } } },
+        status,
+      );
+    },
+    close: () => closing.abort(),
+  };
+}
+
+async function loadAnswer(options: McpFrontOptions, closing: AbortSignal): Promise<Answer> {
+  const front: McpServerFactory = await createMcpFront(options);
+  const sdk = await import('@modelcontextprotocol/server');
+  const onerror = (error: Error) => options.log(`MCP: ${error.message}`);
+  const current = sdk.createMcpHandler(front, { legacy: 'reject', onerror });
+  const sessions = new McpSessions(front, sdk.WebStandardStreamableHTTPServerTransport);
+  const end = () => {
+    current.close().catch(onerror);
+    sessions.close();
+  };
+  closing.addEventListener('abort', end, { once: true });
+  if (closing.aborted) end();
+  return async (request, caller, parsedBody) => {
+    const authInfo = authInfoOf(caller);
+    const isLegacy = await sdk.isLegacyRequest(request, parsedBody);
+    if (isLegacy) return await sessions.answer(request, caller, { authInfo, parsedBody });
+    return await current.fetch(request, { authInfo, parsedBody });
+  };
+}
+
+/** The caller in the SDK's words; `callerOf` reads it back. The token stays with the gate. */
+function authInfoOf(caller: Caller): AuthInfo {
+  return { token: '', clientId: caller.name, scopes: [], extra: { caller } };
+}

@@ -1,0 +1,68 @@
+import type { Tool } from '@modelcontextprotocol/server';
+import * as z from 'zod';
+import { EngineError } from '../../protocol/error.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import type { Caller } from '../../server/access/caller.ts';
+import type { Agent } from '../../tools/agent/agent.ts';
+import { defineAgent } from '../../tools/agent/agent-options.ts';
+import { buildObjectSchema } from '../../tools/build-object-schema.ts';
+import { byPlainName } from '../served/served-runs.ts';
+
+/** An agent as a tool. */
+export type Offer = { agent: Agent; tool: Tool };
+
+/** The longest input of a tool call, in characters. */
+const LONGEST_INPUT = 1_000_000;
+
+/** The agents as tools, by name. Throws `agent-invalid` if two have the same name. */
+export function makeOffers(agents: Iterable<Agent>): ReadonlyMap<string, Offer> {
+  return new Map([...byPlainName(agents)].map(([name, agent]) => [name, offer(name, agent)]));
+}
+
+function offer(name: string, agent: Agent): Offer {
+  const { options } = agent;
+  const { output } = defineAgent(options);
+  const context =
+    options.runContext &&
+    buildObjectSchema({
+      of: `the run context of agent "${agent.name}"`,
+      option: 'runContext',
+      schema: options.runContext,
+    });
+  return {
+    agent,
+    tool: {
+      name,
+      description: `Gives a task to the agent "${agent.name}" and returns its answer.`,
+      inputSchema: {
+        type: 'object',
+        properties: {
+          input: { type: 'string', description: 'The task, with everything that the agent needs to know.' },
+          ...omitUndefined({ runContext: context }),
+        },
+        required: ['input', ...(context === undefined ? [] : ['runContext'])],
+        additionalProperties: false,
+      },
+      ...(output !== undefined && { outputSchema: output.format.schema as Tool['outputSchema'] & object }),
+    },
+  };
+}
+
+const input = z.string().min(1).max(LONGEST_INPUT);
+
+/** Reads the arguments of the tool. Throws `input-invalid`. */
+export function readInput({ tool, agent }: Offer, given: Readonly<Record<string, unknown>>, caller: Caller) {
+  const hasContext = agent.options.runContext !== undefined;
+  const schema = z.strictObject(hasContext ? { input, runContext: z.json() } : { input });
+  const read = schema.safeParse(given);
+  if (read.success) {
+    const { runContext, ...rest } = read.data as { input: string; runContext?: unknown };
+    return [rest.input, caller, omitUndefined({ runContext })] as const;
+  }
+  const [issue] = read.error.issues;
+  const place = issue?.path.join('.') || 'arguments';
+  throw new EngineError(
+    'input-invalid',
+    `The arguments of "${tool.name}" are invalid: ${place}: ${issue?.message}.`,
+  );
+}

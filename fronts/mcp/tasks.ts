@@ -1,0 +1,128 @@
+/** The tasks extension: a run is a task, and its id the task's. A run that waits for a decision is `input_required`. */
+import type { CallToolResult, ProtocolError, Server, ServerContext } from '@modelcontextprotocol/server';
+import * as z from 'zod';
+import type { JsonObject } from '../../protocol/json.ts';
+import type { RunRecord } from '../../protocol/store.ts';
+import type { Caller } from '../../server/access/caller.ts';
+import type { Hold } from '../../server/runs/run-registry.ts';
+import { listQuestions } from '../served/questions.ts';
+import { messageForClient, plainName, type ServedRuns } from '../served/served-runs.ts';
+import { decide, formsFor, NOTHING_DECIDED } from './ask.ts';
+import { callerOf, nameOf } from './client.ts';
+import type { Offer } from './offers.ts';
+import { resultOf } from './tool-result.ts';
+
+/** How often clients should ask for a task, in ms. */
+const POLL_MS = 500;
+
+/** The JSON-RPC codes of a task that does not exist, and of one whose run failed. */
+const INVALID_PARAMS = -32602;
+const RUN_FAILED = -32000;
+
+const taskId = z.string().min(1).max(500);
+const anyResult = z.looseObject({});
+
+type TaskOptions = {
+  runs: ServedRuns;
+  offers: ReadonlyMap<string, Offer>;
+  log(line: string): void;
+  /** The SDK's class of errors. */
+  Failure: typeof ProtocolError;
+};
+
+/** The result of a tool call that became a task. */
+export async function createdTask(runs: ServedRuns, runId: string, caller: Caller): Promise<CallToolResult> {
+  const record = await runs.record(runId, caller);
+  return { resultType: 'task', status: 'working', ...describe(record), content: [] };
+}
+
+/** Adds `tasks/get`, `tasks/update` and `tasks/cancel`. */
+export function addTasks(server: Server, { runs, offers, log, Failure }: TaskOptions): void {
+  const answer = async (
+    ctx: ServerContext,
+    id: string,
+    act: (hold: Hold, caller: Caller) => Promise<JsonObject>,
+  ) => {
+    try {
+      const caller = callerOf(ctx);
+      const hold = await runs.hold(id, caller);
+      try {
+        return await act(hold, caller);
+      } finally {
+        hold.release();
+      }
+    } catch (error) {
+      throw new Failure(INVALID_PARAMS, messageForClient(error, log));
+    }
+  };
+
+  const get = { params: z.looseObject({ taskId }), result: anyResult };
+  server.setRequestHandler('tasks/get', get, (params, ctx) =>
+    answer(ctx, params.taskId, async (hold, caller) => await viewTask(hold, caller)),
+  );
+
+  // The SDK takes `inputResponses` out of the params of every method.
+  server.setRequestHandler('tasks/update', get, (params, ctx) =>
+    answer(ctx, params.taskId, async ({ run }, caller) => {
+      const settled = await runs.look(run);
+      if (settled?.status === 'waiting') {
+        const asked = listQuestions(run.id, settled).map(({ key, call }) => [key, call.digest]);
+        await decide(run, {
+          waiting: settled,
+          asked: Object.fromEntries(asked),
+          answers: ctx.mcpReq.inputResponses ?? {},
+          by: nameOf(server, caller),
+        });
+        runs.drive(run.id);
+      }
+      return {};
+    }),
+  );
+
+  server.setRequestHandler('tasks/cancel', get, (params, ctx) =>
+    answer(ctx, params.taskId, async ({ run }, caller) => {
+      await run.cancel({ by: nameOf(server, caller), reason: 'cancelled by the MCP client' });
+      runs.drive(run.id);
+      return {};
+    }),
+  );
+
+  async function viewTask({ run }: Hold, caller: Caller): Promise<JsonObject> {
+    const record = await runs.record(run.id, caller);
+    const settled = await runs.look(run);
+    const { name } = run.context.agent;
+    const hasSchema = offers.get(plainName(name))?.tool.outputSchema !== undefined;
+    const task = describe(record);
+    switch (settled?.status) {
+      case undefined:
+        runs.drive(run.id);
+        return { ...task, status: 'working' };
+      case 'waiting': {
+        const questions = listQuestions(run.id, settled);
+        if (questions.length === 0)
+          return { ...task, status: 'working', statusMessage: `Run ${run.id} is paused.` };
+        const inputRequests = formsFor(questions, name, NOTHING_DECIDED) as unknown as JsonObject;
+        return { ...task, status: 'input_required', inputRequests };
+      }
+      case 'finished': {
+        const result = { ...resultOf(run.id, settled, { hasSchema }), resultType: 'complete' };
+        return { ...task, status: 'completed', result: result as unknown as JsonObject };
+      }
+      case 'failed':
+        return { ...task, status: 'failed', error: { code: RUN_FAILED, message: settled.error.message } };
+      case 'cancelled':
+        return { ...task, status: 'cancelled' };
+    }
+  }
+}
+
+/** What a task says of its run in every status. Tasks are kept as long as their runs. */
+function describe({ runId, createdAt, updatedAt }: RunRecord) {
+  return {
+    taskId: runId,
+    createdAt: new Date(createdAt).toISOString(),
+    lastUpdatedAt: new Date(updatedAt).toISOString(),
+    ttlMs: null,
+    pollIntervalMs: POLL_MS,
+  };
+}

@@ -1,0 +1,49 @@
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
+import type { Settled } from '../../protocol/run-view.ts';
+import { cutText, fitsBytes } from '../../text/cut-text.ts';
+import { describeWaiting } from '../served/questions.ts';
+
+/** The largest answer of a tool, in bytes of UTF-8. The full one is in the run. */
+const MOST_BYTES = 1024 * 1024;
+
+/** Names the run in the `_meta` of a result. */
+const RUN_KEY = 'agentchart/runId';
+
+/**
+ * The result of the tool of an agent: how its run settled. `hasSchema`: the agent has an output schema, so that clients
+ * take a result without `structuredContent` for an error. `notes` follow the answer.
+ */
+export function resultOf(
+  runId: string,
+  settled: Settled,
+  { hasSchema, notes = [] }: { hasSchema: boolean; notes?: readonly string[] },
+): CallToolResult {
+  const say = (text: string, isError: boolean): CallToolResult => ({
+    content: [text, ...notes].map(each => ({ type: 'text', text: cutText(each, MOST_BYTES) })),
+    _meta: { [RUN_KEY]: runId },
+    ...(isError && { isError }),
+  });
+  switch (settled.status) {
+    case 'finished': {
+      const { output, incomplete, text } = settled;
+      const why = incomplete === undefined ? '' : `\n\n[The answer is incomplete: ${incomplete.reason}]`;
+      if (!hasSchema) return say(text + why, false);
+      const json = JSON.stringify(output);
+      if (!isJsonObject(output) || !fitsBytes(json, MOST_BYTES))
+        return say(
+          isJsonObject(output)
+            ? `The output is larger than ${MOST_BYTES} bytes. Run ${runId} has it.`
+            : `${text}${why}\n\n[The answer does not follow the output schema. Run ${runId}]`,
+          true,
+        );
+      return { ...say(json, false), ...omitUndefined({ structuredContent: output }) };
+    }
+    case 'waiting':
+      return say(describeWaiting(runId, settled), hasSchema);
+    case 'failed':
+      return say(`Run ${runId} failed: ${settled.error.message} (${settled.error.code})`, true);
+    case 'cancelled':
+      return say(`Run ${runId} was cancelled.`, true);
+  }
+}

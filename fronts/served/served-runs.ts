@@ -1,0 +1,141 @@
+import { type Host, systemHost } from '../../engine/driver/host.ts';
+import type { Run } from '../../engine/run/run.ts';
+import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import type { Item } from '../../protocol/item.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
+import type { Settled } from '../../protocol/run-view.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { Caller } from '../../server/access/caller.ts';
+import { RunRecovery } from '../../server/runs/recover-runs.ts';
+import { findRecord, type Hold, RunRegistry } from '../../server/runs/run-registry.ts';
+import { type Launch, ServedAgents } from '../../server/runs/served-agents.ts';
+import type { Agent } from '../../tools/agent/agent.ts';
+import type { StartOptions } from '../../tools/agent/begin-journal.ts';
+
+export type ServedRunsOptions = {
+  store: Store;
+  /** By name. Each uses `store`. */
+  agents: ReadonlyMap<string, Agent>;
+  /** How later processes create the agents again; stored with their runs. */
+  launches?: ReadonlyMap<string, Launch>;
+  host?: Host;
+  /** Receives one line per problem, for the operator; never a secret. */
+  log?(line: string): void;
+};
+
+/** What starts a run, besides the agent's options. The caller's labels are added. */
+type Start = Pick<StartOptions, 'continues' | 'runContext'> & { labels?: Labels };
+
+/**
+ * The runs that the clients of a protocol start, follow and decide. This process drives them in the background; a
+ * request that ends stops nothing. A caller finds only runs that have its labels.
+ */
+export class ServedRuns {
+  readonly store: Store;
+  readonly agents: ReadonlyMap<string, Agent>;
+  readonly host: Host;
+  readonly #served: ServedAgents;
+  readonly #held: RunRegistry;
+  readonly #recovery: RunRecovery;
+
+  constructor({ host = systemHost, log = () => {}, ...options }: ServedRunsOptions) {
+    const { store, agents } = options;
+    this.store = store;
+    this.agents = agents;
+    this.host = host;
+    this.#served = new ServedAgents(options);
+    this.#held = new RunRegistry({ host, log, open: runId => this.#open(runId) });
+    this.#recovery = new RunRecovery({
+      store,
+      log,
+      host,
+      isServed: name => this.#served.has(name),
+      drive: runId => this.#held.drive(runId),
+    });
+  }
+
+  /** Starts a run and drives it; release the result. Throws what `agent.start` throws. */
+  async begin(
+    agent: Agent,
+    input: string | readonly Item[],
+    { labels }: Caller,
+    start: Start = {},
+  ): Promise<Hold> {
+    const runId = this.host.newId('run');
+    const launch = this.#served.launchOf(agent.name);
+    const options = { ...start, labels: { ...start.labels, ...labels }, runId };
+    await this.#held.begin(runId, () =>
+      agent.start(input, launch === undefined ? options : { ...options, launch }),
+    );
+    return await this.#held.hold(runId);
+  }
+
+  /** Opens a run of a served agent; release the result. Throws `run-unknown`, also for runs of others. */
+  async hold(runId: string, caller: Caller): Promise<Hold> {
+    const record = await this.record(runId, caller);
+    if (!this.agents.has(record.agent))
+      throw new EngineError('run-foreign', `Run ${runId} belongs to no agent of this server.`);
+    return await this.#held.hold(runId);
+  }
+
+  /** The record of a run. Throws `run-unknown`, also for runs of others. */
+  async record(runId: string, caller: Caller): Promise<RunRecord> {
+    return await findRecord(this.store, runId, caller);
+  }
+
+  /** How a run rests or ended, as far as this process has read it; `null` while it has something to do. */
+  async look({ durable: { state } }: Run): Promise<Settled | null> {
+    const show = (text: string) => this.#served.showText(state.context.agent.name, text);
+    return await describeWithChildren(this.store, state, show);
+  }
+
+  /** Drives a run in the background until it settles. */
+  drive(runId: string): void {
+    this.#held.drive(runId);
+  }
+
+  /** Resumes runs whose process is gone, now and periodically until `close`. Returns the ids of those resumed now. */
+  async pickUp(): Promise<string[]> {
+    return await this.#recovery.start();
+  }
+
+  /** Ends what watches runs. Runs stay resumable. */
+  close(): void {
+    this.#recovery.stop();
+    this.#held.close();
+  }
+
+  async #open(runId: string) {
+    const record = await findRecord(this.store, runId);
+    return { run: await this.#served.open(record), isServed: this.#served.has(record.agent) };
+  }
+}
+
+/** A name that protocols accept: letters, digits, `_`, `-` and `.`, at most 64 characters. */
+export function plainName(name: string): string {
+  return name.slice(0, 64).replace(/[^\w.-]/g, '_');
+}
+
+/** The agents by the names that clients use. Throws `agent-invalid` if two have the same. */
+export function byPlainName(agents: Iterable<Agent>): ReadonlyMap<string, Agent> {
+  const named = new Map<string, Agent>();
+  for (const agent of agents) {
+    const name = plainName(agent.name);
+    const other = named.get(name);
+    if (other !== undefined)
+      throw new EngineError(
+        'agent-invalid',
+        `The agents "${other.name}" and "${agent.name}" would both be named "${name}". Rename one of them.`,
+      );
+    named.set(name, agent);
+  }
+  return named;
+}
+
+/** What a client may read of an error: the message of errors with a code; of others only that there was one. */
+export function messageForClient(thrown: unknown, log: (line: string) => void): string {
+  if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') return thrown.message;
+  log(messageOf(thrown));
+  return 'The server failed on this request. See its log for the cause.';
+}
