@@ -167,6 +167,22 @@ export type Redaction = {
  */
 export type Standing = { status: RunStatus; stateHash?: string; progress?: Progress };
 
+/** The text of a run's current turn, as JSON. `seq`: the last entry of the journal before it. */
+export type StoredText = { seq: number; json: string };
+
+/**
+ * Carries the text of turns in progress to other processes, beside the journals. It may be lost; entries never are. Times
+ * are in ms since the epoch. An unknown run has no text, and saving or following it changes nothing.
+ */
+export interface DeltaStore {
+  /** Returns the text so far; `undefined` if there is none. Until `until`, somebody follows the run. */
+  follow(runId: string, time: { now: number; until: number }): Promise<StoredText | undefined>;
+  /** Replaces the text so far if somebody follows the run. Returns whether somebody does. */
+  save(runId: string, text: StoredText, now: number): Promise<boolean>;
+  /** Deletes the text. */
+  clear(runId: string): Promise<void>;
+}
+
 /**
  * A store of journals. Every method is atomic, and durable when its promise resolves. Methods reject with an
  * `EngineError` (`run-unknown`, `run-exists`, `store-…`, `journal-damaged`). After `store-reply-lost` it is unknown
@@ -227,6 +243,8 @@ export interface Store {
   putBlob(runId: string, digest: string, text: string): Promise<void>;
   /** Returns up to `length` bytes of the text's UTF-8 from `offset`; `undefined` if the run has no such blob. */
   readBlob(runId: string, digest: string, offset: number, length: number): Promise<Uint8Array | undefined>;
+  /** The text of turns in progress. Without it, a process that follows a run has the text of a turn at its end. */
+  readonly deltas?: DeltaStore;
   /** Returns the runs that this run continues, oldest first, ending with the run itself. */
   chain(runId: string): Promise<RunRecord[]>;
   /**

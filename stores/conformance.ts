@@ -2,6 +2,7 @@ import { blobChecks, blobDurabilityChecks } from './conformance/blob-checks.ts';
 import type { StoreCheck, StoreUnderTest } from './conformance/check.ts';
 import { claimChecks } from './conformance/claim-checks.ts';
 import { contentChecks } from './conformance/content-checks.ts';
+import { deltaChecks } from './conformance/delta-checks.ts';
 import { durabilityChecks } from './conformance/durability-checks.ts';
 import { journalChecks } from './conformance/journal-checks.ts';
 import { listChecks, listDurabilityChecks } from './conformance/list-checks.ts';
@@ -26,6 +27,7 @@ export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
     lookupChecks,
     listChecks,
     blobChecks,
+    deltaChecks,
     removalChecks,
     pruneChecks,
   ].flat();

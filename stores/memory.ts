@@ -23,8 +23,10 @@ import type {
   StoredSnapshot,
 } from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-text.ts';
-import { grantLease, isHeld, type Lease, recordClaim, refuseClaim } from './lease.ts';
+import { grantLease, isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { choose, readListFilter } from './list-query.ts';
+import { memoryDeltas } from './memory/memory-deltas.ts';
+import { lengthOf, type Run } from './memory/memory-run.ts';
 import { takePage, WHOLE } from './page.ts';
 import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
 import { planPruning, pruneRuns } from './prune.ts';
@@ -50,22 +52,6 @@ export function memory(): Store {
 
 const NO_REST: JournalRest = { events: [], status: 'running' };
 
-type Run = {
-  record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil' | keyof Progress>;
-  /** JSON of a `Progress`. */
-  progress?: string | undefined;
-  epoch: number;
-  lease?: Lease;
-  snapshot?: { seq: number; state: string };
-  /** The journal begins after this entry; above 0 only for adopted runs. */
-  base: number;
-  journal: string[];
-  /** State hashes by the seq of their entry. */
-  stateHashes: Map<number, string>;
-  /** UTF-8 by digest; a fork shares the bytes. */
-  blobs: Map<string, Uint8Array>;
-};
-
 /**
  * 1. Every method is atomic: it does all its work before it first yields.
  * 2. Every refusal comes before any change.
@@ -73,6 +59,7 @@ type Run = {
  */
 class MemoryStore implements Store {
   readonly #runs = new Map<string, Run>();
+  readonly deltas = memoryDeltas(runId => this.#runs.get(runId));
   #closed = false;
 
   async create(
@@ -288,6 +275,7 @@ class MemoryStore implements Store {
     if (event && eventText) this.#write(run, event, eventText);
     run.snapshot = { seq: lengthOf(run), state: JSON.stringify(state) };
     for (const digest of blobs) run.blobs.delete(digest);
+    void this.deltas.clear(runId);
     return { type: 'appended', seq: lengthOf(run) };
   }
 
@@ -341,9 +329,4 @@ class MemoryStore implements Store {
     run.lease = grantLease(request);
     this.#write(run, recordClaim(request, run.epoch, undefined), text);
   }
-}
-
-/** The `seq` of the last entry. */
-function lengthOf({ base, journal }: Run): number {
-  return base + journal.length;
 }

@@ -18,6 +18,7 @@ export function nonDrivingStore(store: Store): Store {
     list: filter => store.list(filter),
     putBlob: (runId, digest, text) => store.putBlob(runId, digest, text),
     readBlob: (runId, digest, offset, length) => store.readBlob(runId, digest, offset, length),
+    ...(store.deltas && { deltas: store.deltas }),
     chain: runId => store.chain(runId),
     delete: (runId, options) => store.delete(runId, options),
     prune: options => store.prune(options),

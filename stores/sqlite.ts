@@ -14,6 +14,7 @@ import type {
   ClaimRequest,
   ClaimResult,
   DeleteOptions,
+  DeltaStore,
   JournalRest,
   ListFilter,
   Page,
@@ -36,6 +37,7 @@ import { drivenRun, followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
 import { sumOfSnapshot } from './sqlite/checksum.ts';
 import { Connection } from './sqlite/database/connection.ts';
+import { SqliteDeltas } from './sqlite/deltas.ts';
 import { insertRun, writeTitle } from './sqlite/insert-run.ts';
 import { writeEvents, writeLease } from './sqlite/journal.ts';
 import { findRuns } from './sqlite/list-runs.ts';
@@ -76,9 +78,11 @@ const NO_REST: JournalRest = { events: [], status: 'running' };
  */
 class SqliteStore implements Store {
   readonly #connection: Connection;
+  readonly deltas: DeltaStore;
 
   constructor(connection: Connection) {
     this.#connection = connection;
+    this.deltas = new SqliteDeltas(connection);
   }
 
   async create(
@@ -260,6 +264,7 @@ class SqliteStore implements Store {
       const { run, seq } = writeEvents(sql, runId, rewritten, events, eventTexts, { progress });
       if (first?.type === 'run.started') writeTitle(sql, run, titleOf(first));
       sql.dropSnapshot.run(run);
+      sql.dropDeltas.run(run);
       sql.saveSnapshot.run(run, seq, sumOfSnapshot(escapeText(runId), seq, stateText), stateText);
       return { type: 'appended', seq };
     });

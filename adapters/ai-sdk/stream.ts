@@ -1,7 +1,7 @@
 import type { LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { TurnDelta } from '../../protocol/turn.ts';
 import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { ShownDeltas } from '../turn/turn-deltas.ts';
+import { callStarted, ShownDeltas } from '../turn/turn-deltas.ts';
 import type { Patience } from './patience.ts';
 import { type Ended, inputText } from './turn.ts';
 
@@ -89,7 +89,7 @@ class StreamedContent {
         this.#started.delete(part.toolCallId);
         this.#slots.push({ type: 'complete', content: part });
         if (part.providerExecuted === true) return [];
-        return callDeltas(this.#calls++, part.toolName, inputText(part));
+        return callDeltas(callStarted(this.#calls++, part.toolName, part.toolCallId), inputText(part));
       case 'tool-result':
       case 'tool-approval-request':
       case 'file':
@@ -171,7 +171,6 @@ function contentOf({ type, pieces, rest }: Block): LanguageModelV4Content {
   return { type, text: pieces.join(''), ...rest };
 }
 
-function callDeltas(index: number, name: string, text: string): TurnDelta[] {
-  const started: TurnDelta = { type: 'call_started', index, name };
-  return text === '' ? [started] : [started, { type: 'call_arguments', index, text }];
+function callDeltas(started: ReturnType<typeof callStarted>, text: string): TurnDelta[] {
+  return text === '' ? [started] : [started, { type: 'call_arguments', index: started.index, text }];
 }

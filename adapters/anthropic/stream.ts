@@ -3,6 +3,7 @@ import type { TurnDelta } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { type SseEvent, saysNothing } from '../http/read-sse.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
+import { callStarted } from '../turn/turn-deltas.ts';
 import { extend, type StreamedBlock, StreamedBlocks } from './streamed-blocks.ts';
 import type { ReadBlock } from './turn.ts';
 
@@ -115,7 +116,7 @@ class MessageStream {
     else if (block.type === 'thinking') yield* this.#show('reasoning', textIn(block.thinking));
     else if (block.type === 'tool_use' && block.name !== this.#outputTool) {
       streamed.callIndex = this.#calls++;
-      yield { type: 'call_started', index: streamed.callIndex, name: textIn(block.name) };
+      yield callStarted(streamed.callIndex, textIn(block.name), textIn(block.id));
     }
   }
 

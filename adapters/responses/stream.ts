@@ -5,6 +5,7 @@ import { errorFromBody, malformedStream, type ProviderContext } from '../http/pr
 import { type SseEvent, saysNothing } from '../http/read-sse.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
+import { callStarted } from '../turn/turn-deltas.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { addToPart, type OutputSlot, OutputSlots, setPart } from './output-slots.ts';
 import { isOurCall } from './turn.ts';
@@ -135,7 +136,7 @@ class ResponsesStream {
   *#announce(slot: OutputSlot): Generator<TurnDelta, void> {
     if (slot.callIndex !== undefined || !isOurCall(slot.item, this.#dialect)) return;
     slot.callIndex = this.#calls++;
-    yield { type: 'call_started', index: slot.callIndex, name: textIn(slot.item.name) };
+    yield callStarted(slot.callIndex, textIn(slot.item.name), textIn(slot.item.call_id));
   }
 
   /** Custom input becomes a JSON member of the arguments, so it can only be shown when it is complete. */

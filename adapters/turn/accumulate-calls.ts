@@ -1,5 +1,6 @@
 import type { JsonValue } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
+import { callStarted } from './turn-deltas.ts';
 
 /**
  * A piece of a streamed tool call. An absent member, `''` and `null` all mean that the piece does not contain
@@ -89,7 +90,7 @@ export class CallAccumulator {
     } else if (fragment.name) {
       call.name = fragment.name;
       call.position = this.#announced++;
-      deltas.push({ type: 'call_started', index: call.position, name: call.name });
+      deltas.push(callStarted(call.position, call.name, call.id ?? ''));
       const held = call.pieces.join('');
       if (held !== '') deltas.push({ type: 'call_arguments', index: call.position, text: held });
     }

@@ -37,7 +37,7 @@ export function* deltasUpTo(turn: ModelTurn, shown = new ShownDeltas()): Generat
   if (text !== '') yield { type: 'text', text };
   for (const [index, call] of turn.toolCalls.entries()) {
     const known = shown.calls[index];
-    if (!known) yield { type: 'call_started', index, name: call.name };
+    if (!known) yield { type: 'call_started', index, name: call.name, callId: call.callId };
     const rest = restOf(call.arguments, known?.arguments ?? '');
     if (rest !== '') yield { type: 'call_arguments', index, text: rest };
   }
@@ -46,4 +46,13 @@ export function* deltasUpTo(turn: ModelTurn, shown = new ShownDeltas()): Generat
 
 function restOf(full: string, shown: string): string {
   return full.startsWith(shown) ? full.slice(shown.length) : '';
+}
+
+/** The start of a call; an empty `callId` counts as absent. */
+export function callStarted(
+  index: number,
+  name: string,
+  callId: string,
+): Extract<TurnDelta, { type: 'call_started' }> {
+  return { type: 'call_started', index, name, ...(callId !== '' && { callId }) };
 }

@@ -8,6 +8,7 @@ import type { Effect } from '../../protocol/effect.ts';
 import { isThrown } from '../../protocol/error.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
+import { SharedText } from '../deltas/share-text.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import type { AppendOutcome, RunLog } from '../journal/run-log.ts';
 import type { Snapshots } from '../journal/snapshots.ts';
@@ -61,6 +62,7 @@ export class Driver<State> {
   readonly #log: RunLog<State>;
   readonly #lease: Lease;
   readonly #blobs: RunBlobs;
+  readonly #shared: SharedText | null;
   readonly #running = new Map<string, Running>();
   readonly #outcome = Promise.withResolvers<DriveOutcome>();
   #isOver = false;
@@ -75,6 +77,9 @@ export class Driver<State> {
     this.#log = options.log;
     this.#lease = options.lease;
     this.#blobs = new RunBlobs(options);
+    const { deltas } = options.store;
+    const seq = () => this.#log.durable.seq;
+    this.#shared = deltas === undefined ? null : new SharedText({ ...options, deltas, seq });
     this.#outcome.promise.catch(() => {});
   }
 
@@ -319,5 +324,6 @@ export class Driver<State> {
     this.#cancelTick();
     for (const id of [...this.#running.keys()]) this.#stop(id);
     this.#log.stopDriving();
+    void this.#shared?.close();
   }
 }

@@ -4,10 +4,14 @@ import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 /** A journal entry's event with its seq, or a delta, which is not journaled. */
 export type RunHappening = (RunEvent & { runId: string; seq: number }) | Delta;
 
-type TextDelta = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' }>;
+/** A delta that adds to the text of a turn. */
+export type TextDelta = Extract<Delta, { type: 'text.delta' | 'reasoning.delta' | 'call.delta' }>;
 
-/** The text of the current turn; adjacent deltas of one type are merged. Each text has another `number`. */
-type PartialText = { number: number; parts: readonly TextDelta[] };
+/**
+ * The text of the current turn; adjacent deltas of one type (and of one call) are merged. Each text has another `number`.
+ * `since` is the seq of the last entry before it.
+ */
+type PartialText = { number: number; since: number; parts: readonly TextDelta[] };
 
 /** How a reader waits for entries of other processes. */
 type Refresh = { nap(): Promise<void>; refresh(): Promise<void> };
@@ -26,21 +30,23 @@ export class RunEvents {
   readonly #runId: string;
   readonly #subscribers = new Set<Subscriber>();
   #refreshing: Promise<void> | null = null;
-  #partialText: { number: number; parts: TextDelta[] } = { number: 0, parts: [] };
+  #partialText: { number: number; since: number; parts: TextDelta[] };
 
-  constructor(runId: string) {
+  /** `seq` is the last entry that the process has read. */
+  constructor(runId: string, seq = 0) {
     this.#runId = runId;
+    this.#partialText = { number: 0, since: seq, parts: [] };
   }
 
   /** A copy of the current turn's text. */
   get partialText(): PartialText {
-    const { number, parts } = this.#partialText;
-    return { number, parts: parts.map(part => ({ ...part })) };
+    const { parts, ...text } = this.#partialText;
+    return { ...text, parts: parts.map(part => ({ ...part })) };
   }
 
   /** Publishes a durable entry. */
   publishEntry(entry: JournalEntry): void {
-    if (endsText(entry.event)) this.#endText();
+    if (endsText(entry.event)) this.#endText(entry.seq);
     if (this.#subscribers.size > 0) this.#publish(stamp(entry, this.#runId));
   }
 
@@ -76,20 +82,20 @@ export class RunEvents {
     for (const subscriber of this.#subscribers) subscriber.receive(happening);
   }
 
-  #endText(): void {
-    this.#partialText = { number: this.#partialText.number + 1, parts: [] };
+  #endText(since = this.#partialText.since): void {
+    this.#partialText = { number: this.#partialText.number + 1, since, parts: [] };
   }
 
-  #appendText({ type, turn, attempt, text }: TextDelta): void {
+  #appendText(delta: TextDelta): void {
     const { parts } = this.#partialText;
     const last = parts.at(-1);
-    if (last?.type === type && last.turn === turn && last.attempt === attempt) last.text += text;
-    else parts.push({ type, turn, attempt, text });
+    if (last !== undefined && isSamePart(last, delta)) last.text += delta.text;
+    else parts.push({ ...delta });
   }
 }
 
 /** Whether the text before this event is now in the journal, or discarded. */
-function endsText({ type }: RunEvent | Delta): boolean {
+export function endsText({ type }: RunEvent | Delta): boolean {
   return (
     type === 'text.discarded' ||
     type === 'turn.completed' ||
@@ -99,8 +105,34 @@ function endsText({ type }: RunEvent | Delta): boolean {
   );
 }
 
-function isText(happening: RunHappening): happening is TextDelta {
-  return happening.type === 'text.delta' || happening.type === 'reasoning.delta';
+/** Whether this is a delta that adds to the text of a turn. */
+export function isText(happening: RunHappening): happening is TextDelta {
+  const { type } = happening;
+  return type === 'text.delta' || type === 'reasoning.delta' || type === 'call.delta';
+}
+
+/** Whether two deltas are pieces of the same text. */
+export function isSamePart(one: TextDelta, other: TextDelta): boolean {
+  if (one.turn !== other.turn || one.attempt !== other.attempt) return false;
+  if (one.type === 'call.delta') return other.type === 'call.delta' && one.index === other.index;
+  return one.type === other.type;
+}
+
+/** How much a delta adds, in characters; the start of a call counts as one. */
+export function sizeOf(delta: TextDelta): number {
+  return delta.text.length + (isStart(delta) ? 1 : 0);
+}
+
+/** What a reader that has `known` of a part lacks: at most one delta. */
+export function restOf(part: TextDelta, known: number): TextDelta[] {
+  if (known >= sizeOf(part)) return [];
+  if (known === 0 || !isStart(part)) return [{ ...part, text: part.text.slice(known) }];
+  const { name: _, callId: __, ...rest } = part;
+  return [{ ...rest, text: part.text.slice(known - 1) }];
+}
+
+function isStart(delta: TextDelta): delta is Extract<TextDelta, { type: 'call.delta' }> {
+  return delta.type === 'call.delta' && delta.name !== undefined;
 }
 
 /** The event of an entry as readers get it. */
@@ -126,7 +158,7 @@ export class ReaderQueue implements Subscriber {
   #queue: RunHappening[] = [];
   #size = 0;
   /** How much the reader has of which text, in characters. */
-  #received = { number: -1, 'text.delta': 0, 'reasoning.delta': 0 };
+  #received = { number: -1, 'text.delta': 0, 'reasoning.delta': 0, 'call.delta': 0 };
   #unsubscribe = () => {};
   /** Whether the queue overflowed: the reader has to read the journal again. */
   isBehind = false;
@@ -158,13 +190,13 @@ export class ReaderQueue implements Subscriber {
     const { number, parts } = this.#events.partialText;
     if (this.#received.number !== number) this.#startText(number);
     const received = { ...this.#received };
-    const missing = parts.map(part => {
-      const known = Math.min(received[part.type], part.text.length);
+    const missing = parts.flatMap(part => {
+      const known = Math.min(received[part.type], sizeOf(part));
       received[part.type] -= known;
-      return { ...part, text: part.text.slice(known) };
+      return restOf(part, known);
     });
     for (const part of missing) this.#count(part);
-    return missing.filter(({ text }) => text !== '');
+    return missing;
   }
 
   receive(happening: RunHappening): void {
@@ -205,10 +237,10 @@ export class ReaderQueue implements Subscriber {
 
   #count(happening: RunHappening): void {
     if (endsText(happening)) this.#startText(this.#received.number + 1);
-    if (isText(happening)) this.#received[happening.type] += happening.text.length;
+    if (isText(happening)) this.#received[happening.type] += sizeOf(happening);
   }
 
   #startText(number: number): void {
-    this.#received = { number, 'text.delta': 0, 'reasoning.delta': 0 };
+    this.#received = { number, 'text.delta': 0, 'reasoning.delta': 0, 'call.delta': 0 };
   }
 }

@@ -7,6 +7,7 @@ import type { RunParams } from '../../protocol/config.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
+import { FollowedText } from '../deltas/follow-text.ts';
 import { agentChart } from '../driver/agent-chart.ts';
 import { POLL_MS } from '../driver/driver.ts';
 import { type Moment, sleep } from '../driver/host.ts';
@@ -65,6 +66,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   readonly #events: RunEvents;
   readonly #log: RunLog<ChartState>;
   readonly #supervisor: Supervisor;
+  readonly #followed: FollowedText;
 
   private constructor(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[] | undefined) {
     this.id = options.runId;
@@ -73,11 +75,14 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const children = new RunChildren(options);
     this.#children = children;
     this.#router = new CallRouter(options, children);
-    const events = new RunEvents(this.id);
+    const events = new RunEvents(this.id, loaded.seq);
     this.#events = events;
     const log = new RunLog({ ...options, chart: agentChart }, this.id, loaded, events);
     this.#log = log;
-    this.#supervisor = new Supervisor({ options, log, events, children, loaded, inherited });
+    const supervisor = new Supervisor({ options, log, events, children, loaded, inherited });
+    this.#supervisor = supervisor;
+    const isFollowing = () => supervisor.driver === null && supervisor.standing === 'running';
+    this.#followed = new FollowedText({ ...options, events, isFollowing });
   }
 
   /** A handle on an existing run. `inherited`: the cached transcript of the runs that it continues. */
@@ -337,7 +342,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
       readPages: after => readPages(store, this.id, after, this.#log.durable.seq),
       standing: () => this.#supervisor.standing,
       failure: () => this.#supervisor.failure,
-      refresh: () => this.#supervisor.refresh(),
+      refresh: () => this.#supervisor.refresh().then(() => this.#followed.read()),
       nap: () => sleep(host, POLL_MS),
     };
   }

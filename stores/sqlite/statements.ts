@@ -70,6 +70,15 @@ const SQL = {
   dropRows: 'DELETE FROM appends WHERE place > (?1 << 32) AND place < (?1 + 1) << 32',
   dropRun: 'DELETE FROM runs WHERE run = ?',
   dropJournal: 'DELETE FROM journals WHERE run_id = ?',
+  deltas: `SELECT followed_until, seq, json FROM deltas WHERE run = (SELECT run FROM runs WHERE run_id = ?)`,
+  followDeltas: `INSERT INTO deltas (run, followed_until) SELECT run, ?2 FROM runs WHERE run_id = ?1
+    ON CONFLICT DO UPDATE SET followed_until = max(followed_until, excluded.followed_until)`,
+  forgetDeltas: 'DELETE FROM deltas WHERE followed_until < ?',
+  saveDeltas: `UPDATE deltas SET seq = ?2, json = ?3
+    WHERE run = (SELECT run FROM runs WHERE run_id = ?1) AND followed_until > ?4`,
+  clearDeltas:
+    'UPDATE deltas SET seq = NULL, json = NULL WHERE run = (SELECT run FROM runs WHERE run_id = ?)',
+  dropDeltas: 'DELETE FROM deltas WHERE run = ?',
   rewriteRow: 'UPDATE appends SET state_hash = ?3, sums = ?4, json = ?5 WHERE place = (?1 << 32) + ?2',
   rewriteEnd: 'UPDATE runs SET last_sum = ? WHERE run = ?',
   setTitle: 'UPDATE runs SET title = ?, search = ? WHERE run = ?',
@@ -127,6 +136,12 @@ export function prepareStatements(db: DatabaseSync): Statements {
     dropRows: db.prepare(SQL.dropRows),
     dropRun: db.prepare(SQL.dropRun),
     dropJournal: db.prepare(SQL.dropJournal),
+    deltas: db.prepare(SQL.deltas),
+    followDeltas: db.prepare(SQL.followDeltas),
+    forgetDeltas: db.prepare(SQL.forgetDeltas),
+    saveDeltas: db.prepare(SQL.saveDeltas),
+    clearDeltas: db.prepare(SQL.clearDeltas),
+    dropDeltas: db.prepare(SQL.dropDeltas),
     rewriteRow: db.prepare(SQL.rewriteRow),
     rewriteEnd: db.prepare(SQL.rewriteEnd),
     setTitle: db.prepare(SQL.setTitle),

@@ -229,6 +229,20 @@ const faults: Fault[] = [
     change: store => ({ rewrite: (runId, redaction) => store.rewrite(runId, { ...redaction, blobs: [] }) }),
   },
   {
+    that: 'keeps texts that nobody follows',
+    fails: 'a text is kept only while somebody follows its run',
+    change: ({ deltas }) => ({
+      ...(deltas && {
+        deltas: { ...deltas, save: (runId, text) => deltas.save(runId, text, 0).then(() => true) },
+      }),
+    }),
+  },
+  {
+    that: 'keeps a text that was cleared',
+    fails: 'a cleared text is gone, and its run is still followed',
+    change: ({ deltas }) => ({ ...(deltas && { deltas: { ...deltas, clear: async () => {} } }) }),
+  },
+  {
     that: 'returns an empty journal for an unknown run',
     fails: 'calls for an unknown run are rejected and do not create it',
     change: store => ({ read: (...args) => store.read(...args).catch(() => []) }),

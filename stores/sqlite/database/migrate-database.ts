@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../checksum.ts';
 import { escapeOptional, type Row } from '../rows.ts';
 import { fillListing } from './fill-listing.ts';
-import { APPENDS, KINSHIP, LISTED, LISTING, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { APPENDS, DELTAS, KINSHIP, LISTED, LISTING, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /**
  * The schema versions that can be migrated: 1 has no checksums, 2 may have no blobs, 3 has no state hashes, 4 has nothing
@@ -54,6 +54,7 @@ ALTER TABLE runs RENAME COLUMN sum TO last_sum;
 ${LISTED.map(column => `ALTER TABLE runs ADD COLUMN ${column};`).join('\n')}
 DROP TABLE labels;
 ${LISTING}
+${DELTAS}
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 

@@ -6,7 +6,7 @@ import { loadSqlite } from './load-module.ts';
 import { migrateDatabase, type OldVersion } from './migrate-database.ts';
 import { refuseRemains } from './opened-file.ts';
 import { readPragma } from './read-pragma.ts';
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { APPLICATION_ID, DELTAS, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /**
  * Opens `file`. Creates its folder and tables if they are missing, and migrates tables of an older release. A commit is
@@ -30,12 +30,17 @@ export function openDatabase(file: string): DatabaseSync {
     db.exec('PRAGMA synchronous = FULL');
     db.exec('PRAGMA secure_delete = FAST');
     if (found !== 'present') prepareTables(db, file);
+    else if (!hasDeltas(db)) db.exec(DELTAS);
     db.exec('PRAGMA foreign_keys = ON');
     return db;
   } catch (error) {
     db.close();
     throw error;
   }
+}
+
+function hasDeltas(db: DatabaseSync): boolean {
+  return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'deltas'").get() !== undefined;
 }
 
 function prepareTables(db: DatabaseSync, file: string): void {

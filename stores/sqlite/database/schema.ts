@@ -23,6 +23,17 @@ CREATE TABLE labels (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX labels_by_value ON labels (name, value, created_at, run_id);`;
 
+/**
+ * The texts of turns in progress, which may be lost. Files of schema 5 may lack the table: it is created when they are
+ * opened. `followed_until` is in ms since the epoch.
+ */
+export const DELTAS = `CREATE TABLE IF NOT EXISTS deltas (
+  run INTEGER PRIMARY KEY,
+  followed_until REAL NOT NULL,
+  seq INTEGER,
+  json TEXT
+) STRICT;`;
+
 /** The table of journals. */
 export const APPENDS = `CREATE TABLE appends (
   place INTEGER PRIMARY KEY,
@@ -48,6 +59,7 @@ export const APPENDS = `CREATE TABLE appends (
  *   characters each; `state_hash` the hash of the state after the last entry, if the run rests or has ended there.
  * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`. `run_blobs` assigns
  *   them to runs, so that runs can share a blob.
+ * - `deltas`: see `DELTAS`. `seq` and `json` are null while there is no text.
  *
  * Not used yet: the columns `wake_at` (ms since the epoch), `commit_id` (identifies an append,
  * to find out whether it was made if its reply was lost) and `wakes` (the id of a run to wake).
@@ -108,6 +120,8 @@ CREATE TABLE run_blobs (
   PRIMARY KEY (run, digest)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX run_blobs_by_digest ON run_blobs (digest);
+
+${DELTAS}
 
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${SCHEMA_VERSION};

@@ -37,8 +37,8 @@ describe('a streamed message', () => {
       ['t2', { y: 2 }],
     ]);
     expect(deltas.slice(0, 4)).toEqual([
-      { type: 'call_started', index: 0, name: 'one' },
-      { type: 'call_started', index: 1, name: 'two' },
+      { type: 'call_started', index: 0, name: 'one', callId: 't1' },
+      { type: 'call_started', index: 1, name: 'two', callId: 't2' },
       { type: 'call_arguments', index: 1, text: '{"y":' },
       { type: 'call_arguments', index: 0, text: '{"x":' },
     ]);

@@ -37,7 +37,7 @@ describe('the deltas of a streamed response', () => {
     expect(deltas).toEqual([
       { type: 'reasoning', text: 'hm' },
       { type: 'text', text: 'Looking' },
-      { type: 'call_started', index: 0, name: 'one' },
+      { type: 'call_started', index: 0, name: 'one', callId: 'a' },
       { type: 'call_arguments', index: 0, text: '{}' },
     ]);
     expect(turn.items.map(item => item.type)).toEqual(['reasoning', 'message', 'tool_call']);

@@ -67,8 +67,8 @@ describe('a streamed response', () => {
       ['call_b', { y: 2 }],
     ]);
     expect(deltas.slice(0, 4)).toEqual([
-      { type: 'call_started', index: 0, name: 'one' },
-      { type: 'call_started', index: 1, name: 'two' },
+      { type: 'call_started', index: 0, name: 'one', callId: 'call_a' },
+      { type: 'call_started', index: 1, name: 'two', callId: 'call_b' },
       { type: 'call_arguments', index: 1, text: '{"y":' },
       { type: 'call_arguments', index: 0, text: '{"x":' },
     ]);

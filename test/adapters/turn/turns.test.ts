@@ -72,7 +72,7 @@ describe('deltasUpTo', () => {
       { type: 'reasoning', text: 'hm' },
       { type: 'text', text: 'lo' },
       { type: 'call_arguments', index: 0, text: '{}' },
-      { type: 'call_started', index: 1, name: 'a' },
+      { type: 'call_started', index: 1, name: 'a', callId: 'client' },
       { type: 'call_arguments', index: 1, text: '{}' },
     ]);
   });

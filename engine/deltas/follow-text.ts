@@ -1,0 +1,83 @@
+import * as z from 'zod/mini';
+import type { Store } from '../../protocol/store.ts';
+import type { Host } from '../driver/host.ts';
+import { isSamePart, type RunEvents, restOf, sizeOf, type TextDelta } from '../run/run-events.ts';
+
+/** For how long a reader asks the driver to share the text, in ms. It asks again after half of that. */
+const FOLLOW_MS = 10_000;
+
+const place = { turn: z.int(), attempt: z.int(), text: z.string() };
+const partsSchema = z.array(
+  z.discriminatedUnion('type', [
+    z.object({ type: z.enum(['text.delta', 'reasoning.delta']), ...place }),
+    z.object({
+      type: z.literal('call.delta'),
+      ...place,
+      index: z.int(),
+      callId: z.exactOptional(z.string()),
+      name: z.exactOptional(z.string()),
+    }),
+  ]),
+);
+
+type FollowedTextOptions = {
+  store: Pick<Store, 'deltas'>;
+  runId: string;
+  host: Host;
+  events: RunEvents;
+  /** Whether another process drives the run, as far as this process has read the journal. */
+  isFollowing(): boolean;
+};
+
+/**
+ * Publishes the text that the driver in another process shares (`SharedText`), as deltas.
+ *
+ * Y1 What is published is what the driver's own readers get, in fewer and larger pieces; some of it may be missing at
+ *    the end of a turn, which the journal then has.
+ * Y2 Text from before the last entry that ended a text is not published.
+ */
+export class FollowedText {
+  readonly #options: FollowedTextOptions;
+
+  constructor(options: FollowedTextOptions) {
+    this.#options = options;
+  }
+
+  /** Publishes what is new. Errors of the store are ignored. */
+  async read(): Promise<void> {
+    const { store, runId, host, isFollowing } = this.#options;
+    const { deltas } = store;
+    if (deltas === undefined || !isFollowing()) return;
+    const now = host.now();
+    const stored = await deltas.follow(runId, { now, until: now + FOLLOW_MS }).catch(() => undefined);
+    if (stored === undefined || !isFollowing()) return;
+    if (stored.seq >= this.#options.events.partialText.since) this.#publish(stored.json);
+  }
+
+  #publish(json: string): void {
+    const { events } = this.#options;
+    const parts = readParts(json);
+    const known = events.partialText.parts;
+    for (const delta of findMissing(known, parts)) events.publishDelta(delta);
+  }
+}
+
+function readParts(json: string): TextDelta[] {
+  try {
+    return partsSchema.safeParse(JSON.parse(json)).data ?? [];
+  } catch {
+    return [];
+  }
+}
+
+/** What `parts` has and `known` lacks; nothing if `known` is not its beginning. */
+function findMissing(known: readonly TextDelta[], parts: readonly TextDelta[]): TextDelta[] {
+  const missing: TextDelta[] = [];
+  for (const [index, part] of parts.entries()) {
+    const before = known[index];
+    if (before === undefined) missing.push(part);
+    else if (!isSamePart(before, part) || !part.text.startsWith(before.text)) return [];
+    else missing.push(...restOf(part, sizeOf(before)));
+  }
+  return parts.length < known.length ? [] : missing;
+}

@@ -1,0 +1,101 @@
+import type { DeltaStore } from '../../protocol/store.ts';
+import type { Host } from '../driver/host.ts';
+import { endsText, isText, type RunEvents, type RunHappening, sizeOf, type TextDelta } from '../run/run-events.ts';
+
+/** The time between two writes, in ms: at most five a second. */
+const WRITE_MS = 200;
+/** How often the store is asked whether somebody follows the run, in ms. */
+const ASK_MS = 500;
+/** A longer text is not shared; readers get it when its turn is in the journal. In characters of JSON. */
+const MOST_CHARS = 1024 * 1024;
+
+type SharedTextOptions = {
+  deltas: DeltaStore;
+  runId: string;
+  host: Host;
+  events: RunEvents;
+  /** The seq of the last durable entry. */
+  seq(): number;
+};
+
+/**
+ * Shares the text of the current turn with readers in other processes, while this process drives the run.
+ *
+ * X1 Nothing is written while nobody follows the run. Errors of the store are ignored: only a preview is lost.
+ * X2 The text so far is written whole, at most every 200 ms, and deleted when its turn is in the journal.
+ * X3 What is stored names the last entry before it, so that readers do not mistake it for the text of a later turn.
+ */
+export class SharedText {
+  readonly #options: SharedTextOptions;
+  readonly #unsubscribe: () => void;
+  #cancelTimer: (() => void) | null = null;
+  #saving: Promise<void> = Promise.resolve();
+  #isSaving = false;
+  #nextAt = 0;
+  /** Whether the store may hold a text of this run. */
+  #isStored = false;
+  #isClosed = false;
+
+  constructor(options: SharedTextOptions) {
+    this.#options = options;
+    this.#unsubscribe = options.events.subscribe({
+      receive: happening => this.#receive(happening),
+      wake: () => {},
+    });
+  }
+
+  /** Stops sharing and deletes what is stored. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#unsubscribe();
+    this.#cancelTimer?.();
+    await this.#saving;
+    await this.#clear();
+  }
+
+  #receive(happening: RunHappening): void {
+    if (endsText(happening)) this.#saving = this.#saving.then(() => this.#clear());
+    else if (isText(happening) || this.#isStored) this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isClosed || this.#cancelTimer !== null || this.#isSaving) return;
+    const { host } = this.#options;
+    const save = () => {
+      this.#cancelTimer = null;
+      this.#saving = this.#saving.then(() => this.#save());
+    };
+    this.#cancelTimer = host.setTimer(Math.max(0, this.#nextAt - host.now()), save, { keepAlive: false });
+  }
+
+  async #save(): Promise<void> {
+    const { deltas, runId, host, events, seq } = this.#options;
+    const { number, parts } = events.partialText;
+    if (this.#isClosed || parts.length === 0) return;
+    const json = JSON.stringify(parts);
+    if (json.length > MOST_CHARS) return;
+    this.#isSaving = true;
+    let isFollowed = false;
+    try {
+      isFollowed = await deltas.save(runId, { seq: seq(), json }, host.now());
+      this.#isStored ||= isFollowed;
+    } catch {
+      // Nobody gets this text; the next may be saved.
+    }
+    this.#isSaving = false;
+    this.#nextAt = host.now() + (isFollowed ? WRITE_MS : ASK_MS);
+    const now = events.partialText;
+    if (now.number !== number) await this.#clear();
+    else if (!isFollowed || sizeOfAll(now.parts) !== sizeOfAll(parts)) this.#schedule();
+  }
+
+  async #clear(): Promise<void> {
+    if (!this.#isStored) return;
+    this.#isStored = false;
+    await this.#options.deltas.clear(this.#options.runId).catch(() => {});
+  }
+}
+
+function sizeOfAll(parts: readonly TextDelta[]): number {
+  return parts.reduce((sum, part) => sum + sizeOf(part), 0);
+}
