@@ -1,6 +1,13 @@
 import type { DeltaStore } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
-import { endsText, isText, type RunEvents, type RunHappening, sizeOf, type TextDelta } from '../run/run-events.ts';
+import {
+  endsText,
+  isText,
+  type RunEvents,
+  type RunHappening,
+  sizeOf,
+  type TextDelta,
+} from '../run/run-events.ts';
 
 /** The time between two writes, in ms: at most five a second. */
 const WRITE_MS = 200;
