@@ -1,3 +1,4 @@
+import { costOf } from '../protocol/config.ts';
 import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { textOf } from '../protocol/message.ts';
@@ -5,7 +6,7 @@ import { callsWith, changeCall, findCall, isBusy, openRound, resultOf, settleCal
 import type { Call, Context, LastTurn } from './context.ts';
 import { isAnswer } from './decide-next-action.ts';
 import { decideApproval, rejection, resolveDoubt } from './decisions.ts';
-import { addSpent, addUsage, costOf, limitsOf, modelOf } from './limits.ts';
+import { addSpent, addUsage, limitsOf, modelOf } from './limits.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 

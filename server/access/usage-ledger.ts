@@ -1,5 +1,4 @@
-import { costOf } from '../../machines/limits.ts';
-import type { Prices } from '../../protocol/config.ts';
+import { costOf, type Prices } from '../../protocol/config.ts';
 import type { Usage } from '../../protocol/turn.ts';
 
 /** One model call of a caller. `at`: ms since the epoch; `model`: as in `provider:model`. */

@@ -23,7 +23,7 @@ async function payIn(store: ReturnType<typeof memory>) {
     model: scripted([calls('pay'), { text: 'Done.' }]),
     tools: [makeTool('pay', { approval: true })],
   });
-  const run = await agent.start(`Pay ${SECRET}`);
+  const run = await agent.start(`Pay ${SECRET}`, { labels: { user: '7' } });
   await run.settled();
   return { agent, run };
 }
@@ -53,6 +53,10 @@ describe.each([
     const turn = before.find(({ event }) => event.type === 'turn.completed')?.seq;
     const redact = (...paths: string[]) => store.redact(run.id, { paths });
     await expect(redact(`/${turn}/calls/0/input`)).rejects.toMatchObject({ code: 'refused' });
+    await expect(redact('/1/labels/user')).rejects.toMatchObject({
+      code: 'refused',
+      message: expect.stringContaining('opened by its labels. To remove them, delete the run'),
+    });
     await expect(redact('/99/text')).rejects.toMatchObject({ code: 'input-invalid' });
     await expect(redact()).rejects.toMatchObject({ code: 'input-invalid' });
     await expect(store.redact(run.id, {} as never)).rejects.toMatchObject({ code: 'input-invalid' });

@@ -66,12 +66,16 @@ function findPlaces(journal: WholeJournal, paths: readonly string[]): Place[] {
   const byPointer = new Map(found.map(place => [pointerTo(place), place]));
   for (const [pointer, { seq, path, value }] of byPointer) {
     const type = journal[seq - 1]?.event.type;
-    if (type !== undefined && !isContent(type, path))
-      throw redactionError(pointer, 'it determines the course of the run');
+    if (type !== undefined && !isContent(type, path)) throw redactionError(pointer, describeUse(path));
     const isWithin = [...byPointer.keys()].some(other => pointer.startsWith(`${other}/`));
     if (isWithin || isRedaction(value)) byPointer.delete(pointer);
   }
   return [...byPointer.values()];
+}
+
+function describeUse([member]: readonly string[]): string {
+  if (member === 'labels') return 'the run is found and opened by its labels. To remove them, delete the run';
+  return 'it determines the course of the run. To remove it, delete the run';
 }
 
 /**

@@ -1,5 +1,5 @@
-import { costOf } from '../../../machines/limits.ts';
 import type { Step } from '../../../machines/step.ts';
+import { costOf } from '../../../protocol/config.ts';
 import type { ChartEvent, QualifiedCall } from '../../../protocol/event.ts';
 import { countFailure, find } from './reference-calls.ts';
 import type { ReferenceCall, ReferenceModel } from './reference-model.ts';
