@@ -74,6 +74,16 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
+  test('the list of runs shows their titles, and a hostile title as text', async () => {
+    const titled = await startAtRest('refunds');
+    const hostile = '<img src=x onerror="document.title=1">\u202ehidden';
+    await startAtRest('refunds', hostile);
+    const watched = await visit('/');
+    await watched.page.locator(`a[href="${titled}"]`, { hasText: ASK }).waitFor();
+    await watched.page.getByText('<img src=x onerror="document.title=1">\\u{202e}hidden').waitFor();
+    expect(watched.problems).toEqual([]);
+  });
+
   test('text streams in; after a reload in the middle it is shown again and continues', async () => {
     demo.gate.close(3);
     const run = await api.start('cut', 'Go');

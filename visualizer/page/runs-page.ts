@@ -96,11 +96,13 @@ function makeRow(run: RunSummary): View<RunSummary> {
   const status = h('span');
   const when = h('time', { title: formatDay(run.createdAt) });
   const about = h('span', { class: 'muted' });
+  const title = h('bdi', { class: 'title', dir: 'auto' });
   const link = h(
     'a',
     { href: `/runs/${encodeURIComponent(run.runId)}` },
     status,
     h('bdi', { class: 'agent' }, showSafely(run.agent)),
+    title,
     h('span', { class: 'mono id' }, run.runId),
     about,
     when,
@@ -110,6 +112,7 @@ function makeRow(run: RunSummary): View<RunSummary> {
     update(now) {
       status.className = `status is-${now.status}`;
       status.textContent = now.status;
+      title.textContent = showSafely(now.title);
       about.textContent = formatCount(now.seq, 'event');
       when.textContent = formatAgo(now.updatedAt, Date.now());
     },

@@ -79,8 +79,8 @@ function describeUse([member]: readonly string[]): string {
 }
 
 /**
- * What is redacted with a value: for an `output`, the `shown` beside it, which is the part that the model read; for the
- * input of a run, its title.
+ * Returns what is redacted with a value: for an `output`, the `shown` beside it, which is the part that the model read;
+ * for a part of the first entry, the title of the run.
  */
 function findDerived(journal: WholeJournal, { seq, path }: Place): Place[] {
   if (seq === 1) return findPlace(journal, { seq, path: ['title'] });
