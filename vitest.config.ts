@@ -20,7 +20,7 @@ const PROCESSES = [
   'server/responses/live/interrupted',
   'server/responses/live/killed',
   'server/responses/serve',
-  'server/runs/serve',
+  'server/runs/{removal-at-work,serve}',
   'stores/sqlite-{locks,processes}',
   'tools/mcp-*',
   'tools/runner/resume',

@@ -11,6 +11,7 @@ const PROGRAMS = [
   'test/support/cli/fixtures/family.ts',
   'test/support/cli/fixtures/crash-loop.ts',
   'test/support/server/fixtures/brief-approval.ts',
+  'test/support/server/fixtures/by-input.ts',
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
