@@ -1,0 +1,234 @@
+import { systemHost } from '../../engine/driver/host.ts';
+import type { RunCommand } from '../../engine/run/command.ts';
+import type { Run } from '../../engine/run/run.ts';
+import type { Item } from '../../protocol/item.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
+import { ANYONE, type Authorize, type Caller, mayCommand } from '../../server/access/caller.ts';
+import { ApiError, describeError } from '../../server/error-envelope.ts';
+import { BODY_LIMITS, readBody } from '../../server/read-body.ts';
+import type { Agent } from '../../tools/agent/agent.ts';
+import { chatLabels, findLatestRun } from '../chat/find-chat.ts';
+import { AgentsByTools } from './client-tools.ts';
+import { addPastRun, seqsOf } from './follow-run.ts';
+import { commandOf } from './interrupts.ts';
+import { contextItems, itemsOf, outputOf } from './read-messages.ts';
+import { type RunInput, runInputSchema } from './run-input.ts';
+import { type Plan, type Refused, streamRun } from './stream-run.ts';
+import { ThreadMessages } from './thread-messages.ts';
+
+/** Options of `createAgUiHandler`. */
+export type AgUiOptions = {
+  /**
+   * Who sent a request: `{ name, role, labels }`, or null to refuse it with 401. Runs get the labels, and a caller reaches
+   * only threads of runs that have them. Default: everyone may do everything; mount the handler behind other checks.
+   */
+  authorize?: Authorize;
+  /** The run context of a new run, for an agent that requires one. `input` is the request's body. */
+  runContext?(input: RunInput, request: Request): unknown;
+  /** The largest body in bytes. Default 1 MiB; a thread's messages are in every request. */
+  maxBytes?: number;
+};
+
+const HEADERS = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'X-Accel-Buffering': 'no',
+};
+
+/**
+ * An endpoint of AG-UI 1.0 for an agent: `HttpAgent` of `@ag-ui/client` runs against it. A thread is a chat: its runs have
+ * the label `chat`, and any process with the agent and its store answers the thread's next request. Closing a request
+ * never cancels its run. An error before the first event is JSON with a status, later ones are RUN_ERROR.
+ *
+ * @example
+ * const handler = createAgUiHandler(agent);
+ * app.post('/agent', c => handler(c.req.raw));
+ */
+export function createAgUiHandler(
+  agent: Agent,
+  options: AgUiOptions = {},
+): (request: Request) => Promise<Response> {
+  const endpoint = new Endpoint(agent, options);
+  return request => endpoint.answer(request);
+}
+
+/**
+ * H1 Requests of one thread are read one after the other, so that two of them do not both begin a run.
+ * H2 A run that works is held open once, so that all its readers get its deltas.
+ */
+class Endpoint {
+  readonly #agent: Agent;
+  readonly #options: AgUiOptions;
+  readonly #agents: AgentsByTools;
+  readonly #working = new Map<string, Run>();
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  constructor(agent: Agent, options: AgUiOptions) {
+    this.#agent = agent;
+    this.#options = options;
+    this.#agents = new AgentsByTools(agent);
+  }
+
+  async answer(request: Request): Promise<Response> {
+    try {
+      const { authorize = () => ANYONE, maxBytes = BODY_LIMITS.maxBytes } = this.#options;
+      const caller = await authorize(request);
+      if (caller === null) throw new ApiError('unauthorized', 'This endpoint needs credentials.');
+      if (request.method !== 'POST') return new Response(null, { status: 405, headers: { Allow: 'POST' } });
+      const input = await readBody(request, runInputSchema, { ...BODY_LIMITS, maxBytes });
+      const labels = chatLabels(input.threadId, caller.labels);
+      const plan = () =>
+        this.#inOrder(JSON.stringify(labels), () => this.#plan(input, labels, caller, request));
+      const host = this.#agent.options.host ?? systemHost;
+      return new Response(streamRun(input, plan, host), { headers: HEADERS });
+    } catch (error) {
+      const { status, envelope } = describeError(error);
+      return Response.json(envelope, { status });
+    }
+  }
+
+  /** Applies what the request asks for, and says what to stream. */
+  async #plan(input: RunInput, labels: Labels, caller: Caller, request: Request): Promise<Plan> {
+    const agent = this.#agents.for(input.tools);
+    const messages = new ThreadMessages();
+    const latest = await findLatestRun(agent.store, labels);
+    const chain = latest === undefined ? [] : await agent.store.chain(latest.runId);
+    for (const { runId } of chain.slice(0, -1)) await addPastRun(agent, runId, messages);
+    const before = latest && (await this.#hold(agent, latest.runId));
+    const known = new Set([...messages.ids, ...itemIdsOf(before)]);
+    const fresh = input.messages.filter(({ id, role }) => !known.has(id) && isInput(role, before));
+    const plan = { agent, messages, fresh };
+    const items = itemsOf(fresh);
+    if (before !== undefined && !hasEnded(before)) {
+      const seen = await seqsOf(agent.store, before);
+      const refused = await this.#command(before, input, items, caller);
+      this.#keep(before);
+      return { ...plan, run: before, seen, refused };
+    }
+    const refused = before === undefined ? [] : await this.#command(before, input, [], caller);
+    if (before !== undefined && items.length > 0) await addPastRun(agent, before.id, messages);
+    if (items.length === 0) {
+      const seen = before === undefined ? new Map() : await seqsOf(agent.store, before);
+      return { ...plan, run: before, seen, refused };
+    }
+    if (!mayCommand(caller, 'start')) throw forbidden(caller);
+    const run = await this.#begin(agent, [...contextItems(input), ...items], {
+      labels,
+      runContext: await this.#options.runContext?.(input, request),
+      continues: before?.id,
+    });
+    return { ...plan, run, seen: new Map([[run.id, 0]]), refused };
+  }
+
+  /** Submits the answers to interrupts, the results of client tools, and the messages. Returns what was refused. */
+  async #command(run: Run, input: RunInput, items: Item[], caller: Caller): Promise<Refused[]> {
+    const answers = (input.resume ?? []).map(entry => ({ id: entry.interruptId, command: commandOf(entry) }));
+    const refused: Refused[] = [];
+    const given: { id: string; command: RunCommand }[] = [];
+    for (const { id, command } of answers) {
+      if (command === 'unknown')
+        refused.push({ interruptId: id, code: 'call-unknown', message: 'No interrupt has this id.' });
+      else if (command !== null) given.push({ id, command });
+    }
+    for (const { callId, status, executedBy } of run.context.calls) {
+      const result = input.messages.find(message => message.role === 'tool' && message.toolCallId === callId);
+      if (result?.role !== 'tool' || status !== 'waiting' || executedBy !== 'client') continue;
+      const output = outputOf(result);
+      const isError = result.error !== undefined;
+      const command = {
+        type: 'answer',
+        callId,
+        runId: run.id,
+        output,
+        ...(isError && { isError }),
+      } as RunCommand;
+      if (!given.some(other => 'callId' in other.command && other.command.callId === callId))
+        given.push({ id: callId, command });
+    }
+    if (items.length > 0) given.push({ id: '', command: { type: 'send', message: items } });
+    const by = this.#options.authorize === undefined ? undefined : caller.name;
+    const signed = given.map(({ id, command }) => ({
+      id,
+      command: { ...command, ...omitUndefined({ by }) },
+    }));
+    if (!signed.every(({ command }) => mayCommand(caller, command.type))) throw forbidden(caller);
+    return [...refused, ...(await submit(run, signed))];
+  }
+
+  async #begin(
+    agent: Agent,
+    items: Item[],
+    { labels, runContext, continues }: { labels: Labels; runContext: unknown; continues: string | undefined },
+  ): Promise<Run> {
+    const run = await agent.start(items, { labels, ...omitUndefined({ runContext, continues }) });
+    this.#keep(run);
+    return run;
+  }
+
+  async #hold(agent: Agent, runId: string): Promise<Run> {
+    const held = this.#working.get(runId);
+    if (held !== undefined) return held;
+    return await agent.open(runId);
+  }
+
+  /** Keeps the run until it rests or has ended. */
+  #keep(run: Run): void {
+    this.#working.set(run.id, run);
+    const release = () => {
+      if (this.#working.get(run.id) === run) this.#working.delete(run.id);
+    };
+    run.settled().then(release, release);
+  }
+
+  async #inOrder<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
+    const mine = (this.#last.get(key) ?? Promise.resolve()).then(work, work);
+    this.#last.set(key, mine);
+    try {
+      return await mine;
+    } finally {
+      if (this.#last.get(key) === mine) this.#last.delete(key);
+    }
+  }
+}
+
+/** A thread begins with all that the client has; later only what its user said is new. */
+function isInput(role: string, before: Run | undefined): boolean {
+  if (role === 'user') return true;
+  return before === undefined && role !== 'reasoning' && role !== 'activity';
+}
+
+/** The ids of a run's items, from which messages that it has are known. */
+function itemIdsOf(run: Run | undefined): string[] {
+  if (run === undefined) return [];
+  const { transcript, inbox } = run.context;
+  return [...transcript, ...inbox].flatMap(({ id }) => id ?? []);
+}
+
+/** Commands about the run itself go in one append, so that approved calls run together; each of the others alone. */
+async function submit(run: Run, given: readonly { id: string; command: RunCommand }[]): Promise<Refused[]> {
+  const own = given.filter(({ command }) => !('runId' in command) || command.runId === run.id);
+  const isPaused = run.context.paused || own.some(({ command }) => command.type === 'unpause');
+  if (own.length > 1 && own.length === given.length && !isPaused) {
+    const commands = own.map(({ command }) => command);
+    const around: RunCommand[] = [{ type: 'pause' }, ...commands, { type: 'unpause' }];
+    if ((await run.submit(around)).accepted) return [];
+  }
+  const refused: Refused[] = [];
+  for (const { id, command } of given) {
+    const result = await run.submit([command]);
+    if (result.accepted) continue;
+    const { code, message, by } = result;
+    refused.push({ interruptId: id, code, message, ...omitUndefined({ by }) });
+  }
+  return refused;
+}
+
+function hasEnded({ durable }: Run): boolean {
+  return durable.state.status !== 'active';
+}
+
+function forbidden({ role }: Caller): ApiError {
+  const details: JsonObject = { role };
+  return new ApiError('forbidden', `The role "${role}" does not allow this.`, { details });
+}

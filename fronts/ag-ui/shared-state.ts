@@ -1,0 +1,108 @@
+import { statusOf } from '../../engine/journal/load-run.ts';
+import { progressOf } from '../../engine/journal/progress.ts';
+import { listOpenCalls } from '../../engine/run/settled.ts';
+import { type ChartState, statePath } from '../../machines/step.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
+import type { AgUiEvent } from './events.ts';
+
+type Operation = Extract<AgUiEvent, { type: 'STATE_DELTA' }>['delta'][number];
+
+/** The top level of a path is a step that a client can show: one of the states that the run passes through. */
+const STEPS: readonly string[] = ['turn', 'executingTools', 'backingOff', 'finishing'];
+
+/**
+ * The state that the front end and the run share: the members of the chart's state, beside those of the application.
+ *
+ * S1 The first event is a snapshot; each later one is the JSON Patch from the state before.
+ */
+export class SharedState {
+  readonly #own: JsonObject;
+  readonly #showText: (text: string) => string;
+  #sent: JsonObject | null = null;
+  #step: string | null = null;
+
+  /** `given` is the state in the request, whose other members stay. */
+  constructor(given: JsonValue | undefined, showText: (text: string) => string) {
+    this.#own = isJsonObject(given) ? given : {};
+    this.#showText = showText;
+  }
+
+  /** The events for a state of the chart; none if nothing that is shared changed. */
+  update(state: ChartState): AgUiEvent[] {
+    const before = this.#sent;
+    const now = { ...this.#own, ...describeState(state, this.#showText) };
+    for (const name of DESCRIBED) if (!(name in describeState(state, this.#showText))) delete now[name];
+    const step = statePath(state).split('.')[0] ?? '';
+    const events = this.#moveTo(STEPS.includes(step) ? step : null);
+    this.#sent = now;
+    if (before === null) return [{ type: 'STATE_SNAPSHOT', snapshot: now }, ...events];
+    const delta = diffJson(before, now);
+    return delta.length === 0 ? events : [...events, { type: 'STATE_DELTA', delta }];
+  }
+
+  /** The end of the last step, and the whole state, which must precede an interrupt. */
+  finish(): AgUiEvent[] {
+    const snapshot = this.#sent;
+    return [
+      ...this.#moveTo(null),
+      ...(snapshot === null ? [] : [{ type: 'STATE_SNAPSHOT' as const, snapshot }]),
+    ];
+  }
+
+  #moveTo(step: string | null): AgUiEvent[] {
+    if (step === this.#step) return [];
+    const events: AgUiEvent[] = [];
+    if (this.#step !== null) events.push({ type: 'STEP_FINISHED', stepName: this.#step });
+    if (step !== null) events.push({ type: 'STEP_STARTED', stepName: step });
+    this.#step = step;
+    return events;
+  }
+}
+
+const DESCRIBED = ['why', 'answer', 'output', 'error', 'incomplete'];
+
+/** The shared members: the state's path and status, why, what was spent, the open calls, and how the run ended. */
+function describeState(state: ChartState, showText: (text: string) => string): JsonObject {
+  const { context } = state;
+  const { runId, agent, next, answer, paused, usage, turns } = context;
+  const { state: path, why, incomplete } = progressOf(state);
+  const status = statusOf(state);
+  return toJson({
+    runId,
+    agent: agent.name,
+    state: path,
+    status,
+    paused,
+    turns,
+    usage,
+    calls: listOpenCalls(context),
+    ...omitUndefined({
+      why,
+      incomplete,
+      answer: status === 'finished' ? showText(answer?.text ?? '') : undefined,
+      output: status === 'finished' ? answer?.output : undefined,
+      error: next?.type === 'fail' ? { code: next.code, message: next.message } : undefined,
+    }),
+  }) as JsonObject;
+}
+
+/** The JSON Patch (RFC 6902) that makes `after` of `before`. Lists that differ are replaced as a whole. */
+function diffJson(before: JsonObject, after: JsonObject, path = ''): Operation[] {
+  const operations: Operation[] = [];
+  for (const name of Object.keys(before)) {
+    if (!Object.hasOwn(after, name)) operations.push({ op: 'remove', path: pointerTo(path, name) });
+  }
+  for (const [name, value] of Object.entries(after)) {
+    const place = pointerTo(path, name);
+    const old = before[name];
+    if (!Object.hasOwn(before, name)) operations.push({ op: 'add', path: place, value });
+    else if (isJsonObject(old) && isJsonObject(value)) operations.push(...diffJson(old, value, place));
+    else if (JSON.stringify(old) !== JSON.stringify(value))
+      operations.push({ op: 'replace', path: place, value });
+  }
+  return operations;
+}
+
+function pointerTo(path: string, name: string): string {
+  return `${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}

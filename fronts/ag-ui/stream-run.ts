@@ -1,0 +1,141 @@
+import type { Host } from '../../engine/driver/host.ts';
+import type { Run } from '../../engine/run/run.ts';
+import { filterText } from '../../text/text-filter.ts';
+import type { Agent } from '../../tools/agent/agent.ts';
+import { ClientMessages } from './client-messages.ts';
+import type { AgUiEvent } from './events.ts';
+import { errorEvent, finishRun, UsageSum } from './finish-run.ts';
+import { RunFollower } from './follow-run.ts';
+import { interruptsOf } from './interrupts.ts';
+import { custom } from './project-run.ts';
+import type { InputMessage, RunInput } from './run-input.ts';
+import { SharedState } from './shared-state.ts';
+import type { ThreadMessages } from './thread-messages.ts';
+
+/** An answer that the run did not take: someone else was first, or the answer is invalid. */
+export type Refused = { interruptId: string; code: string; message: string; by?: string };
+
+/** What a request streams. Without a run, the thread is empty. */
+export type Plan = {
+  agent: Agent;
+  run: Run | undefined;
+  /** The messages of the thread's earlier runs. */
+  messages: ThreadMessages;
+  /** The seqs up to which the client may have the runs. */
+  seen: ReadonlyMap<string, number>;
+  /** The messages of this request that the thread did not have. */
+  fresh: readonly InputMessage[];
+  refused: readonly Refused[];
+};
+
+const KEEP_ALIVE_MS = 15_000;
+const KEEP_ALIVE = ': here\n\n';
+
+/** The body of a response: the events of the plan's run as server-sent events, at the reader's pace. */
+export function streamRun(
+  input: RunInput,
+  plan: () => Promise<Plan>,
+  host: Host,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const stop = new AbortController();
+  const frames = framesOf(input, plan, stop.signal);
+  let next: Promise<IteratorResult<string>> | null = null;
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        next ??= frames.next();
+        let cancel = () => {};
+        const silence = new Promise<null>(resolve => {
+          cancel = host.setTimer(KEEP_ALIVE_MS, () => resolve(null), { keepAlive: false });
+        });
+        const step = await Promise.race([next, silence]).finally(() => cancel());
+        if (step === null) return controller.enqueue(encoder.encode(KEEP_ALIVE));
+        next = null;
+        if (step.done === true) controller.close();
+        else controller.enqueue(encoder.encode(step.value));
+      },
+      cancel() {
+        stop.abort();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+async function* framesOf(
+  input: RunInput,
+  plan: () => Promise<Plan>,
+  signal: AbortSignal,
+): AsyncGenerator<string, void> {
+  for await (const events of eventsOf(input, plan, signal))
+    yield events.map(event => `data: ${JSON.stringify(event)}\n\n`).join('');
+}
+
+async function* eventsOf(
+  input: RunInput,
+  makePlan: () => Promise<Plan>,
+  signal: AbortSignal,
+): AsyncGenerator<AgUiEvent[], void> {
+  const { threadId, runId, parentRunId } = input;
+  yield [
+    {
+      type: 'RUN_STARTED',
+      threadId,
+      runId,
+      protocolVersion: '1.0',
+      ...(parentRunId !== undefined && { parentRunId }),
+    },
+  ];
+  try {
+    const plan = await makePlan();
+    if (plan.run === undefined)
+      yield [{ type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'success' } }];
+    else yield* followPlan(input, { ...plan, run: plan.run }, signal);
+  } catch (error) {
+    yield [errorEvent(error)];
+  }
+}
+
+async function* followPlan(
+  input: RunInput,
+  plan: Plan & { run: Run },
+  signal: AbortSignal,
+): AsyncGenerator<AgUiEvent[], void> {
+  const { agent, run, messages, seen, refused } = plan;
+  const follower = new RunFollower({ agent, runId: run.id, messages, seen });
+  const usage = new UsageSum();
+  signal.addEventListener('abort', () => follower.stop(), { once: true });
+  if (signal.aborted) return;
+  const shared = new SharedState(input.state, text => filterText(text, agent.options.textFilters ?? []));
+  await follower.catchUp();
+  const client = new ClientMessages(input, plan.fresh);
+  if (client.differsFrom(messages.list)) yield [client.replaceBy(messages.list)];
+  const { state } = follower.root;
+  if (state !== null) yield shared.update(state);
+  if (refused.length > 0) yield refused.map(one => custom('agentchart.refused', { ...one }));
+  for await (const events of follower.follow(run, usage)) {
+    const shown = events.filter(event => !client.has(event));
+    const now = follower.root.state;
+    const all = [...shown, ...(now === null ? [] : shared.update(now))];
+    if (all.length > 0) yield all;
+  }
+  if (signal.aborted) return;
+  const settled = await run.settled();
+  const waiting = settled.status === 'waiting' ? interruptsOf(run.id, settled) : [];
+  const idsOf = (child: string) =>
+    waiting.filter(({ subagentRunId }) => subagentRunId === child).map(({ id }) => id);
+  yield [
+    ...follower.endSubAgents(idsOf),
+    ...finishRun({
+      threadId: input.threadId,
+      runId: input.runId,
+      settled,
+      context: run.context,
+      shared,
+      usage,
+      messages: messages.list,
+      isDeclared: tool => input.tools.some(({ name }) => name === tool),
+    }),
+  ];
+}

@@ -1,0 +1,153 @@
+import { afterEach, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { memory } from '../../../stores/memory.ts';
+import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
+import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
+import { AgUiDesk } from '../../support/fronts/ag-ui-desk.ts';
+import { until } from '../../support/server/runs-app.ts';
+
+const desks: AgUiDesk[] = [];
+afterEach(() => {
+  for (const desk of desks.splice(0)) desk.close();
+});
+
+async function openDesk(...[agent, options]: Parameters<typeof AgUiDesk.open>): Promise<AgUiDesk> {
+  const desk = await AgUiDesk.open(agent, options);
+  desks.push(desk);
+  return desk;
+}
+
+const store = memory();
+let threads = 0;
+const newThread = () => `thread-${++threads}`;
+
+function payingAgent(): Agent {
+  return createAgent({
+    name: 'payer',
+    store,
+    model: scripted([calls('pay'), { text: 'Paid.' }]),
+    tools: [makeTool('pay', { approval: true })],
+  });
+}
+
+/** An agent whose tool waits until the gate opens. */
+function waitingAgent() {
+  const gate = makeGate();
+  const agent = createAgent({
+    name: 'slow',
+    store,
+    model: scripted([calls('wait'), { text: 'Done.' }]),
+    tools: [makeTool('wait', { run: () => gate.promise.then(() => 'waited') })],
+  });
+  return { agent, open: () => gate.open() };
+}
+
+test('a client that knows only the thread gets its messages, its state and its interrupts', async () => {
+  const thread = newThread();
+  await (await openDesk(payingAgent())).client(thread).say('pay');
+  const other = (await openDesk(payingAgent())).client(thread);
+  await other.run();
+  expect(other.types.slice(0, 3)).toEqual(['RUN_STARTED', 'MESSAGES_SNAPSHOT', 'STATE_SNAPSHOT']);
+  expect(other.agent.messages).toMatchObject([
+    { role: 'user', content: 'pay' },
+    { role: 'assistant', toolCalls: [{ id: 'call_0_0', function: { name: 'pay' } }] },
+  ]);
+  await other.resume({ approved: true });
+  expect(other.texts).toEqual(['Paid.']);
+  const third = (await openDesk(payingAgent())).client(thread);
+  await third.run();
+  expect(third.agent.messages).toEqual(other.agent.messages);
+  expect(third.state).toEqual(other.state);
+});
+
+test('a thread without runs is empty', async () => {
+  const client = (await openDesk(payingAgent())).client(newThread());
+  await client.run();
+  expect(client.types).toEqual(['RUN_STARTED', 'RUN_FINISHED']);
+});
+
+test('a closed request does not end its run, and the next one follows it', async () => {
+  const { agent, open } = waitingAgent();
+  const thread = newThread();
+  const client = (await openDesk(agent)).client(thread);
+  await client.say('go', {}, type => type === 'TOOL_CALL_END' && client.agent.abortRun()).catch(() => {});
+  await client.run({}, type => type === 'STATE_SNAPSHOT' && open());
+  expect(client.texts).toEqual(['Done.']);
+  expect(client.results).toEqual(['waited']);
+  const { runs } = await store.list({ labels: { chat: thread } });
+  expect(runs.map(({ status }) => status)).toEqual(['finished']);
+});
+
+test('a run whose request was closed finishes without a reader', async () => {
+  const { agent, open } = waitingAgent();
+  const thread = newThread();
+  const client = (await openDesk(agent)).client(thread);
+  await client.say('go', {}, type => type === 'TOOL_CALL_END' && client.agent.abortRun()).catch(() => {});
+  open();
+  const statusOf = async () => (await store.list({ labels: { chat: thread } })).runs[0]?.status;
+  await until(async () => ((await statusOf()) === 'finished' ? true : undefined));
+});
+
+test("a sub-agent's run is shown as such, and its approval is an interrupt of it", async () => {
+  const researcher = createAgent({
+    name: 'researcher',
+    model: scripted([{ ...calls('search'), text: 'I search.' }, { text: 'Found.' }]),
+    tools: [makeTool('search', { approval: true })],
+  });
+  const writer = createAgent({
+    name: 'writer',
+    store,
+    model: scripted([calls(['research', { input: 'find' }]), { text: 'Told.' }]),
+    tools: [researcher.asTool({ name: 'research', description: 'Finds.' })],
+  });
+  const client = (await openDesk(writer)).client(newThread());
+  await client.say('go');
+  const [started] = client.of('SUBAGENT_STARTED');
+  expect(started).toMatchObject({ name: 'researcher', parentToolCallId: 'call_0_0' });
+  const { subagentRunId } = started as { subagentRunId: string };
+  const [interrupt] = client.interrupts;
+  expect(interrupt).toMatchObject({ subagentRunId, reason: 'tool_call' });
+  const [call] = client.of('TOOL_CALL_START').filter(event => event.subagentRunId === subagentRunId);
+  expect(call?.toolCallId).toBe(interrupt?.toolCallId);
+  expect(client.of('SUBAGENT_FINISHED')).toMatchObject([
+    { subagentRunId, outcome: { type: 'suspended', interruptIds: [interrupt?.id] } },
+  ]);
+  await client.resume({ approved: true });
+  expect(client.of('SUBAGENT_FINISHED')).toMatchObject([{ subagentRunId, outcome: { type: 'success' } }]);
+  expect(client.texts).toEqual(['I search.', 'Found.', 'Told.']);
+  expect(client.results).toEqual(expect.arrayContaining(['search ran', 'Found.']));
+  const other = (await openDesk(writer)).client(client.agent.threadId);
+  await other.run();
+  expect(new Set(other.texts)).toEqual(new Set(client.texts));
+});
+
+test('a caller reaches only its own threads, and its runs get its labels', async () => {
+  const authorize = (request: Request) => {
+    const name = request.headers.get('authorization');
+    return name === null ? null : { name, role: 'operator' as const, labels: { user: name } };
+  };
+  const desk = await openDesk(payingAgent(), { authorize });
+  const thread = newThread();
+  const ann = desk.client(thread, { authorization: 'ann' });
+  await ann.say('pay');
+  const { runs } = await store.list({ labels: { chat: thread } });
+  expect(runs[0]?.labels).toEqual({ chat: thread, user: 'ann' });
+  const bob = desk.client(thread, { authorization: 'bob' });
+  const decide = (payload: unknown) =>
+    ann.interrupts.map(({ id }) => ({ interruptId: id, status: 'resolved' as const, payload }));
+  await bob.run({ resume: decide({ approved: true }) });
+  expect(bob.agent.messages).toEqual([]);
+  await ann.run({ resume: decide({}) });
+  expect(ann.interrupts).toHaveLength(1);
+  expect((await fetch(desk.url, { method: 'POST', body: '{}' })).status).toBe(401);
+});
+
+test('a body that is no input of a run is refused by name', async () => {
+  const desk = await openDesk(payingAgent());
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(desk.url, { method: 'POST', headers, body: '{"threadId":"t"}' });
+  expect(response.status).toBe(400);
+  const message = expect.stringContaining('runId');
+  expect(await response.json()).toMatchObject({ error: { code: 'input-invalid', message } });
+  expect((await fetch(desk.url)).status).toBe(405);
+});
