@@ -1,15 +1,16 @@
 import type { MiddlewareHandler } from 'hono';
 import { messageOf } from '../../protocol/error.ts';
 import { readLabels } from '../../protocol/listing/label.ts';
+import { ApiError } from '../error-envelope.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { ANYONE, type Area, type Authorize, type Caller, ROLES } from './caller.ts';
-import { assertMay, unauthorized } from './gate.ts';
+import { assertMay } from './gate.ts';
 
 /** Sets the caller of a request to an area, and checks what the caller's role may do. */
 export function authorizeWith(area: Area, authorize: Authorize = () => ANYONE): MiddlewareHandler<RunsEnv> {
   return async (c, next) => {
     const caller = await authorize(c.req.raw);
-    if (caller === null) throw unauthorized();
+    if (caller === null) throw new ApiError('unauthorized', 'The request has no valid credentials.');
     assertCaller(caller);
     c.set('caller', caller);
     assertMay(c, caller, area);

@@ -42,8 +42,9 @@ export class Gate {
   /** Throws `unauthorized` for requests without a caller, and `forbidden` for what the caller's role may not do. */
   readonly authorize: MiddlewareHandler<RunsEnv> = async (c, next) => {
     const caller: Caller | undefined = c.get('caller');
-    if (caller === undefined) throw unauthorized();
-    assertMay(c, caller, c.req.path.startsWith('/v1/') ? 'v1' : 'runs');
+    const area = c.req.path.startsWith('/v1/') ? 'v1' : 'runs';
+    if (caller === undefined) throw unauthorized(area);
+    assertMay(c, caller, area);
     await next();
   };
 
@@ -60,7 +61,7 @@ export class Gate {
       });
     }
     const caller = this.#tokens.find(token);
-    if (caller === undefined) throw unauthorized();
+    if (caller === undefined) throw unauthorized('runs');
     this.#pace.forget();
     if (caller.role === 'client') throw forbidden(caller);
     this.signOut(c);
@@ -101,12 +102,14 @@ export function assertMay({ req }: Context, caller: Caller, area: Area): void {
   if (!mayRequest(caller, { method, path, area, isUpgrade })) throw forbidden(caller);
 }
 
-/** The refusal of a request without valid credentials. */
-export function unauthorized(): ApiError {
-  return new ApiError(
-    'unauthorized',
-    'This server requires a token. Send "Authorization: Bearer TOKEN", or sign in with POST /session.',
-  );
+const HOW_TO_SEND_A_TOKEN: Readonly<Record<Area, string>> = {
+  v1: 'Send "Authorization: Bearer TOKEN" or "x-api-key: TOKEN" with a token of this server as the API key.',
+  runs: 'Send "Authorization: Bearer TOKEN", or sign in with POST /session.',
+};
+
+/** The refusal of a request without valid credentials. API clients cannot sign in. */
+function unauthorized(area: Area): ApiError {
+  return new ApiError('unauthorized', `This server requires a token. ${HOW_TO_SEND_A_TOKEN[area]}`);
 }
 
 const ALLOWED: Readonly<Record<Caller['role'], string>> = {

@@ -14,7 +14,7 @@ import { createAgent } from '../../tools/agent/agent.ts';
 import type { Admission } from '../access/admission.ts';
 import type { Caller } from '../access/caller.ts';
 import { currentNote } from '../request-log.ts';
-import { invalid } from './api-error.ts';
+import { assertToolsProvided } from './gateway/assert-tools-provided.ts';
 import { holdCalls } from './gateway/call-tools.ts';
 import type { Equipment, GatewayAgents } from './gateway/gateway-agents.ts';
 import { budgetOf, mostToolCalls } from './gateway/request-agent.ts';
@@ -24,23 +24,20 @@ import type { LiveResponses } from './live/live-responses.ts';
 import { ResponseFeed } from './live/response-feed.ts';
 import { nameCalls, usedIn } from './request/call-origins.ts';
 import { decisionOf, limitApprovals } from './request/limit-approvals.ts';
-import type { Plan, Verdict } from './request/plan.ts';
+import type { Plan } from './request/plan.ts';
 import { assertNotOtherwise } from './request/plan-approvals.ts';
 import type { CreateBody } from './request/request-body.ts';
 import type { FoundResponse, ResponseLibrary } from './response-library.ts';
-import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
+import { divideJournal, type Span } from './run-responses.ts';
 import type { UnstoredChain } from './socket/unstored-chain.ts';
 import { submitCommands } from './submit-commands.ts';
 import type { ResponseHead } from './wire/response-object.ts';
 import {
   CLIENT,
   type Exposed,
-  isSameTool,
-  isServerTool,
   RESPONSES,
   type RequestKey,
   type ResponseSpec,
-  toolNamed,
   withoutSecrets,
 } from './wire/response-spec.ts';
 import { responseIdOf } from './wire/wire-ids.ts';
@@ -330,21 +327,4 @@ function describeRequest(
     turnsBefore: 0,
     ...omitUndefined({ providerOptions, compacts, key: once?.key, conversation }),
   };
-}
-
-/** Throws a `ResponsesError` unless the request provides the tool of every call that it approves. */
-function assertToolsProvided(run: RunResponses, verdicts: readonly Verdict[], { exposed }: Toolset): void {
-  for (const verdict of verdicts) {
-    if (verdict.type !== 'approval' || !verdict.approve) continue;
-    const call = run.state.context.calls.find(({ callId }) => callId === verdict.callId);
-    const wanted = run.tools.of(verdict.callId);
-    const label = isServerTool(wanted) ? wanted.label : undefined;
-    if (wanted !== undefined && call !== undefined && isSameTool(wanted, toolNamed(exposed, call.name)))
-      continue;
-    throw invalid(
-      'tools',
-      'approval_continuation_invalid_tool',
-      `'tools' does not include the tool of the approved call: "${wanted?.name ?? call?.name}" of the MCP server "${label}". Send the same MCP server as in the request that asked for approval.`,
-    );
-  }
 }

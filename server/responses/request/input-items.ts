@@ -19,6 +19,8 @@ type KnownItems = {
   summaryOf(runId: string): Promise<string | undefined>;
   /** The tools of the calls among the items, by call id. Reading the input adds to them. */
   origins: Map<string, CallOrigin>;
+  /** Distinguishes the request from others in its chain. */
+  scope: string;
 };
 
 /**
@@ -36,7 +38,7 @@ export async function readInputItems(
   const results: Item[] = [];
   let turn: string | undefined;
   for (const [at, wire] of input.entries()) {
-    const reader = new ItemReader(wire, `${field}[${at}]`);
+    const reader = new ItemReader(wire, `${field}[${at}]`, known.scope);
     const own = reader.read();
     const items =
       typeof own === 'string' ? await LOOK_UP[own](reader, known) : await restore(reader, own, known);

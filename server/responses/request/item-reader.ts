@@ -20,10 +20,13 @@ const DETAILS: readonly JsonValue[] = ['low', 'high', 'auto', 'original'];
 export class ItemReader {
   readonly wire: WireItem;
   readonly place: string;
+  readonly #scope: string;
 
-  constructor(wire: WireItem, place: string) {
+  /** `scope` distinguishes the request from others in its chain. It is part of the ids of calls that have none. */
+  constructor(wire: WireItem, place: string, scope = '') {
     this.wire = wire;
     this.place = place;
+    this.#scope = scope;
   }
 
   /** The transcript items of the input item; the type of an item whose content is elsewhere. */
@@ -238,7 +241,7 @@ export class ItemReader {
   /** A call that the gateway ran becomes a call and its result. */
   #mcpCall(): Item[] {
     const { error, output } = this.wire;
-    const callId = this.text('id', `mcp_${this.place.replaceAll(/\W+/g, '')}`);
+    const callId = this.text('id', `mcp_${this.#scope}${this.place.replaceAll(/\W+/g, '')}`);
     const failed = error != null;
     return [
       {

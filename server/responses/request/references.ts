@@ -40,6 +40,11 @@ export class References {
     this.#ids = ids;
   }
 
+  /** Differs in all requests of a chain: it is made of the previous response's id. */
+  get scope(): string {
+    return this.#previous === undefined ? '' : `${this.#previous.span.id.replace('resp_', '')}_`;
+  }
+
   /** The items of an `item_reference` or returned item; `undefined` if there are none. */
   async resolve(id: string): Promise<readonly Item[] | undefined> {
     const chain = await this.chain();

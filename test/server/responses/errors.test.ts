@@ -159,7 +159,10 @@ describe('the checks of the server', () => {
     expect(nobody.status).toBe(401);
     expect(nobody.headers.get('www-authenticate')).toBe('Bearer');
     expect(await nobody.json()).toMatchObject({
-      error: { type: 'authentication_error', code: 'unauthorized', param: null },
+      error: {
+        ...{ type: 'authentication_error', code: 'unauthorized', param: null },
+        message: expect.stringMatching(/Authorization: Bearer TOKEN(?!.*session)/),
+      },
     });
     const token = { authorization: 'Bearer letmein' };
     expect((await ask(token)).status).toBe(200);

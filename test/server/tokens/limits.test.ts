@@ -52,6 +52,18 @@ function makeGateway({ limits = {}, server, prices, host = new ManualHost(), sto
   return { gateway, host, store, send };
 }
 
+/** The other protocols, and their form of an exceeded limit. */
+const OTHER_PATHS: [path: string, error: JsonObject][] = [
+  ['/v1/chat/completions', { error: { code: 'rate_limit_exceeded' } }],
+  ['/v1/messages', { type: 'error', error: { type: 'rate_limit_error' } }],
+];
+
+/** A request of client A to another path than that of the Responses API. */
+async function chatOn(gateway: Gateway, path: string, more: JsonObject = {}): Promise<Response> {
+  const body = { model: 'fast', max_tokens: 10, messages: [{ role: 'user', content: 'go' }], ...more };
+  return await gateway.send('POST', `/../..${path}`, body, A);
+}
+
 async function errorOf(response: Response) {
   const { error } = (await response.json()) as { error: JsonObject };
   return { status: response.status, retryAfter: response.headers.get('retry-after'), ...error };
@@ -85,6 +97,20 @@ describe('runs in progress', () => {
       message: expect.stringContaining('busy'),
     });
     await first;
+  });
+
+  test.each(OTHER_PATHS)('are limited for %s too, streamed or not', async (path, expected) => {
+    const { gateway, host } = makeGateway({ limits: { concurrent_runs: 1 } });
+    const first = chatOn(gateway, path, { model: 'slow' });
+    await host.idle();
+    for (const stream of [false, true]) {
+      const refused = await chatOn(gateway, path, { stream });
+      expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '2']);
+      expect(refused.headers.get('x-should-retry')).toBeNull();
+      expect(await refused.json()).toMatchObject(expected);
+    }
+    expect((await host.settle(first)).status).toBe(200);
+    expect((await host.settle(chatOn(gateway, path))).status).toBe(200);
   });
 
   test('do not count when they were refused, failed or wait', async () => {
@@ -132,19 +158,10 @@ describe('tokens', () => {
     expect((await tomorrow.send(A)).status).toBe(200);
   });
 
-  test.each([
-    ['/v1/chat/completions', { error: { code: 'rate_limit_exceeded' } }],
-    ['/v1/messages', { type: 'error', error: { type: 'rate_limit_error' } }],
-  ])('count for %s too, whose errors have their own form', async (path, expected) => {
+  test.each(OTHER_PATHS)('count for %s too, whose errors have their own form', async (path, expected) => {
     const { gateway, host, send } = makeGateway({ limits: { tokens_per_day: 100 } });
     expect((await send(A)).status).toBe(200);
-    const body = { model: 'fast', max_tokens: 10, messages: [{ role: 'user', content: 'go' }] };
-    const asking = gateway.app.request(`http://127.0.0.1:4100${path}`, {
-      method: 'POST',
-      headers: { host: '127.0.0.1:4100', 'content-type': 'application/json', ...A },
-      body: JSON.stringify(body),
-    });
-    const answer = await host.settle(Promise.resolve(asking));
+    const answer = await host.settle(chatOn(gateway, path));
     expect(answer.status).toBe(429);
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(await answer.json()).toMatchObject(expected);

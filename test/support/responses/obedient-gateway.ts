@@ -22,8 +22,9 @@ export class ObedientGateway extends Gateway {
   readonly model: ObedientModel;
   readonly #saved = { url: process.env.OPENAI_BASE_URL, key: process.env.OPENAI_API_KEY };
 
-  private constructor(model: ObedientModel, servers: (folder: Folder) => JsonObject) {
-    super({}, { config: folder => ({ mcp_servers: servers(folder) }), model: 'openai-chat:obedient' });
+  private constructor(model: ObedientModel, servers: (folder: Folder) => JsonObject, more: JsonObject) {
+    const config = (folder: Folder) => ({ mcp_servers: servers(folder), ...more });
+    super({}, { config, model: 'openai-chat:obedient' });
     this.model = model;
     process.env.OPENAI_BASE_URL = model.url;
     process.env.OPENAI_API_KEY = 'unused';
@@ -31,8 +32,9 @@ export class ObedientGateway extends Gateway {
 
   static async start(
     servers = (folder: Folder): JsonObject => ({ desk: folder.server(), annex: folder.server() }),
+    more: JsonObject = {},
   ): Promise<ObedientGateway> {
-    return new ObedientGateway(await ObedientModel.listen(), servers);
+    return new ObedientGateway(await ObedientModel.listen(), servers, more);
   }
 
   override async close(): Promise<void> {

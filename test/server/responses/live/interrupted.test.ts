@@ -88,10 +88,15 @@ describe('a server that is told to stop', () => {
   });
 });
 
-describe('a server that is killed in the middle of a background stream', () => {
-  it('continues the response in the next one, where a client gets all of it again with higher numbers', async () => {
-    provider.play(['one ', HANG], ['alpha ', 'beta']);
+describe('a server that is killed in the middle of a stream and of responses in the background', () => {
+  it('continues the responses in the next one, where a client gets all of a stream again with higher numbers', async () => {
+    const hanging = ['one ', HANG];
+    provider.play(hanging, hanging, hanging, ['alpha ', 'beta']);
     const reader = await open(BACKGROUND);
+    const foreground = await open({ ...ASK, stream: true });
+    const polled = await served.post('/v1/responses', { ...ASK, background: true });
+    const others = [idOf(foreground.events[0]), ((await polled.json()) as Resource).id];
+    await expect.poll(() => provider.requests).toBe(3);
     const id = idOf(reader.events[0]);
     const seen = reader.events.at(-1)?.sequence_number ?? 0;
     await served.stop('SIGKILL');
@@ -112,5 +117,7 @@ describe('a server that is killed in the middle of a background stream', () => {
     });
     expect((await helper.finalResponse()).output_text).toBe('alpha beta');
     expect(text).toBe('alpha beta');
+    for (const other of others)
+      expect((await completed(other)).output).toMatchObject([{ content: [{ text: 'alpha beta' }] }]);
   });
 });

@@ -127,6 +127,15 @@ describe('a continuation', () => {
     expect(messageList(sent[0]).at(-1)?.content).toMatch(/rejected.*not today/);
   });
 
+  it('denied without a reason, gives the model a result that says so', async () => {
+    const { asked, requests } = await ask();
+    const input = [decide(requests[0], false)];
+    const [sent] = await gateway.sentDuring(() =>
+      gateway.create({ model, tools, previous_response_id: asked.id, input }),
+    );
+    expect(messageList(sent).at(-1)?.content).toMatch(/rejected\.$/);
+  });
+
   it('may approve one call and deny another', async () => {
     const { asked, requests } = await ask(TWO);
     const input = [decide(requests[0], true), decide(requests[1], false)];

@@ -1,7 +1,8 @@
 /** The invariants of history and storage, of the gateway that this one was built after. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { JsonObject } from '../../../../protocol/json.ts';
-import { endOf, type Page, typesOf } from '../../../support/responses/gateway.ts';
+import { UPSTREAMS, Upstream } from '../../../support/messages/upstream.ts';
+import { endOf, Gateway, type Item, type Page, typesOf } from '../../../support/responses/gateway.ts';
 import {
   ASK,
   ECHO,
@@ -62,6 +63,40 @@ describe('items of earlier turns, as the model receives them', () => {
     ];
     const { seen } = await firstMessages({ input, tools: [strict] });
     expect(seen).toEqual(['user', 'assistant(echo)', 'tool', 'assistant', 'user']);
+  });
+
+  it('a call of a built-in tool is what it shows, as text', async () => {
+    const search = {
+      ...{ type: 'web_search_call', id: 'ws_of_another', status: 'completed' },
+      action: { type: 'search', query: 'tides', sources: [{ type: 'url', url: 'https://tides.example/' }] },
+    };
+    const input = [{ role: 'user', content: 'hello' }, search, { role: 'user', content: 'hello' }];
+    const { messages } = await firstMessages({ input });
+    expect(JSON.stringify(messages)).toMatch(/tides.*tides\.example/);
+  });
+
+  it('the same history gives the same request again', async () => {
+    const { output } = await gateway.create({ model, input: ECHO, tools: [desk] });
+    const input = [{ role: 'user', content: ECHO }, ...output, { role: 'user', content: 'hello' }];
+    const [one, two] = await gateway.sentDuring(async () => {
+      for (const _ of [1, 2]) await gateway.create({ model, input, tools: [desk] });
+    });
+    expect(two).toEqual(one);
+  });
+
+  it('reasoning passes to a model that takes it', async () => {
+    const upstream = await Upstream.listen();
+    for (const [name, value] of Object.entries(upstream.environment)) vi.stubEnv(name, value);
+    const other = new Gateway({});
+    upstream.play({ reasoning: 'They greet.', text: 'Hi.' }, { text: 'Bye.' });
+    const first = await other.create({ model: UPSTREAMS.responses, input: 'hello' });
+    const input = [{ role: 'user', content: 'hello' }, ...first.output, { role: 'user', content: 'bye' }];
+    await other.create({ model: UPSTREAMS.responses, input });
+    expect(typesOf(first.output)).toEqual(['reasoning', 'message']);
+    expect(typesOf(upstream.requests[1]?.input as Item[])).toContain('reasoning');
+    vi.unstubAllEnvs();
+    await other.close();
+    await upstream.close();
   });
 
   it('messages, function calls and their outputs pass', async () => {
@@ -156,4 +191,18 @@ describe('the list of a server', () => {
     const input = [{ role: 'user', content: 'hello' }, ...output, { role: 'user', content: 'hello' }];
     expect(typesOf((await gateway.create({ model, input, tools: [desk] })).output)).toEqual(['message']);
   });
+});
+
+it('calls without ids at the same place of chained requests keep apart, each with its own result', async () => {
+  const call = { type: 'mcp_call', server_label: 'desk', name: 'echo', arguments: '{}' };
+  const said = (output: string) => [
+    { role: 'user', content: 'hello' },
+    { ...call, output },
+    { role: 'user', content: 'hello' },
+  ];
+  const one = await gateway.create({ model, input: said('first') });
+  const { messages } = await firstMessages({ input: said('second'), previous_response_id: one.id });
+  const results = messages.filter(({ role }) => role === 'tool');
+  expect(results.map(({ content }) => content)).toEqual(['first', 'second']);
+  expect(new Set(results.map(({ tool_call_id: id }) => id)).size).toBe(2);
 });

@@ -9,8 +9,7 @@ let gateway: ObedientGateway;
 beforeAll(async () => {
   gateway = await ObedientGateway.start(folder => ({
     desk: folder.server(),
-    secret: folder.server({ hidden: true, allowed_tools: ['pid'] }),
-    broken: { url: 'http://127.0.0.1:9/mcp' },
+    secret: folder.server({ hidden: true, allowed_tools: ['pid', 'fail'] }),
   }));
 });
 afterAll(() => gateway.close());
@@ -96,6 +95,14 @@ describe('items', () => {
   });
 });
 
+it('differs: the output has the order of the stream, streamed or not, so that both are one answer', async () => {
+  const input = `${ECHO} then hello`;
+  const body = { model, input, tools: [desk] };
+  const streamed = endOf(await gateway.stream(body));
+  expect(typesOf(streamed.output)).toEqual(['mcp_list_tools', 'mcp_call', 'message']);
+  expect(typesOf((await gateway.create(body)).output)).toEqual(typesOf(streamed.output));
+});
+
 describe('tools', () => {
   it('are echoed as they were sent: mcp stays mcp, without authorization, with headers null', async () => {
     const tools = [{ ...desk, authorization: 'sk-secret', headers: { 'x-key': 'secret' } }, ASK];
@@ -137,76 +144,17 @@ describe('a hidden server', () => {
     expect(JSON.stringify(events)).not.toMatch(/secret|pid/);
   });
 
+  it('is absent from the echoed tools and from the errors of its tools', async () => {
+    const failing = await gateway.create({ model, input: 'fail with the arguments {}', tools: [ASK] });
+    expect(typesOf(failing.output)).toEqual(['message']);
+    expect(failing.tools).toMatchObject([{ type: 'function', name: 'ask' }]);
+    expect(JSON.stringify(failing)).not.toMatch(/secret|"fail"|disk full/);
+  });
+
   it('leaves a function of the user with the same name visible', async () => {
     const tools = [{ type: 'function', name: 'pid', parameters: { type: 'object', properties: {} } }];
     const { output } = await gateway.create({ model, input, tools });
     expect(output).toMatchObject([{ type: 'function_call', name: 'pid' }]);
-  });
-});
-
-describe('a server', () => {
-  it('that cannot be reached is no error: its list is empty and says so', async () => {
-    const { status, output } = await gateway.create({ model, input: 'hello', tools: [server('broken')] });
-    expect(status).toBe('completed');
-    expect(output).toMatchObject([
-      { type: 'mcp_list_tools', tools: [], error: expect.any(String) },
-      { type: 'message' },
-    ]);
-  });
-
-  it.each<[string, JsonObject[], string]>([
-    ['without a label', [{ type: 'mcp' }], 'missing_required_parameter'],
-    ['with a label that is not a name', [server('1 desk')], 'invalid_server_label'],
-    [
-      'with the label of another, in other letters',
-      [desk, server('DESK')],
-      'mcp_tool_duplicate_server_label',
-    ],
-    [
-      'with a URL and a connector',
-      [server('x', { server_url: 'https://example.com/mcp', connector_id: 'c' })],
-      'mcp_tool_conflicting_targets',
-    ],
-  ])('%s is refused', async (_, tools, code) => {
-    expect(await gateway.refused({ model, input: 'hello', tools })).toMatchObject({ status: 400, code });
-  });
-});
-
-describe('a request', () => {
-  it.each<[string, object, string]>([
-    ['with an empty text', { input: '' }, 'input_text_empty'],
-    ['without items', { input: [] }, 'input_items_empty'],
-    ['with an empty message', { input: [{ role: 'user', content: [] }] }, 'message_content_empty'],
-    [
-      'that forces a tool without tools',
-      { input: 'hi', tool_choice: 'required' },
-      'tool_choice_requires_tools',
-    ],
-    [
-      'that forces a function it does not declare',
-      { input: 'hi', tools: [ASK], tool_choice: { type: 'function', name: 'other' } },
-      'tool_choice_function_not_found',
-    ],
-  ])('%s is refused', async (_, body, code) => {
-    expect(await gateway.refused({ model, ...body })).toMatchObject({ status: 400, code });
-  });
-
-  it('differs: of function outputs alone is accepted, because clients send it', async () => {
-    const asked = await gateway.create({ model, input: 'ask with the arguments {}', tools: [ASK] });
-    const input = [{ type: 'function_call_output', call_id: asked.output[0]?.call_id, output: 'x' }];
-    const done = await gateway.create({ model, input, tools: [ASK], previous_response_id: asked.id });
-    expect(typesOf(done.output)).toEqual(['message']);
-  });
-
-  it('that fails has an error with message, type, code and param', async () => {
-    const refused = await gateway.send('GET', '/resp_none');
-    expect(refused.status).toBe(404);
-    expect(Object.keys(((await refused.json()) as { error: JsonObject }).error).sort()).toEqual([
-      'code',
-      'message',
-      'param',
-      'type',
-    ]);
   });
 });
 
@@ -234,8 +182,10 @@ describe('the stream', () => {
     expect(tokens(two)).toBe(2 * tokens(one));
   });
 
-  it('has for a list: added, in_progress, completed, done', async () => {
+  it('has for a list: added without tools, in_progress, completed, done with the tools', async () => {
     const events = await gateway.stream({ model, input: 'hello', tools: [desk] });
+    const items = events.filter(event => event.output_index === 0 && event.item !== undefined);
+    expect(items.map(({ item }) => (item as { tools: unknown[] }).tools.length > 0)).toEqual([false, true]);
     expect(eventsOf(events, 0)).toEqual([
       'output_item.added',
       'mcp_list_tools.in_progress',
@@ -244,7 +194,7 @@ describe('the stream', () => {
     ]);
   });
 
-  it('has for an MCP call: added, in_progress, arguments, then the end of the call, done', async () => {
+  it('has for an MCP call: added in progress without arguments, then those, its end, done with the output', async () => {
     const events = await gateway.stream({
       model,
       input: `${ECHO} and fail with the arguments {}`,
@@ -258,6 +208,11 @@ describe('the stream', () => {
     ];
     expect(eventsOf(events, 1)).toEqual([...common, 'mcp_call.completed', 'output_item.done']);
     expect(eventsOf(events, 2)).toEqual([...common, 'mcp_call.failed', 'output_item.done']);
+    const items = events.flatMap(event => (event.output_index === 1 && event.item ? [event.item] : []));
+    expect(items).toMatchObject([
+      { status: 'in_progress', arguments: '', output: null },
+      { status: 'completed', arguments: '{"text":"hi"}', output: '{"text":"hi"}' },
+    ]);
   });
 
   it('has for a function: added, arguments, done', async () => {

@@ -77,6 +77,22 @@ describe('the order of the loop', () => {
     expect(typesOf(output)).toEqual(['mcp_list_tools', 'mcp_approval_request', 'mcp_approval_request']);
   });
 
+  it('differs: gated calls and functions of one turn are asked for together, so that a client can answer both', async () => {
+    const input = `${ECHO} and mcp_annex_pid with the arguments {} and ask with the arguments {}`;
+    const tools = [{ ...free, allowed_tools: ['echo', 'pid'] }, { ...strict, allowed_tools: ['pid'] }, ASK];
+    const asked = await gateway.create({ model, input, tools });
+    expect(typesOf(asked.output).slice(2)).toEqual(['mcp_call', 'mcp_approval_request', 'function_call']);
+    const [, request, call] = asked.output.slice(2);
+    const done = await gateway.create({
+      ...{ model, tools, previous_response_id: asked.id },
+      input: [
+        { type: 'mcp_approval_response', approval_request_id: request?.id, approve: true },
+        { type: 'function_call_output', call_id: call?.call_id, output: 'x' },
+      ],
+    });
+    expect(typesOf(done.output)).toEqual(['mcp_call', 'message']);
+  });
+
   it('in a mixed turn the gateway runs its tools, then ends with the function calls and no further model call', async () => {
     let types: string[] = [];
     const sent = await gateway.sentDuring(async () => {
@@ -141,6 +157,44 @@ describe('the budget', () => {
   });
 });
 
+describe('the budget that is used up', () => {
+  it('clears the gated calls of the turn: nothing asks for approval, and the model is called', async () => {
+    const input = `${ECHO} and mcp_annex_pid with the arguments {}`;
+    const tools = [
+      { ...free, allowed_tools: ['echo', 'pid'] },
+      { ...strict, allowed_tools: ['pid'] },
+    ];
+    const { output, incomplete_details } = await gateway.create({ model, input, tools, max_tool_calls: 1 });
+    expect(typesOf(output).slice(2)).toEqual(['mcp_call', 'mcp_call', 'message']);
+    const ended = output.slice(2, 4).map(({ server_label, status }) => [server_label, status]);
+    expect(Object.fromEntries(ended)).toEqual({ desk: 'completed', annex: 'failed' });
+    expect(incomplete_details).toEqual({ reason: 'max_tool_calls' });
+  });
+
+  it('leaves one model call without a choice of tools, whose calls do not run', async () => {
+    const before = gateway.folder.calls().length;
+    const sent = await gateway.sentDuring(async () => {
+      const input = `${ECHO} then ${ECHO} then ${ECHO}`;
+      const { status } = await gateway.create({ model, input, tools: [free], max_tool_calls: 1 });
+      expect(status).toBe('completed');
+    });
+    expect(sent.map(({ tool_choice: choice }) => choice ?? 'auto')).toEqual(['auto', 'auto', 'none']);
+    expect(gateway.folder.calls()).toHaveLength(before + 1);
+  });
+});
+
+it('differs: a loop that makes no progress ends as incomplete after 20 model calls, not with an error', async () => {
+  const input = Array.from({ length: 30 }, () => 'echo with the arguments [1]').join(' then ');
+  let status = '';
+  const sent = await gateway.sentDuring(async () => {
+    const response = await gateway.create({ model, input, tools: [free] });
+    ({ status } = response);
+    expect(response.incomplete_details).toEqual({ reason: 'max_turns' });
+  });
+  expect(status).toBe('incomplete');
+  expect(sent).toHaveLength(21);
+});
+
 describe('what the model receives', () => {
   it.each([undefined, true, false])(
     'its calls themselves send store: false, no previous id and no conversation; the client sends store: %s',
@@ -185,17 +239,21 @@ describe('what the model receives', () => {
     });
   });
 
-  it('malformed arguments are not dispatched: the item fails, the model reads why, and the loop goes on', async () => {
-    let output: JsonObject[] = [];
-    const sent = await gateway.sentDuring(async () => {
-      ({ output } = await gateway.create({ model, input: 'echo with the arguments [1]', tools: [free] }));
-    });
-    expect(output.slice(1)).toMatchObject([
-      { type: 'mcp_call', status: 'failed', error: expect.stringContaining('object') },
-      { type: 'message' },
-    ]);
-    expect(sent).toHaveLength(2);
-  });
+  it.each(['[1]', '{"text" 1}'])(
+    'malformed arguments are not dispatched: the item fails, the model reads why, and the loop goes on: %s',
+    async written => {
+      let output: JsonObject[] = [];
+      const sent = await gateway.sentDuring(async () => {
+        const input = `echo with the arguments ${written}`;
+        ({ output } = await gateway.create({ model, input, tools: [free] }));
+      });
+      expect(output.slice(1)).toMatchObject([
+        { type: 'mcp_call', status: 'failed', error: expect.stringContaining('object') },
+        { type: 'message' },
+      ]);
+      expect(sent).toHaveLength(2);
+    },
+  );
 
   it('MCP tools are plain functions to it', async () => {
     const [first] = await gateway.sentDuring(() => gateway.create({ model, input: 'hello', tools: [free] }));

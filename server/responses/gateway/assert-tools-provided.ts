@@ -1,0 +1,29 @@
+import { invalid } from '../api-error.ts';
+import type { Verdict } from '../request/plan.ts';
+import type { RunResponses } from '../run-responses.ts';
+import { isSameTool, isServerTool, toolNamed } from '../wire/response-spec.ts';
+import type { Toolset } from './toolset.ts';
+
+/** Throws a `ResponsesError` unless the request provides the tool of every call that it approves. */
+export function assertToolsProvided(
+  run: RunResponses,
+  verdicts: readonly Verdict[],
+  { exposed, lists }: Toolset,
+): void {
+  for (const verdict of verdicts) {
+    if (verdict.type !== 'approval' || !verdict.approve) continue;
+    const call = run.state.context.calls.find(({ callId }) => callId === verdict.callId);
+    const wanted = run.tools.of(verdict.callId);
+    if (wanted !== undefined && call !== undefined && isSameTool(wanted, toolNamed(exposed, call.name)))
+      continue;
+    const label = isServerTool(wanted) ? wanted.label : undefined;
+    const failed = lists.some(list => list.label === label && list.error !== undefined);
+    throw invalid(
+      'tools',
+      'approval_continuation_invalid_tool',
+      failed
+        ? `The MCP server "${label}" of the approved call cannot be reached. Nothing ran. Send the approval again later.`
+        : `'tools' does not include the tool of the approved call: "${wanted?.name ?? call?.name}" of the MCP server "${label}". Send the same MCP server as in the request that asked for approval.`,
+    );
+  }
+}
