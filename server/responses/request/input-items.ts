@@ -33,34 +33,77 @@ export async function readInputItems(
   known: KnownItems,
   field = 'input',
 ): Promise<Item[]> {
-  const read: Item[] = [];
-  /** The results of MCP calls of the current turn, which come after its last call. */
-  const results: Item[] = [];
-  let turn: string | undefined;
+  const turns = new TurnsInInput();
   for (const [at, wire] of input.entries()) {
     const reader = new ItemReader(wire, `${field}[${at}]`, known.scope);
     const own = reader.read();
     const items =
       typeof own === 'string' ? await LOOK_UP[own](reader, known) : await restore(reader, own, known);
-    const next = turnOf(wire);
-    if (next === undefined || next !== turn) read.push(...results.splice(0));
-    turn = next;
-    read.push(...items.filter(({ type }) => type !== 'tool_result' || next === undefined));
-    if (next !== undefined) results.push(...items.filter(({ type }) => type === 'tool_result'));
+    turns.add(wire, items);
   }
-  return [...read, ...results];
+  return turns.list();
+}
+
+type Turn = { name: string | undefined; items: Item[]; results: Item[] };
+
+/**
+ * The items of an input in the order of a transcript: the results of MCP calls of a turn come after its last call. A
+ * call that ran after its approval belongs to the turn that made it, although the items of a later response show it.
+ */
+class TurnsInInput {
+  readonly #turns: Turn[] = [];
+  readonly #byName = new Map<string, Turn>();
+  /** The places of calls in their turns. */
+  readonly #places = new Map<Item, number>();
+
+  add(wire: WireItem, items: readonly Item[]): void {
+    const turn = this.#turnFor(turnOf(wire), items);
+    const place = typeof wire.id === 'string' ? readItemId(wire.id)?.place : undefined;
+    for (const item of items) {
+      if (item.type === 'tool_result' && turn.name !== undefined) turn.results.push(item);
+      else if (item.type === 'tool_call' && place !== undefined) this.#insert(turn, item, place);
+      else turn.items.push(item);
+    }
+  }
+
+  list(): Item[] {
+    return this.#turns.flatMap(({ items, results }) => [...items, ...results]);
+  }
+
+  #turnFor(name: string | undefined, items: readonly Item[]): Turn {
+    const last = this.#turns.at(-1);
+    if (last !== undefined && name !== undefined && last.name === name) return last;
+    const ranHere = items.some(({ type }) => type === 'tool_result');
+    const earlier = name !== undefined && ranHere ? this.#byName.get(name) : undefined;
+    if (earlier !== undefined) return earlier;
+    const turn: Turn = { name, items: [], results: [] };
+    this.#turns.push(turn);
+    if (name !== undefined && name !== UNNAMED) this.#byName.set(name, turn);
+    return turn;
+  }
+
+  /** Inserts a call before those that the model made after it. */
+  #insert({ items }: Turn, call: Item, place: number): void {
+    this.#places.set(call, place);
+    const after = items.findIndex(item => (this.#places.get(item) ?? -1) > place);
+    if (after === -1) items.push(call);
+    else items.splice(after, 0, call);
+  }
 }
 
 /** Calls that are returned with their results. */
 const RAN_HERE: readonly unknown[] = ['mcp_call', ...BUILTIN_CALLS];
 const MADE_BY_MODEL = ['message', 'reasoning', 'function_call', 'custom_tool_call', ...RAN_HERE];
 
+/** The turn of adjacent items of the model without ids. */
+const UNNAMED = 'unnamed';
+
 /**
  * Identifies the turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together.
  * Adjacent items without ids count as one turn.
  */
 function turnOf({ id, type, role }: WireItem): string | undefined {
-  if (typeof id !== 'string') return MADE_BY_MODEL.includes(type) && role !== 'user' ? 'unnamed' : undefined;
+  if (typeof id !== 'string') return MADE_BY_MODEL.includes(type) && role !== 'user' ? UNNAMED : undefined;
   const place = readItemId(id);
   return place && `${place.runId} ${place.turn}`;
 }

@@ -93,7 +93,7 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
       'The approval responses are for calls of different runs. Send one request per run.',
     );
   }
-  const fresh = newItems(request);
+  const fresh = newItems(run, request);
   const approvals = open.map(({ approval: { approve, reason }, callId }) => {
     const verdict = { type: 'approval' as const, callId, approve };
     return reason === undefined ? verdict : { ...verdict, reason };
@@ -104,12 +104,15 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
 
 /**
  * The client items that the run does not have yet: all items after a previous response; in a full history, the items
- * after the last item that is not the client's.
+ * after the last item that is not the client's, without the results of calls that ran here.
  */
-function newItems({ items, previous }: ApprovalRequest): Item[] {
+function newItems({ state }: RunResponses, { items, previous }: ApprovalRequest): Item[] {
   if (previous !== undefined) return items.filter(isClientItem);
   const known = items.findLastIndex(item => !isClientItem(item) && item.type !== 'approval_response');
-  return items.slice(known + 1).filter(isClientItem);
+  const settled = new Set(callsWith(state.context, 'settled').map(({ callId }) => callId));
+  return items
+    .slice(known + 1)
+    .filter(item => isClientItem(item) && !(item.type === 'tool_result' && settled.has(item.callId)));
 }
 
 /** Whether the request repeats the one that made the decision, rather than containing it as history. */

@@ -1,0 +1,70 @@
+/** A turn that calls an ungated MCP tool, functions of the client and a gated MCP tool, continued in every way. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { JsonObject } from '../../../../protocol/json.ts';
+import { endOf, type Item, type Resource, typesOf } from '../../../support/responses/gateway.ts';
+import { ASK, messagesOf, ObedientGateway, server } from '../../../support/responses/obedient-gateway.ts';
+
+let gateway: ObedientGateway;
+beforeAll(async () => {
+  gateway = await ObedientGateway.start();
+});
+afterAll(() => gateway.close());
+
+const model = 'obedient';
+const TURN =
+  'pid with the arguments {} and ask with the arguments {"what":"x"} and echo with the arguments {"text":"hi"}';
+const USER = { role: 'user', content: `${TURN} then ask with the arguments {"what":"y"}` };
+const tools = [server('desk', { require_approval: { never: { tool_names: ['pid'] } } }), ASK];
+
+/** The outputs and approvals that a response asks for, in the order of its items. */
+function answersTo({ output }: Resource): JsonObject[] {
+  return output.flatMap((item): JsonObject[] => {
+    if (item.type === 'function_call')
+      return [{ type: 'function_call_output', call_id: item.call_id ?? '', output: 'answered' }];
+    if (item.type !== 'mcp_approval_request') return [];
+    return [{ type: 'mcp_approval_response', approval_request_id: item.id, approve: true }];
+  });
+}
+
+const asReference = ({ id }: Item) => [{ type: 'item_reference', id }];
+
+/** How the next request has the items of those before it. */
+const WAYS: Record<string, { store?: boolean; show(item: Item): JsonObject[] }> = {
+  previous_response_id: { show: () => [] },
+  'its items': { show: item => [item] },
+  'its items, which are not stored': { store: false, show: item => [item] },
+  'references to its items': { show: asReference },
+};
+
+it.each(Object.keys(WAYS).flatMap(way => [false, true].map(stream => ({ way, stream }))))(
+  'is continued with $way, streamed: $stream',
+  async ({ way, stream }) => {
+    const { store = true, show } = WAYS[way] ?? { show: () => [] };
+    const ask = async (body: JsonObject): Promise<Resource> => {
+      const request = { model, tools, store, ...body };
+      return stream ? endOf(await gateway.stream(request)) : await gateway.create(request);
+    };
+    let history: JsonObject[] = [USER];
+    let last = await ask({ input: history });
+    const seen = [typesOf(last.output)];
+    const sent = await gateway.sentDuring(async () => {
+      for (let answers = answersTo(last); answers.length > 0; answers = answersTo(last)) {
+        const shown = last.output.flatMap(show);
+        history = shown.length === 0 ? answers : [...history, ...shown, ...answers];
+        const previous_response_id = shown.length === 0 ? last.id : null;
+        last = await ask({ input: history, previous_response_id });
+        seen.push(typesOf(last.output));
+      }
+    });
+    expect(seen).toEqual([
+      ['mcp_list_tools', 'mcp_call', 'function_call', 'mcp_approval_request'],
+      ['mcp_call', 'function_call'],
+      ['message'],
+    ]);
+    const round = ['assistant(pid,ask,echo)', 'tool', 'tool', 'tool'];
+    expect(sent.map(messagesOf)).toEqual([
+      ['user', ...round],
+      ['user', ...round, 'assistant(ask)', 'tool'],
+    ]);
+  },
+);
