@@ -72,13 +72,19 @@ class TurnsInInput {
 
   #turnFor(name: string | undefined, items: readonly Item[]): Turn {
     const last = this.#turns.at(-1);
-    if (last !== undefined && name !== undefined && last.name === name) return last;
+    if (last !== undefined && isNextIn(last, name, items)) return this.#rename(last, name);
     const ranHere = items.some(({ type }) => type === 'tool_result');
     const earlier = name !== undefined && ranHere ? this.#byName.get(name) : undefined;
     if (earlier !== undefined) return earlier;
-    const turn: Turn = { name, items: [], results: [] };
+    const turn: Turn = { name: undefined, items: [], results: [] };
     this.#turns.push(turn);
-    if (name !== undefined && name !== UNNAMED) this.#byName.set(name, turn);
+    return this.#rename(turn, name);
+  }
+
+  #rename(turn: Turn, name: string | undefined): Turn {
+    if (name === undefined || (name === UNNAMED && turn.name !== undefined)) return turn;
+    turn.name = name;
+    if (name !== UNNAMED) this.#byName.set(name, turn);
     return turn;
   }
 
@@ -95,17 +101,21 @@ class TurnsInInput {
 const RAN_HERE: readonly unknown[] = ['mcp_call', ...BUILTIN_CALLS];
 const MADE_BY_MODEL = ['message', 'reasoning', 'function_call', 'custom_tool_call', ...RAN_HERE];
 
-/** The turn of adjacent items of the model without ids. */
+/** The turn of the model's items whose ids do not say it: that of the items beside them. */
 const UNNAMED = 'unnamed';
 
-/**
- * Identifies the turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together.
- * Adjacent items without ids count as one turn.
- */
+/** The turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together. */
 function turnOf({ id, type, role }: WireItem): string | undefined {
-  if (typeof id !== 'string') return MADE_BY_MODEL.includes(type) && role !== 'user' ? UNNAMED : undefined;
-  const place = readItemId(id);
-  return place && `${place.runId} ${place.turn}`;
+  const place = typeof id === 'string' ? readItemId(id) : undefined;
+  if (place !== undefined) return place.turn === 0 ? undefined : `${place.runId} ${place.turn}`;
+  return MADE_BY_MODEL.includes(type) && role !== 'user' ? UNNAMED : undefined;
+}
+
+/** Whether an item belongs to the turn before it. After calls that ran here, text begins the next turn. */
+function isNextIn(turn: Turn, name: string | undefined, items: readonly Item[]): boolean {
+  if (turn.name === undefined || name === undefined) return false;
+  if (turn.name !== UNNAMED && name !== UNNAMED) return turn.name === name;
+  return turn.results.length === 0 || items.every(({ type }) => type !== 'message' && type !== 'reasoning');
 }
 
 /** The ids of `item_reference` items, and the ids of other items, in input order. */

@@ -88,7 +88,7 @@ export class ItemReader {
           {
             ...this.#id(),
             type: 'approval_request',
-            callId: this.text('id'),
+            callId: this.text('id', this.#ownId('mcpr')),
             name: this.text('name'),
             arguments: this.text('arguments', '{}'),
             label: this.text('server_label', ''),
@@ -241,7 +241,7 @@ export class ItemReader {
   /** A call that the gateway ran becomes a call and its result. */
   #mcpCall(): Item[] {
     const { error, output } = this.wire;
-    const callId = this.text('id', `mcp_${this.#scope}${this.place.replaceAll(/\W+/g, '')}`);
+    const callId = this.text('id', this.#ownId('mcp'));
     const failed = error != null;
     return [
       {
@@ -266,6 +266,11 @@ export class ItemReader {
     if (type === 'custom_tool_call') return { kind: 'custom', name: this.text('name') };
     if (type !== 'mcp_call') return undefined;
     return { label: this.text('server_label', ''), name: this.text('name') };
+  }
+
+  /** The call id of an item that was sent without an id. */
+  #ownId(prefix: string): string {
+    return `${prefix}_${this.#scope}${this.place.replaceAll(/\W+/g, '')}`;
   }
 
   #id(): { id?: string } {

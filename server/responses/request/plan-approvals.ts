@@ -31,8 +31,11 @@ type Located = AskedApproval & { approval: Approval };
 export async function planApprovals(request: ApprovalRequest): Promise<Plan | undefined> {
   const passed = requestsIn(request.items);
   const located: Located[] = [];
-  for (const approval of approvalsIn(request.items))
-    located.push(await locate(approval, passed.get(approval.callId) ?? [], request.references));
+  for (const approval of approvalsIn(request.items)) {
+    const found = await locate(approval, passed.get(approval.callId) ?? [], request.references);
+    if (found !== undefined) located.push(found);
+    else if (!isSettled(approval, request.items)) throw orphan(approval.callId);
+  }
   const open = located.filter(({ run, callId }) => gatedCall(run, callId) !== undefined);
   const [first] = open;
   if (first !== undefined) return decide(first.run, open, request);
@@ -61,15 +64,32 @@ function requestsIn(items: readonly Item[]): Map<string, Request[]> {
   return requests;
 }
 
-/** Finds the call of an approval response, and checks that its server, tool and arguments are as they were shown. */
+/**
+ * Whether the history goes on after an approval response: it has the approved call, or something that the model said
+ * or called later. The run need not be known then, because nothing runs.
+ */
+function isSettled(approval: Approval, items: readonly Item[]): boolean {
+  const callId = approval.callId.replace(/^mcpr_/, 'mcp_');
+  const later = items.slice(items.indexOf(approval) + 1);
+  return items.some(item => item.type === 'tool_call' && item.id === callId) || later.some(isOfModel);
+}
+
+function isOfModel(item: Item): boolean {
+  return !isClientItem(item) && ['message', 'reasoning', 'tool_call'].includes(item.type);
+}
+
+/**
+ * Finds the call of an approval response, and checks that its server, tool and arguments are as they were shown.
+ * `undefined` if no approval request with its id is known.
+ */
 async function locate(
   approval: Approval,
   passed: readonly Request[],
   references: References,
-): Promise<Located> {
+): Promise<Located | undefined> {
   const id = approval.callId;
   const asked = await references.findApproval(id, { passed: passed.length > 0 });
-  if (asked === undefined) throw orphan(id);
+  if (asked === undefined) return undefined;
   const { run, callId, digest } = asked;
   const gated = gatedCall(run, callId);
   const isChanged = gated !== undefined && gated.digest !== digest;

@@ -14,6 +14,7 @@ const model = 'obedient';
 const TURN =
   'pid with the arguments {} and ask with the arguments {"what":"x"} and echo with the arguments {"text":"hi"}';
 const USER = { role: 'user', content: `${TURN} then ask with the arguments {"what":"y"}` };
+const NEXT = { role: 'user', content: 'hello' };
 const tools = [server('desk', { require_approval: { never: { tool_names: ['pid'] } } }), ASK];
 
 /** The outputs and approvals that a response asks for, in the order of its items. */
@@ -26,6 +27,7 @@ function answersTo({ output }: Resource): JsonObject[] {
   });
 }
 
+const withoutId = ({ id: _, ...item }: Item): JsonObject => item;
 const asReference = ({ id }: Item) => [{ type: 'item_reference', id }];
 
 /** How the next request has the items of those before it. */
@@ -34,6 +36,13 @@ const WAYS: Record<string, { store?: boolean; show(item: Item): JsonObject[] }> 
   'its items': { show: item => [item] },
   'its items, which are not stored': { store: false, show: item => [item] },
   'references to its items': { show: asReference },
+  'its items, whose function calls have no ids': {
+    show: item => [item.type === 'function_call' ? withoutId(item) : item],
+  },
+  'its items, which are not stored, and whose function calls have no ids': {
+    store: false,
+    show: item => [item.type === 'function_call' ? withoutId(item) : item],
+  },
 };
 
 it.each(Object.keys(WAYS).flatMap(way => [false, true].map(stream => ({ way, stream }))))(
@@ -55,6 +64,10 @@ it.each(Object.keys(WAYS).flatMap(way => [false, true].map(stream => ({ way, str
         last = await ask({ input: history, previous_response_id });
         seen.push(typesOf(last.output));
       }
+      const shown = last.output.flatMap(show);
+      const previous_response_id = shown.length === 0 ? last.id : null;
+      history = shown.length === 0 ? [NEXT] : [...history, ...shown, NEXT];
+      await ask({ input: history, previous_response_id });
     });
     expect(seen).toEqual([
       ['mcp_list_tools', 'mcp_call', 'function_call', 'mcp_approval_request'],
@@ -65,6 +78,7 @@ it.each(Object.keys(WAYS).flatMap(way => [false, true].map(stream => ({ way, str
     expect(sent.map(messagesOf)).toEqual([
       ['user', ...round],
       ['user', ...round, 'assistant(ask)', 'tool'],
+      ['user', ...round, 'assistant(ask)', 'tool', 'assistant', 'user'],
     ]);
   },
 );
