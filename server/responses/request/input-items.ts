@@ -21,6 +21,8 @@ type KnownItems = {
   origins: Map<string, CallOrigin>;
   /** Distinguishes the request from others in its chain. */
   scope: string;
+  /** The id of the call's item in the responses of a run; `undefined` if they do not show the call. */
+  idOfCall(runId: string, callId: string): Promise<string | undefined>;
 };
 
 /**
@@ -34,7 +36,10 @@ export async function readInputItems(
   field = 'input',
 ): Promise<Item[]> {
   const turns = new TurnsInInput();
-  for (const [at, wire] of input.entries()) {
+  let runId: string | undefined;
+  for (const [at, sent] of input.entries()) {
+    const wire = await withKnownId(sent, runId, known);
+    runId = placeOf(wire)?.runId ?? runId;
     const reader = new ItemReader(wire, `${field}[${at}]`, known.scope);
     const own = reader.read();
     const items =
@@ -42,6 +47,19 @@ export async function readInputItems(
     turns.add(wire, items);
   }
   return turns.list();
+}
+
+/** Some clients drop the ids of function calls, and keep those of the items before them: the run that shows both. */
+async function withKnownId(wire: WireItem, runId: string | undefined, known: KnownItems): Promise<WireItem> {
+  const { type, call_id: callId } = wire;
+  const isCall = type === 'function_call' || type === 'custom_tool_call';
+  if (!isCall || runId === undefined || typeof callId !== 'string' || placeOf(wire)) return wire;
+  const id = await known.idOfCall(runId, callId);
+  return id === undefined ? wire : { ...wire, id };
+}
+
+function placeOf({ id }: WireItem) {
+  return typeof id === 'string' ? readItemId(id) : undefined;
 }
 
 type Turn = { name: string | undefined; items: Item[]; results: Item[] };
@@ -58,7 +76,7 @@ class TurnsInInput {
 
   add(wire: WireItem, items: readonly Item[]): void {
     const turn = this.#turnFor(turnOf(wire), items);
-    const place = typeof wire.id === 'string' ? readItemId(wire.id)?.place : undefined;
+    const place = placeOf(wire)?.place;
     for (const item of items) {
       if (item.type === 'tool_result' && turn.name !== undefined) turn.results.push(item);
       else if (item.type === 'tool_call' && place !== undefined) this.#insert(turn, item, place);
@@ -105,8 +123,9 @@ const MADE_BY_MODEL = ['message', 'reasoning', 'function_call', 'custom_tool_cal
 const UNNAMED = 'unnamed';
 
 /** The turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together. */
-function turnOf({ id, type, role }: WireItem): string | undefined {
-  const place = typeof id === 'string' ? readItemId(id) : undefined;
+function turnOf(wire: WireItem): string | undefined {
+  const { type, role } = wire;
+  const place = placeOf(wire);
   if (place !== undefined) return place.turn === 0 ? undefined : `${place.runId} ${place.turn}`;
   return MADE_BY_MODEL.includes(type) && role !== 'user' ? UNNAMED : undefined;
 }

@@ -65,6 +65,14 @@ export class References {
     return run && kept && this.#itemsAt(run, kept.span, place, id);
   }
 
+  /** The id under which the responses of a run show the client's call; `undefined` if they do not show it. */
+  async idOfCall(runId: string, callId: string): Promise<string | undefined> {
+    const run = await this.#load(runId);
+    const shown = run === undefined ? [] : [...this.#shownIn(run).values()].flat();
+    const call = shown.find(({ item }) => item.call_id === callId)?.item;
+    return typeof call?.id === 'string' ? call.id : undefined;
+  }
+
   /** See `VisibleResponses.findSummary`. */
   async summaryOf(runId: string): Promise<string | undefined> {
     return await this.#library.findSummary(runId);

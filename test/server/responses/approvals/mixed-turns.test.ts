@@ -28,20 +28,26 @@ function answersTo({ output }: Resource): JsonObject[] {
 }
 
 const withoutId = ({ id: _, ...item }: Item): JsonObject => item;
-const asReference = ({ id }: Item) => [{ type: 'item_reference', id }];
+const asReference = ({ id }: Item) => ({ type: 'item_reference', id });
+const isCall = ({ type }: Item) => type === 'function_call';
+/** As session stores keep them. */
+const withoutCallIds = (items: Item[]) => items.map(item => (isCall(item) ? withoutId(item) : item));
 
 /** How the next request has the items of those before it. */
-const WAYS: Record<string, { store?: boolean; show(item: Item): JsonObject[] }> = {
+const WAYS: Record<string, { store?: boolean; show(items: Item[]): JsonObject[] }> = {
   previous_response_id: { show: () => [] },
-  'its items': { show: item => [item] },
-  'its items, which are not stored': { store: false, show: item => [item] },
-  'references to its items': { show: asReference },
-  'its items, whose function calls have no ids': {
-    show: item => [item.type === 'function_call' ? withoutId(item) : item],
-  },
+  'its items': { show: items => items },
+  'its items, which are not stored': { store: false, show: items => items },
+  'references to its items': { show: items => items.map(asReference) },
+  'its items, whose function calls have no ids': { show: withoutCallIds },
   'its items, which are not stored, and whose function calls have no ids': {
-    store: false,
-    show: item => [item.type === 'function_call' ? withoutId(item) : item],
+    ...{ store: false, show: withoutCallIds },
+  },
+  'references to its items, and then its function calls without ids': {
+    show: items => [
+      ...items.filter(item => !isCall(item)).map(asReference),
+      ...items.filter(isCall).map(withoutId),
+    ],
   },
 };
 
@@ -58,13 +64,13 @@ it.each(Object.keys(WAYS).flatMap(way => [false, true].map(stream => ({ way, str
     const seen = [typesOf(last.output)];
     const sent = await gateway.sentDuring(async () => {
       for (let answers = answersTo(last); answers.length > 0; answers = answersTo(last)) {
-        const shown = last.output.flatMap(show);
+        const shown = show(last.output);
         history = shown.length === 0 ? answers : [...history, ...shown, ...answers];
         const previous_response_id = shown.length === 0 ? last.id : null;
         last = await ask({ input: history, previous_response_id });
         seen.push(typesOf(last.output));
       }
-      const shown = last.output.flatMap(show);
+      const shown = show(last.output);
       const previous_response_id = shown.length === 0 ? last.id : null;
       history = shown.length === 0 ? [NEXT] : [...history, ...shown, NEXT];
       await ask({ input: history, previous_response_id });
