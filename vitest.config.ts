@@ -55,7 +55,12 @@ function toFiles(place: string): string {
   return found;
 }
 
-/** A project whose modules Node loads itself, with type stripping, as when the sources are run. */
+const cores = Math.max(2, availableParallelism() - 1);
+
+/**
+ * A project whose modules Node loads itself, with type stripping, as when the sources are run. Its files share workers
+ * and their modules: what a test changes in its process it puts back.
+ */
 function project(name: string, test: TestProject['test']): TestProject {
   return {
     test: {
@@ -68,6 +73,13 @@ function project(name: string, test: TestProject['test']): TestProject {
       unstubEnvs: true,
       unstubGlobals: true,
       experimental: { viteModuleRunner: false, nodeLoader: false },
+      setupFiles: [
+        'test/support/remove-temporary-folders.ts',
+        'test/support/engine/forget-calls.ts',
+        'test/support/restore-environment.ts',
+      ],
+      isolate: false,
+      maxWorkers: cores,
       ...test,
     },
   };
@@ -78,38 +90,13 @@ process.env.AGENTCHART_SEED ??= String(Math.floor(Date.now() / 86_400_000));
 if (process.env.AGENTCHART_TESTS !== 'all')
   console.error(`Samples of the day: AGENTCHART_SEED=${process.env.AGENTCHART_SEED} takes them again.`);
 
-const cores = Math.max(2, availableParallelism() - 1);
-
-const REMOVE_FOLDERS = 'test/support/remove-temporary-folders.ts';
-
-const SHARED_WORKERS: TestProject['test'] = {
-  setupFiles: [REMOVE_FOLDERS, 'test/support/engine/forget-calls.ts', 'test/support/restore-environment.ts'],
-  isolate: false,
-  maxWorkers: cores,
-  sequence: { groupOrder: 1 },
-};
-
 export default defineConfig({
   test: {
+    // One group, so that both cores are busy where one project ends and the next begins.
     projects: [
-      project('processes', {
-        include: PROCESSES,
-        globalSetup: 'test/support/build-programs.ts',
-        setupFiles: [REMOVE_FOLDERS],
-        maxWorkers: cores,
-        sequence: { groupOrder: 0 },
-      }),
-      // Files that share a worker and its modules: what a test changes in its process it puts back.
-      project('long', {
-        ...SHARED_WORKERS,
-        include: LONG,
-        exclude: PROCESSES,
-      }),
-      project('shared', {
-        ...SHARED_WORKERS,
-        include: ['test/**/*.test.ts'],
-        exclude: [...PROCESSES, ...LONG],
-      }),
+      project('processes', { include: PROCESSES, globalSetup: 'test/support/build-programs.ts' }),
+      project('long', { include: LONG, exclude: PROCESSES }),
+      project('shared', { include: ['test/**/*.test.ts'], exclude: [...PROCESSES, ...LONG] }),
     ],
   },
 });

@@ -113,7 +113,7 @@ test("the README's example runs, and with every entry it compiles under strict w
     JSON.stringify({ compilerOptions, files: ['example.ts', 'entries.ts'] }),
   );
   const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
-  await inProject(process.execPath, [join(dirname(compiler), 'bin/tsc'), '-p', '.']);
+  await inProject(process.execPath, [join(dirname(compiler), 'bin/tsc'), '--singleThreaded', '-p', '.']);
   const script = [
     { toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1001', cents: 4200 } }] },
     { text: 'Paid back.' },
@@ -252,7 +252,11 @@ describe('the apps of examples/apps', () => {
     };
     writeFileSync(join(apps, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['**/*.ts'] }));
     const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
-    const compiling = run(process.execPath, [join(dirname(compiler), 'bin/tsc'), '-p', apps], { env });
+    const compiling = run(
+      process.execPath,
+      [join(dirname(compiler), 'bin/tsc'), '--singleThreaded', '-p', apps],
+      { env },
+    );
     expect((await compiling.catch(error => error)).stdout).toBe('');
   });
 

@@ -1,14 +1,13 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { built } from '../built.ts';
 import { SAMPLE_SEED, TAKES_ALL } from '../sample.ts';
+import { makeTemporaryFolder } from '../temporary-folders.ts';
 import { runShared } from './run-shared.ts';
 
 export const MAIN = built('cli/main.ts');
@@ -34,7 +33,6 @@ export function calling(...calls: Call[]): ScriptedTurn {
 
 export const REFUND: Call = ['refund', { orderId: 'A-1', cents: 4200 }];
 
-const FOLDERS: string[] = [];
 /** Finished `begin` commands of desks, by script and options. */
 const BEGUN = new Map<string, Promise<Begun & { folder: string }>>();
 
@@ -42,13 +40,9 @@ const BEGUN = new Map<string, Promise<Begun & { folder: string }>>();
 const ALONE = 16;
 let commands = 0;
 
-afterAll(() => {
-  for (const folder of FOLDERS.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-});
-
 /** A temporary folder with a script and a store, in which the command line runs as a child process. */
 export class Desk {
-  readonly folder = mkdtempSync(join(tmpdir(), 'agentchart-cli-'));
+  readonly folder = makeTemporaryFolder('cli');
   readonly #environment: Environment;
   readonly #turns: readonly ScriptedTurn[];
 
@@ -56,7 +50,6 @@ export class Desk {
     this.write('turns.json', JSON.stringify(turns));
     this.#turns = turns;
     this.#environment = environment;
-    FOLDERS.push(this.folder);
   }
 
   path(name: string): string {
@@ -98,18 +91,22 @@ export class Desk {
   async begin(...args: string[]): Promise<Begun> {
     if (readdirSync(this.folder).length > 1) return await this.#begin(args);
     const key = JSON.stringify([this.#turns, this.#environment, args]);
-    const known = BEGUN.get(key);
-    const begun = known ?? this.#begin(args).then(ended => ({ ...ended, folder: this.#copy() }));
-    if (known === undefined) BEGUN.set(key, begun);
-    const { folder, ...ended } = await begun;
-    if (known !== undefined) cpSync(folder, this.folder, { recursive: true });
+    const known = await BEGUN.get(key);
+    // An earlier test file of the worker has removed its folders.
+    if (known !== undefined && existsSync(known.folder)) {
+      cpSync(known.folder, this.folder, { recursive: true });
+      const { folder: _, ...ended } = known;
+      return ended;
+    }
+    const begun = this.#begin(args).then(ended => ({ ...ended, folder: this.#copy() }));
+    BEGUN.set(key, begun);
+    const { folder: _, ...ended } = await begun;
     return ended;
   }
 
   /** Copies the current folder. */
   #copy(): string {
-    const folder = mkdtempSync(join(tmpdir(), 'agentchart-begun-'));
-    FOLDERS.push(folder);
+    const folder = makeTemporaryFolder('begun');
     cpSync(this.folder, folder, { recursive: true });
     return folder;
   }

@@ -1,6 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { afterAll } from 'vitest';
 import { built } from '../built.ts';
 import type { Ended, Environment } from './desk.ts';
 
@@ -11,9 +10,7 @@ let host: ChildProcess | undefined;
 /** Settles when the latest command has ended. */
 let latest: Promise<unknown> = Promise.resolve();
 
-afterAll(() => void host?.kill());
-
-/** Runs a command in the process that the commands of a test file share, after the commands before it. */
+/** Runs a command in the process that the commands of a test worker share, after the commands before it. */
 export async function runShared(command: Command): Promise<Ended> {
   const ended = latest.then(() => runInHost(command));
   latest = ended.catch(() => {});
