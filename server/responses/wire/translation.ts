@@ -139,6 +139,8 @@ export class Translation {
   /** Takes live output and returns the new events. */
   takeDelta(delta: Delta): WireEvent[] {
     if (this.isOver || !('turn' in delta) || delta.turn <= this.#lastTurn) return [];
+    // A call is an item once it is complete.
+    if (delta.type === 'call.delta') return [];
     // Without streaming, a turn delivers its text before its reasoning, so its deltas would come in the wrong order.
     if (this.#state?.context.stream !== true || this.#holdsTurns) return [];
     if (delta.type === 'text.discarded') this.#turn?.discard();

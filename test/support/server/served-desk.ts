@@ -97,8 +97,25 @@ export class Watcher {
   }
 }
 
-/** A POST that keeps sending until the response arrives; resolves with its status. */
-export function upload(url: string, megabytes: number, headers: Record<string, string>): Promise<number> {
+/**
+ * A POST that keeps sending until the response arrives; resolves with its status. Sends again, up to three times, where
+ * the server closed the connection before this client had read the response.
+ */
+export async function upload(
+  url: string,
+  megabytes: number,
+  headers: Record<string, string>,
+  again = 3,
+): Promise<number> {
+  try {
+    return await uploadOnce(url, megabytes, headers);
+  } catch (error) {
+    if (again === 0 || !/EPIPE|ECONNRESET/.test(String(error))) throw error;
+    return await upload(url, megabytes, headers, again - 1);
+  }
+}
+
+function uploadOnce(url: string, megabytes: number, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const sending = request(url, { method: 'POST', headers }, response => {
       response.resume();
