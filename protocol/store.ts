@@ -58,11 +58,18 @@ export type AppendResult =
   /** The epoch is no longer the current epoch of the run. */
   | { type: 'superseded' };
 
-export type ClaimRequest = {
-  owner: Owner;
-  /** ms since the epoch. */
+/**
+ * The time of a lease. A store that several machines share decides with a clock of its own, and takes `now` only as the
+ * time of the event; it shows `leaseUntil` on the caller's clock.
+ */
+export type LeaseTime = {
+  /** The caller's time, in ms since the epoch. */
   now: number;
   leaseMs: number;
+};
+
+export type ClaimRequest = LeaseTime & {
+  owner: Owner;
   /** Whether an owner with an unexpired lease is known to be gone. */
   isDead(owner: Owner): boolean;
 };
@@ -222,8 +229,8 @@ export interface Store {
   readJson?(runId: string, limit?: number): Promise<{ seq: number; event: JsonValue }[]>;
   /** Takes the lease and appends `run.claimed` in one commit. An expired or dead owner is replaced. */
   claim(runId: string, request: ClaimRequest): Promise<ClaimResult>;
-  /** Extends the lease to `until` (ms since the epoch). Returns false if the epoch is no longer current. */
-  renew(runId: string, epoch: number, until: number): Promise<boolean>;
+  /** Extends the lease to `leaseMs` from now. Returns false if the epoch is no longer current. */
+  renew(runId: string, epoch: number, lease: LeaseTime): Promise<boolean>;
   /** Gives up the lease, if the epoch is current. */
   release(runId: string, epoch: number): Promise<void>;
   /** Stores the state after `seq`; a store may keep only one snapshot per run. */

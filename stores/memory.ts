@@ -9,6 +9,7 @@ import type {
   ClaimResult,
   DeleteOptions,
   JournalRest,
+  LeaseTime,
   ListFilter,
   Page,
   Progress,
@@ -166,11 +167,11 @@ class MemoryStore implements Store {
     return { type: 'claimed', epoch: run.epoch, seq: lengthOf(run) };
   }
 
-  async renew(runId: string, epoch: number, until: number): Promise<boolean> {
+  async renew(runId: string, epoch: number, { now, leaseMs }: LeaseTime): Promise<boolean> {
     this.#refuseIfClosed();
     const run = this.#find(runId);
     if (run.epoch !== epoch || run.lease === undefined) return false;
-    run.lease = { ...run.lease, until };
+    run.lease = { ...run.lease, until: now + leaseMs };
     return true;
   }
 

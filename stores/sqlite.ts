@@ -16,6 +16,7 @@ import type {
   DeleteOptions,
   DeltaStore,
   JournalRest,
+  LeaseTime,
   ListFilter,
   Page,
   PruneOptions,
@@ -28,14 +29,15 @@ import type {
   Store,
   StoredSnapshot,
 } from '../protocol/store.ts';
+import { sumOfSnapshot } from './checksum.ts';
 import { encodeEvent, lostEntries } from './journal-text.ts';
 import { isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
+import { escapeText, type Row, toRecord } from './rows.ts';
 import { drivenRun, followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
-import { sumOfSnapshot } from './sqlite/checksum.ts';
 import { Connection } from './sqlite/database/connection.ts';
 import { SqliteDeltas } from './sqlite/deltas.ts';
 import { insertRun, writeTitle } from './sqlite/insert-run.ts';
@@ -45,7 +47,6 @@ import { describeRun, findLease, locateRun } from './sqlite/locate-run.ts';
 import { readEntries, readJsonEntries, readSnapshot } from './sqlite/read-journal.ts';
 import { dropBlob, makeKinship, prunePage, removeRuns } from './sqlite/remove-run.ts';
 import { rewriteEntries } from './sqlite/rewrite-journal.ts';
-import { escapeText, type Row, toRecord } from './sqlite/rows.ts';
 
 export type SqliteOptions = {
   /**
@@ -166,10 +167,10 @@ class SqliteStore implements Store {
     });
   }
 
-  async renew(runId: string, epoch: number, until: number): Promise<boolean> {
+  async renew(runId: string, epoch: number, { now, leaseMs }: LeaseTime): Promise<boolean> {
     return this.#connection.write(sql => {
       const { run } = locateRun(sql, runId);
-      return Number(sql.renew.run(until, run, epoch).changes) === 1;
+      return Number(sql.renew.run(now + leaseMs, run, epoch).changes) === 1;
     });
   }
 

@@ -29,7 +29,7 @@ export class Lease {
     if (elapsedSince(this.#renewedAt, host) < leaseMs * part) return true;
     const asked = momentOf(host);
     host.reach?.('renew.before');
-    const isHeld = await store.renew(runId, epoch, asked.wall + leaseMs);
+    const isHeld = await store.renew(runId, epoch, { now: asked.wall, leaseMs });
     if (isHeld) this.#renewedAt = asked;
     host.reach?.('renew.after');
     return isHeld;

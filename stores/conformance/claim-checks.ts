@@ -130,10 +130,10 @@ export const claimChecks: readonly Check[] = [
     name: 'only the current epoch renews the lease',
     async run(store) {
       await store.create(begin('a'), request('one'));
-      assert.equal(await store.renew('a', 1, 8000), true);
+      assert.equal(await store.renew('a', 1, { now: 7000, leaseMs: 1000 }), true);
       assert.equal((await store.claim('a', request('two', { now: 7000 }))).type, 'held');
       await store.claim('a', request('two', { now: 8000 }));
-      assert.equal(await store.renew('a', 1, 99_000), false);
+      assert.equal(await store.renew('a', 1, { now: 98_000, leaseMs: 1000 }), false);
       assert.equal((await store.get('a'))?.leaseUntil, 9000);
     },
   },
@@ -154,7 +154,7 @@ export const claimChecks: readonly Check[] = [
     async run(store) {
       await store.create(begin('a'), request('one'));
       await store.release('a', 1);
-      assert.equal(await store.renew('a', 1, 99_000), false);
+      assert.equal(await store.renew('a', 1, { now: 98_000, leaseMs: 1000 }), false);
       assert.deepEqual(await store.claim('a', request('two')), { type: 'claimed', epoch: 2, seq: 3 });
     },
   },

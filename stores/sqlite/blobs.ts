@@ -1,7 +1,7 @@
 import { EngineError } from '../../protocol/error.ts';
-import { sumOfPart } from './checksum.ts';
+import { sumOfPart } from '../checksum.ts';
+import { escapeText } from '../rows.ts';
 import { locateRun } from './locate-run.ts';
-import { escapeText } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** The size of every part of a blob except the last. */

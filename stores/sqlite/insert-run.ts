@@ -1,10 +1,10 @@
 import type { Labels } from '../../protocol/listing/label.ts';
 import type { Progress, RunRecord, RunStatus } from '../../protocol/store.ts';
+import { sumOfRecord } from '../checksum.ts';
 import { foldText } from '../list-query.ts';
+import { escapeOptional, escapeText } from '../rows.ts';
 import { existingRun } from '../run-record.ts';
-import { sumOfRecord } from './checksum.ts';
 import { describeRun, type Position } from './locate-run.ts';
-import { escapeOptional, escapeText } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** The initial record of a run. Its journal begins after the entry `base`. */

@@ -1,9 +1,9 @@
 import type { RunEvent } from '../../protocol/event.ts';
 import type { ClaimRequest, Page, Standing } from '../../protocol/store.ts';
+import { sumOfEntry } from '../checksum.ts';
 import { describeDamage } from '../journal-text.ts';
 import { grantLease } from '../lease.ts';
 import { takePage, WHOLE } from '../page.ts';
-import { sumOfEntry } from './checksum.ts';
 import type { Position } from './locate-run.ts';
 import type { Statements } from './statements.ts';
 

@@ -1,11 +1,11 @@
 import type { JournalEntry } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Page, StoredSnapshot } from '../../protocol/store.ts';
+import { SUM_CHARS, sumOfEntry, sumOfRecord, sumOfSnapshot } from '../checksum.ts';
 import { decodeEntry, decodeJson, describeDamage } from '../journal-text.ts';
 import { takePage, WHOLE } from '../page.ts';
-import { SUM_CHARS, sumOfEntry, sumOfRecord, sumOfSnapshot } from './checksum.ts';
+import { escapeText, type Row } from '../rows.ts';
 import { locateRun } from './locate-run.ts';
-import { escapeText, type Row } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** Returns the entries after `after`, all or one page. Throws `journal-damaged` for an entry with a wrong checksum. */

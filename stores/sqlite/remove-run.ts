@@ -1,8 +1,8 @@
 import type { DeleteOptions, PruneOptions } from '../../protocol/store.ts';
 import { findAwaited, type Kinship, planDeletion } from '../plan-deletion.ts';
 import { planPruning } from '../prune.ts';
+import { escapeText, type Row, unescapeText } from '../rows.ts';
 import { describeRun, locateRun } from './locate-run.ts';
-import { escapeText, type Row, unescapeText } from './rows.ts';
 import type { Statements } from './statements.ts';
 
 /** Deletes the runs that `planDeletion` lists and returns their ids. Throws the errors of `planDeletion`. */

@@ -1,4 +1,4 @@
-import { sumOfEntry } from './checksum.ts';
+import { sumOfEntry } from '../checksum.ts';
 import type { Position } from './locate-run.ts';
 import { readSum, readTexts, splitRow } from './read-journal.ts';
 import type { Statements } from './statements.ts';

@@ -46,7 +46,7 @@ describe('writes made in one turn of the event loop', () => {
       append(store, 'a', 2),
       append(store, 'a', 2),
       store.claim('b', request('one')),
-      store.renew('b', 1, 9000),
+      store.renew('b', 1, { now: 8000, leaseMs: 1000 }),
       store.saveSnapshot('c', { seq: 2, state: {} }),
     ]);
     expect(counted.commits).toBe(1);

@@ -51,9 +51,9 @@ const command: fc.Arbitrary<Command> = fc.oneof(
         store.claim(id, request(by, { now, isDead: ({ id }) => id === dead })),
   ),
   fc.tuple(runId, epoch, now).map(
-    ([id, epoch, until]) =>
+    ([id, epoch, now]) =>
       (store: Store) =>
-        store.renew(id, epoch, until),
+        store.renew(id, epoch, { now, leaseMs: 1000 }),
   ),
   fc.tuple(runId, epoch).map(
     ([id, epoch]) =>

@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { EngineError } from '../../protocol/error.ts';
-import { omitUndefined } from '../../protocol/json.ts';
-import { labelsSchema } from '../../protocol/listing/label.ts';
-import { progressSchema } from '../../protocol/listing/run-list.ts';
-import type { RunRecord, RunStatus } from '../../protocol/store.ts';
-import type { Lease } from '../lease.ts';
-import { unknownProgress } from '../run-record.ts';
+import { EngineError } from '../protocol/error.ts';
+import { omitUndefined } from '../protocol/json.ts';
+import { labelsSchema } from '../protocol/listing/label.ts';
+import { progressSchema } from '../protocol/listing/run-list.ts';
+import type { RunRecord, RunStatus } from '../protocol/store.ts';
+import type { Lease } from './lease.ts';
+import { unknownProgress } from './run-record.ts';
 
 /** A row of `runs`, or of a query for some of its columns. */
 export type Row = Record<string, unknown>;

@@ -1,0 +1,290 @@
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import type { Row } from '../rows.ts';
+import { closedStore } from '../run-record.ts';
+import { migrate } from './schema.ts';
+
+type Answer = { rows: Row[]; rowCount: number | null };
+type Query = (text: string, values?: readonly unknown[]) => Promise<Answer>;
+type Client = {
+  query: Query;
+  release(error?: Error | boolean): void;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  off(event: 'error', listener: (error: Error) => void): unknown;
+};
+
+/** What is used of a `Pool` of the package `pg`. */
+export interface PostgresPool {
+  query(text: string, values?: unknown[]): Promise<Answer>;
+  connect(): Promise<Client>;
+  end(): Promise<void>;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+}
+
+/** A function that answers the statements of one transaction. */
+export type Transaction = (text: string, ...values: readonly unknown[]) => Promise<Row[]>;
+
+/** How long a call is tried again while the server cannot be reached, in ms. */
+const PATIENCE_MS = 60_000;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+/** A statement that takes longer ends with an error, in ms. */
+const STATEMENT_MS = 30_000;
+
+/**
+ * The connections of one store.
+ *
+ * 1. Statements are unnamed and locks end with their transaction, so that a transaction pooler may sit in between.
+ * 2. Once the server was reached, calls wait for it to come back, for up to a minute.
+ * 3. A call whose reply is lost is repeated only if that cannot do its work twice.
+ */
+export class Database {
+  readonly #source: string | PostgresPool;
+  readonly #schema: string;
+  #pool: Promise<PostgresPool> | undefined;
+  #isReached = false;
+  #isClosed = false;
+
+  constructor(source: string | PostgresPool, schema: string) {
+    this.#source = source;
+    this.#schema = schema;
+  }
+
+  /** Runs one statement that may be repeated, and returns its rows. */
+  async query(text: string, ...values: readonly unknown[]): Promise<Row[]> {
+    const { rows } = await this.#persist(
+      async pool => await pool.query(text, [...values]),
+      () => true,
+    );
+    return rows;
+  }
+
+  /**
+   * Runs one statement that must not be repeated. After a lost reply, `find` looks for what it did; the statement is
+   * repeated if it did nothing.
+   */
+  async queryOnce(text: string, values: readonly unknown[], find: () => Promise<Row[]>): Promise<Row[]> {
+    let isUnknown = false;
+    for (;;) {
+      if (isUnknown) {
+        const found = await find();
+        if (found.length > 0) return found;
+      }
+      try {
+        const { rows } = await this.#persist(
+          async pool => await pool.query(text, [...values]),
+          error => !mayBeCommitted(error),
+        );
+        return rows;
+      } catch (error) {
+        if (!(error instanceof EngineError) || !mayBeCommitted(error.cause)) throw error;
+        isUnknown = true;
+      }
+    }
+  }
+
+  /** Runs `work` in one transaction, which is repeated if it surely was not committed. */
+  async transact<Result>(work: (query: Transaction) => Promise<Result>): Promise<Result> {
+    return await this.#persist(
+      async pool => await runTransaction(pool, work),
+      error => !(error instanceof EngineError),
+    );
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const pool = await this.#pool?.catch(() => undefined);
+    if (typeof this.#source === 'string') await pool?.end();
+  }
+
+  /** Repeats `work` while the server cannot be reached, or after a deadlock, if `mayRepeat` allows it. */
+  async #persist<Result>(
+    work: (pool: PostgresPool) => Promise<Result>,
+    mayRepeat: (error: unknown) => boolean,
+  ): Promise<Result> {
+    if (this.#isClosed) throw closedStore();
+    const begun = performance.now();
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      try {
+        const result = await work(await this.#open());
+        this.#isReached = true;
+        return result;
+      } catch (error) {
+        const isOver = !this.#isReached || this.#isClosed || performance.now() - begun > PATIENCE_MS;
+        if (isOver || !isPassing(error) || !mayRepeat(error)) throw translateError(error);
+        await new Promise(resolve => setTimeout(resolve, pauseMs * (0.5 + Math.random() / 2)));
+      }
+    }
+  }
+
+  #open(): Promise<PostgresPool> {
+    this.#pool ??= this.#connect().catch(error => {
+      this.#pool = undefined;
+      throw error;
+    });
+    return this.#pool;
+  }
+
+  async #connect(): Promise<PostgresPool> {
+    const source = this.#source;
+    const pool = typeof source === 'string' ? await makePool(source) : source;
+    // A connection that dies while idle; the next call opens another.
+    pool.on('error', () => {});
+    try {
+      await runTransaction(pool, query => migrate(query, this.#schema));
+      const [setting] = (await pool.query('SHOW synchronous_commit')).rows;
+      if (setting?.synchronous_commit === 'off')
+        process.emitWarning(
+          'PostgreSQL runs with synchronous_commit = off: a crash of the server can lose acknowledged events, and a tool may run twice. Turn it on for this database.',
+          { code: 'AGENTCHART_SYNCHRONOUS_COMMIT' },
+        );
+      return pool;
+    } catch (error) {
+      if (typeof source === 'string') await pool.end();
+      throw error;
+    }
+  }
+}
+
+/** Loaded on first use: `pg` is an optional peer dependency. */
+async function makePool(url: string): Promise<PostgresPool> {
+  const { Pool } = await loadDriver();
+  return new Pool({
+    connectionString: url,
+    max: 10,
+    allowExitOnIdle: true,
+    connectionTimeoutMillis: 10_000,
+    query_timeout: 2 * STATEMENT_MS,
+    keepAlive: true,
+    application_name: 'agentchart',
+  });
+}
+
+async function loadDriver(): Promise<typeof import('pg').default> {
+  try {
+    const { default: driver } = await import('pg');
+    return driver;
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+    if (code !== 'ERR_MODULE_NOT_FOUND') throw cause;
+    const message = 'The package pg is not installed. Install it with: npm install pg';
+    throw new EngineError('store-unavailable', message, null, { cause });
+  }
+}
+
+async function runTransaction<Result>(
+  pool: PostgresPool,
+  work: (query: Transaction) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect();
+  // A connection that dies between two statements; the next statement rejects.
+  const ignore = () => {};
+  client.on('error', ignore);
+  try {
+    await client.query('BEGIN');
+    await client.query(`SET LOCAL statement_timeout = ${STATEMENT_MS}`);
+    const result = await work(async (text, ...values) => (await client.query(text, [...values])).rows);
+    await commit(client);
+    client.off('error', ignore);
+    client.release();
+    return result;
+  } catch (error) {
+    const isUsable = await client.query('ROLLBACK').then(
+      () => true,
+      () => false,
+    );
+    client.off('error', ignore);
+    client.release(!isUsable);
+    throw error;
+  }
+}
+
+async function commit(client: Client): Promise<void> {
+  try {
+    await client.query('COMMIT');
+  } catch (error) {
+    if (!isPassing(error) || isDeadlock(error)) throw error;
+    throw new EngineError(
+      'store-reply-lost',
+      `PostgreSQL did not report whether it committed: ${messageOf(error)}. Read the run again.`,
+      null,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * The codes of failures that pass: of Node for connections, of PostgreSQL for a server that starts, stops, or has no
+ * connection left. Source: https://www.postgresql.org/docs/current/errcodes-appendix.html
+ */
+const UNSENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  '57P03',
+  '53300',
+]);
+const LOST = new Set([
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  '57P01',
+  '57P02',
+  '08000',
+  '08003',
+  '08006',
+  '25006',
+]);
+const DEADLOCKS = new Set(['40P01', '40001']);
+
+/** What `pg` and its pool say, without a code, of connections that ended or could not be made. */
+const CONNECTION_MESSAGE =
+  /Connection terminated|not queryable|connection timeout|timeout exceeded|Query read timeout/i;
+
+function isPassing(error: unknown): boolean {
+  return (
+    UNSENT.has(codeOf(error)) || LOST.has(codeOf(error)) || isDeadlock(error) || isConnectionMessage(error)
+  );
+}
+
+function isDeadlock(error: unknown): boolean {
+  return DEADLOCKS.has(codeOf(error));
+}
+
+/** Whether a failed statement may have been committed. */
+function mayBeCommitted(error: unknown): boolean {
+  if (LOST.has(codeOf(error))) return true;
+  return (
+    isConnectionMessage(error) &&
+    !/connection timeout|exceeded when trying to connect/i.test(messageOf(error))
+  );
+}
+
+function isConnectionMessage(error: unknown): boolean {
+  return error instanceof Error && codeOf(error) === '' && CONNECTION_MESSAGE.test(error.message);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+function translateError(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof EngineError) return error;
+  const code = codeOf(error);
+  if (code === '53100') {
+    const message = `The disk of PostgreSQL is full: ${error.message}. No acknowledged write is lost. Free space, then resume the runs.`;
+    return new EngineError('store-full', message, null, { cause: error });
+  }
+  if (code === '' && !isConnectionMessage(error)) return error;
+  // An error of several addresses has its messages in its parts.
+  const reason = error instanceof AggregateError ? error.errors.map(messageOf).join('; ') : error.message;
+  return new EngineError(
+    'store-unavailable',
+    `PostgreSQL cannot be used: ${reason}. Check the address, the database and the rights of its user.`,
+    null,
+    { cause: error },
+  );
+}

@@ -1,0 +1,115 @@
+import type { JournalEntry } from '../../protocol/event.ts';
+import type { Page } from '../../protocol/store.ts';
+import { sumOfEntry } from '../checksum.ts';
+import { decodeEntry, describeDamage } from '../journal-text.ts';
+import { takePage, WHOLE } from '../page.ts';
+import type { Row } from '../rows.ts';
+import { missingRun } from '../run-record.ts';
+import type { Transaction } from './database.ts';
+
+/** An entry as stored. */
+export type Entry = { seq: number; text: string; stateHash: string | undefined };
+
+/** The largest value of an integer column. */
+const MOST = Number.MAX_SAFE_INTEGER;
+
+/** A journal row with the record's end of the journal beside it; one row without `seq` if there is none to read. */
+function selectRows(schema: string): string {
+  return `SELECT r.base, r.seq AS last, r.last_sum, a.* FROM ${schema}.runs r
+  LEFT JOIN LATERAL (
+    SELECT p.* FROM (
+      SELECT seq, count, chars, prior, sum, state_hash, json, sum(chars) OVER (ORDER BY seq) - chars AS chars_before
+      FROM ${schema}.appends WHERE run = r.run AND seq > $2 ORDER BY seq LIMIT $3
+    ) p WHERE p.chars_before < $4 ORDER BY p.seq
+  ) a ON true WHERE r.run_id = $1 ORDER BY a.seq`;
+}
+
+/**
+ * Reads the entries after `after`, all or one page. Throws `run-unknown`, and `journal-damaged` for missing rows and
+ * rows that do not match their checksum. `key` is the id as stored.
+ */
+export async function readTexts(
+  query: Transaction,
+  schema: string,
+  { runId, key, after, page = WHOLE }: { runId: string; key: string; after: number; page?: Page | undefined },
+): Promise<Entry[]> {
+  if (page.entries <= 0) return [];
+  const limits = [page.entries, page.chars].map(limit => Math.min(limit, MOST));
+  const rows = await query(selectRows(schema), key, after, ...limits);
+  const [first] = rows;
+  if (first === undefined) throw missingRun(runId);
+  const isCut = rows.length >= page.entries || charsOf(rows) >= page.chars;
+  const entries = checkRows(runId, rows, { from: Math.max(after, Number(first.base)), isCut });
+  return takePage(entries, page, ({ text }) => text.length);
+}
+
+/** Like `readTexts`, as events. */
+export function decodeEntries(runId: string, entries: readonly Entry[]): JournalEntry[] {
+  return entries.map(({ seq, text, stateHash }) => decodeEntry(runId, seq, text, stateHash));
+}
+
+function charsOf(rows: readonly Row[]): number {
+  return rows.reduce((sum, { chars }) => sum + Number(chars ?? 0), 0);
+}
+
+/** Splits rows into their entries after `from`. `isCut`: the journal may go on after them. */
+function checkRows(
+  runId: string,
+  rows: readonly Row[],
+  { from, isCut }: { from: number; isCut: boolean },
+): Entry[] {
+  const entries: Entry[] = [];
+  const end = Number(rows[0]?.last);
+  let next = from + 1;
+  let prior: string | undefined;
+  for (const row of rows) {
+    if (row.seq === null) break;
+    const [seq, count, hash] = [Number(row.seq), Number(row.count), row.state_hash];
+    const stateHash = hash === null ? undefined : String(hash);
+    const texts = String(row.json).split('\n');
+    if (seq - count + 1 > next) throw describeDamage(runId, next, 'is missing');
+    const isWhole = texts.length === count && (prior === undefined || prior === row.prior);
+    if (!isWhole || sumOfEntry(String(row.prior), String(row.json), stateHash) !== row.sum)
+      throw describeDamage(runId, next, 'does not match its checksum');
+    for (const [index, text] of texts.entries()) {
+      const place = seq - count + 1 + index;
+      if (place <= from) continue;
+      entries.push({ seq: place, text, stateHash: place === seq ? stateHash : undefined });
+    }
+    prior = String(row.sum);
+    next = seq + 1;
+  }
+  if (next === end + 1 && prior !== undefined && prior !== rows[0]?.last_sum)
+    throw describeDamage(runId, end, 'is not the last entry that was written');
+  if (next <= end && (!isCut || entries.length === 0)) throw describeDamage(runId, next, 'is missing');
+  return entries;
+}
+
+/** Replaces the JSON and the state hashes of entries, by seq, and returns the checksum of the journal's new end. */
+export async function rewriteRows(
+  query: Transaction,
+  schema: string,
+  run: number,
+  changed: ReadonlyMap<number, { text: string; stateHash: string | undefined }>,
+): Promise<string | undefined> {
+  const first = Math.min(...changed.keys());
+  const rows = await query(
+    `SELECT seq, count, prior, state_hash, json FROM ${schema}.appends WHERE run = $1 AND seq >= $2 ORDER BY seq`,
+    ...[run, first],
+  );
+  let sum: string | undefined;
+  for (const row of rows) {
+    const [seq, count] = [Number(row.seq), Number(row.count)];
+    const texts = String(row.json).split('\n');
+    const json = texts.map((text, index) => changed.get(seq - count + 1 + index)?.text ?? text).join('\n');
+    const hash =
+      changed.get(seq)?.stateHash ?? (row.state_hash === null ? undefined : String(row.state_hash));
+    const prior = sum ?? String(row.prior);
+    sum = sumOfEntry(prior, json, hash);
+    await query(
+      `UPDATE ${schema}.appends SET json = $3, chars = $4, prior = $5, sum = $6, state_hash = $7 WHERE run = $1 AND seq = $2`,
+      ...[run, seq, json, json.length, prior, sum, hash ?? null],
+    );
+  }
+  return sum;
+}

@@ -1,0 +1,110 @@
+import { EngineError } from '../../protocol/error.ts';
+import type { Transaction } from './database.ts';
+
+/** The version of the tables below, stored in the table `meta`. */
+const SCHEMA_VERSION = 1;
+
+/** The advisory lock under which the tables are created and migrated: the letters "agct". */
+const MIGRATION_LOCK = 0x61676374;
+
+/**
+ * The tables. Ids and names of agents are stored as returned by `escapeText`; JSON is stored as text, because `jsonb`
+ * changes the order of members and refuses NUL. Times are in ms since the epoch.
+ *
+ * - `now_ms()`: the clock that decides leases.
+ * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry.
+ * - `appends`: the journals, one row per append. `seq` is the number of its last entry, `count` how many it has, `json`
+ *   their JSON, one per line, `chars` its length. `sum` is the checksum of the row, `prior` that of the row before.
+ *   `commit_id` identifies the append, to find out whether it was committed if its reply was lost.
+ * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`.
+ */
+function tablesOf(schema: string): string {
+  return `
+CREATE FUNCTION ${schema}.now_ms() RETURNS float8 LANGUAGE sql VOLATILE
+  AS 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8';
+
+CREATE TABLE ${schema}.runs (
+  run int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  run_id text COLLATE "C" NOT NULL UNIQUE,
+  agent text COLLATE "C" NOT NULL,
+  agent_version text,
+  chart_version int4,
+  chart_hash text,
+  title text NOT NULL,
+  search text NOT NULL,
+  labels jsonb NOT NULL,
+  parent text COLLATE "C",
+  parent_call text,
+  fork_of text,
+  fork_at int8,
+  continues text COLLATE "C",
+  status text NOT NULL,
+  progress text,
+  created_at float8 NOT NULL,
+  updated_at float8 NOT NULL,
+  wake_at float8,
+  base int8 NOT NULL,
+  seq int8 NOT NULL,
+  last_sum text NOT NULL,
+  epoch int8 NOT NULL,
+  owner text,
+  lease_until float8
+) WITH (fillfactor = 70);
+CREATE INDEX runs_by_age ON ${schema}.runs (created_at, run_id);
+CREATE INDEX runs_by_status ON ${schema}.runs (status, created_at, run_id);
+CREATE INDEX runs_by_agent ON ${schema}.runs (agent, created_at, run_id);
+CREATE INDEX runs_by_parent ON ${schema}.runs (parent) WHERE parent IS NOT NULL;
+CREATE INDEX runs_by_continued ON ${schema}.runs (continues) WHERE continues IS NOT NULL;
+CREATE INDEX runs_by_label ON ${schema}.runs USING gin (labels jsonb_path_ops);
+
+CREATE TABLE ${schema}.appends (
+  run int8 NOT NULL REFERENCES ${schema}.runs (run) ON DELETE CASCADE,
+  seq int8 NOT NULL,
+  count int4 NOT NULL,
+  chars int8 NOT NULL,
+  prior text NOT NULL,
+  sum text NOT NULL,
+  state_hash text,
+  commit_id uuid NOT NULL,
+  json text NOT NULL,
+  PRIMARY KEY (run, seq)
+);
+
+CREATE TABLE ${schema}.snapshots (
+  run int8 PRIMARY KEY REFERENCES ${schema}.runs (run) ON DELETE CASCADE,
+  seq int8 NOT NULL,
+  sum text NOT NULL,
+  state text NOT NULL
+);
+
+CREATE TABLE ${schema}.blobs (
+  run int8 NOT NULL REFERENCES ${schema}.runs (run) ON DELETE CASCADE,
+  digest text NOT NULL,
+  start int8 NOT NULL,
+  sum text NOT NULL,
+  bytes bytea NOT NULL,
+  PRIMARY KEY (run, digest, start)
+);
+
+CREATE TABLE ${schema}.meta (version int4 NOT NULL);
+INSERT INTO ${schema}.meta VALUES (${SCHEMA_VERSION});
+`;
+}
+
+/** Creates or migrates the tables. Several processes may do so at once. Throws `store-unavailable` for newer tables. */
+export async function migrate(query: Transaction, schema: string): Promise<void> {
+  const find = `SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = '${schema}' AND tablename = 'meta'`;
+  if ((await query(find)).length === 0) {
+    await query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+    await query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
+    if ((await query(find)).length === 0) await query(tablesOf(schema));
+  }
+  const [meta] = await query(`SELECT version FROM ${schema}.meta`);
+  const version = Number(meta?.version);
+  if (version > SCHEMA_VERSION)
+    throw new EngineError(
+      'store-unavailable',
+      `The tables in PostgreSQL have version ${version}, this release knows ${SCHEMA_VERSION}. Use the release that wrote them, or a later one.`,
+      { version },
+    );
+}

@@ -1,0 +1,102 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { chownSync, existsSync, globSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { makeTemporaryFolder } from '../temporary-folders.ts';
+
+/** The folder of the newest PostgreSQL of this machine, as Debian installs it or on the path; `undefined` without one. */
+export const POSTGRES_BIN: string | undefined = [
+  ...globSync('/usr/lib/postgresql/*/bin').sort().reverse(),
+  ...(process.env.PATH ?? '').split(':'),
+].find(folder => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')));
+
+/** A PostgreSQL server of a test's own on a free port of 127.0.0.1. */
+export type PostgresServer = {
+  url: string;
+  /** The process of the server. */
+  pid(): number;
+  /** Stops the server at once, as a crash would. */
+  crash(): Promise<void>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** PostgreSQL refuses to run as root. */
+const UNPRIVILEGED = 'postgres';
+
+/** Starts a new server. `fsync`: whether a commit waits for the disk; needed only where the machine may crash. */
+export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
+  const folder = makeTemporaryFolder('postgres');
+  const isRoot = process.getuid?.() === 0;
+  const ids = isRoot ? findIds() : {};
+  if (isRoot) chownSync(folder, ids.uid ?? 0, ids.gid ?? 0);
+  const data = join(folder, 'data');
+  const program = (name: string) => join(POSTGRES_BIN ?? '', name);
+  execFileSync(
+    program('initdb'),
+    ['-D', data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'],
+    {
+      ...ids,
+      cwd: folder,
+      stdio: 'ignore',
+    },
+  );
+  const port = await findPort();
+  const options = [
+    'listen_addresses=127.0.0.1',
+    `port=${port}`,
+    `unix_socket_directories=${folder}`,
+    'fsync=off',
+    ...settings,
+  ];
+  let server = launch();
+  function launch() {
+    const args = ['-D', data, ...options.flatMap(option => ['-c', option])];
+    const child = spawn(program('postgres'), args, {
+      ...ids,
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const ended = new Promise<void>(resolve => child.once('close', () => resolve()));
+    let log = '';
+    const ready = new Promise<void>((resolve, reject) => {
+      child.stderr.on('data', text => {
+        log += text;
+        if (log.includes('ready to accept connections')) resolve();
+      });
+      void ended.then(() => reject(new Error(`PostgreSQL has ended: ${log.slice(-2000)}`)));
+    });
+    ready.catch(() => {});
+    return { child, ended, ready };
+  }
+  await server.ready;
+  return {
+    url: `postgres://test@127.0.0.1:${port}/postgres`,
+    pid: () => server.child.pid ?? 0,
+    async crash() {
+      server.child.kill('SIGQUIT');
+      await server.ended;
+    },
+    async start() {
+      server = launch();
+      await server.ready;
+    },
+    async stop() {
+      server.child.kill('SIGINT');
+      await server.ended;
+    },
+  };
+}
+
+function findIds(): { uid?: number; gid?: number } {
+  const ask = (flag: string) => Number(execFileSync('id', [flag, UNPRIVILEGED], { encoding: 'utf8' }));
+  return { uid: ask('-u'), gid: ask('-g') };
+}
+
+async function findPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise(resolve => server.once('listening', resolve));
+  const address = server.address();
+  await new Promise(resolve => server.close(resolve));
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
