@@ -2,25 +2,26 @@ import { existsSync } from 'node:fs';
 import { callsEnded, countRunningCalls } from '../engine/services/running-calls.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Store } from '../protocol/store.ts';
+import { postgres } from '../stores/postgres.ts';
 import { sqlite } from '../stores/sqlite.ts';
-import { formatPath } from './render/format-path.ts';
+import { formatStore, isDatabase } from './render/format-path.ts';
 
 export const DEFAULT_STORE = '.agentchart/runs.db';
 
-/** Returns the store file: `db` (the `--db` option), else `AGENTCHART_DB`, else the default. */
+/** Returns the store, a file or the address of a PostgreSQL database: `db` (the `--db` option), else `AGENTCHART_DB`, else the default. */
 export function storeFile(db: string | undefined): string {
   return db ?? (process.env.AGENTCHART_DB || DEFAULT_STORE);
 }
 
 /**
- * Runs `work` on the store in `file`, then closes the store. If calls that timed out are still running, it is
+ * Runs `work` on the store in `file` (or at that address), then closes the store. If calls that timed out are still running, it is
  * closed once they have ended, so that their results are kept; this function does not wait for that.
  */
 export async function withStore<Result>(
   file: string,
   work: (store: Store) => Promise<Result>,
 ): Promise<Result> {
-  const store = sqlite(file);
+  const store = isDatabase(file) ? postgres(file) : sqlite(file);
   try {
     return await work(store);
   } finally {
@@ -35,14 +36,19 @@ export async function withExistingStore<Result>(
   file: string,
   work: (store: Store) => Promise<Result>,
 ): Promise<Result> {
-  if (existsSync(file)) return await withStore(file, work);
+  if (hasStore(file)) return await withStore(file, work);
   throw missingStore(file);
+}
+
+/** Whether the store's file exists. A database is created on the first use of its tables. */
+export function hasStore(file: string): boolean {
+  return isDatabase(file) || existsSync(file);
 }
 
 /** Returns the error for a store file that does not exist. */
 export function missingStore(file: string): EngineError {
   return new EngineError(
     'run-unknown',
-    `No runs: ${formatPath(file)} does not exist. Give the file with --db or AGENTCHART_DB.`,
+    `No runs: ${formatStore(file)} does not exist. Give the file with --db or AGENTCHART_DB.`,
   );
 }

@@ -3,12 +3,15 @@ import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { labelsSchema } from '../protocol/listing/label.ts';
 import { progressSchema } from '../protocol/listing/run-list.ts';
-import type { RunRecord, RunStatus } from '../protocol/store.ts';
+import type { ListFilter, RunRecord, RunStatus } from '../protocol/store.ts';
 import type { Lease } from './lease.ts';
 import { unknownProgress } from './run-record.ts';
 
 /** A row of `runs`, or of a query for some of its columns. */
 export type Row = Record<string, unknown>;
+
+/** Runs the statements of one transaction of a database server. */
+export type Transaction = (text: string, ...values: readonly unknown[]) => Promise<Row[]>;
 
 const runRowSchema = z.object({
   run_id: z.string(),
@@ -78,6 +81,19 @@ export function toRecord(row: Row): RunRecord {
         leaseUntil: lease?.until,
       }),
     };
+  });
+}
+
+/** Converts the rows of a list. Reports invalid rows to `onDamaged` and leaves them out; without it, throws. */
+export function toRecords(rows: readonly Row[], { onDamaged }: Pick<ListFilter, 'onDamaged'>): RunRecord[] {
+  return rows.flatMap(row => {
+    try {
+      return [toRecord(row)];
+    } catch (error) {
+      if (!(error instanceof EngineError) || onDamaged === undefined) throw error;
+      onDamaged(error);
+      return [];
+    }
   });
 }
 

@@ -3,7 +3,6 @@
  * and the conformance checks that every store must pass (`conformance.ts`).
  */
 import { resolve } from 'node:path';
-import { EngineError } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { titleOf } from '../protocol/listing/label.ts';
@@ -35,7 +34,7 @@ import { isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
-import { escapeText, type Row, toRecord } from './rows.ts';
+import { escapeText, toRecords } from './rows.ts';
 import { drivenRun, followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
 import { Connection } from './sqlite/database/connection.ts';
@@ -200,7 +199,7 @@ class SqliteStore implements Store {
     const query = readListFilter(filter);
     const found = await this.#connection.query(sql => findRuns(sql, query));
     const rows = found.slice(0, query.limit);
-    const runs = rows.flatMap(row => readRecord(row, filter.onDamaged));
+    const runs = toRecords(rows, filter);
     const last = rows.length < found.length ? rows.at(-1) : undefined;
     if (last === undefined) return { runs };
     const next = query.cursorAt({ createdAt: Number(last.created_at), runId: String(last.run_id) });
@@ -275,15 +274,5 @@ class SqliteStore implements Store {
 
   async close(): Promise<void> {
     this.#connection.close();
-  }
-}
-
-function readRecord(row: Row, onDamaged: ListFilter['onDamaged']): RunRecord[] {
-  try {
-    return [toRecord(row)];
-  } catch (error) {
-    if (!(error instanceof EngineError) || onDamaged === undefined) throw error;
-    onDamaged(error);
-    return [];
   }
 }

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
+import { EngineError } from '../../protocol/error.ts';
 import { backUpDatabase } from '../../stores/sqlite/database/back-up-database.ts';
 import { EXIT } from '../exit-codes.ts';
 import { missingStore, storeFile } from '../open-store.ts';
-import { formatPath } from '../render/format-path.ts';
+import { formatPath, isDatabase } from '../render/format-path.ts';
 import { Output } from '../render/output.ts';
 
 export type BackupOptions = { db?: string; json?: boolean };
@@ -11,6 +12,11 @@ export type BackupOptions = { db?: string; json?: boolean };
 export async function backUp(target: string, options: BackupOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
+  if (isDatabase(file))
+    throw new EngineError(
+      'input-invalid',
+      'agentchart backup copies a SQLite file. Back up PostgreSQL with its own tools, such as pg_dump --schema=agentchart.',
+    );
   if (!existsSync(file)) throw missingStore(file);
   const backup = await backUpDatabase(file, target);
   const { runs, bytes } = backup;

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { systemHost } from '../../engine/driver/host.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
@@ -6,8 +5,8 @@ import { parseLabels } from '../../protocol/listing/label.ts';
 import { MOST_LISTED } from '../../protocol/listing/run-list.ts';
 import type { ListFilter, RunList, RunRecord, RunStatus } from '../../protocol/store.ts';
 import { EXIT } from '../exit-codes.ts';
-import { storeFile, withExistingStore } from '../open-store.ts';
-import { formatPath } from '../render/format-path.ts';
+import { hasStore, storeFile, withExistingStore } from '../open-store.ts';
+import { formatStore } from '../render/format-path.ts';
 import { formatDistance } from '../render/format-time.ts';
 import { Output } from '../render/output.ts';
 import { STATUS_STYLES } from '../render/show-end.ts';
@@ -34,11 +33,11 @@ export async function runs(options: RunsOptions): Promise<number> {
   const filter: ListFilter = { ...readFilter(options), onDamaged: error => damaged.push(error) };
   const file = storeFile(options.db);
   const none: RunList = { runs: [] };
-  const page = existsSync(file) ? await withExistingStore(file, store => store.list(filter)) : none;
+  const page = hasStore(file) ? await withExistingStore(file, store => store.list(filter)) : none;
   if (output.json) for (const record of page.runs) output.data(record);
   else if (page.runs.length > 0) showTable(output, page.runs);
   else if (damaged.length === 0)
-    output.line(`No ${filter.status ?? ''} runs in ${formatPath(file)}.`.replace('  ', ' '));
+    output.line(`No ${filter.status ?? ''} runs in ${formatStore(file)}.`.replace('  ', ' '));
   if (page.next !== undefined)
     output.problem(`There are more runs: repeat the command with --cursor ${page.next}`);
   for (const { message } of damaged) output.problem(message);

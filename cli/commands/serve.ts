@@ -17,7 +17,7 @@ import { watchInterrupts } from '../interrupts.ts';
 import { bareAgent, makeAgents, readLaunch } from '../launch.ts';
 import { storeFile, withStore } from '../open-store.ts';
 import { readPort, readToken } from '../options.ts';
-import { formatPath } from '../render/format-path.ts';
+import { formatStore } from '../render/format-path.ts';
 import { serveFronts } from './fronts/serve-fronts.ts';
 import { type LogFormat, ServerLog } from './serve-log.ts';
 
@@ -140,7 +140,7 @@ function announce(
   log.notice(
     [
       `listening on ${serving.url}`,
-      `runs     ${formatPath(file)}`,
+      `runs     ${formatStore(file)}`,
       served,
       ...(callers.length > 0 ? [`tokens   required: ${named.join(', ')}`] : []),
       ...(callers.length > 0 && !hasOperator

@@ -4,7 +4,8 @@ export const RUN = 'run id, or a unique prefix of one';
 export const LABEL = 'label to find the run by, such as user=7; repeatable';
 export const CALL = 'id of an open call, listed by `show RUN`';
 export const AGENT = 'module whose default export is the agent';
-export const DB = 'SQLite file that holds the runs (default: $AGENTCHART_DB, or .agentchart/runs.db)';
+export const DB =
+  'SQLite file that holds the runs, or postgres://… (default: $AGENTCHART_DB, or .agentchart/runs.db)';
 export const BY = 'name to record as the author (default: the OS user)';
 
 /** Collects the values of a repeatable option. */

@@ -1,6 +1,6 @@
 import type { OpenCall } from '../../engine/run/settled.ts';
 import { DEFAULT_STORE } from '../open-store.ts';
-import { formatPath } from './format-path.ts';
+import { formatPath, formatStore, isDatabase } from './format-path.ts';
 
 /** Builds the commands that messages suggest, ready to paste into the same shell. */
 export class CommandLines {
@@ -9,7 +9,8 @@ export class CommandLines {
 
   constructor(file: string) {
     this.#program = programName();
-    this.#store = file === DEFAULT_STORE ? [] : ['--db', file];
+    const isKnown = file === DEFAULT_STORE || (isDatabase(file) && file === process.env.AGENTCHART_DB);
+    this.#store = isKnown ? [] : ['--db', isDatabase(file) ? formatStore(file) : file];
   }
 
   /** Returns the command that approves a call, bound to its digest. */

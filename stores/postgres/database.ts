@@ -1,5 +1,5 @@
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import type { Row } from '../rows.ts';
+import type { Row, Transaction } from '../rows.ts';
 import { closedStore } from '../run-record.ts';
 import { migrate } from './schema.ts';
 
@@ -19,9 +19,6 @@ export interface PostgresPool {
   end(): Promise<void>;
   on(event: 'error', listener: (error: Error) => void): unknown;
 }
-
-/** A function that answers the statements of one transaction. */
-export type Transaction = (text: string, ...values: readonly unknown[]) => Promise<Row[]>;
 
 /** How long a call is tried again while the server cannot be reached, in ms. */
 const PATIENCE_MS = 60_000;

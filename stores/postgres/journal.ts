@@ -3,9 +3,8 @@ import type { Page } from '../../protocol/store.ts';
 import { sumOfEntry } from '../checksum.ts';
 import { decodeEntry, describeDamage } from '../journal-text.ts';
 import { takePage, WHOLE } from '../page.ts';
-import type { Row } from '../rows.ts';
+import type { Row, Transaction } from '../rows.ts';
 import { missingRun } from '../run-record.ts';
-import type { Transaction } from './database.ts';
 
 /** An entry as stored. */
 export type Entry = { seq: number; text: string; stateHash: string | undefined };

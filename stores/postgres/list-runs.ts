@@ -1,6 +1,5 @@
 import type { ListQuery } from '../list-query.ts';
-import { escapeText, type Row } from '../rows.ts';
-import type { Transaction } from './database.ts';
+import { escapeText, type Row, type Transaction } from '../rows.ts';
 
 /**
  * The columns that `toRecord` reads. The lease is shown on the clock of this process, whose time is the parameter

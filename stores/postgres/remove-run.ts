@@ -1,6 +1,5 @@
 import { findAwaited, type Kinship } from '../plan-deletion.ts';
-import { escapeText, type Row, toRecord, unescapeText } from '../rows.ts';
-import type { Transaction } from './database.ts';
+import { escapeText, type Row, type Transaction, toRecord, unescapeText } from '../rows.ts';
 import { recordOf } from './list-runs.ts';
 
 type Kin = { row: Row; parent: string | undefined };

@@ -1,5 +1,5 @@
 import { EngineError } from '../../protocol/error.ts';
-import type { Transaction } from './database.ts';
+import type { Transaction } from '../rows.ts';
 
 /** The version of the tables below, stored in the table `meta`. */
 const SCHEMA_VERSION = 1;
@@ -16,6 +16,7 @@ const MIGRATION_LOCK = 0x61676374;
  * - `appends`: the journals, one row per append. `seq` is the number of its last entry, `count` how many it has, `json`
  *   their JSON, one per line, `chars` its length. `sum` is the checksum of the row, `prior` that of the row before.
  *   `commit_id` identifies the append, to find out whether it was committed if its reply was lost.
+ * - `deltas`: the texts of turns in progress of followed runs; not in the server's log, and lost if it crashes.
  * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`.
  */
 function tablesOf(schema: string): string {
@@ -84,6 +85,13 @@ CREATE TABLE ${schema}.blobs (
   sum text NOT NULL,
   bytes bytea NOT NULL,
   PRIMARY KEY (run, digest, start)
+);
+
+CREATE UNLOGGED TABLE ${schema}.deltas (
+  run int8 PRIMARY KEY REFERENCES ${schema}.runs (run) ON DELETE CASCADE,
+  followed_until float8 NOT NULL,
+  seq int8,
+  json text
 );
 
 CREATE TABLE ${schema}.meta (version int4 NOT NULL);

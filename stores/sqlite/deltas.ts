@@ -1,6 +1,6 @@
 import type { DeltaStore, StoredText } from '../../protocol/store.ts';
+import { escapeText, type Row } from '../rows.ts';
 import type { Connection } from './database/connection.ts';
-import { escapeText, type Row } from './rows.ts';
 
 /** How long a run that nobody follows any more keeps its row, in ms. */
 const FORGET_MS = 60_000;

@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import type { Store } from '../../protocol/store.ts';
-import { storeChecks } from '../../stores/conformance.ts';
-import { postgres } from '../../stores/postgres.ts';
-import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/stores/postgres-server.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { storeChecks } from '../../../stores/conformance.ts';
+import { postgres } from '../../../stores/postgres.ts';
+import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';
 
 describe.skipIf(POSTGRES_BIN === undefined)('the postgres store', () => {
   let server: PostgresServer;
@@ -58,22 +58,27 @@ function withClockOfChecks(url: string, schema: string): Store {
     ending ??= pool.end();
     await ending;
   };
-  return new Proxy(store, {
-    get(target, name) {
-      if (name === 'close') return close;
-      const method: unknown = Reflect.get(target, name);
-      if (typeof method !== 'function') return method;
-      return async (...args: unknown[]) => {
-        const time = args.flatMap(readNow)[0];
-        if (time !== undefined) await setTo(time);
-        return await Reflect.apply(method, target, args);
-      };
-    },
-  });
+  return inTime(store);
+  function inTime<Target extends object>(timed: Target): Target {
+    return new Proxy(timed, {
+      get(target, name) {
+        if (name === 'close') return close;
+        if (name === 'deltas' && store.deltas) return inTime(store.deltas);
+        const method: unknown = Reflect.get(target, name);
+        if (typeof method !== 'function') return method;
+        return async (...args: unknown[]) => {
+          const time = args.flatMap(readNow)[0];
+          if (time !== undefined) await setTo(time);
+          return await Reflect.apply(method, target, args);
+        };
+      },
+    });
+  }
 }
 
 /** The time that an argument of a call names: of a claim, a lease, a deletion. */
 function readNow(argument: unknown): number[] {
+  if (typeof argument === 'number' && argument >= 1_000) return [argument];
   const isTimed = typeof argument === 'object' && argument !== null && 'now' in argument;
   return isTimed && typeof argument.now === 'number' ? [argument.now] : [];
 }

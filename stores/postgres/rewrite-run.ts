@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { titleOf } from '../../protocol/listing/label.ts';
+import type { AppendResult, Redaction } from '../../protocol/store.ts';
+import { encodeEvent } from '../journal-text.ts';
+import { isHeld } from '../lease.ts';
+import { foldText } from '../list-query.ts';
+import { escapeText, type Transaction, toLease } from '../rows.ts';
+import { drivenRun, missingRun } from '../run-record.ts';
+import { rewriteRows } from './journal.ts';
+import { saveSnapshotAs } from './snapshots.ts';
+import { PLACE, placeOf, valuesOf, writeSql } from './write-events.ts';
+
+/** Implements `Store.rewrite` in a transaction. */
+export async function rewriteRun(
+  query: Transaction,
+  s: string,
+  runId: string,
+  { after, entries, blobs, state, progress, event, now, isDead }: Redaction,
+): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
+  const key = escapeText(runId);
+  const texts = new Map(
+    entries.map(entry => [entry.seq, { text: encodeEvent(entry.event), stateHash: entry.stateHash }]),
+  );
+  const first = entries.find(({ seq }) => seq === 1)?.event;
+  const written = event && encodeEvent(event);
+  const [row] = await query(`SELECT ${PLACE(s)} FROM ${s}.runs WHERE run_id = $1 FOR UPDATE`, key);
+  if (row === undefined) throw missingRun(runId);
+  const place = placeOf(row);
+  const lease = toLease(row);
+  if (isHeld(lease, { now: place.now, isDead }))
+    throw drivenRun(runId, { ...lease, until: lease.until - place.now + now }, 'redacted');
+  if (after !== place.seq) return { type: 'conflict' };
+  const { run } = place;
+  const sum = texts.size === 0 ? undefined : await rewriteRows(query, s, run, texts);
+  if (sum !== undefined) await query(`UPDATE ${s}.runs SET last_sum = $2 WHERE run = $1`, run, sum);
+  await query(`DELETE FROM ${s}.blobs WHERE run = $1 AND digest = ANY($2)`, run, [...blobs]);
+  await query(`UPDATE ${s}.runs SET progress = $2 WHERE run = $1`, run, JSON.stringify(progress));
+  if (first?.type === 'run.started') {
+    const title = titleOf(first);
+    await query(`UPDATE ${s}.runs SET title = $2, search = $3 WHERE run = $1`, run, title, foldText(title));
+  }
+  if (event && written) {
+    const change = { key, after, epoch: null, json: written, count: 1, at: event.at, standing: {} };
+    await query(writeSql(s, ''), ...valuesOf(change, randomUUID()));
+  }
+  const seq = after + (event === undefined ? 0 : 1);
+  for (const table of ['snapshots', 'deltas']) await query(`DELETE FROM ${s}.${table} WHERE run = $1`, run);
+  await saveSnapshotAs(query, s, { key, seq, text: JSON.stringify(state) });
+  return { type: 'appended', seq };
+}
