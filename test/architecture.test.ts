@@ -41,6 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'fronts/ag-ui': ['protocol', 'machines', 'text', 'engine', 'tools', 'tools/agent', 'server', 'fronts/chat'],
   'fronts/served': ['protocol', 'machines', 'engine', 'tools/agent', 'server'],
   'fronts/mcp': ['protocol', 'machines', 'text', 'engine', 'tools', 'tools/agent', 'server', 'fronts/served'],
+  'fronts/a2a': ['protocol', 'machines', 'text', 'engine', 'tools/agent', 'server', 'fronts/served'],
   cli: [
     'protocol',
     'machines',
@@ -57,6 +58,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'fronts',
     'fronts/served',
     'fronts/mcp',
+    'fronts/a2a',
   ],
 };
 
@@ -74,7 +76,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@huggingface/jinja': ['adapters/vllm/'],
   '@huggingface/tokenizers': ['adapters/vllm/'],
   '@opentelemetry/api': ['fronts/otel/'],
-  hono: ['server/', 'cli/', 'fronts/mcp/'],
+  hono: ['server/', 'cli/', 'fronts/mcp/', 'fronts/a2a/'],
   '@hono/node-server': ['server/'],
   ws: ['server/serve.ts'],
 };

@@ -64,7 +64,8 @@ export async function serve(options: ServeOptions): Promise<number> {
       ...omitUndefined({ model }),
       log: line => log.problem(line),
     });
-    const fronts = serveFronts({ store, agents, launches, file, version: options.version, log });
+    const hasToken = callers.length > 0;
+    const fronts = serveFronts({ store, agents, launches, file, version: options.version, hasToken, log });
     const app = createRunsApp({
       store,
       agents,

@@ -9,6 +9,7 @@ import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Caller } from '../../server/access/caller.ts';
 import { RunRecovery } from '../../server/runs/recover-runs.ts';
 import { findRecord, type Hold, RunRegistry } from '../../server/runs/run-registry.ts';
+import { showTranscript } from '../../server/runs/run-view.ts';
 import { type Launch, ServedAgents } from '../../server/runs/served-agents.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import type { StartOptions } from '../../tools/agent/begin-journal.ts';
@@ -23,6 +24,9 @@ export type ServedRunsOptions = {
   /** Receives one line per problem, for the operator; never a secret. */
   log?(line: string): void;
 };
+
+/** How many runs of a chat are looked at for one that has ended. */
+const MOST_CHAT = 50;
 
 /** What starts a run, besides the agent's options. The caller's labels are added. */
 type Start = Pick<StartOptions, 'continues' | 'runContext'> & { labels?: Labels };
@@ -88,6 +92,18 @@ export class ServedRuns {
   async look({ durable: { state } }: Run): Promise<Settled | null> {
     const show = (text: string) => this.#served.showText(state.context.agent.name, text);
     return await describeWithChildren(this.store, state, show);
+  }
+
+  /** The run's own transcript, as readers see it and as far as this process has read it. */
+  transcript({ durable: { state } }: Run): Item[] {
+    return showTranscript(state, text => this.#served.showText(state.context.agent.name, text));
+  }
+
+  /** The newest run of a chat that has ended, for the next one to continue: of those that the caller sees. */
+  async lastOfChat(agent: Agent, chat: string, { labels }: Caller): Promise<RunRecord | undefined> {
+    const filter = { agent: agent.name, labels: { ...labels, chat }, limit: MOST_CHAT };
+    const { runs } = await this.store.list(filter);
+    return runs.find(({ status }) => status !== 'running' && status !== 'waiting');
   }
 
   /** Drives a run in the background until it settles. */

@@ -148,8 +148,8 @@ function describeDriver(record: RunRecord, now: number): RunView['driver'] {
   return { host: owner.host, pid: owner.pid, until: leaseUntil };
 }
 
-/** Filters the model's texts. Messages that no model call has read yet come last. */
-function showTranscript({ context }: ChartState, showText: (text: string) => string): Item[] {
+/** A run's own transcript, with the model's texts filtered. Messages that no model call has read yet come last. */
+export function showTranscript({ context }: ChartState, showText: (text: string) => string): Item[] {
   return [...context.transcript, ...context.inbox].map(item => {
     if (item.type !== 'message' || item.role !== 'assistant') return item;
     const content = item.content.map(part =>

@@ -1,3 +1,4 @@
+import { createA2aApi } from '../../../fronts/a2a/a2a-api.ts';
 import { createMcpApi } from '../../../fronts/mcp/mcp-api.ts';
 import { stateKeyOf } from '../../../fronts/mcp/state-key.ts';
 import { ServedRuns, type ServedRunsOptions } from '../../../fronts/served/served-runs.ts';
@@ -8,13 +9,18 @@ type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'laun
   /** The database, beside which keys are kept. */
   file: string;
   version: string;
+  /** Whether callers need a token. */
+  hasToken: boolean;
   log: ServerLog;
 };
 
 /** The protocols in which `agentchart serve` offers its agents besides its own; none without agents. */
-export function serveFronts({ file, version, log, ...served }: FrontsOptions): MountedApi[] {
+export function serveFronts({ file, version, log, hasToken, ...served }: FrontsOptions): MountedApi[] {
   if (served.agents.size === 0) return [];
   const report = (line: string) => log.problem(line);
   const runs = new ServedRuns({ ...served, log: report });
-  return [createMcpApi({ runs, key: () => stateKeyOf(file), version, log: report })];
+  return [
+    createMcpApi({ runs, key: () => stateKeyOf(file), version, log: report }),
+    createA2aApi({ runs, hasToken, log: report }),
+  ];
 }

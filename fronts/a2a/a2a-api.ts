@@ -1,0 +1,240 @@
+import type { Context, Hono } from 'hono';
+import * as z from 'zod';
+import type { MountedApi } from '../../server/mounted-api.ts';
+import { prepareError } from '../../server/mounted-api.ts';
+import { describeIssues, readBody } from '../../server/read-body.ts';
+import type { RunsEnv } from '../../server/runs-env.ts';
+import type { Agent } from '../../tools/agent/agent.ts';
+import { eventBody } from '../served/event-body.ts';
+import { byPlainName, type ServedRuns } from '../served/served-runs.ts';
+import { A2aError, describeA2aError } from './a2a-error.ts';
+import { agentCard } from './agent-card.ts';
+import { Operations } from './operations.ts';
+import { A2A_VERSION, listSchema, type StreamResponse, sendSchema, taskSchema } from './wire.ts';
+
+export type A2aApiOptions = {
+  runs: ServedRuns;
+  /** Whether callers need a token, for the cards. */
+  hasToken: boolean;
+  log(line: string): void;
+};
+
+type Request = Context<RunsEnv>;
+
+/** The result of an operation: one value, or a stream that ends when the signal is aborted. */
+type Outcome = { value: unknown } | { stream: AsyncGenerator<StreamResponse>; left: AbortController };
+
+const PREFIX = '/a2a';
+const CARD = '/.well-known/agent-card.json';
+const JSON_TYPE = 'application/a2a+json';
+
+/**
+ * A2A 1.0: each agent at `/a2a/NAME`, as JSON-RPC and REST, with its card below; the card of the first agent also at
+ * `/.well-known/agent-card.json`.
+ */
+export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi {
+  const agents = byPlainName(runs.agents.values());
+  const [first] = agents.keys();
+
+  const card = (c: Request, name: string) => {
+    const url = `${new URL(c.req.url).origin}${c.req.path.slice(0, c.req.path.indexOf(CARD)).replace(/\/a2a\/.*$/, '')}`;
+    return c.json(agentCard(find(name), { url: `${url}${PREFIX}/${encodeURIComponent(name)}`, hasToken }));
+  };
+
+  return {
+    prefix: PREFIX,
+    paths: [PREFIX, CARD],
+    area: 'runs',
+    add(app: Hono<RunsEnv>) {
+      app.get(CARD, c => card(c, first ?? ''));
+      app.get(`${PREFIX}/:agent${CARD}`, c => card(c, c.req.param('agent')));
+      app.post(`${PREFIX}/:agent`, async c => await answerRpc(c, find(c.req.param('agent'))));
+      app.all(`${PREFIX}/:agent/*`, async c => await answerRest(c, find(c.req.param('agent'))));
+    },
+    answerError(c, error) {
+      prepareError(c, error, log);
+      const { status } = describeForLog(error);
+      if (status === 401) c.header('WWW-Authenticate', 'Bearer');
+      return restError(error);
+    },
+  };
+
+  function find(name: string): Agent {
+    const agent = agents.get(name);
+    if (agent !== undefined) return agent;
+    throw new A2aError(
+      'method-unknown',
+      `There is no agent "${name}" here. The agents: ${[...agents.keys()].join(', ')}.`,
+    );
+  }
+
+  /** The errors of an operation are results of JSON-RPC, with status 200. */
+  async function answerRpc(c: Request, agent: Agent): Promise<Response> {
+    const body = await readBody(c.req.raw, z.json(), c.get('requestLimits'));
+    const call = rpcSchema.safeParse(body);
+    const id = call.success ? (call.data.id ?? null) : null;
+    const failed = (error: unknown) => {
+      const { code, message, details } = describeForLog(error);
+      return { jsonrpc: '2.0', id, error: { code, message, data: details } };
+    };
+    if (!call.success)
+      return c.json({
+        jsonrpc: '2.0',
+        id,
+        error: { code: -32600, message: 'The body is not a JSON-RPC 2.0 request.' },
+      });
+    try {
+      assertVersion(c);
+      const outcome = await operate(operationsOf(c, agent), call.data.method, call.data.params);
+      if ('value' in outcome) return c.json({ jsonrpc: '2.0', id, result: outcome.value });
+      const frame = (result: StreamResponse) => `data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`;
+      return streamed(outcome, { frame, failed: error => `data: ${JSON.stringify(failed(error))}\n\n` });
+    } catch (error) {
+      return c.json(failed(error));
+    }
+  }
+
+  async function answerRest(c: Request, agent: Agent): Promise<Response> {
+    try {
+      assertVersion(c);
+      const { pathname, searchParams } = new URL(c.req.url);
+      const path = pathname
+        .slice(pathname.indexOf(PREFIX))
+        .split('/')
+        .slice(3)
+        .map(decodeURIComponent)
+        .join('/');
+      const route = ROUTES.find(({ method, pattern }) => method === c.req.method && pattern.test(path));
+      if (route === undefined)
+        throw new A2aError('method-unknown', `There is no ${c.req.method} route at this path.`);
+      const [, id] = route.pattern.exec(path) ?? [];
+      const body =
+        route.hasBody === true ? await readBody(asJson(c.req.raw), z.json(), c.get('requestLimits')) : {};
+      const params = {
+        ...Object.fromEntries(searchParams),
+        ...(body as object),
+        ...(id !== undefined && { id }),
+      };
+      const outcome = await operate(operationsOf(c, agent), route.operation, params);
+      if ('value' in outcome) return Response.json(outcome.value, { headers: { 'content-type': JSON_TYPE } });
+      return streamed(outcome, {
+        frame: response => `data: ${JSON.stringify(response)}\n\n`,
+        failed: error => `event: error\ndata: ${JSON.stringify(restBody(error))}\n\n`,
+      });
+    } catch (error) {
+      return restError(error);
+    }
+  }
+
+  function operationsOf(c: Request, agent: Agent): Operations {
+    return new Operations(runs, agent, c.get('caller'));
+  }
+
+  function streamed(
+    { stream, left }: Extract<Outcome, { stream: unknown }>,
+    frames: { frame(value: StreamResponse): string; failed(error: unknown): string },
+  ): Response {
+    const body = eventBody(stream, { host: runs.host, ...frames, leave: () => left.abort() });
+    return new Response(body, {
+      headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' },
+    });
+  }
+
+  function describeForLog(error: unknown) {
+    const described = describeA2aError(error);
+    if (described.status === 500)
+      log(`A2A: ${error instanceof Error ? (error.stack ?? error.message) : error}`);
+    return described;
+  }
+
+  function restBody(error: unknown) {
+    const { status: code, name: status, message, details } = describeForLog(error);
+    return { error: { code, status, message, details } };
+  }
+
+  function restError(error: unknown): Response {
+    const body = restBody(error);
+    return Response.json(body, { status: body.error.code, headers: { 'content-type': JSON_TYPE } });
+  }
+}
+
+const rpcSchema = z.looseObject({
+  jsonrpc: z.literal('2.0'),
+  id: z.exactOptional(z.union([z.string(), z.number(), z.null()])),
+  method: z.string(),
+  params: z._default(z.record(z.string(), z.json()), {}),
+});
+
+type Route = { method: string; pattern: RegExp; operation: string; hasBody?: boolean };
+
+/** The paths of REST below an agent, without their leading slash. */
+const ROUTES: readonly Route[] = [
+  { method: 'POST', pattern: /^message:send$/, operation: 'SendMessage', hasBody: true },
+  { method: 'POST', pattern: /^message:stream$/, operation: 'SendStreamingMessage', hasBody: true },
+  { method: 'GET', pattern: /^tasks$/, operation: 'ListTasks' },
+  { method: 'POST', pattern: /^tasks\/([^/]+):cancel$/, operation: 'CancelTask' },
+  { method: 'POST', pattern: /^tasks\/([^/]+):subscribe$/, operation: 'SubscribeToTask' },
+  { method: 'GET', pattern: /^tasks\/([^/]+):subscribe$/, operation: 'SubscribeToTask' },
+  { method: 'GET', pattern: /^tasks\/([^/:]+)$/, operation: 'GetTask' },
+  { method: 'GET', pattern: /^extendedAgentCard$/, operation: 'GetExtendedAgentCard' },
+  {
+    method: 'POST',
+    pattern: /^tasks\/[^/]+\/pushNotificationConfigs$/,
+    operation: 'CreateTaskPushNotificationConfig',
+  },
+  {
+    method: 'GET',
+    pattern: /^tasks\/[^/]+\/pushNotificationConfigs/,
+    operation: 'ListTaskPushNotificationConfigs',
+  },
+];
+
+async function operate(operations: Operations, method: string, params: unknown): Promise<Outcome> {
+  const left = new AbortController();
+  switch (method) {
+    case 'SendMessage':
+      return { value: await operations.send(parse(sendSchema, params)) };
+    case 'SendStreamingMessage':
+      return { stream: await operations.sendStream(parse(sendSchema, params), left.signal), left };
+    case 'GetTask': {
+      const { id, historyLength } = parse(taskSchema, params);
+      return { value: await operations.get(id, historyLength) };
+    }
+    case 'ListTasks':
+      return { value: await operations.list(parse(listSchema, params)) };
+    case 'CancelTask':
+      return { value: await operations.cancel(parse(taskSchema, params).id) };
+    case 'SubscribeToTask':
+      return { stream: await operations.subscribe(parse(taskSchema, params).id, left.signal), left };
+    case 'GetExtendedAgentCard':
+      throw new A2aError('no-extended-card', 'The agent has no extended card.');
+    default:
+      if (method.includes('PushNotificationConfig'))
+        throw new A2aError(
+          'no-push',
+          'This server sends no push notifications. Subscribe to the task instead.',
+        );
+      throw new A2aError('method-unknown', `There is no method "${method.slice(0, 100)}".`);
+  }
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, params: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(params);
+  if (parsed.success) return parsed.data;
+  throw new A2aError('invalid-params', describeIssues(parsed.error.issues).message);
+}
+
+/** Throws `version` for a client of another version. */
+function assertVersion(c: Request): void {
+  const version = c.req.header('a2a-version') ?? c.req.query('A2A-Version') ?? A2A_VERSION;
+  if (version === A2A_VERSION) return;
+  throw new A2aError('version', `This server speaks A2A ${A2A_VERSION}. Send "A2A-Version: ${A2A_VERSION}".`);
+}
+
+/** The request with the media type of its JSON, which A2A has its own name for. */
+function asJson(request: globalThis.Request): globalThis.Request {
+  if (!/^application\/a2a\+json\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) return request;
+  const headers = new Headers(request.headers);
+  headers.set('content-type', 'application/json');
+  return new Request(request, { headers });
+}

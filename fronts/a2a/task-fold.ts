@@ -1,0 +1,200 @@
+import type { RunHappening } from '../../engine/run/run.ts';
+import type { Item } from '../../protocol/item.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
+import { textOf } from '../../protocol/message.ts';
+import type { FinishedRun, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import type { RunStatus } from '../../protocol/store.ts';
+import { cutText } from '../../text/cut-text.ts';
+import { describeCall, listQuestions, type Question } from '../served/questions.ts';
+import type { Artifact, Message, Part, Place, StreamResponse, Task, TaskState, TaskStatus } from './wire.ts';
+
+/*
+ * A run as a task of A2A: a pure mapping of its state, and a pure fold of its events into the updates of a stream.
+ * The artifact `answer` is the latest text of the agent; of a finished run, its text and output.
+ */
+
+const STATES: Readonly<Record<RunStatus, TaskState>> = {
+  running: 'TASK_STATE_WORKING',
+  waiting: 'TASK_STATE_INPUT_REQUIRED',
+  finished: 'TASK_STATE_COMPLETED',
+  failed: 'TASK_STATE_FAILED',
+  cancelled: 'TASK_STATE_CANCELED',
+};
+
+/** The state of a task whose run has this status. */
+export function stateOf(status: RunStatus): TaskState {
+  return STATES[status];
+}
+
+/** The status of runs whose tasks have this state; `undefined` if none has it. */
+export function runStatusOf(state: string): RunStatus | undefined {
+  return (Object.keys(STATES) as RunStatus[]).find(status => STATES[status] === state);
+}
+
+/** The largest text of an artifact, in bytes of UTF-8. The run has the full one. */
+const MOST_BYTES = 4 * 1024 * 1024;
+
+/** How many messages of its history a task has at most. */
+const MOST_HISTORY = 200;
+
+/** What a task shows of a run. */
+export type RunImage = Place & {
+  agent: string;
+  /** The seq of the last entry, and when it was written, in ms since the epoch. */
+  seq: number;
+  at: number;
+  /** `null` while the run has something to do. */
+  settled: Settled | null;
+  /** The run's own transcript, as readers see it. */
+  transcript: readonly Item[];
+};
+
+/** A run as a task. `historyLength`: how many messages to show; default: up to 200. */
+export function taskOf(image: RunImage, historyLength = MOST_HISTORY): Task {
+  const { taskId, contextId, agent } = image;
+  const most = Math.min(historyLength, MOST_HISTORY);
+  return {
+    id: taskId,
+    contextId,
+    status: statusOf(image),
+    artifacts: artifactsOf(image),
+    history: most === 0 ? [] : historyOf(image).slice(-most),
+    metadata: { agent },
+  };
+}
+
+/** The state of a run's task, with what it waits for or why it failed. */
+function statusOf(image: RunImage): TaskStatus {
+  const { settled, at } = image;
+  const parts = settled === null ? [] : partsOf(image.taskId, settled);
+  const message = parts.length === 0 ? undefined : say(image, parts);
+  return {
+    state: STATES[settled?.status ?? 'running'],
+    timestamp: new Date(at).toISOString(),
+    ...omitUndefined({ message }),
+  };
+}
+
+function say({ taskId, contextId, seq }: RunImage, parts: Part[]): Message {
+  return { messageId: `${taskId}-${seq}`, taskId, contextId, role: 'ROLE_AGENT', parts };
+}
+
+function partsOf(runId: string, settled: Settled): Part[] {
+  if (settled.status === 'failed') return [{ text: `${settled.error.message} (${settled.error.code})` }];
+  return settled.status === 'waiting' ? askParts(runId, settled) : [];
+}
+
+/** What a waiting run asks, as text and as data that says how to answer. */
+function askParts(runId: string, settled: WaitingRun): Part[] {
+  const questions = listQuestions(runId, settled);
+  if (questions.length === 0) return [{ text: 'The run is paused.' }];
+  const lines = questions.map(({ kind, call }) => `${ASKED[kind].text}: ${describeCall(call)}`);
+  return [
+    { text: lines.join('\n') },
+    { data: { questions: questions.map(describeQuestion) }, mediaType: 'application/json' },
+  ];
+}
+
+const ASKED: Readonly<Record<Question['kind'], { text: string; answers: JsonObject[] }>> = {
+  approval: {
+    text: 'Needs approval',
+    answers: [
+      { approved: true },
+      { approved: true, input: 'EDITED INPUT' },
+      { approved: false, reason: 'TEXT' },
+    ],
+  },
+  result: { text: 'Needs a result', answers: [{ output: 'JSON' }] },
+  doubt: {
+    text: 'May have happened',
+    answers: [{ happened: true, output: 'JSON' }, { failed: 'TEXT' }, { retry: true }],
+  },
+};
+
+/** `answers`: the data parts that decide the call, in a message to the task. */
+function describeQuestion({ key, kind, call }: Question): JsonObject {
+  const { name, input, reason, expiresAt } = call;
+  return {
+    callId: key,
+    kind,
+    tool: name,
+    input: toJson(input),
+    ...omitUndefined({
+      reason,
+      expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
+    }),
+    answers: ASKED[kind].answers.map(answer => ({ callId: key, ...answer })),
+  };
+}
+
+/** The artifacts of a run: `answer`, once it has finished, and before if the agent has said anything. */
+function artifactsOf({ settled, transcript }: RunImage): Artifact[] {
+  const parts = settled?.status === 'finished' ? answerParts(settled) : textParts(latestText(transcript));
+  return parts.length === 0 ? [] : [{ ...ANSWER, parts }];
+}
+
+/** The text and output of a finished run. An empty text counts if there is nothing else: an artifact has a part. */
+function answerParts({ text, output }: FinishedRun): Part[] {
+  if (output === undefined) return [{ text: cutText(text, MOST_BYTES) }];
+  return [...textParts(text), { data: toJson(output), mediaType: 'application/json' }];
+}
+
+function textParts(text: string): Part[] {
+  return text === '' ? [] : [{ text: cutText(text, MOST_BYTES) }];
+}
+
+function latestText(transcript: readonly Item[]): string {
+  const latest = transcript.findLast(item => isAnswer(item) && textOf(item) !== '');
+  return latest === undefined ? '' : textOf(latest);
+}
+
+const ANSWER = { artifactId: 'answer', name: 'answer' } as const;
+
+function isAnswer(item: Item): boolean {
+  return item.type === 'message' && item.role === 'assistant';
+}
+
+/** The messages of a run's own transcript that have text. */
+function historyOf({ taskId, contextId, transcript }: RunImage): Message[] {
+  return transcript.flatMap((item, index) => {
+    if (item.type !== 'message' || (item.role !== 'user' && item.role !== 'assistant')) return [];
+    const text = textOf(item);
+    if (text === '') return [];
+    const role = item.role === 'user' ? ('ROLE_USER' as const) : ('ROLE_AGENT' as const);
+    const messageId = item.id ?? `${taskId}-item-${index}`;
+    return [{ messageId, taskId, contextId, role, parts: [{ text: cutText(text, MOST_BYTES) }] }];
+  });
+}
+
+/** The memory of the fold: whether the current attempt of a turn has sent text. */
+export type Folding = { hasText: boolean };
+
+/** Folds an event of a run into an update: text as it streams. The first piece of a turn replaces the artifact. */
+export function foldEvent(
+  { hasText }: Folding,
+  event: RunHappening,
+  { taskId, contextId }: Place,
+): { folding: Folding; update: StreamResponse | null } {
+  switch (event.type) {
+    case 'text.delta': {
+      const artifact = { ...ANSWER, parts: [{ text: event.text }] };
+      const update = { artifactUpdate: { taskId, contextId, artifact, append: hasText, lastChunk: false } };
+      return { folding: { hasText: true }, update };
+    }
+    case 'text.discarded':
+    case 'turn.completed':
+    case 'turn.failed':
+      return { folding: { hasText: false }, update: null };
+    default:
+      return { folding: { hasText }, update: null };
+  }
+}
+
+/** The updates that bring a client to the state of a run: its artifacts in full, then its status. */
+export function updatesTo(image: RunImage): StreamResponse[] {
+  const { taskId, contextId } = image;
+  const artifacts = artifactsOf(image).map(artifact => ({
+    artifactUpdate: { taskId, contextId, artifact, append: false, lastChunk: true },
+  }));
+  return [...artifacts, { statusUpdate: { taskId, contextId, status: statusOf(image) } }];
+}

@@ -1,0 +1,93 @@
+import * as z from 'zod';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+
+/* The JSON of A2A 1.0 (https://a2a-protocol.org/v1.0.0/specification/), as far as this server sends and reads it. */
+
+/** The version in the header `A2A-Version`. */
+export const A2A_VERSION = '1.0';
+
+export type TaskState =
+  | 'TASK_STATE_WORKING'
+  | 'TASK_STATE_INPUT_REQUIRED'
+  | 'TASK_STATE_COMPLETED'
+  | 'TASK_STATE_FAILED'
+  | 'TASK_STATE_CANCELED';
+
+export type Part =
+  | { text: string }
+  | { data: JsonValue; mediaType?: string }
+  | { url: string; filename?: string; mediaType?: string };
+
+export type Message = {
+  messageId: string;
+  contextId: string;
+  taskId: string;
+  role: 'ROLE_USER' | 'ROLE_AGENT';
+  parts: Part[];
+};
+
+/** `timestamp`: ISO 8601. */
+export type TaskStatus = { state: TaskState; timestamp: string; message?: Message };
+export type Artifact = { artifactId: string; name: string; parts: Part[] };
+export type Task = {
+  id: string;
+  contextId: string;
+  status: TaskStatus;
+  artifacts?: Artifact[];
+  history?: Message[];
+  metadata: JsonObject;
+};
+
+/** Names a task in the updates of a stream. */
+export type Place = { taskId: string; contextId: string };
+export type StreamResponse =
+  | { task: Task }
+  | { statusUpdate: Place & { status: TaskStatus } }
+  | { artifactUpdate: Place & { artifact: Artifact; append: boolean; lastChunk: boolean } };
+
+const MOST_PARTS = 1_000;
+const id = z.string().max(500);
+const text = z.string().max(1_000_000);
+
+const partSchema = z.looseObject({
+  text: z.exactOptional(text),
+  data: z.exactOptional(z.json()),
+  raw: z.exactOptional(z.string()),
+  url: z.exactOptional(z.string().max(100_000)),
+  filename: z.exactOptional(z.string().max(1_000)),
+  mediaType: z.exactOptional(z.string().max(200)),
+});
+/** A part as a client sent it: exactly one of `text`, `data`, `raw` (Base64) and `url`. */
+export type GivenPart = z.infer<typeof partSchema>;
+
+const count = z.coerce.number().int().min(0).max(100_000);
+
+export const sendSchema = z.looseObject({
+  message: z.looseObject({
+    messageId: z.exactOptional(id),
+    taskId: z._default(id, ''),
+    contextId: z._default(id, ''),
+    parts: z.array(partSchema).min(1).max(MOST_PARTS),
+  }),
+  configuration: z.exactOptional(
+    z.looseObject({
+      returnImmediately: z.exactOptional(z.boolean()),
+      historyLength: z.exactOptional(count),
+      taskPushNotificationConfig: z.exactOptional(z.unknown()),
+    }),
+  ),
+});
+export type SendRequest = z.infer<typeof sendSchema>;
+
+export const taskSchema = z.looseObject({ id: id.min(1), historyLength: z.exactOptional(count) });
+
+export const listSchema = z.looseObject({
+  contextId: z._default(id, ''),
+  status: z.exactOptional(z.string()),
+  pageSize: z._default(z.coerce.number().int().min(1).max(100), 50),
+  pageToken: z._default(z.string().max(10_000), ''),
+  historyLength: z.exactOptional(count),
+  statusTimestampAfter: z.exactOptional(z.iso.datetime({ offset: true })),
+  includeArtifacts: z.exactOptional(z.union([z.boolean(), z.stringbool()])),
+});
+export type ListRequest = z.infer<typeof listSchema>;

@@ -1,0 +1,241 @@
+import type { Task } from '@a2a-js/sdk';
+import { afterEach, describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import {
+  type A2aServer,
+  a2aClient,
+  a2aServer,
+  allOf,
+  foldUpdates,
+  seen,
+  sending,
+} from '../../support/fronts/a2a.ts';
+import { ASK, DONE, type Ledger, makeDesk, REFUND } from '../../support/fronts/mcp.ts';
+import { until } from '../../support/server/runs-app.ts';
+
+const closing: A2aServer[] = [];
+
+afterEach(() => {
+  for (const server of closing.splice(0)) server.close();
+});
+
+function used(server: A2aServer): A2aServer {
+  closing.push(server);
+  return server;
+}
+
+describe.each(['JSONRPC', 'HTTP+JSON'] as const)('the official client over %s', binding => {
+  it('sends a message, decides the gated call after a restart of the server, and gets the answer', async () => {
+    const ledger: Ledger = [];
+    const agent = makeDesk([REFUND, DONE], ledger);
+    const before = a2aServer([agent]);
+    const client = await a2aClient(before, binding);
+    const asked = (await client.sendMessage(sending({ text: 'Refund A-1' }))) as Task;
+    expect(seen(asked)).toEqual({
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      answer: [],
+      asked: [
+        'Needs approval: refund {"orderId":"A-1","cents":4200} (money leaves the house)',
+        {
+          questions: [
+            expect.objectContaining({
+              callId: 'call_0_0',
+              kind: 'approval',
+              tool: 'refund',
+              reason: 'money leaves the house',
+            }),
+          ],
+        },
+      ],
+    });
+    before.close();
+
+    const again = await a2aClient(used(a2aServer([agent])), binding);
+    expect(seen(await again.getTask({ tenant: '', id: asked.id }))).toEqual(seen(asked));
+    const data = { callId: 'call_0_0', approved: true, input: { orderId: 'A-1', cents: 100 } };
+    const done = (await again.sendMessage(sending({ data, taskId: asked.id }))) as Task;
+
+    expect(seen(done)).toEqual({ state: 'TASK_STATE_COMPLETED', answer: ['Done.'], asked: [] });
+    expect(done.contextId).toBe(asked.contextId);
+    expect(ledger).toEqual([100]);
+    await expect(again.sendMessage(sending({ text: 'More', taskId: asked.id }))).rejects.toThrow(
+      'The task has ended',
+    );
+  });
+
+  it('streams a task until it waits, answers it, and follows it to its end', async () => {
+    const agent = makeDesk([{ text: 'I refund it.', ...REFUND }, DONE]);
+    const client = await a2aClient(used(a2aServer([agent])), binding);
+    const updates = await allOf(client.sendMessageStream(sending({ text: 'Refund A-1' })));
+    const [first] = updates;
+    const taskId = first?.payload?.$case === 'task' ? first.payload.value.id : '';
+    const waiting = foldUpdates(updates);
+    expect(seen(waiting)).toMatchObject({ state: 'TASK_STATE_INPUT_REQUIRED', answer: ['I refund it.'] });
+    expect(seen(waiting)).toEqual(seen(await client.getTask({ tenant: '', id: taskId })));
+
+    const followed = client.resubscribeTask({ tenant: '', id: taskId });
+    const seenFirst = await followed.next();
+    const rest = allOf(followed);
+    await client.sendMessage(sending({ text: 'reject', taskId }));
+    const ended = foldUpdates([...(seenFirst.done ? [] : [seenFirst.value]), ...(await rest)]);
+
+    expect(seen(ended)).toEqual({ state: 'TASK_STATE_COMPLETED', answer: ['Done.'], asked: [] });
+    expect(seen(ended)).toEqual(seen(await client.getTask({ tenant: '', id: taskId })));
+    await expect(allOf(client.resubscribeTask({ tenant: '', id: taskId }))).rejects.toThrow(
+      'The task has ended',
+    );
+  });
+
+  it('returns immediately if asked, lists tasks by context and state, and cancels one', async () => {
+    const agent = makeDesk([REFUND, DONE]);
+    const client = await a2aClient(used(a2aServer([agent])), binding);
+    const begun = (await client.sendMessage(
+      sending({ text: 'one', contextId: 'thread', now: true }),
+    )) as Task;
+    expect(begun.contextId).toBe('thread');
+    await until(async () => ((await agent.store.get(begun.id))?.status === 'waiting' ? true : undefined));
+    await client.sendMessage(sending({ text: 'two' }));
+    const listing = { tenant: '', contextId: '', pageToken: '', statusTimestampAfter: undefined, status: 0 };
+
+    const all = await client.listTasks({ ...listing, pageSize: 1 });
+    expect(all).toMatchObject({ totalSize: 2, pageSize: 1, tasks: [{}] });
+    const next = await client.listTasks({ ...listing, pageToken: all.nextPageToken });
+    expect(next.tasks.map(({ id }) => id)).toEqual([begun.id]);
+    const ofThread = await client.listTasks({ ...listing, contextId: 'thread', includeArtifacts: true });
+    expect(ofThread.tasks.map(seen)).toMatchObject([{ state: 'TASK_STATE_INPUT_REQUIRED' }]);
+
+    expect(seen(await client.cancelTask({ tenant: '', id: begun.id, metadata: undefined }))).toMatchObject({
+      state: 'TASK_STATE_CANCELED',
+    });
+    await expect(client.cancelTask({ tenant: '', id: begun.id, metadata: undefined })).rejects.toMatchObject({
+      reason: 'TASK_NOT_CANCELABLE',
+    });
+    await expect(client.getTask({ tenant: '', id: 'run_none' })).rejects.toMatchObject({
+      reason: 'TASK_NOT_FOUND',
+    });
+  });
+
+  it('answers a client tool with a text, and a context goes on with the next message', async () => {
+    const agent = makeDesk([ASK, DONE, { text: 'As before.' }]);
+    const client = await a2aClient(used(a2aServer([agent])), binding);
+    const asked = (await client.sendMessage(sending({ text: 'Which?' }))) as Task;
+    const done = (await client.sendMessage(sending({ text: 'The blue one.', taskId: asked.id }))) as Task;
+    expect(seen(done)).toMatchObject({ state: 'TASK_STATE_COMPLETED', answer: ['Done.'] });
+    const entries = await agent.store.read(asked.id);
+    expect(entries.map(({ event }) => event)).toContainEqual(
+      expect.objectContaining({ type: 'result.received', output: 'The blue one.' }),
+    );
+
+    const next = (await client.sendMessage(sending({ text: 'Again', contextId: asked.contextId }))) as Task;
+    expect(await agent.store.get(next.id)).toMatchObject({
+      continues: asked.id,
+      labels: { chat: asked.contextId },
+    });
+    expect(seen(next)).toMatchObject({ answer: ['As before.'] });
+  });
+
+  it('refuses decisions that fit no open call, and the second of two decisions', async () => {
+    const agent = makeDesk([REFUND, DONE]);
+    const client = await a2aClient(used(a2aServer([agent])), binding);
+    const { id: taskId, contextId } = (await client.sendMessage(sending({ text: 'Refund A-1' }))) as Task;
+    const decide = (data: unknown, more: object = {}) =>
+      client.sendMessage(sending({ data, taskId, ...more }));
+
+    await expect(decide({ callId: 'call_9', approved: true })).rejects.toThrow('"callId" must be');
+    await expect(decide({ retry: true })).rejects.toThrow('takes other answers');
+    await expect(decide({ approved: true, input: { orderId: 7 } })).rejects.toMatchObject({
+      reason: 'INVALID_PARAMS',
+    });
+    await expect(decide({ approved: true }, { contextId: `${contextId}x` })).rejects.toThrow(
+      'another context',
+    );
+    const both = await Promise.allSettled([decide({ approved: true }), decide({ approved: false })]);
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  it('gets a failed run as a failed task, and structured output as data', async () => {
+    const failing = makeDesk([{ error: { code: 'authentication', message: 'wrong key' } } as never]);
+    const failed = await a2aClient(used(a2aServer([failing])), binding);
+    expect(seen((await failed.sendMessage(sending({ text: 'x' }))) as Task)).toMatchObject({
+      state: 'TASK_STATE_FAILED',
+      asked: [expect.stringContaining('wrong key')],
+    });
+    const output = z.object({ city: z.string() });
+    const typed = makeDesk([{ text: '{"city":"Paris"}' }], [], { output });
+    const client = await a2aClient(used(a2aServer([typed])), binding);
+    expect(seen((await client.sendMessage(sending({ text: 'x' }))) as Task)).toMatchObject({
+      answer: ['{"city":"Paris"}', { city: 'Paris' }],
+    });
+  });
+
+  it('sees only tasks with its labels', async () => {
+    const role = 'operator';
+    const tokens = {
+      ann: { token: 'a'.repeat(32), role, labels: { tenant: 'a' } },
+      bea: { token: 'b'.repeat(32), role, labels: { tenant: 'b' } },
+    };
+    const server = used(a2aServer([makeDesk([REFUND, DONE])], { tokens: tokens as never }));
+    const ann = await a2aClient(server, binding, tokens.ann.token);
+    const bea = await a2aClient(server, binding, tokens.bea.token);
+    const { id: taskId } = (await ann.sendMessage(sending({ text: 'x' }))) as Task;
+    const listing = { tenant: '', contextId: '', pageToken: '', statusTimestampAfter: undefined, status: 0 };
+
+    expect((await bea.listTasks(listing)).tasks).toEqual([]);
+    await expect(bea.sendMessage(sending({ text: 'approve', taskId }))).rejects.toMatchObject({
+      reason: 'TASK_NOT_FOUND',
+    });
+    await expect(a2aClient(server, binding)).rejects.toThrow();
+    expect(seen((await ann.sendMessage(sending({ text: 'approve', taskId }))) as Task).state).toBe(
+      'TASK_STATE_COMPLETED',
+    );
+  });
+});
+
+describe('the server', () => {
+  it('has a card for each agent, and refuses other versions and unknown routes in the envelope of REST', async () => {
+    const agent = makeDesk([DONE]);
+    const other = makeDesk([DONE], [], { name: 'other one', store: agent.store });
+    const { send } = used(a2aServer([agent, other]));
+    const card = await (await send('/a2a/other_one/.well-known/agent-card.json')).json();
+    expect(card).toMatchObject({
+      name: 'other one',
+      supportedInterfaces: [
+        { protocolBinding: 'JSONRPC', url: 'http://127.0.0.1:4100/a2a/other_one' },
+        { protocolBinding: 'HTTP+JSON' },
+      ],
+    });
+    const errors = [
+      [await send('/a2a/desk/tasks', { headers: { 'a2a-version': '0.3' } }), 400, 'VERSION_NOT_SUPPORTED'],
+      [await send('/a2a/desk/nothing'), 404, undefined],
+      [await send('/a2a/nobody/tasks'), 404, undefined],
+      [await send('/a2a/desk/tasks?pageSize=0'), 400, 'INVALID_PARAMS'],
+      [await send('/a2a/desk/extendedAgentCard'), 400, 'EXTENDED_AGENT_CARD_NOT_CONFIGURED'],
+    ] as const;
+    for (const [response, status, reason] of errors) {
+      expect(response.status).toBe(status);
+      const { error } = (await response.json()) as { error: { code: number; details: { reason: string }[] } };
+      expect(error.code).toBe(status);
+      expect(error.details[0]?.reason).toBe(reason);
+    }
+    const body = JSON.stringify(sending({ text: 'x' }).message && { message: { parts: [{ text: 'x' }] } });
+    const headers = { 'content-type': 'application/a2a+json' };
+    const sent = await send('/a2a/desk/message:send', { method: 'POST', headers, body });
+    expect(sent.headers.get('content-type')).toBe('application/a2a+json');
+    expect(await sent.json()).toMatchObject({ task: { status: { state: 'TASK_STATE_COMPLETED' } } });
+  });
+
+  it('stops a stream whose reader leaves, and the run goes on', async () => {
+    const agent = makeDesk([REFUND, DONE]);
+    const server = used(a2aServer([agent]));
+    const client = await a2aClient(server, 'JSONRPC');
+    const { id } = (await client.sendMessage(sending({ text: 'x' }))) as Task;
+    const stop = new AbortController();
+    const followed = client.resubscribeTask({ tenant: '', id }, { signal: stop.signal });
+    await followed.next();
+    stop.abort();
+    await followed.return(undefined);
+    expect(seen((await client.sendMessage(sending({ text: 'approve', taskId: id }))) as Task).state).toBe(
+      'TASK_STATE_COMPLETED',
+    );
+  });
+});
