@@ -1,11 +1,31 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { EngineError } from '../../protocol/error.ts';
 
 const KEY_BYTES = 32;
 
-/** The key for the runs of a database file, kept beside it; a new one for a database in memory. */
-export function stateKeyOf(database: string): Uint8Array {
-  return database === ':memory:' ? randomBytes(KEY_BYTES) : readStateKey(`${database}.mcp-key`);
+/** The shortest secret of `AGENTCHART_MCP_KEY`, in characters. */
+const SHORTEST_SECRET = 32;
+
+/**
+ * The key for the runs of a database: of `AGENTCHART_MCP_KEY` if it is set, else the one that is kept beside the file;
+ * a new one for a database in memory or on a server, where `log` says what is missing. Throws `input-invalid` for a short
+ * secret.
+ */
+export function stateKeyOf(database: string, log: (line: string) => void): Uint8Array {
+  const secret = process.env.AGENTCHART_MCP_KEY || undefined;
+  if (secret !== undefined && secret.length < SHORTEST_SECRET)
+    throw new EngineError(
+      'input-invalid',
+      `AGENTCHART_MCP_KEY must have at least ${SHORTEST_SECRET} characters, got ${secret.length}.`,
+    );
+  if (secret !== undefined) return createHash('sha256').update(secret).digest();
+  if (database === ':memory:') return randomBytes(KEY_BYTES);
+  if (!/^postgres(ql)?:/.test(database)) return readStateKey(`${database}.mcp-key`);
+  log(
+    'AGENTCHART_MCP_KEY is not set: MCP clients cannot answer questions of another process. Set it to the same secret in every process.',
+  );
+  return randomBytes(KEY_BYTES);
 }
 
 /**

@@ -49,7 +49,7 @@ export async function mcp(options: McpOptions): Promise<number> {
     const report = (line: string) => log.problem(line);
     const runs = new ServedRuns({ store, agents, launches, log: report });
     await store.list({ limit: 1 });
-    const front = { runs, key: () => stateKeyOf(file), version: options.version, log: report };
+    const front = { runs, key: () => stateKeyOf(file, report), version: options.version, log: report };
     const serving = await (options.port === undefined
       ? serveMcpStdio(front)
       : serveHttp(front, { ...options, port: options.port }));

@@ -20,7 +20,7 @@ export function serveFronts({ file, version, log, hasToken, ...served }: FrontsO
   const report = (line: string) => log.problem(line);
   const runs = new ServedRuns({ ...served, log: report });
   return [
-    createMcpApi({ runs, key: () => stateKeyOf(file), version, log: report }),
+    createMcpApi({ runs, key: () => stateKeyOf(file, report), version, log: report }),
     createA2aApi({ runs, hasToken, log: report }),
   ];
 }
