@@ -41,7 +41,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'fronts/ag-ui': ['protocol', 'machines', 'text', 'engine', 'tools', 'tools/agent', 'server', 'fronts/chat'],
   'fronts/served': ['protocol', 'machines', 'engine', 'tools/agent', 'server'],
   'fronts/mcp': ['protocol', 'machines', 'text', 'engine', 'tools', 'tools/agent', 'server', 'fronts/served'],
-  'fronts/a2a': ['protocol', 'machines', 'text', 'engine', 'tools/agent', 'server', 'fronts/served'],
+  'fronts/a2a': [
+    'protocol',
+    'machines',
+    'text',
+    'engine',
+    'tools/agent',
+    'server',
+    'fronts/served',
+    'fronts/chat',
+  ],
   cli: [
     'protocol',
     'machines',

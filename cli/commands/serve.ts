@@ -9,7 +9,7 @@ import { createGateway } from '../../server/gateway.ts';
 import type { PageAssets } from '../../server/page-assets.ts';
 import { describeGatewayConfig, EMPTY_GATEWAY } from '../../server/responses/gateway/gateway-config.ts';
 import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
-import { type Serving, serveRuns } from '../../server/serve.ts';
+import type { Serving } from '../../server/serve.ts';
 import { pageAssets } from '../../visualizer/page-assets.ts';
 import { reportUncaught } from '../detect-early-exit.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -18,6 +18,7 @@ import { bareAgent, makeAgents, readLaunch } from '../launch.ts';
 import { storeFile, withStore } from '../open-store.ts';
 import { readPort, readToken } from '../options.ts';
 import { formatStore } from '../render/format-path.ts';
+import { listen } from './fronts/listen.ts';
 import { serveFronts } from './fronts/serve-fronts.ts';
 import { type LogFormat, ServerLog } from './serve-log.ts';
 
@@ -65,14 +66,24 @@ export async function serve(options: ServeOptions): Promise<number> {
       log: line => log.problem(line),
     });
     const hasToken = callers.length > 0;
-    const fronts = serveFronts({ store, agents, launches, file, version: options.version, hasToken, log });
+    const { admission } = service;
+    const fronts = serveFronts({
+      store,
+      agents,
+      launches,
+      admission,
+      file,
+      version: options.version,
+      hasToken,
+      log,
+    });
     const app = createRunsApp({
       store,
       agents,
       launches,
       host: options.host,
       version: options.version,
-      admission: service.admission,
+      admission,
       ...omitUndefined({ token, tokens: gateway.tokens, corsOrigins: gateway.cors?.origins, assets: page }),
       mounted: [messages, responses, chat, ...fronts],
       agentsByRun,
@@ -81,7 +92,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       ...omitUndefined({ onRequest: log.reportRequest }),
     });
     await service.begin(HIDDEN_START_MS);
-    const serving = await listen(() => serveRuns(app, { host: options.host, port }), options, log);
+    const serving = await listen(app, { host: options.host, port }, log);
     if (serving === null) return EXIT.failed;
     const ended = untilInterrupted(log);
     announce(log, { serving, file, agents: [...agents.keys()], callers });
@@ -102,24 +113,6 @@ async function findPage(log: ServerLog): Promise<PageAssets | undefined> {
   } catch (error) {
     log.problem(`Serving without the web page, which can neither be read nor built: ${messageOf(error)}`);
     return undefined;
-  }
-}
-
-async function listen(
-  begin: () => Promise<Serving>,
-  { host, port }: ServeOptions,
-  log: ServerLog,
-): Promise<Serving | null> {
-  try {
-    return await begin();
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    const advice =
-      code === 'EADDRINUSE'
-        ? 'The port is in use, perhaps by another agentchart. Stop that program, or choose another port: --port 0 picks a free one.'
-        : `${messageOf(error)}. Choose another --host or --port.`;
-    log.problem(`Cannot listen on ${host} port ${port}. ${advice}`);
-    return null;
   }
 }
 

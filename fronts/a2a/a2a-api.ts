@@ -57,6 +57,7 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
       if (status === 401) c.header('WWW-Authenticate', 'Bearer');
       return restError(error);
     },
+    close: () => runs.close(),
   };
 
   function find(name: string): Agent {

@@ -6,6 +6,7 @@ import type { RunRecord } from '../../protocol/store.ts';
 import type { Caller } from '../../server/access/caller.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
+import { chatLabels, chatOf, findLatestRun } from '../chat/find-chat.ts';
 import { listQuestions } from '../served/questions.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { A2aError } from './a2a-error.ts';
@@ -20,9 +21,6 @@ import {
   updatesTo,
 } from './task-fold.ts';
 import type { ListRequest, Place, SendRequest, StreamResponse, Task } from './wire.ts';
-
-/** The label that holds a task's context. */
-const CHAT = 'chat';
 
 /** The operations for one caller. Closing a stream, or a request, stops nothing. */
 export class Operations {
@@ -68,7 +66,8 @@ export class Operations {
   async list(request: ListRequest) {
     const { contextId, status, pageSize, pageToken, statusTimestampAfter, includeArtifacts } = request;
     const ofStatus = status === undefined ? undefined : runStatusOf(status);
-    const labels = { ...this.#caller.labels, ...(contextId !== '' && { [CHAT]: contextId }) };
+    const own = this.#caller.labels;
+    const labels = contextId === '' ? own : chatLabels(contextId, own);
     const filter = { agent: this.#agent.name, labels, ...omitUndefined({ status: ofStatus }) };
     const isNone = status !== undefined && status !== 'TASK_STATE_UNSPECIFIED' && ofStatus === undefined;
     if (isNone) return { tasks: [], nextPageToken: '', pageSize, totalSize: 0 };
@@ -115,9 +114,12 @@ export class Operations {
     const { message } = request;
     if (message.taskId !== '') return await this.#continue(message);
     const chat = message.contextId === '' ? this.#runs.host.newId('chat') : message.contextId;
-    const before = await this.#runs.lastOfChat(this.#agent, chat, this.#caller);
+    const labels = chatLabels(chat, this.#caller.labels);
+    const hasEnded = ({ agent, status }: RunRecord) =>
+      agent === this.#agent.name && status !== 'running' && status !== 'waiting';
+    const before = await findLatestRun(this.#runs.store, labels, hasEnded);
     return await this.#runs.begin(this.#agent, [readItem(message.parts)], this.#caller, {
-      labels: { [CHAT]: chat },
+      labels,
       ...omitUndefined({ continues: before?.runId }),
     });
   }
@@ -218,7 +220,7 @@ function placeOf({ id, context }: Hold['run']): Place {
 
 /** The context of a task; a run without a chat is alone in its own. */
 function contextOf(runId: string, labels: Readonly<Record<string, string>> = {}): string {
-  return labels[CHAT] ?? runId;
+  return chatOf(labels) ?? runId;
 }
 
 function summarize({ runId, labels, status, updatedAt, agent }: RunRecord): Task {

@@ -12,8 +12,18 @@ export function chatLabels(chatId: string, labels: Labels = {}): Labels {
   return readLabels({ ...labels, [CHAT]: chatId });
 }
 
-/** The newest run of a chat, without the runs of its sub-agents; `undefined` for a new chat. */
-export async function findLatestRun(store: Store, labels: Labels): Promise<RunRecord | undefined> {
-  for await (const record of listAll(store, { labels })) if (record.parent === undefined) return record;
+/** The chat that a run with these labels belongs to. */
+export function chatOf(labels: Labels): string | undefined {
+  return labels[CHAT];
+}
+
+/** The newest run of a chat that `fits`, without the runs of its sub-agents; `undefined` for a new chat. */
+export async function findLatestRun(
+  store: Store,
+  labels: Labels,
+  fits: (record: RunRecord) => boolean = () => true,
+): Promise<RunRecord | undefined> {
+  for await (const record of listAll(store, { labels }))
+    if (record.parent === undefined && fits(record)) return record;
   return undefined;
 }

@@ -46,7 +46,10 @@ export function createMcpApi(options: McpFrontOptions): MountedApi {
         status,
       );
     },
-    close: () => closing.abort(),
+    close() {
+      closing.abort();
+      options.runs.close();
+    },
   };
 }
 

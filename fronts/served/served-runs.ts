@@ -1,12 +1,14 @@
 import { type Host, systemHost } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
-import { EngineError, messageOf } from '../../protocol/error.ts';
+import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { Admission } from '../../server/access/admission.ts';
 import type { Caller } from '../../server/access/caller.ts';
+import { describeError } from '../../server/error-envelope.ts';
 import { RunRecovery } from '../../server/runs/recover-runs.ts';
 import { findRecord, type Hold, RunRegistry } from '../../server/runs/run-registry.ts';
 import { showTranscript } from '../../server/runs/run-view.ts';
@@ -20,13 +22,12 @@ export type ServedRunsOptions = {
   agents: ReadonlyMap<string, Agent>;
   /** How later processes create the agents again; stored with their runs. */
   launches?: ReadonlyMap<string, Launch>;
+  /** Lets callers begin runs, within the limits of the server. Default: without limits. */
+  admission?: Admission;
   host?: Host;
   /** Receives one line per problem, for the operator; never a secret. */
   log?(line: string): void;
 };
-
-/** How many runs of a chat are looked at for one that has ended. */
-const MOST_CHAT = 50;
 
 /** What starts a run, besides the agent's options. The caller's labels are added. */
 type Start = Pick<StartOptions, 'continues' | 'runContext'> & { labels?: Labels };
@@ -39,6 +40,7 @@ export class ServedRuns {
   readonly store: Store;
   readonly agents: ReadonlyMap<string, Agent>;
   readonly host: Host;
+  readonly #admission: Admission | undefined;
   readonly #served: ServedAgents;
   readonly #held: RunRegistry;
   readonly #recovery: RunRecovery;
@@ -48,6 +50,7 @@ export class ServedRuns {
     this.store = store;
     this.agents = agents;
     this.host = host;
+    this.#admission = options.admission;
     this.#served = new ServedAgents(options);
     this.#held = new RunRegistry({ host, log, open: runId => this.#open(runId) });
     this.#recovery = new RunRecovery({
@@ -59,19 +62,26 @@ export class ServedRuns {
     });
   }
 
-  /** Starts a run and drives it; release the result. Throws what `agent.start` throws. */
+  /** Starts a run and drives it; release the result. Throws what `agent.start` throws, or `rate-limit-exceeded`. */
   async begin(
     agent: Agent,
     input: string | readonly Item[],
-    { labels }: Caller,
+    caller: Caller,
     start: Start = {},
   ): Promise<Hold> {
     const runId = this.host.newId('run');
     const launch = this.#served.launchOf(agent.name);
-    const options = { ...start, labels: { ...start.labels, ...labels }, runId };
-    await this.#held.begin(runId, () =>
-      agent.start(input, launch === undefined ? options : { ...options, launch }),
-    );
+    const options = { ...start, labels: { ...start.labels, ...caller.labels }, runId };
+    const leave = (await this.#admission?.admit(caller)) ?? (() => {});
+    try {
+      const run = await this.#held.begin(runId, () =>
+        agent.start(input, launch === undefined ? options : { ...options, launch }),
+      );
+      run.settled().then(leave, leave);
+    } catch (error) {
+      leave();
+      throw error;
+    }
     return await this.#held.hold(runId);
   }
 
@@ -97,13 +107,6 @@ export class ServedRuns {
   /** The run's own transcript, as readers see it and as far as this process has read it. */
   transcript({ durable: { state } }: Run): Item[] {
     return showTranscript(state, text => this.#served.showText(state.context.agent.name, text));
-  }
-
-  /** The newest run of a chat that has ended, for the next one to continue: of those that the caller sees. */
-  async lastOfChat(agent: Agent, chat: string, { labels }: Caller): Promise<RunRecord | undefined> {
-    const filter = { agent: agent.name, labels: { ...labels, chat }, limit: MOST_CHAT };
-    const { runs } = await this.store.list(filter);
-    return runs.find(({ status }) => status !== 'running' && status !== 'waiting');
   }
 
   /** Drives a run in the background until it settles. */
@@ -149,9 +152,9 @@ export function byPlainName(agents: Iterable<Agent>): ReadonlyMap<string, Agent>
   return named;
 }
 
-/** What a client may read of an error: the message of errors with a code; of others only that there was one. */
+/** What a client may read of an error: the message of ours; of others only that there was one, and the log has it. */
 export function messageForClient(thrown: unknown, log: (line: string) => void): string {
-  if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') return thrown.message;
-  log(messageOf(thrown));
-  return 'The server failed on this request. See its log for the cause.';
+  const { code, message } = describeError(thrown).envelope.error;
+  if (code === 'internal') log(thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));
+  return message;
 }

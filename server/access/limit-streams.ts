@@ -7,15 +7,17 @@ const BUSY_MS = 2_000;
 
 /**
  * Counts the open event streams. While `most` are open, throws `rate-limit-exceeded` for requests that could open
- * another: for a run's events, and all that create something under `/v1`. Streams are counted by their sockets.
+ * another: for a run's events, all that create something under `/v1`, and those to `/mcp` and `/a2a`. Streams are counted
+ * by their sockets.
  */
 export function limitStreams(most: number): MiddlewareHandler<RunsEnv> {
   let open = 0;
   return async (c, next) => {
     const { method, path } = c.req;
-    const mayStream = /(^|\/)v1\//.test(path)
+    const isGateway = /(^|\/)v1\//.test(path);
+    const mayStream = isGateway
       ? method === 'POST' || c.req.query('stream') === 'true'
-      : path.endsWith('/events');
+      : /\/events$|(^|\/)mcp$|(^|\/)a2a\//.test(path);
     if (mayStream && open >= most)
       throw new ApiError('rate-limit-exceeded', 'The server has too many open streams. Retry later.', {
         retryAfterMs: BUSY_MS,

@@ -1,3 +1,5 @@
+import { Console } from 'node:console';
+import { systemHost } from '../../../engine/driver/host.ts';
 import { createMcpApi } from '../../../fronts/mcp/mcp-api.ts';
 import type { McpFrontOptions } from '../../../fronts/mcp/mcp-front.ts';
 import { type McpServing, serveMcpStdio } from '../../../fronts/mcp/mcp-stdio.ts';
@@ -5,9 +7,9 @@ import { stateKeyOf } from '../../../fronts/mcp/state-key.ts';
 import { ServedRuns } from '../../../fronts/served/served-runs.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
+import { Admission } from '../../../server/access/admission.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import { assertMayBind } from '../../../server/bind-address.ts';
-import { serveRuns } from '../../../server/serve.ts';
 import { reportUncaught } from '../../detect-early-exit.ts';
 import { EXIT } from '../../exit-codes.ts';
 import { watchInterrupts } from '../../interrupts.ts';
@@ -15,6 +17,7 @@ import { makeAgents } from '../../launch.ts';
 import { storeFile, withStore } from '../../open-store.ts';
 import { readPort, readToken } from '../../options.ts';
 import { ServerLog } from '../serve-log.ts';
+import { listen } from './listen.ts';
 
 export type McpOptions = {
   db?: string;
@@ -36,8 +39,8 @@ const EXIT_GRACE_MS = 2_000;
 export async function mcp(options: McpOptions): Promise<number> {
   const log = new ServerLog('text');
   const file = storeFile(options.db);
-  // stdout is the protocol's.
-  console.log = console.error;
+  // stdout is the protocol's: what agent modules and tools print goes to stderr.
+  globalThis.console = new Console(process.stderr);
   reportUncaught({ survives: true, report: text => log.problem(text) });
   return await withStore(file, async store => {
     const { agents, launches } = await makeAgents(options.agent ?? [], store);
@@ -47,12 +50,19 @@ export async function mcp(options: McpOptions): Promise<number> {
         'There is no agent to offer. Give --agent MODULE, or set AGENTCHART_MODEL.',
       );
     const report = (line: string) => log.problem(line);
-    const runs = new ServedRuns({ store, agents, launches, log: report });
+    const runs = new ServedRuns({
+      store,
+      agents,
+      launches,
+      admission: new Admission({ host: systemHost }),
+      log: report,
+    });
     await store.list({ limit: 1 });
     const front = { runs, key: () => stateKeyOf(file, report), version: options.version, log: report };
     const serving = await (options.port === undefined
       ? serveMcpStdio(front)
-      : serveHttp(front, { ...options, port: options.port }));
+      : serveHttp(front, { ...options, port: options.port }, log));
+    if (serving === null) return EXIT.failed;
     const interrupted = new Promise<void>(first => {
       watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
     });
@@ -71,7 +81,8 @@ export async function mcp(options: McpOptions): Promise<number> {
 async function serveHttp(
   front: McpFrontOptions,
   { port, host, version, ...options }: McpOptions & { port: string },
-): Promise<McpServing> {
+  log: ServerLog,
+): Promise<McpServing | null> {
   const token = readToken(options.token);
   assertMayBind(host, { hasTokens: token !== undefined });
   const { store, agents } = front.runs;
@@ -85,7 +96,8 @@ async function serveHttp(
     log: front.log,
     ...omitUndefined({ token }),
   });
-  const serving = await serveRuns(app, { host, port: readPort(port) });
-  front.log(`listening on ${serving.url}/mcp`);
+  const serving = await listen(app, { host, port: readPort(port) }, log);
+  if (serving === null) return null;
+  log.notice(`listening on ${serving.url}/mcp`);
   return { ended: new Promise(() => {}), close: () => serving.close() };
 }

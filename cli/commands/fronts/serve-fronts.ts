@@ -5,7 +5,7 @@ import { ServedRuns, type ServedRunsOptions } from '../../../fronts/served/serve
 import type { MountedApi } from '../../../server/mounted-api.ts';
 import type { ServerLog } from '../serve-log.ts';
 
-type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'launches'>> & {
+type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'launches' | 'admission'>> & {
   /** The database, beside which keys are kept. */
   file: string;
   version: string;

@@ -10,7 +10,7 @@ import {
   seen,
   sending,
 } from '../../support/fronts/a2a.ts';
-import { ASK, DONE, type Ledger, makeDesk, REFUND } from '../../support/fronts/mcp.ts';
+import { ASK, DONE, type Ledger, makeDesk, makeOffice, REFUND } from '../../support/fronts/mcp.ts';
 import { until } from '../../support/server/runs-app.ts';
 
 const closing: A2aServer[] = [];
@@ -222,6 +222,44 @@ describe('the server', () => {
     const sent = await send('/a2a/desk/message:send', { method: 'POST', headers, body });
     expect(sent.headers.get('content-type')).toBe('application/a2a+json');
     expect(await sent.json()).toMatchObject({ task: { status: { state: 'TASK_STATE_COMPLETED' } } });
+  });
+
+  it('answers what is not a JSON-RPC request of a known method with an error of JSON-RPC', async () => {
+    const { send } = used(a2aServer([makeDesk([DONE])]));
+    const post = async (body: object) => {
+      const headers = { 'content-type': 'application/json' };
+      const response = await send('/a2a/desk', { method: 'POST', headers, body: JSON.stringify(body) });
+      return ((await response.json()) as { error: { code: number } }).error.code;
+    };
+    expect(await post({ method: 'GetTask' })).toBe(-32600);
+    expect(await post({ jsonrpc: '2.0', id: 1, method: 'Nothing' })).toBe(-32601);
+    expect(await post({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: {} })).toBe(-32602);
+    expect(await post({ jsonrpc: '2.0', id: 1, method: 'CreateTaskPushNotificationConfig' })).toBe(-32003);
+    const message = { parts: [{ text: 'a', url: 'b' }] };
+    expect(await post({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } })).toBe(-32602);
+  });
+
+  it('asks about the call of a sub-agent, and its answer reaches the sub-agent', async () => {
+    const ledger: Ledger = [];
+    const client = await a2aClient(used(a2aServer([makeOffice(ledger)])), 'JSONRPC');
+    const { id, ...asked } = (await client.sendMessage(sending({ text: 'x' }))) as Task;
+    expect(seen(asked).asked[0]).toContain('refund');
+    const done = (await client.sendMessage(sending({ data: { approved: true }, taskId: id }))) as Task;
+    expect(seen(done).answer).toEqual(['The clerk did it.']);
+    expect(ledger).toEqual([4200]);
+  });
+
+  it('ends its streams when it closes, and the next server goes on', async () => {
+    const agent = makeDesk([REFUND, DONE]);
+    const server = a2aServer([agent]);
+    const client = await a2aClient(server, 'JSONRPC');
+    const { id } = (await client.sendMessage(sending({ text: 'x' }))) as Task;
+    const followed = client.resubscribeTask({ tenant: '', id });
+    await followed.next();
+    server.close();
+    expect(await allOf(followed)).toEqual([]);
+    const next = await a2aClient(used(a2aServer([agent])), 'JSONRPC');
+    expect(seen(await next.getTask({ tenant: '', id })).state).toBe('TASK_STATE_INPUT_REQUIRED');
   });
 
   it('stops a stream whose reader leaves, and the run goes on', async () => {

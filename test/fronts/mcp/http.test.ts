@@ -11,6 +11,7 @@ import {
   type Form,
   type Ledger,
   makeDesk,
+  makeOffice,
   mcpServer,
   REFUND,
   textOf,
@@ -228,6 +229,20 @@ describe('a client of revision 2026-07-28', () => {
     const unasked = await callDesk(client, asked, { call_0_1: { action: 'accept' } });
     expect(unasked.resultType).toBe('input_required');
     expect(ledger).toEqual([]);
+  });
+
+  it('is asked about the call of a sub-agent, which it leaves open and then approves', async () => {
+    const ledger: Ledger = [];
+    const client = used(await currentClient(used(mcpServer([makeOffice(ledger)]))));
+    const asked = await callDesk(client);
+    const [key = ''] = Object.keys(asked.inputRequests ?? {});
+    expect(key).toMatch(/^run_\w+\/call_0_0$/);
+
+    const left = await callDesk(client, asked, { [key]: { action: 'cancel' } });
+    expect(textOf(left)).toContain('agentchart approve run_');
+    const reply = await callDesk(client, asked, { [key]: { action: 'accept' } });
+    expect(textOf(reply)).toBe('The clerk did it.');
+    expect(ledger).toEqual([4200]);
   });
 
   it('without elicitation is told the run that waits', async () => {

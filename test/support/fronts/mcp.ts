@@ -129,3 +129,15 @@ export async function callDesk(
 export function textOf(reply: unknown): string {
   return ((reply as Reply).content ?? []).map(({ text }) => text).join('\n');
 }
+
+/** The desk as a sub-agent of an agent named `desk` too, whose only call asks it. */
+export function makeOffice(ledger: Ledger): Agent {
+  const below = makeDesk([REFUND, DONE], ledger, { name: 'clerk' });
+  const ask: ScriptedTurn = { toolCalls: [{ name: 'ask_clerk', arguments: { input: 'Refund A-1' } }] };
+  return createAgent({
+    name: 'desk',
+    model: scripted([ask, { text: 'The clerk did it.' }]),
+    tools: [below.asTool({ name: 'ask_clerk', description: 'Asks the clerk.' })],
+    store: memory(),
+  }) as unknown as Agent;
+}
