@@ -22,7 +22,7 @@ export class SqliteDeltas implements DeltaStore {
     if (Number(row?.followed_until ?? 0) < (now + until) / 2) {
       await this.#connection.write(sql => {
         sql.forgetDeltas.run(now - FORGET_MS);
-        sql.followDeltas.run(key, until);
+        sql.followDeltas.run(until, key);
       });
     }
     return typeof row?.json === 'string' ? { seq: Number(row.seq), json: row.json } : undefined;
@@ -32,7 +32,7 @@ export class SqliteDeltas implements DeltaStore {
     const key = escapeText(runId);
     const row = await this.#read(key);
     if (Number(row?.followed_until ?? 0) <= now) return false;
-    return await this.#connection.write(sql => Number(sql.saveDeltas.run(key, seq, json, now).changes) === 1);
+    return await this.#connection.write(sql => Number(sql.saveDeltas.run(seq, json, key, now).changes) === 1);
   }
 
   async clear(runId: string): Promise<void> {

@@ -29,7 +29,7 @@ export function writeEvents(
     sql.setStanding.run(progressText, status, run);
     return { ...position, status };
   }
-  if (sql.rowBehind.get(run, position.seq) !== undefined) {
+  if (sql.rowBehind.get(run, position.seq, run) !== undefined) {
     const next = position.seq + 1;
     throw describeDamage(runId, next, 'already exists, after the recorded end of the journal');
   }

@@ -41,7 +41,7 @@ function* checkEntries(sql: Statements, runId: string, after: number): Generator
   if (from >= last) return;
   let seq = from;
   let sum: string | undefined;
-  for (const found of sql.rows.iterate(run, from, last)) {
+  for (const found of sql.rows.iterate(run, from, run, last)) {
     for (const entry of splitRow(runId, seq + 1, found)) {
       if (entry.seq > from) {
         sum ??= readSum(sql, runId, { run, seq: from, base });

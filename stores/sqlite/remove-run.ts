@@ -24,7 +24,8 @@ function dropAll(sql: Statements, doomed: string[]): string[] {
   for (const id of doomed) {
     const { run } = locateRun(sql, id);
     for (const { digest } of sql.blobsOfRun.all(run)) dropBlob(sql, run, String(digest));
-    for (const remove of [sql.dropLabels, sql.dropSnapshot, sql.dropDeltas, sql.dropRows]) remove.run(run);
+    for (const remove of [sql.dropLabels, sql.dropSnapshot, sql.dropDeltas]) remove.run(run);
+    sql.dropRows.run(run, run);
     sql.dropRun.run(run);
     sql.dropJournal.run(escapeText(id));
   }

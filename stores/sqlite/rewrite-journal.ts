@@ -19,7 +19,7 @@ export function rewriteEntries(
   readTexts(sql, runId, before);
   let sum = '';
   let next = before + 1;
-  for (const found of sql.rows.all(run, before, last)) {
+  for (const found of sql.rows.all(run, before, run, last)) {
     const entries = splitRow(runId, next, found);
     const written = entries.map(entry => ({ ...entry, ...changed.get(entry.seq) }));
     next = Number(found.seq) + 1;
@@ -30,7 +30,7 @@ export function rewriteEntries(
       sums += sum;
     }
     const json = written.map(({ text }) => text).join('\n');
-    sql.rewriteRow.run(run, Number(found.seq), written.at(-1)?.stateHash ?? null, sums, json);
+    sql.rewriteRow.run(written.at(-1)?.stateHash ?? null, sums, json, run, Number(found.seq));
   }
   sql.rewriteEnd.run(sum, run);
   return { ...position, sum };

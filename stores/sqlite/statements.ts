@@ -12,6 +12,7 @@ export const RECORD = `runs.run_id, runs.agent, runs.title, runs.status, runs.cr
   runs.owner, runs.lease_until,
   (SELECT json_group_object(name, value) FROM labels WHERE labels.run = runs.run) AS labels`;
 
+/** Parameters have no numbers: Node 22.13 takes `?1` for a name and refuses its value. */
 const SQL = {
   begin: 'BEGIN IMMEDIATE',
   beginRead: 'BEGIN DEFERRED',
@@ -26,7 +27,7 @@ const SQL = {
       $parent_call, $fork_of, $fork_at, $continues, $status, $progress, $created_at, $created_at, $base, $base, 0, $sum)`,
   insertLabel: 'INSERT INTO labels (run, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?)',
   nameJournal: 'INSERT INTO journals (run_id, run) VALUES (?, ?)',
-  insertRow: 'INSERT INTO appends (place, state_hash, sums, json) VALUES ((?1 << 32) + ?2, ?3, ?4, ?5)',
+  insertRow: 'INSERT INTO appends (place, state_hash, sums, json) VALUES ((? << 32) + ?, ?, ?, ?)',
   advance: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress) WHERE run = ?`,
   advanceTo: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress), status = ?
     WHERE run = ?`,
@@ -42,9 +43,9 @@ const SQL = {
   run: `SELECT ${RECORD} ${FROM_RUN}`,
   journal: 'SELECT 1 FROM journals WHERE run_id = ?',
   rows: `SELECT seq, state_hash, sums, json FROM appends
-    WHERE place > (?1 << 32) + ?2 AND place <= (?1 << 32) + ?3 ORDER BY place`,
-  rowThatEnds: 'SELECT sums FROM appends WHERE place = (?1 << 32) + ?2',
-  rowBehind: 'SELECT 1 FROM appends WHERE place > (?1 << 32) + ?2 AND place < (?1 + 1) << 32 LIMIT 1',
+    WHERE place > (? << 32) + ? AND place <= (? << 32) + ? ORDER BY place`,
+  rowThatEnds: 'SELECT sums FROM appends WHERE place = (? << 32) + ?',
+  rowBehind: 'SELECT 1 FROM appends WHERE place > (? << 32) + ? AND place < (? + 1) << 32 LIMIT 1',
   snapshot: `SELECT snapshots.seq, snapshots.sum, state, runs.base FROM snapshots JOIN runs USING (run)
     WHERE run = (SELECT run FROM runs WHERE run_id = ?)`,
   insertBlob: 'INSERT OR REPLACE INTO blobs (digest, start, bytes, sum) VALUES (?, ?, ?, ?)',
@@ -67,19 +68,19 @@ const SQL = {
   dropBlob: 'DELETE FROM blobs WHERE digest = ?',
   dropLabels: 'DELETE FROM labels WHERE run = ?',
   dropSnapshot: 'DELETE FROM snapshots WHERE run = ?',
-  dropRows: 'DELETE FROM appends WHERE place > (?1 << 32) AND place < (?1 + 1) << 32',
+  dropRows: 'DELETE FROM appends WHERE place > (? << 32) AND place < (? + 1) << 32',
   dropRun: 'DELETE FROM runs WHERE run = ?',
   dropJournal: 'DELETE FROM journals WHERE run_id = ?',
   deltas: `SELECT followed_until, seq, json FROM deltas WHERE run = (SELECT run FROM runs WHERE run_id = ?)`,
-  followDeltas: `INSERT INTO deltas (run, followed_until) SELECT run, ?2 FROM runs WHERE run_id = ?1
+  followDeltas: `INSERT INTO deltas (run, followed_until) SELECT run, ? FROM runs WHERE run_id = ?
     ON CONFLICT DO UPDATE SET followed_until = max(followed_until, excluded.followed_until)`,
   forgetDeltas: 'DELETE FROM deltas WHERE followed_until < ?',
-  saveDeltas: `UPDATE deltas SET seq = ?2, json = ?3
-    WHERE run = (SELECT run FROM runs WHERE run_id = ?1) AND followed_until > ?4`,
+  saveDeltas: `UPDATE deltas SET seq = ?, json = ?
+    WHERE run = (SELECT run FROM runs WHERE run_id = ?) AND followed_until > ?`,
   clearDeltas:
     'UPDATE deltas SET seq = NULL, json = NULL WHERE run = (SELECT run FROM runs WHERE run_id = ?)',
   dropDeltas: 'DELETE FROM deltas WHERE run = ?',
-  rewriteRow: 'UPDATE appends SET state_hash = ?3, sums = ?4, json = ?5 WHERE place = (?1 << 32) + ?2',
+  rewriteRow: 'UPDATE appends SET state_hash = ?, sums = ?, json = ? WHERE place = (? << 32) + ?',
   rewriteEnd: 'UPDATE runs SET last_sum = ? WHERE run = ?',
   setTitle: 'UPDATE runs SET title = ?, search = ? WHERE run = ?',
 } as const;

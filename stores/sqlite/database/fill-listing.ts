@@ -46,10 +46,10 @@ const SET = `UPDATE runs SET title = $title, search = $search, parent_call = $pa
  */
 export function fillListing(db: DatabaseSync): void {
   const set = db.prepare(SET);
-  const texts = db.prepare('SELECT json FROM appends WHERE place > (?1 << 32) AND place < (?1 + 1) << 32');
+  const texts = db.prepare('SELECT json FROM appends WHERE place > (? << 32) AND place < (? + 1) << 32');
   for (const { run, status, updated_at } of db.prepare('SELECT run, status, updated_at FROM runs').all()) {
     const summary = new Summary();
-    for (const { json } of texts.iterate(Number(run)))
+    for (const { json } of texts.iterate(Number(run), Number(run)))
       for (const line of String(json).split('\n')) summary.add(line);
     const { start, progress, errorCode } = summary;
     const listed: Progress = { state: String(status), ...progress };

@@ -81,8 +81,8 @@ INSERT INTO run_blobs (run, digest) SELECT run, digest FROM old_run_blobs JOIN j
 /** Copies one run at a time, which needs no space for sorting. Entries with an impossible number are left out. */
 const COPY_JOURNAL = `
 INSERT INTO appends (place, sums, json)
-  SELECT (?1 << 32) + seq, sum, json FROM old_events
-  WHERE run_id = ?2 AND seq BETWEEN 1 AND 4294967295 ORDER BY seq
+  SELECT (? << 32) + seq, sum, json FROM old_events
+  WHERE run_id = ? AND seq BETWEEN 1 AND 4294967295 ORDER BY seq
 `;
 
 function copyJournals(db: DatabaseSync): void {
@@ -129,9 +129,9 @@ function bindJournal(db: DatabaseSync, record: Row): void {
   let sum = sumOfRecord(record);
   const bindEntry = db.prepare('UPDATE appends SET sums = ? WHERE place = (? << 32) + ?');
   const entries = db.prepare(
-    'SELECT seq, json FROM appends WHERE place > (?1 << 32) AND place <= (?1 << 32) + ?2 ORDER BY place',
+    'SELECT seq, json FROM appends WHERE place > (? << 32) AND place <= (? << 32) + ? ORDER BY place',
   );
-  for (const { seq, json } of entries.all(run, last)) {
+  for (const { seq, json } of entries.all(run, run, last)) {
     sum = sumOfEntry(sum, String(json));
     bindEntry.run(sum, run, Number(seq));
   }
