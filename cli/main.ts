@@ -16,7 +16,8 @@ if (!isAtLeast(13)) {
   );
   process.exitCode = 2;
 } else {
-  process.getBuiltinModule('node:module').enableCompileCache();
+  // Deno has no such cache.
+  process.getBuiltinModule('node:module').enableCompileCache?.();
   const { runProgram } = await import('./program.ts');
   process.exitCode = await runProgram(process.argv.slice(2));
 }

@@ -81,7 +81,7 @@ type Reader = ReadableStreamDefaultReader<Uint8Array>;
  *
  * G1 A body that exceeds a limit is cancelled, which closes its connection; every later read throws the same
  *    error.
- * G2 One idle timer per body, re-armed by each chunk; it only counts while a read is waiting.
+ * G2 One idle timer per body, set again by each read; it only counts while a read is waiting.
  * G3 One total timer per body, started by the first read. Both timers stop when the body ends or fails.
  */
 class BodyGuard {
@@ -145,8 +145,8 @@ class BodyGuard {
       () => this.#fail(tookTooLong(totalTimeoutMs, this.#context)),
       totalTimeoutMs,
     );
-    if (this.#timer) this.#timer.refresh();
-    else this.#timer = setTimeout(() => this.#onIdle(), this.#limits.idleTimeoutMs);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#onIdle(), this.#limits.idleTimeoutMs);
   }
 
   #onIdle(): void {

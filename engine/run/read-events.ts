@@ -1,4 +1,5 @@
 import type { JournalEntry } from '../../protocol/event.ts';
+import { runSoon } from '../driver/host.ts';
 import {
   DEFAULT_LIMIT,
   type QueueLimit,
@@ -58,7 +59,7 @@ export function readBatches(
 }
 
 function nextTurnOfLoop(): Promise<void> {
-  return new Promise(resolve => setImmediate(resolve));
+  return new Promise(resolve => runSoon(resolve));
 }
 
 /** The text of the run as readers see it: past turns from the journal, the current turn as it arrives. */
