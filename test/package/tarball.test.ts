@@ -9,17 +9,17 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join, relative } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findPackages, measureInBrowser } from '../support/package/measure-bundle.ts';
+import { packCheckout } from '../support/package/pack-checkout.ts';
 
 /** The package as its users get it: packed, installed in an empty project, compiled and run. */
 
@@ -61,21 +61,12 @@ function readAddress(server: ChildProcess): Promise<string> {
   });
 }
 
-/** Folders that no part of the package is made from. */
-const NOT_COPIED = /^(node_modules|\.git|\.agentchart|dist|test|test-results|bench|examples)$/;
-
 let tarball = '';
 
 beforeAll(async () => {
-  cpSync(root, checkout, { recursive: true, filter: file => !NOT_COPIED.test(relative(root, file)) });
-  symlinkSync(join(root, 'node_modules'), join(checkout, 'node_modules'));
   mkdirSync(project);
-  const packed = await run('npm', ['pack', '--silent', '--pack-destination', project], {
-    cwd: checkout,
-    env,
-  });
   writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }');
-  tarball = packed.stdout.trim().split('\n').at(-1) ?? '';
+  tarball = await packCheckout(checkout, project);
   await inProject('npm', [
     'install',
     '--omit=dev',

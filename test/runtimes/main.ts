@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build } from 'esbuild';
+import { packCheckout } from '../support/package/pack-checkout.ts';
 import { CHROMIUM, launchChromium } from '../support/visualizer/browser.ts';
 import { checkProcesses } from './check-processes.ts';
 import { checkWorker } from './check-worker.ts';
@@ -17,11 +18,10 @@ import { type StandIn, startStandIn } from './stand-in.ts';
 import { type Column, formatTable, listFailures } from './table.ts';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const ROOT = join(HERE, '../..');
 
 const project = mkdtempSync(join(tmpdir(), 'agentchart-runtimes-'));
 try {
-  install();
+  await install();
   const columns = await checkAll();
   console.log(`\n${formatTable(columns)}`);
   const failures = listFailures(columns);
@@ -32,18 +32,18 @@ try {
 }
 
 /** Installs the runtimes here, and the packed package in an empty project. */
-function install(): void {
+async function install(): Promise<void> {
   const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel', 'error'];
   npm(HERE, 'ci', ...quiet);
-  const packed = npm(ROOT, 'pack', '--silent', '--pack-destination', project);
+  const tarball = await packCheckout(join(project, 'checkout'), project);
   writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }');
-  npm(project, 'install', ...quiet, `./${packed.trim().split('\n').at(-1)}`);
+  npm(project, 'install', ...quiet, `./${tarball}`);
   mkdirSync(join(project, 'program'));
   cpSync(join(HERE, 'program'), join(project, 'program'), { recursive: true });
 }
 
-function npm(cwd: string, ...words: string[]): string {
-  return execFileSync('npm', words, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+function npm(cwd: string, ...words: string[]): void {
+  execFileSync('npm', words, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
 /** Compiles programs of the project. */

@@ -40,8 +40,10 @@ async function runAll(checks: ReturnType<typeof storeChecks>): Promise<void> {
 
 const outcome = {
   ...(await runChecks(provider)),
-  'the memory store': await report(runAll(storeChecks({ open: async () => memory() }))),
-  'the sqlite store': await report(runAll(storeChecks({ open: openSqlite, reopen: reopenSqlite }))),
+  'conformance of the memory store': await report(runAll(storeChecks({ open: async () => memory() }))),
+  'conformance of the sqlite store': await report(
+    runAll(storeChecks({ open: openSqlite, reopen: reopenSqlite })),
+  ),
 };
 rmSync(folder, { recursive: true, force: true });
 console.log(JSON.stringify(outcome));
