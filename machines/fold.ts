@@ -1,6 +1,6 @@
-import { costOf } from '../protocol/config.ts';
 import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
+import { costOf } from '../protocol/listing/cost.ts';
 import { textOf } from '../protocol/message.ts';
 import { callsWith, changeCall, findCall, isBusy, openRound, resultOf, settleCall } from './calls.ts';
 import type { Call, Context, LastTurn } from './context.ts';

@@ -1,4 +1,5 @@
-import { costOf, type Prices } from '../../protocol/config.ts';
+import type { Prices } from '../../protocol/config.ts';
+import { costOf } from '../../protocol/listing/cost.ts';
 import type { Usage } from '../../protocol/turn.ts';
 
 /** One model call of a caller. `at`: ms since the epoch; `model`: as in `provider:model`. */

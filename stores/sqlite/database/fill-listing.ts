@@ -1,7 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import { costOf, pricesSchema } from '../../../protocol/config.ts';
+import { pricesSchema } from '../../../protocol/config.ts';
 import { itemSchema } from '../../../protocol/item.ts';
+import { costOf } from '../../../protocol/listing/cost.ts';
 import { titleOf, titleSchema } from '../../../protocol/listing/label.ts';
 import type { Progress } from '../../../protocol/store.ts';
 import { type Usage, usageSchema } from '../../../protocol/turn.ts';

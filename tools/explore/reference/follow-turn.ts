@@ -1,6 +1,6 @@
 import type { Step } from '../../../machines/step.ts';
-import { costOf } from '../../../protocol/config.ts';
 import type { ChartEvent, QualifiedCall } from '../../../protocol/event.ts';
+import { costOf } from '../../../protocol/listing/cost.ts';
 import { countFailure, find } from './reference-calls.ts';
 import type { ReferenceCall, ReferenceModel } from './reference-model.ts';
 
