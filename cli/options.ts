@@ -55,3 +55,18 @@ export function readToken(option: string | undefined): string | undefined {
   if (option === '') throw new EngineError('input-invalid', '--token must not be empty.');
   return option ?? (process.env.AGENTCHART_TOKEN || undefined);
 }
+
+const ISO = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
+
+/** Returns a date (in UTC) or a time with its zone in ms since the epoch. Throws `input-invalid` for anything else. */
+export function readTime(option: string, text: string): number {
+  const [, day] = ISO.exec(text) ?? [];
+  const time = day === undefined ? Number.NaN : Date.parse(text);
+  // Date.parse reads February 30 as March 2.
+  const isDay = !Number.isNaN(time) && new Date(`${day}T00:00Z`).toISOString().startsWith(`${day}`);
+  if (isDay) return time;
+  throw new EngineError(
+    'input-invalid',
+    `${option} must be a date or a time with its zone, such as 2026-11-01 or 2026-11-01T08:00:00Z, got ${JSON.stringify(text)}.`,
+  );
+}

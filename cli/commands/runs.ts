@@ -6,6 +6,7 @@ import { MOST_LISTED } from '../../protocol/listing/run-list.ts';
 import type { ListFilter, RunList, RunRecord, RunStatus } from '../../protocol/store.ts';
 import { EXIT } from '../exit-codes.ts';
 import { hasStore, storeFile, withExistingStore } from '../open-store.ts';
+import { readTime } from '../options.ts';
 import { formatStore } from '../render/format-path.ts';
 import { formatDistance } from '../render/format-time.ts';
 import { Output } from '../render/output.ts';
@@ -92,8 +93,8 @@ function readFilter(options: RunsOptions): ListFilter {
     ...omitUndefined({
       status: readStatus(options),
       ...{ agent, text, cursor },
-      since: readTime('--since', since),
-      before: readTime('--before', before),
+      since: since === undefined ? undefined : readTime('--since', since),
+      before: before === undefined ? undefined : readTime('--before', before),
     }),
   };
 }
@@ -104,16 +105,6 @@ function readLimit(text = '50'): number {
   throw new EngineError(
     'input-invalid',
     `--limit must be a positive integer up to ${MOST_LISTED}, got "${text}".`,
-  );
-}
-
-function readTime(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const time = Date.parse(text);
-  if (!Number.isNaN(time)) return time;
-  throw new EngineError(
-    'input-invalid',
-    `${option} must be a date or a time, such as 2026-11-22 or 2026-11-22T08:00Z, got "${text}".`,
   );
 }
 

@@ -60,8 +60,16 @@ describe.concurrent('prune', () => {
   test('deletes what ended before a time, says how many with --dry-run before, and needs a time', async () => {
     const { desk, runId } = await finish();
     const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
-    for (const wrong of [[], ['--before', 'soon'], ['--before', tomorrow, '--status', 'waiting']])
+    for (const wrong of [
+      [],
+      ['--before', 'soon'],
+      ['--before', '2026-02-30'],
+      ['--before', '2026-11-01T08:00'],
+    ])
       expect((await desk.run(['prune', ...wrong])).code).toBe(2);
+    expect((await desk.run(['prune', '--before', tomorrow, '--status', 'waiting'])).code).toBe(2);
+    for (const time of ['5', '2026-11-01T08:00'])
+      expect((await desk.run(['runs', '--since', time])).code).toBe(2);
     expect((await desk.run(['prune', '--before', '2020-01-01'])).stdout).toBe('Deleted 0 runs\n');
     expect((await desk.run(['prune', '--before', tomorrow, '--label', 'user=8'])).stdout).toBe(
       'Deleted 0 runs\n',

@@ -5,6 +5,7 @@ import { parseLabels } from '../../../protocol/listing/label.ts';
 import type { RunStatus } from '../../../protocol/store.ts';
 import { EXIT } from '../../exit-codes.ts';
 import { storeFile, withExistingStore } from '../../open-store.ts';
+import { readTime } from '../../options.ts';
 import { Output } from '../../render/output.ts';
 
 export type PruneCommandOptions = {
@@ -21,7 +22,7 @@ export async function prune(options: PruneCommandOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const { dryRun = false } = options;
   const chosen = {
-    before: readTime(options.before),
+    before: readTime('--before', options.before),
     ...omitUndefined({
       status: readEnd(options.status),
       labels: options.label && parseLabels(options.label),
@@ -36,17 +37,6 @@ export async function prune(options: PruneCommandOptions): Promise<number> {
       );
     return EXIT.done;
   });
-}
-
-/** A date (2026-11-01, in UTC) or a time with its zone. */
-function readTime(text: string): number {
-  const isIso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text);
-  const time = isIso ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(time)) return time;
-  throw new EngineError(
-    'input-invalid',
-    `--before must be a date or a time with its zone, such as 2026-11-01 or 2026-11-01T08:00:00Z, got ${JSON.stringify(text)}.`,
-  );
 }
 
 const ENDS: readonly RunStatus[] = ['finished', 'failed', 'cancelled'];
