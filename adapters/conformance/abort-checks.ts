@@ -25,7 +25,7 @@ export function modeOf({ streamed }: Exchange): string {
 
 function abortedBefore(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${modeOf(exchange)} that was aborted before it began is not asked for`,
+    name: `${modeOf(exchange)} that is aborted before it starts sends no request`,
     async run() {
       const { fetch, requests } = replayFetch(answerOf(exchange));
       const adapter = subject.open({ ...WIDE, baseURL: NOWHERE, fetch });
@@ -38,7 +38,7 @@ function abortedBefore(subject: AdapterUnderTest, exchange: Exchange): AdapterCh
 
 function abortedWithin(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${modeOf(exchange)} that is aborted before its end closes its connection`,
+    name: `${modeOf(exchange)} that is aborted midway closes its connection`,
     async run() {
       await using server = await startReplayServer();
       const bytes = bytesOf(exchange);

@@ -22,12 +22,12 @@ type Failure = { name: string; answer: Answer; error: Partial<ProviderErrorDetai
 
 const FAILURES: readonly Failure[] = [
   {
-    name: 'a status of 401 is a key that was refused',
+    name: 'a status of 401 is an authentication error',
     answer: { status: 401, headers: JSON_HEADERS, chunks: [errorBody('invalid_request_error')] },
     error: { code: 'authentication', status: 401, retryable: false },
   },
   {
-    name: 'a status of 429 is a limit, with the time to wait in ms',
+    name: 'a status of 429 is a rate limit, with the wait in ms',
     answer: {
       status: 429,
       headers: { ...JSON_HEADERS, 'retry-after': '7' },
@@ -36,17 +36,17 @@ const FAILURES: readonly Failure[] = [
     error: { code: 'rate-limit', status: 429, retryable: true, retryAfterMs: 7_000 },
   },
   {
-    name: 'a status of 500 may be tried again',
+    name: 'a status of 500 is retryable',
     answer: { status: 500, headers: JSON_HEADERS, chunks: [errorBody('server_error')] },
     error: { code: 'server', status: 500, retryable: true, retryAfterMs: null },
   },
   {
-    name: 'a page of HTML behind a status of 502 may be tried again',
+    name: 'an HTML page with a status of 502 is retryable',
     answer: { status: 502, ...HTML },
     error: { code: 'server', status: 502, retryable: true },
   },
   {
-    name: 'a page of HTML is malformed',
+    name: 'an HTML page is malformed',
     answer: HTML,
     error: { code: 'malformed-stream', retryable: true },
   },
@@ -56,12 +56,12 @@ const FAILURES: readonly Failure[] = [
     error: { code: 'malformed-stream', retryable: true },
   },
   {
-    name: 'nothing at all is malformed',
+    name: 'an empty body is malformed',
     answer: { headers: JSON_HEADERS, chunks: [] },
     error: { code: 'malformed-stream', retryable: true },
   },
   {
-    name: 'an error in a body with a status of 200 is an error',
+    name: 'an error body with a status of 200 is an error',
     answer: { headers: JSON_HEADERS, chunks: [errorBody('server_error')] },
     error: { code: 'server', retryable: true },
   },
@@ -95,7 +95,7 @@ function failing(subject: AdapterUnderTest, exchange: Exchange, failure: Failure
 
 function failsAsExpected(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${exchange.name}: fails as expected`,
+    name: `${exchange.name}: fails with the expected error`,
     async run() {
       const adapter = subject.open({ ...WIDE, baseURL: NOWHERE });
       await failsWith(exchange.fails ?? {}, adapter, play(subject, exchange));
@@ -105,7 +105,7 @@ function failsAsExpected(subject: AdapterUnderTest, exchange: Exchange): Adapter
 
 function notJson(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `what is not JSON is malformed (${modeOf(exchange)})`,
+    name: `a body that is not JSON is malformed (${modeOf(exchange)})`,
     async run() {
       const adapter = subject.open({ ...WIDE, baseURL: NOWHERE });
       const work = play(subject, { ...exchange, response: 'data: {"id":"1","cho\n\n' });
@@ -116,7 +116,7 @@ function notJson(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
 
 function cutOff(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `a connection lost in the middle is an error of the network (${modeOf(exchange)})`,
+    name: `a connection that breaks midway is a network error (${modeOf(exchange)})`,
     async run() {
       await using server = await startReplayServer();
       const bytes = bytesOf(exchange);
@@ -132,7 +132,7 @@ function cutOff(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
 
 function unreachable(subject: AdapterUnderTest, modes: readonly Exchange[]): AdapterCheck {
   return {
-    name: 'a server that is not there is an error of the network',
+    name: 'an unreachable server is a network error',
     async run() {
       const server = await startReplayServer();
       await server[Symbol.asyncDispose]();
@@ -146,7 +146,7 @@ function unreachable(subject: AdapterUnderTest, modes: readonly Exchange[]): Ada
 
 function withoutKey(subject: AdapterUnderTest, modes: readonly Exchange[]): AdapterCheck {
   return {
-    name: 'without a key nothing is sent',
+    name: 'without a key no request is sent',
     async run() {
       for (const exchange of modes) {
         const { fetch, requests } = replayFetch(answerOf(exchange));
@@ -160,7 +160,7 @@ function withoutKey(subject: AdapterUnderTest, modes: readonly Exchange[]): Adap
 
 function withoutURL(subject: AdapterUnderTest, modes: readonly Exchange[]): AdapterCheck {
   return {
-    name: 'with a base URL that is not one nothing is sent',
+    name: 'with an invalid base URL no request is sent',
     async run() {
       for (const exchange of modes) {
         const { fetch, requests } = replayFetch(answerOf(exchange));

@@ -17,7 +17,7 @@ export function limitChecks(subject: AdapterUnderTest): AdapterCheck[] {
 
 function tooLarge(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${modeOf(exchange)} of more bytes than allowed is given up`,
+    name: `${modeOf(exchange)} with more bytes than allowed is aborted`,
     async run() {
       const bytes = bytesOf(exchange);
       const { fetch, requests } = replayFetch(answerOf(exchange));
@@ -31,7 +31,7 @@ function tooLarge(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
 
 function neverEnds(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${modeOf(exchange)} that stops coming without an end is given up and closed`,
+    name: `${modeOf(exchange)} that stalls is aborted, and its connection closed`,
     async run() {
       const bytes = bytesOf(exchange);
       const never = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ function neverEnds(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck 
 
 function compressed(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${modeOf(exchange)} that is compressed gives the same turn`,
+    name: `${modeOf(exchange)} with compression gives the same turn`,
     async run() {
       await using server = await startReplayServer();
       const { headers = {} } = answerOf(exchange);

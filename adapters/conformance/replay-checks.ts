@@ -20,7 +20,7 @@ export function replayChecks(subject: AdapterUnderTest): AdapterCheck[] {
 
 function comesBackUnchanged(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${exchange.name}: comes back in the next request unchanged, also after JSON`,
+    name: `${exchange.name}: is sent back unchanged in the next request, also after a JSON round trip`,
     async run() {
       const { turn } = await play(subject, exchange);
       const body = await nextBody(subject, exchange, followUp(turn));
@@ -50,7 +50,7 @@ function comesBackUnchanged(subject: AdapterUnderTest, exchange: Exchange): Adap
 
 function omitsForeignData(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${exchange.name}: goes to another provider without its opaque data`,
+    name: `${exchange.name}: is sent to another provider without its opaque data`,
     async run() {
       const { turn } = await play(subject, exchange);
       const foreign = followUp(turn).map(item =>
@@ -73,7 +73,7 @@ function omitsControlItems(subject: AdapterUnderTest, exchange: Exchange): Adapt
     { type: 'tool_list', label: 'secret', tools: [] },
   ];
   return {
-    name: `${exchange.name}: is followed by the same request with control items between`,
+    name: `${exchange.name}: control items do not change the next request`,
     async run() {
       const items = followUp((await play(subject, exchange)).turn);
       const mixed = [...control, ...items.flatMap(item => [item, ...control])];
@@ -89,7 +89,7 @@ const SOUND = 'Y29uZm9ybWFuY2Utc291bmQ=';
 /** Base64 inside a text costs tokens, and the model cannot read it. */
 function sendsMediaOfResults(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: 'sends an image and a file that a tool returned as such, or as a note',
+    name: "sends images and files of tool results in the provider's form, or a note in their place",
     async run() {
       const parts: Part[] = [
         { type: 'text', text: 'caption-of-the-picture' },

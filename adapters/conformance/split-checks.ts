@@ -47,7 +47,7 @@ function sameHowever(
 
 function truncated(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${exchange.name}: is malformed wherever it ends before it is whole`,
+    name: `${exchange.name}: is malformed wherever it is cut off`,
     async run() {
       const bytes = bytesOf(exchange);
       const play = player(subject);
@@ -69,7 +69,7 @@ function truncated(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck 
 
 function damaged(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${exchange.name}: gives a turn or a ProviderError when its bytes are damaged`,
+    name: `${exchange.name}: gives a turn or a ProviderError if its bytes are damaged`,
     async run() {
       const play = player(subject);
       const random = randomNumbers(bytesOf(exchange).length);

@@ -33,7 +33,7 @@ function givesWhatIsExpected(subject: AdapterUnderTest, exchange: Exchange): Ada
 
 function deltasAddUp(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${exchange.name}: gives one turn, at the end, and deltas that add up to it`,
+    name: `${exchange.name}: ends with one turn, which its deltas add up to`,
     async run() {
       const { turn, deltas } = await play(subject, exchange);
       assert.ok(
@@ -68,7 +68,7 @@ function sameTurn(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
 
 function isPlainJson(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${exchange.name}: gives a turn that is plain JSON, its text and calls among its items`,
+    name: `${exchange.name}: gives a turn of plain JSON whose items include its text and calls`,
     async run() {
       const { turn } = await play(subject, exchange);
       assert.deepEqual(JSON.parse(JSON.stringify(turn)), turn);
@@ -88,7 +88,7 @@ function isPlainJson(subject: AdapterUnderTest, exchange: Exchange): AdapterChec
 
 function callIdsHold(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${exchange.name}: names each call by its own id, and by the same one when it is asked again`,
+    name: `${exchange.name}: gives each call its own id, and the same one when requested again`,
     async run() {
       const ids = (await play(subject, exchange)).turn.toolCalls.map(({ callId }) => callId);
       assert.equal(new Set(ids).size, ids.length, `these ids are not unique: ${ids.join(', ')}`);
@@ -101,7 +101,7 @@ function callIdsHold(subject: AdapterUnderTest, exchange: Exchange): AdapterChec
 
 function asksOnce(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   return {
-    name: `${exchange.name}: makes one request, and the same one when it is asked again`,
+    name: `${exchange.name}: sends one request, and the same one when requested again`,
     async run() {
       const first = await send(subject, exchange, requestOf(exchange));
       assert.equal(first.length, 1);

@@ -26,7 +26,7 @@ const faults: Fault[] = [
   },
   {
     that: 'accepts a truncated stream as a turn',
-    fails: 'streamed calls: is malformed wherever it ends before it is whole',
+    fails: 'streamed calls: is malformed wherever it is cut off',
     adapter: adapter => withTurns(adapter, turn => turn, { rescue: true }),
   },
   {
@@ -38,7 +38,7 @@ const faults: Fault[] = [
   },
   {
     that: 'omits a delta',
-    fails: 'streamed calls: gives one turn, at the end, and deltas that add up to it',
+    fails: 'streamed calls: ends with one turn, which its deltas add up to',
     adapter: adapter => ({
       async *stream(...args) {
         for await (const delta of adapter.stream(...args)) if (delta.type !== 'text') yield delta;
@@ -47,7 +47,7 @@ const faults: Fault[] = [
   },
   {
     that: 'ends with two turns',
-    fails: 'streamed calls: gives one turn, at the end, and deltas that add up to it',
+    fails: 'streamed calls: ends with one turn, which its deltas add up to',
     adapter: adapter => ({
       async *stream(...args) {
         for await (const delta of adapter.stream(...args)) {
@@ -59,7 +59,7 @@ const faults: Fault[] = [
   },
   {
     that: 'generates other ids each time',
-    fails: 'calls: names each call by its own id, and by the same one when it is asked again',
+    fails: 'calls: gives each call its own id, and the same one when requested again',
     adapter: adapter =>
       withTurns(adapter, turn => ({
         ...turn,
@@ -68,7 +68,7 @@ const faults: Fault[] = [
   },
   {
     that: 'gives all calls the same id',
-    fails: 'calls: names each call by its own id, and by the same one when it is asked again',
+    fails: 'calls: gives each call its own id, and the same one when requested again',
     adapter: adapter =>
       withTurns(adapter, turn => ({
         ...turn,
@@ -77,12 +77,12 @@ const faults: Fault[] = [
   },
   {
     that: 'loses opaque data',
-    fails: 'calls: comes back in the next request unchanged, also after JSON',
+    fails: 'calls: is sent back unchanged in the next request, also after a JSON round trip',
     adapter: adapter => withTurns(adapter, turn => ({ ...turn, items: turn.items.map(withoutOpaque) })),
   },
   {
     that: 'keeps opaque data outside of its items',
-    fails: 'calls: comes back in the next request unchanged, also after JSON',
+    fails: 'calls: is sent back unchanged in the next request, also after a JSON round trip',
     adapter: adapter => {
       const known = new WeakSet<Item>();
       const remembering = withTurns(adapter, turn => {
@@ -96,7 +96,7 @@ const faults: Fault[] = [
   },
   {
     that: "sends another provider's opaque data",
-    fails: 'calls: goes to another provider without its opaque data',
+    fails: 'calls: is sent to another provider without its opaque data',
     adapter: adapter =>
       withRequests(adapter, item =>
         'opaque' in item && item.opaque
@@ -106,7 +106,7 @@ const faults: Fault[] = [
   },
   {
     that: 'sends an image that a tool returned as JSON text',
-    fails: 'sends an image and a file that a tool returned as such, or as a note',
+    fails: "sends images and files of tool results in the provider's form, or a note in their place",
     adapter: adapter =>
       withRequests(adapter, item =>
         item.type === 'tool_result' ? { ...item, output: JSON.stringify(item.output) } : item,
@@ -114,7 +114,7 @@ const faults: Fault[] = [
   },
   {
     that: 'drops an image that a tool returned',
-    fails: 'sends an image and a file that a tool returned as such, or as a note',
+    fails: "sends images and files of tool results in the provider's form, or a note in their place",
     adapter: adapter =>
       withRequests(adapter, item =>
         item.type === 'tool_result' ? { ...item, output: 'caption-of-the-picture' } : item,
@@ -122,14 +122,14 @@ const faults: Fault[] = [
   },
   {
     that: 'retries a failed call',
-    fails: 'a status of 500 may be tried again (a response)',
+    fails: 'a status of 500 is retryable (a response)',
     adapter: adapter => ({
       generate: (...args) => adapter.generate(...args).catch(() => adapter.generate(...args)),
     }),
   },
   {
     that: 'throws errors of another class',
-    fails: 'a status of 401 is a key that was refused (a response)',
+    fails: 'a status of 401 is an authentication error (a response)',
     adapter: adapter => ({
       generate: (...args) =>
         adapter.generate(...args).catch((error: unknown) => {
@@ -139,7 +139,7 @@ const faults: Fault[] = [
   },
   {
     that: 'includes the key in its errors',
-    fails: 'a status of 401 is a key that was refused (a response)',
+    fails: 'a status of 401 is an authentication error (a response)',
     adapter: adapter => ({
       generate: (...args) =>
         adapter.generate(...args).catch((error: ProviderError) => {
@@ -149,19 +149,19 @@ const faults: Fault[] = [
   },
   {
     that: 'ignores the abort signal',
-    fails: 'a response that was aborted before it began is not asked for',
+    fails: 'a response that is aborted before it starts sends no request',
     adapter: adapter => ({
       generate: request => adapter.generate(request, { signal: new AbortController().signal }),
     }),
   },
   {
     that: 'reads bodies without a size limit',
-    fails: 'a response of more bytes than allowed is given up',
+    fails: 'a response with more bytes than allowed is aborted',
     options: options => ({ ...options, maxResponseBytes: Number.MAX_SAFE_INTEGER }),
   },
   {
     that: 'sends a request without a key',
-    fails: 'without a key nothing is sent',
+    fails: 'without a key no request is sent',
     options: options => ({ ...options, apiKey: options.apiKey || 'none' }),
   },
 ];
@@ -176,7 +176,7 @@ describe('the conformance checks of an adapter', () => {
     const streamed = good.exchanges.filter(exchange => exchange.streamed);
     expect(() => adapterChecks({ ...good, exchanges: streamed })).toThrow('streamed: false');
     expect(() => adapterChecks({ ...good, except: { 'no such check': 'because' } })).toThrow('no such check');
-    const except = { 'without a key nothing is sent': 'It needs none.' };
+    const except = { 'without a key no request is sent': 'It needs none.' };
     expect(adapterChecks({ ...good, except })).toHaveLength(adapterChecks(good).length - 1);
   });
 

@@ -218,10 +218,10 @@ describe('the conformance checks, through @ai-sdk/openai', () => {
       { name: 'streamed', streamed: true, response: chunks.join(''), sameTurnAs: 'whole' },
     ],
     except: {
-      'an error in a body with a status of 200 is an error (a stream)':
+      'an error body with a status of 200 is an error (a stream)':
         'the package expects events only; the stream is malformed',
-      'a stream of more bytes than allowed is given up': 'the package reads the body',
-      'a response of more bytes than allowed is given up': 'the package reads the body',
+      'a stream with more bytes than allowed is aborted': 'the package reads the body',
+      'a response with more bytes than allowed is aborted': 'the package reads the body',
     },
   });
   test.each(checks.map(({ name, run }) => [name, run] as const))('%s', async (_, run) => run());

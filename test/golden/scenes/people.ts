@@ -5,7 +5,8 @@ import { agentOf, rest, type Scene } from '../engine-process.ts';
 /** Commands of people: decisions, messages, pauses, cancellations and redactions. */
 export const PEOPLE: Readonly<Record<string, Scene>> = {
   'people/mixed-approvals': {
-    about: 'A round of a free call, one approved with another input, one rejected, one answered by a person.',
+    about:
+      'One round with an ungated call, a call approved with an edited input, a rejected call, and a call answered by a person.',
     async play(begin) {
       const process = begin();
       const agent = agentOf(process, [calls('read', 'pay', 'pay', 'pay'), calls('pay'), { text: 'Paid.' }], {
@@ -23,7 +24,7 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
     },
   },
   'people/waits-for-approval': {
-    about: 'A run that rests: one call was run, another waits for a person, with a deadline.',
+    about: 'A run at rest: one call has its result, another waits for an approval that expires.',
     async play(begin) {
       const process = begin();
       const agent = agentOf(process, [calls('read', 'pay')], {
@@ -38,7 +39,7 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
     },
   },
   'people/approval-expires': {
-    about: 'Nobody decides in time: the call is refused and the model told.',
+    about: 'An approval expires: the call is rejected, and the model reads that.',
     async play(begin) {
       const process = begin();
       const agent = agentOf(process, [calls('pay'), { text: 'Not paid.' }], {
@@ -52,7 +53,7 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
     },
   },
   'people/message-supersedes': {
-    about: 'A message comes while a call waits for approval and another for the client.',
+    about: 'A message arrives while one call waits for approval and another for the client.',
     async play(begin) {
       const process = begin();
       const agent = agentOf(process, [calls('pay', 'show'), { text: 'Something else, then.' }], {
@@ -68,7 +69,7 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
     },
   },
   'people/message-waits': {
-    about: 'A message comes while a call waits for approval, and is read after the result of the call.',
+    about: "A message arrives while a call waits for approval; the model reads it after the call's result.",
     async play(begin) {
       const process = begin();
       const agent = agentOf(process, [calls('pay'), { text: 'Paid, and soon.' }], {
@@ -85,7 +86,7 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
     },
   },
   'people/paused-and-stepped': {
-    about: 'A run that begins paused, is stepped once, and let go.',
+    about: 'A run that starts paused, is stepped once, and is unpaused.',
     async play(begin) {
       const process = begin();
       const agent = agentOf(process, [calls('read'), { text: 'Done.' }], {
@@ -101,7 +102,7 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
     },
   },
   'people/cancelled': {
-    about: 'Somebody cancels while a once call is open; the run tells what is unsettled.',
+    about: 'A run is cancelled while a once call runs, and reports the call as unsettled.',
     async play(begin) {
       const process = begin();
       const agent = agentOf(process, [calls('read', 'pay')], {
@@ -115,7 +116,7 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
     },
   },
   'people/cancel-requested': {
-    about: 'A process asks the one that drives the run to cancel it: its tool has the grace time.',
+    about: 'Another process cancels the run: the driver gives the tool its grace time.',
     async play(begin) {
       const [process, other] = [begin(), begin()];
       const gate = makeGate();
@@ -131,7 +132,7 @@ export const PEOPLE: Readonly<Record<string, Scene>> = {
     },
   },
   'people/redacted': {
-    about: 'What was asked, and the input of a call that was approved, were redacted when the run had ended.',
+    about: "After its end, the run's input and the input of an approved call were redacted.",
     async play(begin) {
       const process = begin();
       const run = await agentOf(process, [calls(['pay', { to: 'ann' }]), { text: 'Paid.' }], {

@@ -6,7 +6,7 @@ import { agentOf, driveUntil, rest, type Scene } from '../engine-process.ts';
 /** Interrupted calls after the death of a process, and their recovery. */
 export const RECOVERY: Readonly<Record<string, Scene>> = {
   'recovery/under-way': {
-    about: 'The process died while an idempotent and a once call ran: nobody has looked yet.',
+    about: 'The process died while an idempotent and a once call ran; no process has resumed the run yet.',
     async play(begin) {
       const process = begin();
       const agent = agentOf(process, [calls('put', 'pay')], {
@@ -18,7 +18,8 @@ export const RECOVERY: Readonly<Record<string, Scene>> = {
     },
   },
   'recovery/doubt-resolved': {
-    about: 'A once call was interrupted: a person says that it happened; the idempotent one ran again.',
+    about:
+      'A once call was interrupted, and a person confirms that it happened; the idempotent call ran again.',
     async play(begin) {
       const tools = [makeTool('put', { sideEffect: 'idempotent' }), makeTool('pay')];
       const first = begin();
@@ -33,7 +34,7 @@ export const RECOVERY: Readonly<Record<string, Scene>> = {
     },
   },
   'recovery/in-doubt': {
-    about: 'A run that rests in doubt of a once call.',
+    about: 'A run at rest with a once call in doubt.',
     async play(begin) {
       const tools = [makeTool('pay')];
       const first = begin();
@@ -45,7 +46,7 @@ export const RECOVERY: Readonly<Record<string, Scene>> = {
     },
   },
   'recovery/reconciled': {
-    about: 'A once call was interrupted, and its tool knows that it did not happen: it runs.',
+    about: 'A once call was interrupted; its tool finds that it did not happen, so it runs.',
     async play(begin) {
       const tools = [makeTool('pay', { reconcile: () => ({ happened: false }) })];
       const first = begin();
@@ -59,7 +60,7 @@ export const RECOVERY: Readonly<Record<string, Scene>> = {
   },
   'recovery/late-evidence': {
     about:
-      'A once call goes on after its run was cancelled: what it gave is kept beside, and a surface left a note.',
+      'A once call returns after its run was cancelled: its result is kept as late evidence. A server left a note.',
     async play(begin) {
       const process = begin();
       const gate = makeGate();
@@ -77,7 +78,8 @@ export const RECOVERY: Readonly<Record<string, Scene>> = {
     },
   },
   'recovery/quarantined': {
-    about: 'Five processes died of one call: the run is paused, and tried again when somebody says so.',
+    about:
+      'Five processes died during the same call: the run is paused, and continues when a person unpauses it.',
     async play(begin) {
       const tools = [makeTool('pay', { sideEffect: 'idempotent' })];
       const turns = [calls('pay'), { text: 'Paid.' }];

@@ -8,7 +8,7 @@ const failing = () => {
 /** Parallel calls, and sub-agents. */
 export const TOOLS: Readonly<Record<string, Scene>> = {
   'tools/parallel-tools': {
-    about: 'Three tools run at once; one fails, one is unknown; the model answers.',
+    about: 'Three tools run in parallel; one fails, one is unknown; the model answers.',
     async play(begin) {
       const process = begin();
       const agent = agentOf(
@@ -24,7 +24,8 @@ export const TOOLS: Readonly<Record<string, Scene>> = {
     },
   },
   'tools/sub-agent': {
-    about: 'A sub-agent waits for approval: its parent waits for it, and goes on with its answer.',
+    about:
+      'A sub-agent waits for approval; its parent waits for the sub-agent and continues with its answer.',
     async play(begin) {
       const process = begin();
       const run = await familyOf(process).start('pay');
@@ -35,7 +36,7 @@ export const TOOLS: Readonly<Record<string, Scene>> = {
     },
   },
   'tools/run-of-a-sub-agent': {
-    about: 'The run of that sub-agent.',
+    about: 'The run of the sub-agent.',
     async play(begin) {
       const process = begin();
       const run = await familyOf(process).start('pay');

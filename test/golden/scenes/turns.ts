@@ -5,7 +5,7 @@ import { agentOf, rest, type Scene } from '../engine-process.ts';
 /** Model turns: retries, answers, limits and chains of runs. */
 export const TURNS: Readonly<Record<string, Scene>> = {
   'turns/retries-and-fallback': {
-    about: 'The first model is busy once, then gives up for good; the second goes on. A tool is tried twice.',
+    about: 'The first model fails once, then for good; the second model takes over. A tool runs twice.',
     async play(begin) {
       const process = begin();
       let failures = 0;
@@ -27,7 +27,7 @@ export const TURNS: Readonly<Record<string, Scene>> = {
     },
   },
   'turns/separate-answer': {
-    about: 'Planning does not stream; its draft is left out, and a call with tools off answers.',
+    about: 'Planning does not stream; its draft is omitted, and a call without tools answers.',
     async play(begin) {
       const process = begin();
       const turns = [calls('read'), { text: 'A draft.' }, { text: 'The answer.' }];
@@ -54,7 +54,7 @@ export const TURNS: Readonly<Record<string, Scene>> = {
     },
   },
   'turns/closing-call': {
-    about: 'The limit on turns is reached: one closing call with tools off, whose calls are refused.',
+    about: 'The turn limit is reached: one closing call without tools, whose tool calls are refused.',
     async play(begin) {
       const process = begin();
       const turns = [calls('read'), { text: 'In short.', ...calls('read') }];
@@ -68,7 +68,7 @@ export const TURNS: Readonly<Record<string, Scene>> = {
     },
   },
   'turns/finished': {
-    about: 'A run that has ended, for another to continue.',
+    about: 'A finished run, which another run continues.',
     async play(begin) {
       const process = begin();
       const run = await agentOf(process, [{ text: 'Hello.' }]).start('hello');

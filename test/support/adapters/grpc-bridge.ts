@@ -73,15 +73,15 @@ const modes = (name: string, reason: string) => ({
 
 /** The checks of HTTP itself, with the reason why they do not apply. */
 export const NOT_FOR_GRPC: Readonly<Record<string, string>> = {
-  ...modes('a status of 401 is a key that was refused', HTTP),
-  ...modes('a status of 429 is a limit, with the time to wait in ms', HTTP),
-  ...modes('a status of 500 may be tried again', HTTP),
-  ...modes('a page of HTML behind a status of 502 may be tried again', HTTP),
-  ...modes('a connection lost in the middle is an error of the network', HTTP),
-  'a server that is not there is an error of the network': HTTP,
-  'without a key nothing is sent': 'It also answers without a key.',
-  'a stream of more bytes than allowed is given up': BYTES,
-  'a response of more bytes than allowed is given up': BYTES,
+  ...modes('a status of 401 is an authentication error', HTTP),
+  ...modes('a status of 429 is a rate limit, with the wait in ms', HTTP),
+  ...modes('a status of 500 is retryable', HTTP),
+  ...modes('an HTML page with a status of 502 is retryable', HTTP),
+  ...modes('a connection that breaks midway is a network error', HTTP),
+  'an unreachable server is a network error': HTTP,
+  'without a key no request is sent': 'It also answers without a key.',
+  'a stream with more bytes than allowed is aborted': BYTES,
+  'a response with more bytes than allowed is aborted': BYTES,
   'calls: gives the same in two at every position': BYTES,
   'streamed calls: gives the same in two at every position': BYTES,
 };
