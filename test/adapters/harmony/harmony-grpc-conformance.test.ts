@@ -6,7 +6,7 @@ import { WEATHER_TURN } from '../../support/adapters/fixtures/harmony.ts';
 import { SENTENCE, THOUGHT, WEATHER_REQUEST } from '../../support/adapters/fixtures/weather.ts';
 import { NOT_FOR_GRPC, startBridge } from '../../support/adapters/grpc-bridge.ts';
 import { messagesOf } from '../../support/adapters/grpc-engine.ts';
-import { idsOf, textOfIds } from '../../support/adapters/harmony-ids.ts';
+import { idsOf, textOfIds } from '../../support/adapters/harmony/ids.ts';
 
 const bridge = await startBridge(textOfIds);
 afterAll(() => bridge[Symbol.asyncDispose]());

@@ -1,63 +1,25 @@
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { status } from '@grpc/grpc-js';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadPeer } from '../../../adapters/grpc/load-peer.ts';
-import { type HarmonyOptions, harmony } from '../../../adapters/harmony.ts';
-import type { ModelRequest } from '../../../protocol/turn.ts';
-import {
-  type GrpcEngine,
-  messagesOf,
-  type Respond,
-  startEngine,
-} from '../../support/adapters/grpc-engine.ts';
-import { idsOf } from '../../support/adapters/harmony-ids.ts';
+import { messagesOf, startEngine } from '../../support/adapters/grpc-engine.ts';
+import { CONTEXT, HarmonyEngine, REPLY } from '../../support/adapters/harmony/engine.ts';
+import { idsOf } from '../../support/adapters/harmony/ids.ts';
 import { calling, rejection, request } from '../../support/adapters/requests.ts';
 
-const CONTEXT = {
-  provider: 'harmony',
-  model: 'm',
-  keyVariable: '',
-  baseURLVariable: '',
-  baseURL: '',
-  secrets: [],
-};
-const REPLY =
-  '<|channel|>analysis<|message|>Naïve 😀?<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Köln"}<|call|>';
-
-let engine: GrpcEngine;
-let respond: Respond;
-beforeAll(async () => {
-  engine = await startEngine((of, signal) => respond(of, signal));
-});
-afterAll(() => engine[Symbol.asyncDispose]());
-beforeEach(() => {
-  vi.unstubAllEnvs();
-  engine.requests.length = 0;
-  answer(REPLY);
-});
-
-function answer(reply: string, options?: Parameters<typeof messagesOf>[1]): void {
-  respond = async function* () {
-    yield* messagesOf(idsOf(reply), options);
-  };
-}
-const open = (options: Partial<HarmonyOptions> = {}) =>
-  harmony({ model: 'gpt-oss', baseURL: engine.baseURL, today: '2025-06-28', ...options });
-const generate = (of: ModelRequest, options?: Partial<HarmonyOptions>) =>
-  open(options).generate(of, calling());
-
+const engine = HarmonyEngine.forFile();
 describe('an aborted call', () => {
   test('cancels its stream and sends Abort with its own id', async () => {
     const cancelled = Promise.withResolvers<void>();
-    respond = async function* (_, signal) {
+    engine.respondWith(async function* (_, signal) {
       yield* messagesOf(idsOf(REPLY)).slice(0, 3);
       signal.addEventListener('abort', () => cancelled.resolve());
       await cancelled.promise;
-    };
+    });
     const controller = new AbortController();
     const failed = rejection(
       (async () => {
-        for await (const delta of open().stream(request('hi'), { signal: controller.signal })) {
+        for await (const delta of engine.open().stream(request('hi'), { signal: controller.signal })) {
           if (delta.type === 'reasoning') controller.abort();
         }
       })(),
@@ -69,13 +31,13 @@ describe('an aborted call', () => {
 
   test('sends no Abort if it is complete', async () => {
     const controller = new AbortController();
-    await open().generate(request('hi'), { signal: controller.signal });
+    await engine.open().generate(request('hi'), { signal: controller.signal });
     controller.abort();
-    respond = async function* (_, signal) {
+    engine.respondWith(async function* (_, signal) {
       yield* messagesOf(idsOf(REPLY)).slice(0, 3);
       await new Promise(resolve => signal.addEventListener('abort', resolve));
-    };
-    const error = await rejection(generate(request('hi'), { idleTimeoutMs: 20 }));
+    });
+    const error = await rejection(engine.generate(request('hi'), { idleTimeoutMs: 20 }));
     expect(error).toMatchObject({ code: 'timeout' });
     expect(await engine.aborted()).toEqual([engine.requests[1]?.request_id]);
   });
@@ -99,11 +61,11 @@ describe('a failure', () => {
     [status.UNKNOWN, 'who knows', { code: 'server', retryable: true }],
   ])('with status %i (%s) is a ProviderError with its code', async (code, details, expected) => {
     for (const sent of [0, 2]) {
-      respond = async function* () {
+      engine.respondWith(async function* () {
         yield* messagesOf(idsOf(REPLY)).slice(0, sent);
         throw { code, details };
-      };
-      const error = await rejection(generate(request('hi')));
+      });
+      const error = await rejection(engine.generate(request('hi')));
       expect(error).toMatchObject({ name: 'ProviderError', status: null, ...expected });
       if (code !== status.UNAUTHENTICATED) expect(String(error)).toContain(details);
     }
@@ -112,7 +74,7 @@ describe('a failure', () => {
   test('to connect is a network error, and the next call connects again', async () => {
     const gone = await startEngine(async function* () {});
     await gone[Symbol.asyncDispose]();
-    const adapter = open({ baseURL: gone.baseURL });
+    const adapter = engine.open({ baseURL: gone.baseURL });
     const error = await rejection(adapter.generate(request('hi'), calling()));
     expect(error).toMatchObject({ code: 'network', retryable: true });
     expect(String(error)).toContain('HARMONY_BASE_URL');
@@ -125,42 +87,42 @@ describe('a failure', () => {
       await new Promise(() => undefined);
     });
     const lost = { code: 'network', retryable: true };
-    expect(await rejection(generate(request('hi'), { baseURL: dying.baseURL }))).toMatchObject(lost);
+    expect(await rejection(engine.generate(request('hi'), { baseURL: dying.baseURL }))).toMatchObject(lost);
 
     const { hostname, port } = new URL(engine.baseURL);
     const line = createServer(socket => {
       const upstream = connect(Number(port), hostname);
       socket.pipe(upstream).pipe(socket);
       for (const end of [socket, upstream]) end.on('error', () => undefined);
-      respond = async function* () {
+      engine.respondWith(async function* () {
         yield* messagesOf(idsOf(REPLY)).slice(0, 2);
         socket.destroy();
         await new Promise(() => undefined);
-      };
+      });
     });
     await new Promise<void>(resolve => line.listen(0, '127.0.0.1', resolve));
     const baseURL = `grpc://127.0.0.1:${(line.address() as AddressInfo).port}`;
-    expect(await rejection(generate(request('hi'), { baseURL }))).toMatchObject(lost);
+    expect(await rejection(engine.generate(request('hi'), { baseURL }))).toMatchObject(lost);
     line.close();
   });
 
   test('to end the stream properly is malformed, and so is a reply that the server aborted', async () => {
-    respond = async function* () {
+    engine.respondWith(async function* () {
       yield* messagesOf(idsOf(REPLY)).slice(0, -1);
-    };
-    expect(await rejection(generate(request('hi')))).toMatchObject({
+    });
+    expect(await rejection(engine.generate(request('hi')))).toMatchObject({
       code: 'malformed-stream',
       retryable: true,
     });
-    answer(REPLY, { finish: 'abort' });
-    expect(await rejection(generate(request('hi')))).toMatchObject({
+    engine.answer(REPLY, { finish: 'abort' });
+    expect(await rejection(engine.generate(request('hi')))).toMatchObject({
       code: 'malformed-stream',
       retryable: true,
     });
   });
 
   test('to stay within the size limit ends the call', async () => {
-    const error = await rejection(generate(request('hi'), { maxResponseBytes: 30 }));
+    const error = await rejection(engine.generate(request('hi'), { maxResponseBytes: 30 }));
     expect(error).toMatchObject({ code: 'response-too-large', retryable: false });
   });
 

@@ -2,23 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { promptText } from '../../../adapters/harmony/prompt-text.ts';
 import { renderPrompt } from '../../../adapters/harmony/render.ts';
-import type { ProviderContext } from '../../../adapters/http/provider-errors.ts';
 import { readPrompt } from '../../../examples/stand-in/wire/harmony.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import type { ModelRequest, ToolDefinition } from '../../../protocol/turn.ts';
-import { FORMAT_EXAMPLE, FORMAT_TOOLS } from '../../support/adapters/harmony-format.ts';
+import { CONTEXT } from '../../support/adapters/harmony/engine.ts';
+import { FORMAT_EXAMPLE, FORMAT_TOOLS } from '../../support/adapters/harmony/format.ts';
 import { request, result } from '../../support/adapters/requests.ts';
 
-const CONTEXT: ProviderContext = {
-  provider: 'harmony',
-  model: 'm',
-  keyVariable: '',
-  baseURLVariable: '',
-  baseURL: '',
-  secrets: [],
-};
 const render = (of: ModelRequest) =>
   promptText(renderPrompt(of, { knowledgeCutoff: '2024-06', today: '2025-06-28', context: CONTEXT }));
 const high = { settings: { reasoningEffort: 'high' } };

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../../../protocol/turn.ts';
+import type { ToolDefinition } from '../../../../protocol/turn.ts';
 
 /**
  * The functions in the document of the published format:
