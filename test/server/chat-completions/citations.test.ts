@@ -1,24 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { complete, streamChat } from '../../support/responses/chat.ts';
 import { DIALECTS, DialectProvider } from '../../support/responses/dialect-provider.ts';
-import { Gateway } from '../../support/responses/gateway.ts';
+import { gatewayOn } from '../../support/responses/gateway-on.ts';
 
-let provider: DialectProvider;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  provider = await DialectProvider.listen();
-  gateway = new Gateway(
-    {},
-    { config: folder => ({ mcp_servers: { desk: folder.server({ hidden: true }) } }) },
-  );
-});
-beforeEach(() => {
-  for (const [name, value] of Object.entries(provider.environment)) vi.stubEnv(name, value);
-});
-afterAll(async () => {
-  await gateway.close();
-  await provider.close();
+const { provider, gateway } = await gatewayOn(DialectProvider, {
+  config: folder => ({ mcp_servers: { desk: folder.server({ hidden: true }) } }),
 });
 
 it('citations have their places in the content of the message, streamed and not', async () => {

@@ -1,26 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { addUpChunks, complete, streamChat } from '../../support/responses/chat.ts';
 import { DIALECTS, DialectProvider, type PlayedTurn } from '../../support/responses/dialect-provider.ts';
-import { Gateway } from '../../support/responses/gateway.ts';
+import { gatewayOn } from '../../support/responses/gateway-on.ts';
 
 const TEXT = '*** "quoted"\n+ line';
 const PATCH = { type: 'custom', custom: { name: 'patch', description: 'Applies a patch.' } };
 const GO = { role: 'user', content: 'Patch it.' };
 
-let provider: DialectProvider;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  provider = await DialectProvider.listen();
-  gateway = new Gateway({});
-});
-beforeEach(() => {
-  for (const [name, value] of Object.entries(provider.environment)) vi.stubEnv(name, value);
-});
-afterAll(async () => {
-  await gateway.close();
-  await provider.close();
-});
+const { provider, gateway } = await gatewayOn(DialectProvider);
 
 /** A call of the tool, as a provider of the dialect makes it. */
 function calling(dialect: string): PlayedTurn {

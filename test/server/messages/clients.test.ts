@@ -1,29 +1,14 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
-import type Anthropic from '@anthropic-ai/sdk';
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod';
 import { generateText, stepCountIs, streamText, tool } from 'ai';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { anthropicOn, fetchFrom } from '../../support/messages/client.ts';
 import { UPSTREAMS, Upstream } from '../../support/messages/upstream.ts';
-import { Gateway } from '../../support/responses/gateway.ts';
+import { gatewayOn } from '../../support/responses/gateway-on.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-let client: Anthropic;
-
-beforeAll(async () => {
-  upstream = await Upstream.listen();
-  gateway = new Gateway({});
-  client = anthropicOn(gateway);
-});
-beforeEach(() => {
-  for (const [name, value] of Object.entries(upstream.environment)) vi.stubEnv(name, value);
-});
-afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
-});
+const { provider: upstream, gateway } = await gatewayOn(Upstream);
+const client = anthropicOn(gateway);
 
 const CALL = {
   reasoning: 'I look it up.',

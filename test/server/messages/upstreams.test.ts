@@ -1,28 +1,13 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import type { Message, MessageParam } from '@anthropic-ai/sdk/resources/messages';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 import { addUp, anthropicOn, streamed } from '../../support/messages/client.ts';
 import { UPSTREAMS, Upstream } from '../../support/messages/upstream.ts';
-import { Gateway } from '../../support/responses/gateway.ts';
+import { gatewayOn } from '../../support/responses/gateway-on.ts';
 
-let upstream: Upstream;
-let gateway: Gateway;
-let client: Anthropic;
-
-beforeAll(async () => {
-  upstream = await Upstream.listen();
-  gateway = new Gateway({});
-  client = anthropicOn(gateway);
-});
-beforeEach(() => {
-  for (const [name, value] of Object.entries(upstream.environment)) vi.stubEnv(name, value);
-});
-afterAll(async () => {
-  vi.unstubAllEnvs();
-  await gateway.close();
-  await upstream.close();
-});
+const { provider: upstream, gateway } = await gatewayOn(Upstream);
+const client = anthropicOn(gateway);
 
 const WEATHER = {
   name: 'weather',

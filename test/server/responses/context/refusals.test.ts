@@ -1,26 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { addUp as addUpMessage, anthropicOn, streamed } from '../../../support/messages/client.ts';
 import { UPSTREAMS, Upstream } from '../../../support/messages/upstream.ts';
 import { addUp } from '../../../support/responses/add-up.ts';
-import { endOf, Gateway } from '../../../support/responses/gateway.ts';
+import { endOf } from '../../../support/responses/gateway.ts';
+import { gatewayOn } from '../../../support/responses/gateway-on.ts';
 
 const WORDS = 'I cannot help with that.';
 
-let upstream: Upstream;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  upstream = await Upstream.listen();
-  gateway = new Gateway({});
-});
-beforeEach(() => {
-  for (const [name, value] of Object.entries(upstream.environment)) vi.stubEnv(name, value);
-});
-afterAll(async () => {
-  vi.unstubAllEnvs();
-  await gateway.close();
-  await upstream.close();
-});
+const { provider: upstream, gateway } = await gatewayOn(Upstream);
 
 describe.each(['responses', 'chat'] as const)(
   "a provider's refusal on an upstream of the dialect %s",

@@ -1,22 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { addUp } from '../../../support/responses/add-up.ts';
 import { DialectProvider } from '../../../support/responses/dialect-provider.ts';
-import { endOf, Gateway, typesOf } from '../../../support/responses/gateway.ts';
+import { endOf, typesOf } from '../../../support/responses/gateway.ts';
+import { gatewayOn } from '../../../support/responses/gateway-on.ts';
 
-let provider: DialectProvider;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  provider = await DialectProvider.listen();
-  gateway = new Gateway({});
-});
-beforeEach(() => {
-  for (const [name, value] of Object.entries(provider.environment)) vi.stubEnv(name, value);
-});
-afterAll(async () => {
-  await gateway.close();
-  await provider.close();
-});
+const { provider, gateway } = await gatewayOn(DialectProvider);
 
 it('reasoning without text does not repeat the message after it, streamed or not', async () => {
   const reasoning = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'c2VjcmV0' };

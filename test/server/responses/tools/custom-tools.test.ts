@@ -1,29 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { addUp } from '../../../support/responses/add-up.ts';
 import { DIALECTS, DialectProvider, type PlayedTurn } from '../../../support/responses/dialect-provider.ts';
-import { endOf, Gateway, type Item, type Page, type Resource } from '../../../support/responses/gateway.ts';
+import { endOf, type Item, type Page, type Resource } from '../../../support/responses/gateway.ts';
+import { gatewayOn } from '../../../support/responses/gateway-on.ts';
 
 const PATCH = { type: 'custom', name: 'patch', description: 'Applies a patch.' };
 const GRAMMAR = { type: 'grammar', syntax: 'lark', definition: 'start: "a"' };
 const USER = { role: 'user', content: 'Patch it.' };
 const TEXT = '*** "quoted"\n+ line';
 
-let provider: DialectProvider;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  provider = await DialectProvider.listen();
-  gateway = new Gateway({});
-});
-beforeEach(() => {
-  for (const [name, value] of Object.entries(provider.environment)) vi.stubEnv(name, value);
-});
-afterAll(async () => {
-  vi.unstubAllEnvs();
-  await gateway.close();
-  await provider.close();
-});
+const { provider, gateway } = await gatewayOn(DialectProvider);
 
 const NATIVE: PlayedTurn = {
   items: [{ type: 'custom_tool_call', id: 'ctc_1', call_id: 'call_1', name: 'patch', input: TEXT }],

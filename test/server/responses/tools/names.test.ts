@@ -1,37 +1,21 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { DIALECTS, DialectProvider, type PlayedTurn } from '../../../support/responses/dialect-provider.ts';
-import { Gateway, type Item, type Resource, typesOf } from '../../../support/responses/gateway.ts';
+import { type Item, type Resource, typesOf } from '../../../support/responses/gateway.ts';
+import { gatewayOn } from '../../../support/responses/gateway-on.ts';
 
 const ECHO = { type: 'function', name: 'echo', parameters: { type: 'object', properties: {} } };
 const DESK = { type: 'mcp', server_label: 'desk', require_approval: 'never', allowed_tools: ['echo'] };
 const SHOP = { ...DESK, server_label: 'shop' };
 const USER = { role: 'user', content: 'Echo all around.' };
 
-let provider: DialectProvider;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  provider = await DialectProvider.listen();
-  gateway = new Gateway(
-    {},
-    {
-      config: folder => ({
-        mcp_servers: {
-          ...{ desk: folder.server(), shop: folder.server() },
-          vault: folder.server({ hidden: true, allowed_tools: ['echo'] }),
-        },
-      }),
+const { provider, gateway } = await gatewayOn(DialectProvider, {
+  config: folder => ({
+    mcp_servers: {
+      ...{ desk: folder.server(), shop: folder.server() },
+      vault: folder.server({ hidden: true, allowed_tools: ['echo'] }),
     },
-  );
-});
-beforeEach(() => {
-  for (const [name, value] of Object.entries(provider.environment)) vi.stubEnv(name, value);
-});
-afterAll(async () => {
-  vi.unstubAllEnvs();
-  await gateway.close();
-  await provider.close();
+  }),
 });
 
 function calls(...names: string[]): PlayedTurn {
