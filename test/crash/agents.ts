@@ -86,11 +86,14 @@ const fallback: CrashAgent = {
   options: { finalAnswer: 'separate', finishers: [({ text }) => ({ text: `${text}, and checked` })] },
 };
 
+/** A message that arrives after the answer began gets an answer of its own. */
+const DONE = { text: 'done' };
+
 /** Messages from two handles while it runs; one supersedes a call that waits for approval; the run starts paused. */
 const talk: CrashAgent = {
   name: 'talk',
   makeModels: () => [
-    scripted([calls('read', 'pay'), calls('refund', 'put'), calls('pay'), { text: 'done' }]),
+    scripted([calls('read', 'pay'), calls('refund', 'put'), calls('pay'), DONE, DONE, DONE, DONE]),
   ],
   makeTools: world => [
     makeTool('read', { sideEffect: 'none', run: actIn(world, 'read') }),

@@ -1,16 +1,14 @@
-import { join } from 'node:path';
 import type { Host } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { OpenCall } from '../../engine/run/settled.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import { sqlite } from '../../stores/sqlite.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import type { CrashAgent, Environment, Message } from './crash-agent.ts';
+import { openStore } from './open-store.ts';
 import { type Acknowledged, isSame, type Outside, type Place } from './outside.ts';
 
 export const RUN = 'run_killed';
-export const DATABASE = 'runs.db';
 
 /** A model that is busy once is busy once in each process. */
 const RETRY = { baseMs: 1, attempts: 8 };
@@ -28,8 +26,8 @@ export async function driveChart(
     reach,
   }: { folder: string; host: Host; outside: Outside } & Pick<Environment, 'reach'>,
 ): Promise<string> {
-  const store = sqlite(join(folder, DATABASE));
-  const elsewhere = sqlite(join(folder, DATABASE));
+  const store = openStore(folder, () => host.now());
+  const elsewhere = openStore(folder, () => host.now());
   let onAct = (_tool: string) => {};
   const world: Environment = { outside, reach, onAct: tool => onAct(tool) };
   const make = (shared: Store) =>

@@ -3,7 +3,10 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../../protocol/error.ts';
+import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/stores/postgres-server.ts';
+import { removeTemporaryFolders } from '../support/temporary-folders.ts';
 import { buildWorker } from './build-worker.ts';
+import { SERVER } from './open-store.ts';
 import { type Proof, prove, tallyOf } from './prove.ts';
 import { describeFaults, Matrix } from './run-matrix.ts';
 import { readScenario } from './scenario.ts';
@@ -11,9 +14,12 @@ import { readScenario } from './scenario.ts';
 const HELP = `Kills processes at every point of a run and checks how the run ends.
 
   npm run crash -- [--scenarios N] [--seed N] [--lanes N] [--json]
+  npm run crash -- --store postgres [--scenarios N] …
   npm run crash -- --only SCENARIO [--json]      such as batch:tool.after#1+append.before#2
 
-  --scenarios N  total number without the control (default 2050): all single kills, then double kills
+  --store NAME   sqlite (default), or postgres: a server of its own, from PostgreSQL on this machine
+  --scenarios N  total number without the control: all single kills, then double kills (default 2050);
+                 with postgres a sample, a third of it double kills (default 600)
   --seed N       selects the double kills (default 1)
   --lanes N      concurrent processes (default: one per core, at least 2)
   --only         run one scenario and keep its folder
@@ -21,7 +27,8 @@ const HELP = `Kills processes at every point of a run and checks how the run end
 
 const { values: options } = parseArgs({
   options: {
-    scenarios: { type: 'string', default: '2050' },
+    store: { type: 'string', default: 'sqlite' },
+    scenarios: { type: 'string' },
     seed: { type: 'string', default: '1' },
     lanes: { type: 'string', default: String(Math.max(2, availableParallelism())) },
     only: { type: 'string' },
@@ -30,22 +37,42 @@ const { values: options } = parseArgs({
   },
 });
 
-/** The number of single kills of the naive engine: about one in three makes it fail. */
-const CONTROLS = 240;
+/** The scenarios by default, and the single kills of the naive engine: about one in three makes it fail. */
+const SCENARIOS = { sqlite: '2050', postgres: '600' };
+const CONTROLS = { sqlite: 240, postgres: 60 };
 
 /** The least number of scenarios whose kills all fired; fewer prove too little. */
 const LEAST_SCENARIOS = 2000;
 
 function readCount(name: 'scenarios' | 'seed' | 'lanes'): number {
-  const value = Number(options[name]);
+  const given = options[name] ?? SCENARIOS[storeName()];
+  const value = Number(given);
   if (Number.isInteger(value) && value > 0) return value;
-  throw new Error(`--${name}: expected a whole number above 0, and got "${options[name]}".`);
+  throw new Error(`--${name}: expected a whole number above 0, and got "${given}".`);
+}
+
+function storeName(): keyof typeof SCENARIOS {
+  const { store } = options;
+  if (store === 'sqlite' || store === 'postgres') return store;
+  throw new Error(`--store: expected sqlite or postgres, and got "${store}".`);
+}
+
+/** Starts PostgreSQL if the runs are to be stored there. A crash of a client needs no disk: the server does not sync. */
+async function startServer(): Promise<PostgresServer | null> {
+  if (storeName() === 'sqlite') return null;
+  if (POSTGRES_BIN === undefined)
+    throw new Error('PostgreSQL is not installed. On Debian: apt-get install postgresql.');
+  const server = await startPostgres(['max_connections=200']);
+  process.env[SERVER] = server.url;
+  return server;
 }
 
 async function runOne(name: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'agentchart-crash-'));
+  const server = await startServer();
   const matrix = new Matrix({ worker: await buildWorker(folder), folder, lanes: 1, keep: true });
   const results = await matrix.run([readScenario(name)]);
+  await server?.stop();
   const { lost, doubles, doubted, notFired } = tallyOf(results);
   for (const fault of results.flatMap(describeFaults)) console.error(fault);
   if (options.json) console.log(JSON.stringify({ scenario: name, lost, doubles, doubted, notFired }));
@@ -59,6 +86,7 @@ async function runOne(name: string): Promise<void> {
 async function runAll(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'agentchart-crash-'));
   const scenarios = readCount('scenarios');
+  const server = await startServer();
   const progress = new Progress();
   const proof = await prove({
     worker: await buildWorker(folder),
@@ -66,11 +94,15 @@ async function runAll(): Promise<void> {
     lanes: readCount('lanes'),
     scenarios,
     seed: readCount('seed'),
-    controls: CONTROLS,
+    // A COMMIT of SQLite; in PostgreSQL an append is one statement.
+    ...(server !== null && { singles: Math.ceil((scenarios * 2) / 3), unreached: ['commit.before'] }),
+    controls: CONTROLS[storeName()],
     onPhase: (phase, planned) => progress.begin(phase, planned),
     onResult: () => progress.advance(),
   });
   progress.end();
+  await server?.stop();
+  removeTemporaryFolders();
   const tooFew = proof.scenarios < Math.min(LEAST_SCENARIOS, scenarios);
   if (tooFew) proof.problems.push(`only ${proof.scenarios} scenarios were killed and went on to their end`);
   for (const problem of proof.problems) console.error(problem);

@@ -11,6 +11,8 @@ export type ProofOptions = MatrixOptions & {
   /** The number of single kills of the naive engine; all of them by default. */
   controls?: number;
   seed: number;
+  /** Points that no run of the store under test passes. */
+  unreached?: readonly CrashPoint[];
   onPhase?(phase: string, scenarios: number): void;
 };
 
@@ -57,7 +59,7 @@ export async function prove(options: ProofOptions): Promise<Proof> {
       ...[...census, ...killed].flatMap(describeFaults),
       ...naiveCensus.flatMap(describeFaults),
       ...control.filter(({ findings }) => findings.lost.length > 0).flatMap(describeFaults),
-      ...findUntried(killed).map(point => `${point}: no process was killed there`),
+      ...findUntried(killed, options.unreached).map(point => `${point}: no process was killed there`),
       ...(controlTally.doubles > 0 ? [] : ['the naive engine did nothing twice: this matrix proves nothing']),
       ...(killed.some(({ findings }) => findings.doubted > 0)
         ? []
@@ -77,9 +79,9 @@ export function tallyOf(results: readonly Result[]): Tally {
   };
 }
 
-function findUntried(results: readonly Result[]): CrashPoint[] {
+function findUntried(results: readonly Result[], unreached: readonly CrashPoint[] = []): CrashPoint[] {
   const tried = new Set(
     results.flatMap(({ fired, scenario }) => (fired ? scenario.kills.map(kill => kill.point) : [])),
   );
-  return POINTS.filter(point => !tried.has(point));
+  return POINTS.filter(point => !tried.has(point) && !unreached.includes(point));
 }

@@ -1,9 +1,8 @@
-import { join } from 'node:path';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { sqlite } from '../../../stores/sqlite.ts';
-import { DATABASE, RUN } from '../drive-chart.ts';
+import { RUN } from '../drive-chart.ts';
+import { openStore } from '../open-store.ts';
 import { type Act, Outside } from '../outside.ts';
 import { checkAcknowledged } from './check-acknowledged.ts';
 import { checkCalls, type Evidence } from './check-calls.ts';
@@ -50,7 +49,7 @@ export async function checkScenario(folder: string): Promise<Findings> {
     line.type === 'doubted' ? [`${line.runId} ${line.callId}`] : [],
   );
   const found = { doubles: findDoubles(acts), doubted: new Set(doubts).size };
-  const store = sqlite(join(folder, DATABASE));
+  const store = openStore(folder);
   try {
     return { ...found, lost: await findLost(store, outside) };
   } catch (error) {
