@@ -67,7 +67,7 @@ function project(name: string, test: TestProject['test']): TestProject {
       name,
       testTimeout: 90_000,
       hookTimeout: 120_000,
-      expect: { poll: { timeout: 10_000 } },
+      expect: { poll: { timeout: 60_000 } },
       // Node keeps what it has compiled, type stripping included, by what is in a file.
       env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
       unstubEnvs: true,

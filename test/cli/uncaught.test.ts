@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { calling, Desk, LIBRARY } from '../support/cli/desk.ts';
+import { sampled } from '../support/sample.ts';
 import { until } from '../support/server/runs-app.ts';
 import { ServedDesk } from '../support/server/served-desk.ts';
 
@@ -31,7 +32,7 @@ const FAILURES: [string, string][] = [
   ],
 ];
 
-describe.concurrent.each(FAILURES)('a tool that fails in %s', (_, failing) => {
+describe.concurrent.each(sampled(FAILURES, 1))('a tool that fails in %s', (_, failing) => {
   test('ends the command with the names of the tool and the run, which stays resumable', async () => {
     const desk = makeDesk(failing);
     const ended = await desk.runAlone(['run', '--agent', 'leaky.mjs', '--json', 'go'], desk.model);

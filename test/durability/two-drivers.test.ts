@@ -10,6 +10,7 @@ import type { RunEvent } from '../../protocol/event.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { BundledFixture } from '../support/durability/bundled-fixture.ts';
 import { eventsOf } from '../support/engine/agents.ts';
+import { sampled } from '../support/sample.ts';
 
 const fixture = new BundledFixture('two-drivers-fixture');
 const RUN = 'run_shared';
@@ -214,7 +215,7 @@ const NOT_EXCLUDED: Row[] = [
 ];
 
 describe('a process that is stopped past its lease and woken', () => {
-  test.concurrent.each(EXCLUDED)(
+  test.concurrent.each(sampled(EXCLUDED, 4))(
     'at %s of %s: its report is refused, and nothing is doubled',
     async (stop, tool, expected) => {
       const outcome = await stopAndWake(tool, stop);
@@ -224,7 +225,7 @@ describe('a process that is stopped past its lease and woken', () => {
     },
   );
 
-  test.concurrent.each(NOT_EXCLUDED)(
+  test.concurrent.each(sampled(NOT_EXCLUDED, 2))(
     'at %s of %s, between the check and the end of the call: a second execution has the same key',
     async (stop, tool, expected) => {
       const outcome = await stopAndWake(tool, stop);

@@ -13,6 +13,7 @@ import { type ServedDemo, serveDemo } from '../../examples/kill/server/serve-dem
 import type { Pace } from '../../examples/kill/setup.ts';
 import { type ChartState, readChart } from '../../visualizer/chart-graph.ts';
 import { edgeId, mergeEdges } from '../../visualizer/merge-edges.ts';
+import { takesTurn } from '../support/in-turn.ts';
 import { TAKES_ALL } from '../support/sample.ts';
 import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
@@ -36,31 +37,34 @@ function makeTemporary(): { temporary: string; env: NodeJS.ProcessEnv } {
 }
 
 describe.concurrent('npm run demo:kill', () => {
-  test('unattended, shows that the plain loop pays twice and the chart once, and leaves nothing behind', async () => {
-    const { temporary, env } = makeTemporary();
-    const { code, output } = await new Promise<{ code: number; output: string }>(resolve => {
-      execFile(process.execPath, [START, '--once'], { env }, (error, stdout, stderr) =>
-        resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr }),
+  test.runIf(takesTurn(0, 2))(
+    'unattended, shows that the plain loop pays twice and the chart once, and leaves nothing behind',
+    async () => {
+      const { temporary, env } = makeTemporary();
+      const { code, output } = await new Promise<{ code: number; output: string }>(resolve => {
+        execFile(process.execPath, [START, '--once'], { env }, (error, stdout, stderr) =>
+          resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr }),
+        );
+      });
+      expect(output).toContain('ended by SIGKILL');
+      expect(output).toContain(`A plain loop: finished. Its ledger, $198.00:\n  ${LINE}\n  ${LINE}\n`);
+      expect(output).toContain(
+        `agentchart: in doubt: it asks whether the refund happened. Its ledger, $99.00:\n  ${LINE}\n`,
       );
-    });
-    expect(output).toContain('ended by SIGKILL');
-    expect(output).toContain(`A plain loop: finished. Its ledger, $198.00:\n  ${LINE}\n  ${LINE}\n`);
-    expect(output).toContain(
-      `agentchart: in doubt: it asks whether the refund happened. Its ledger, $99.00:\n  ${LINE}\n`,
-    );
-    expect(output).toContain(
-      `agentchart: finished. Its ledger, $99.00:\n  ${LINE}\nThe plain loop paid twice`,
-    );
-    expect(code).toBe(0);
-    expect(readdirSync(temporary)).toEqual([]);
-  });
+      expect(output).toContain(
+        `agentchart: finished. Its ledger, $99.00:\n  ${LINE}\nThe plain loop paid twice`,
+      );
+      expect(code).toBe(0);
+      expect(readdirSync(temporary)).toEqual([]);
+    },
+  );
 
   test('exits with a usage error for an unknown option', () => {
     const { status, stderr } = spawnSync(process.execPath, [START, '--twice'], { encoding: 'utf8' });
     expect([status, stderr]).toEqual([2, expect.stringContaining('npm run demo:kill')]);
   });
 
-  test.skipIf(!HAS_TERMINAL)(
+  test.runIf(HAS_TERMINAL && takesTurn(1, 2))(
     'on a terminal, serves its page until Ctrl-C, which ends every process',
     async () => {
       const { temporary, env } = makeTemporary();

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
+import { takesTurn } from '../support/in-turn.ts';
 import { TAKES_ALL } from '../support/sample.ts';
 
 /** Runs `npm start` without a terminal and without a key. */
@@ -92,21 +93,24 @@ describe.concurrent('npm start', () => {
     expect(code).toBe(0);
   });
 
-  test('--crash kills the process after the write, resumes, and does not write again', async () => {
-    const { code, output } = await runStart(makeFolder(), '--crash');
-    expect(output).toMatch(/Process (\d+) was killed by SIGKILL/);
-    expect(output).toMatch(
-      /The journal ends at entry \d+: \d+ approval\.decided, \d+ tool\.started, but no tool\.settled\./,
-    );
-    expect(output).toMatch(
-      /Process \d+ called .*: \d+ approval\.decided, \d+ tool\.started, \d+ tool\.interrupted, \d+ tool\.settled\./,
-    );
-    expect(output).toMatch(/was last modified at .*: unchanged\./);
-    expect(output.match(/tool\.started/g)?.length).toBeLessThanOrEqual(4);
-    expect(code).toBe(0);
-  });
+  test.runIf(takesTurn(0, 3))(
+    '--crash kills the process after the write, resumes, and does not write again',
+    async () => {
+      const { code, output } = await runStart(makeFolder(), '--crash');
+      expect(output).toMatch(/Process (\d+) was killed by SIGKILL/);
+      expect(output).toMatch(
+        /The journal ends at entry \d+: \d+ approval\.decided, \d+ tool\.started, but no tool\.settled\./,
+      );
+      expect(output).toMatch(
+        /Process \d+ called .*: \d+ approval\.decided, \d+ tool\.started, \d+ tool\.interrupted, \d+ tool\.settled\./,
+      );
+      expect(output).toMatch(/was last modified at .*: unchanged\./);
+      expect(output.match(/tool\.started/g)?.length).toBeLessThanOrEqual(4);
+      expect(code).toBe(0);
+    },
+  );
 
-  test('editing a file of the user’s own folder changes the report', async () => {
+  test.runIf(takesTurn(1, 3))('editing a file of the user’s own folder changes the report', async () => {
     const cwd = makeFolder();
     const own = join(cwd, 'notes');
     cpSync(documents, own, { recursive: true });
@@ -121,26 +125,29 @@ describe.concurrent('npm start', () => {
     expect(existsSync(join(own, 'REPORT.md'))).toBe(false);
   });
 
-  test.skipIf(!HAS_TERMINAL)('asks on a terminal, and keeps serving the page until Ctrl-C', async () => {
-    const terminal = startOnTerminal(makeFolder());
-    const url = await terminal.printed(/approve there or here: (http:\S+)/);
-    await terminal.printed(/\[a\]pprove/);
-    const waiting: unknown = await (await fetch(`${url}/runs?status=waiting`)).json();
-    expect(waiting).toMatchObject({ runs: [{ agent: 'documentation-steward', status: 'waiting' }] });
-    const { id } = (waiting as { runs: [{ id: string }] }).runs[0];
-    terminal.type('a\n');
-    await terminal.printed(/The page stays available at (\S+)/);
-    const page = await fetch(url, { headers: { accept: 'text/html' } });
-    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('/assets/page.js')]);
-    terminal.type('\u0003');
-    await terminal.ended;
-    // Another server may have the port by now, but not this run.
-    const served = await fetch(`${url}/runs/${id}`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-    expect(served).toBe(false);
-  });
+  test.runIf(HAS_TERMINAL && takesTurn(2, 3))(
+    'asks on a terminal, and keeps serving the page until Ctrl-C',
+    async () => {
+      const terminal = startOnTerminal(makeFolder());
+      const url = await terminal.printed(/approve there or here: (http:\S+)/);
+      await terminal.printed(/\[a\]pprove/);
+      const waiting: unknown = await (await fetch(`${url}/runs?status=waiting`)).json();
+      expect(waiting).toMatchObject({ runs: [{ agent: 'documentation-steward', status: 'waiting' }] });
+      const { id } = (waiting as { runs: [{ id: string }] }).runs[0];
+      terminal.type('a\n');
+      await terminal.printed(/The page stays available at (\S+)/);
+      const page = await fetch(url, { headers: { accept: 'text/html' } });
+      expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('/assets/page.js')]);
+      terminal.type('\u0003');
+      await terminal.ended;
+      // Another server may have the port by now, but not this run.
+      const served = await fetch(`${url}/runs/${id}`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+      expect(served).toBe(false);
+    },
+  );
 
   test('exits with a usage error for a missing folder', async () => {
     const { code, output } = await runStart(makeFolder(), '/no/such/folder');

@@ -1,5 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { testInTurn } from '../support/in-turn.ts';
 import { sampled } from '../support/sample.ts';
 import { CHROMIUM, type Look, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { type DemoAgents, HOSTILE, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
@@ -8,6 +9,8 @@ import { ServedRuns } from '../support/visualizer/served-runs.ts';
 if (CHROMIUM === undefined) console.log('The page is not tested: no Chromium here (set CHROMIUM_PATH).');
 
 const ASK = 'Ada writes that order A-1001 arrived broken. Pay back what she paid.';
+
+const inTurn = testInTurn(2);
 
 describe.skipIf(CHROMIUM === undefined)('the page', () => {
   let browser: Browser;
@@ -74,7 +77,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('the list of runs shows their titles, and a hostile title as text', async () => {
+  inTurn('the list of runs shows their titles, and a hostile title as text', async () => {
     const titled = await startAtRest('refunds');
     const hostile = '<img src=x onerror="document.title=1">\u202ehidden';
     await startAtRest('refunds', hostile);
@@ -84,7 +87,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('text streams in; after a reload in the middle it is shown again and continues', async () => {
+  inTurn('text streams in; after a reload in the middle it is shown again and continues', async () => {
     demo.gate.close(3);
     const run = await api.start('cut', 'Go');
     const watched = await visit(`/runs/${run.id}`);
@@ -103,7 +106,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('an approval with an edit shows the change first, and reports an invalid edit', async () => {
+  inTurn('an approval with an edit shows the change first, and reports an invalid edit', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Edit…' }).click();
@@ -123,7 +126,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems.filter(problem => !problem.includes('400'))).toEqual([]);
   });
 
-  test('a rejection reaches the model with its reason', async () => {
+  inTurn('a rejection reaches the model with its reason', async () => {
     const { page, problems } = await visit(await startAtRest('refunds'));
     await page.getByRole('button', { name: 'Reject…' }).click();
     await page.getByLabel('Reason').fill('the photo shows no damage');
@@ -133,7 +136,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  test('the second decider is told who decided first', async () => {
+  inTurn('the second decider is told who decided first', async () => {
     const run = await api.start('refunds', ASK);
     await run.settled();
     const { page, problems } = await visit(`/runs/${run.id}`);
@@ -151,21 +154,24 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems.filter(problem => !problem.includes('409'))).toEqual([]);
   });
 
-  test('a call in doubt shows the known facts, and continues once the user confirms that it happened', async () => {
-    const watched = await visit(await startAtRest('releases'));
-    const { page } = watched;
-    await page.locator('#state-resting-inDoubt.current').waitFor();
-    await page.getByText('the connection was lost after the request was sent').first().waitFor();
-    await page.getByText('Idempotency key:').waitFor();
-    await page.getByRole('button', { name: 'It happened…' }).click();
-    await page.getByLabel('Its result').fill('{"url": "https://example.test"}');
-    await page.getByRole('button', { name: 'It happened', exact: true }).click();
-    await page.getByText('Version 2.4.0 is out.').waitFor();
-    await expect.poll(() => watched.countOf('state-resting-inDoubt')).toBe('×1');
-    expect(watched.problems).toEqual([]);
-  });
+  inTurn(
+    'a call in doubt shows the known facts, and continues once the user confirms that it happened',
+    async () => {
+      const watched = await visit(await startAtRest('releases'));
+      const { page } = watched;
+      await page.locator('#state-resting-inDoubt.current').waitFor();
+      await page.getByText('the connection was lost after the request was sent').first().waitFor();
+      await page.getByText('Idempotency key:').waitFor();
+      await page.getByRole('button', { name: 'It happened…' }).click();
+      await page.getByLabel('Its result').fill('{"url": "https://example.test"}');
+      await page.getByRole('button', { name: 'It happened', exact: true }).click();
+      await page.getByText('Version 2.4.0 is out.').waitFor();
+      await expect.poll(() => watched.countOf('state-resting-inDoubt')).toBe('×1');
+      expect(watched.problems).toEqual([]);
+    },
+  );
 
-  test('a call that the client runs is answered on the page', async () => {
+  inTurn('a call that the client runs is answered on the page', async () => {
     const { page, problems } = await visit(await startAtRest('lab'));
     await page.getByLabel('Result for the model').fill('{"metres": 3}');
     await page.getByRole('button', { name: 'Answer' }).click();
@@ -173,7 +179,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  test('a lost server is reported; once it is back, the run continues where it was', async () => {
+  inTurn('a lost server is reported; once it is back, the run continues where it was', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Approve' }).waitFor();
@@ -189,39 +195,42 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems.filter(problem => !problem.includes('ERR_'))).toEqual([]);
   });
 
-  test('hostile output is text: nothing runs, nothing is fetched or reordered, and a megabyte stays folded', async () => {
-    const watched = await visit(await startAtRest('reader'));
-    const { page } = watched;
-    await page.locator('#state-finished.current').waitFor();
-    const folded = page.locator('.call details:not([open]) > summary');
-    const unfold = async () => {
-      while ((await folded.count()) > 0) await folded.first().click();
-      return await page.getByText('\\u001b[31mred').first().isVisible();
-    };
-    await expect.poll(unfold, { timeout: 20_000 }).toBe(true);
-    await page.getByText(HOSTILE.markup).first().waitFor();
-    await page.getByText('\\u001b[31mred').first().waitFor();
-    await page.getByText('safe\\u{202e}txt.exe\\u{2066}\\u{200f} ␛[31mred␛[0m').first().waitFor();
-    await page
-      .getByRole('button', { name: /Show more \(99\d k characters left\)/ })
-      .first()
-      .waitFor();
-    expect(await page.evaluate('document.body.textContent.length')).toBeLessThan(60_000);
-    expect(await page.evaluate('[typeof owned, document.images.length, document.title]')).toEqual([
-      'undefined',
-      0,
-      'finished · reader · Agentchart',
-    ]);
-    await page
-      .getByRole('button', { name: /Show more/ })
-      .first()
-      .click();
-    await page.getByRole('button', { name: /Show more \(93\d k characters left\)/ }).waitFor();
-    await watched.screenshot('hostile');
-    expect(watched.problems).toEqual([]);
-  });
+  inTurn(
+    'hostile output is text: nothing runs, nothing is fetched or reordered, and a megabyte stays folded',
+    async () => {
+      const watched = await visit(await startAtRest('reader'));
+      const { page } = watched;
+      await page.locator('#state-finished.current').waitFor();
+      const folded = page.locator('.call details:not([open]) > summary');
+      const unfold = async () => {
+        while ((await folded.count()) > 0) await folded.first().click();
+        return await page.getByText('\\u001b[31mred').first().isVisible();
+      };
+      await expect.poll(unfold, { timeout: 20_000 }).toBe(true);
+      await page.getByText(HOSTILE.markup).first().waitFor();
+      await page.getByText('\\u001b[31mred').first().waitFor();
+      await page.getByText('safe\\u{202e}txt.exe\\u{2066}\\u{200f} ␛[31mred␛[0m').first().waitFor();
+      await page
+        .getByRole('button', { name: /Show more \(99\d k characters left\)/ })
+        .first()
+        .waitFor();
+      expect(await page.evaluate('document.body.textContent.length')).toBeLessThan(60_000);
+      expect(await page.evaluate('[typeof owned, document.images.length, document.title]')).toEqual([
+        'undefined',
+        0,
+        'finished · reader · Agentchart',
+      ]);
+      await page
+        .getByRole('button', { name: /Show more/ })
+        .first()
+        .click();
+      await page.getByRole('button', { name: /Show more \(93\d k characters left\)/ }).waitFor();
+      await watched.screenshot('hostile');
+      expect(watched.problems).toEqual([]);
+    },
+  );
 
-  test('a failed attempt is shown in its place, and a failed run gives advice', async () => {
+  inTurn('a failed attempt is shown in its place, and a failed run gives advice', async () => {
     const retried = await visit(await startAtRest('flaky'));
     await retried.page.getByText('Attempt 1 of script failed: overloaded (HTTP 529)').waitFor();
     await retried.page.getByText('Here now.').waitFor();
@@ -231,7 +240,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect([...retried.problems, ...broken.problems]).toEqual([]);
   });
 
-  test('a run is paused, stepped and cancelled after one confirmation', async () => {
+  inTurn('a run is paused, stepped and cancelled after one confirmation', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Pause' }).click();
@@ -248,26 +257,29 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('a server with a token asks for it, rejects a wrong token, and remembers the right one', async () => {
-    await api.close();
-    api = await ServedRuns.listen(demo.agents, { token: 'open sesame' });
-    const { page } = await visit(await startAtRest('refunds'));
-    await page.getByLabel('Token').fill('wrong');
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByText('Wrong token').waitFor();
-    await page.getByLabel('Token').fill('open sesame');
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.locator('#state-resting-awaitingApproval.current').waitFor();
-    await page.reload();
-    await page.locator('#state-resting-awaitingApproval.current').waitFor();
-  });
+  inTurn(
+    'a server with a token asks for it, rejects a wrong token, and remembers the right one',
+    async () => {
+      await api.close();
+      api = await ServedRuns.listen(demo.agents, { token: 'open sesame' });
+      const { page } = await visit(await startAtRest('refunds'));
+      await page.getByLabel('Token').fill('wrong');
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByText('Wrong token').waitFor();
+      await page.getByLabel('Token').fill('open sesame');
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.locator('#state-resting-awaitingApproval.current').waitFor();
+      await page.reload();
+      await page.locator('#state-resting-awaitingApproval.current').waitFor();
+    },
+  );
 
-  test('an unknown run is reported as unknown', async () => {
+  inTurn('an unknown run is reported as unknown', async () => {
     const { page } = await visit('/runs/run_nobody');
     await page.getByRole('heading', { name: 'Run not found' }).waitFor();
   });
 
-  test('an approval can be given with the keyboard alone', async () => {
+  inTurn('an approval can be given with the keyboard alone', async () => {
     const { page, problems } = await visit(await startAtRest('refunds'));
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     for (let presses = 0; presses < 60; presses += 1) {

@@ -21,8 +21,8 @@ test.skipIf(!recordingsArePresent)('recorded streams are available', () => {
   expect(turns.some(isStreamed)).toBe(true);
 });
 
-/** `npm test` takes a third of the recordings of each provider. */
-const small = sampledByKind(turns.filter(isStreamed).filter(isSmall), 3, ({ provider }) => provider);
+/** `npm test` takes a sixth of the recordings of each provider. */
+const small = sampledByKind(turns.filter(isStreamed).filter(isSmall), 6, ({ provider }) => provider);
 
 describe.each(small)('recorded stream $name', recorded => {
   test('yields the same events when split in two at any position', async () => {

@@ -3,10 +3,13 @@ import { setInterval } from 'node:timers';
 import { describe, expect, test } from 'vitest';
 import { built } from '../../support/built.ts';
 import { AGENT, calling, Desk, REFUND, typesOf } from '../../support/cli/desk.ts';
+import { testInTurn } from '../../support/in-turn.ts';
 import { countTo, until } from '../../support/server/runs-app.ts';
 import { getAs, ServedDesk, upload, Watcher } from '../../support/server/served-desk.ts';
 
 const done = { text: 'Done.' };
+
+const inTurn = testInTurn(2);
 
 describe.concurrent('agentchart serve', () => {
   test('prints its address, agents and database, serves its page, and exits 0', async () => {
@@ -30,7 +33,7 @@ describe.concurrent('agentchart serve', () => {
     expect(ended.stderr).toMatch(/agents +desk\n/);
   });
 
-  test('without --agent serves a default agent on AGENTCHART_MODEL', async () => {
+  inTurn('without --agent serves a default agent on AGENTCHART_MODEL', async () => {
     const served = await ServedDesk.start(new Desk([done]), { args: [] });
     const runId = await served.begin();
     const end = await served.viewOnce(runId, ({ status }) => status === 'finished');
@@ -38,7 +41,7 @@ describe.concurrent('agentchart serve', () => {
     await served.stop();
   });
 
-  test('without an agent and a model shows runs and starts none', async () => {
+  inTurn('without an agent and a model shows runs and starts none', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     const served = await ServedDesk.start(desk, { args: [] }, {});
@@ -47,7 +50,7 @@ describe.concurrent('agentchart serve', () => {
     expect((await served.stop()).stderr).toContain('agents   none');
   });
 
-  test('on a port in use exits 1 and says what to do', async () => {
+  inTurn('on a port in use exits 1 and says what to do', async () => {
     const desk = new Desk([done]);
     const served = await ServedDesk.start(desk);
     const second = await desk.run(['serve', '--port', String(served.port)], desk.model);
@@ -72,7 +75,7 @@ describe.concurrent('agentchart serve', () => {
     expect(ended.stderr).toContain(expected);
   });
 
-  test('on all interfaces requires its token, and never prints it', async () => {
+  inTurn('on all interfaces requires its token, and never prints it', async () => {
     const environment = { AGENTCHART_TOKEN: 'hunter2-hunter2' };
     const desk = new Desk([done], environment);
     const served = await ServedDesk.start(desk, { args: ['--agent', AGENT, '--host', '0.0.0.0'] });
@@ -83,17 +86,20 @@ describe.concurrent('agentchart serve', () => {
     expect(ended.stderr + ended.stdout).not.toContain('hunter2');
   });
 
-  test('a body of 100 MB is refused before it is read, however it is sent, and the server keeps running', async () => {
-    const served = await ServedDesk.start(new Desk([done]));
-    const json = { 'content-type': 'application/json' };
-    const announced = { ...json, 'content-length': String(100 * 1024 * 1024) };
-    expect(await upload(`${served.url}/runs`, 100, announced)).toBe(413);
-    expect(await upload(`${served.url}/runs`, 100, json)).toBe(413);
-    expect(await (await fetch(`${served.url}/runs`)).json()).toEqual({ runs: [] });
-    await served.stop();
-  });
+  inTurn(
+    'a body of 100 MB is refused before it is read, however it is sent, and the server keeps running',
+    async () => {
+      const served = await ServedDesk.start(new Desk([done]));
+      const json = { 'content-type': 'application/json' };
+      const announced = { ...json, 'content-length': String(100 * 1024 * 1024) };
+      expect(await upload(`${served.url}/runs`, 100, announced)).toBe(413);
+      expect(await upload(`${served.url}/runs`, 100, json)).toBe(413);
+      expect(await (await fetch(`${served.url}/runs`)).json()).toEqual({ runs: [] });
+      await served.stop();
+    },
+  );
 
-  test('cannot be reached under another name', async () => {
+  inTurn('cannot be reached under another name', async () => {
     const served = await ServedDesk.start(new Desk([done]));
     const answers = await Promise.all(
       ['evil.example', 'a b', 'localhost.evil.example'].map(host => getAs(host, `${served.url}/runs`)),
@@ -105,7 +111,7 @@ describe.concurrent('agentchart serve', () => {
 });
 
 describe.concurrent('a run that clients watch', () => {
-  test('is followed over a restart of the server without a gap or a repeat', async () => {
+  inTurn('is followed over a restart of the server without a gap or a repeat', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const first = await ServedDesk.start(desk);
     const runId = await first.begin();
@@ -121,26 +127,29 @@ describe.concurrent('a run that clients watch', () => {
     await second.stop();
   });
 
-  test('shows decisions of the command line, and the error for a second decision names who decided', async () => {
-    const desk = new Desk([calling(REFUND), done]);
-    const served = await ServedDesk.start(desk);
-    const runId = await served.begin();
-    const watchers = [1, 2].map(() => new Watcher(`${served.url}/runs/${runId}/events`));
-    await Promise.all(watchers.map(watcher => watcher.sees('turn.completed')));
-    const approved = await desk.run(['approve', runId, 'call_0_0', '--by', 'ada']);
-    expect(approved.code).toBe(0);
-    for (const watcher of watchers) {
-      expect(await watcher.seesEnd()).toBe('finished');
-      expect(await watcher.sees('approval.decided')).toMatchObject({ by: 'ada' });
-      expect(watcher.seqs).toEqual(countTo(watcher.journal.length));
-    }
-    const late = await served.post(`/runs/${runId}/reject`, { callId: 'call_0_0', by: 'bob' });
-    expect(late.status).toBe(409);
-    expect(await late.json()).toMatchObject({ error: { code: 'already-decided', by: 'ada' } });
-    await served.stop();
-  });
+  inTurn(
+    'shows decisions of the command line, and the error for a second decision names who decided',
+    async () => {
+      const desk = new Desk([calling(REFUND), done]);
+      const served = await ServedDesk.start(desk);
+      const runId = await served.begin();
+      const watchers = [1, 2].map(() => new Watcher(`${served.url}/runs/${runId}/events`));
+      await Promise.all(watchers.map(watcher => watcher.sees('turn.completed')));
+      const approved = await desk.run(['approve', runId, 'call_0_0', '--by', 'ada']);
+      expect(approved.code).toBe(0);
+      for (const watcher of watchers) {
+        expect(await watcher.seesEnd()).toBe('finished');
+        expect(await watcher.sees('approval.decided')).toMatchObject({ by: 'ada' });
+        expect(watcher.seqs).toEqual(countTo(watcher.journal.length));
+      }
+      const late = await served.post(`/runs/${runId}/reject`, { callId: 'call_0_0', by: 'bob' });
+      expect(late.status).toBe(409);
+      expect(await late.json()).toMatchObject({ error: { code: 'already-decided', by: 'ada' } });
+      await served.stop();
+    },
+  );
 
-  test('cannot be decided by the command line once a client decided it', async () => {
+  inTurn('cannot be decided by the command line once a client decided it', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const served = await ServedDesk.start(desk);
     const runId = await served.begin();
@@ -171,15 +180,18 @@ describe.concurrent('a run that clients watch', () => {
     return { served, socket, closed, received: () => Buffer.concat(chunks).toString() };
   }
 
-  test('continues while a client stops reading, and the client gets all events once it reads again', async () => {
-    const { served, socket, received } = await finishUnread(100_000);
-    await until(() => (received().includes('event: end') ? true : undefined));
-    expect(received()).toContain('"type":"turn.completed"');
-    socket.destroy();
-    await served.stop();
-  });
+  inTurn(
+    'continues while a client stops reading, and the client gets all events once it reads again',
+    async () => {
+      const { served, socket, received } = await finishUnread(100_000);
+      await until(() => (received().includes('event: end') ? true : undefined));
+      expect(received()).toContain('"type":"turn.completed"');
+      socket.destroy();
+      await served.stop();
+    },
+  );
 
-  test('continues when a client falls too far behind, and the client is disconnected', async () => {
+  inTurn('continues when a client falls too far behind, and the client is disconnected', async () => {
     const { served, closed, received } = await finishUnread(400_000);
     await closed;
     expect(received()).not.toContain('event: end');
@@ -223,7 +235,7 @@ describe.concurrent('a server that exits', () => {
     },
   );
 
-  test('exits immediately on a second signal', async () => {
+  inTurn('exits immediately on a second signal', async () => {
     const desk = new Desk([calling('ignore'), done]);
     const served = await ServedDesk.start(desk);
     const runId = await served.begin();
@@ -239,7 +251,7 @@ describe.concurrent('a server that exits', () => {
     expect(typesOf(await desk.journal(runId))).not.toContain('run.cancelled');
   });
 
-  test('leaves a run that another process drives to that process', async () => {
+  inTurn('leaves a run that another process drives to that process', async () => {
     const desk = new Desk([calling('wait'), done]);
     const driving = desk.start(['run', '--agent', AGENT, '--json', 'go'], desk.model);
     driving.child.stdin.end();
@@ -255,7 +267,7 @@ describe.concurrent('a server that exits', () => {
     await served.stop();
   });
 
-  test('leaves a run that waits for a deadline to the next server, which resumes it', async () => {
+  inTurn('leaves a run that waits for a deadline to the next server, which resumes it', async () => {
     const desk = new Desk([calling('publish'), done]);
     const args = ['--agent', built('test/support/server/fixtures/brief-approval.ts')];
     const first = await ServedDesk.start(desk, { args });

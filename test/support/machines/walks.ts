@@ -3,7 +3,13 @@ import type { ConfigChange } from './builders.ts';
 import { call, clientCall, everyCall, gatedCall, MIXED_ROUNDS, makeEnvironment } from './environments.ts';
 
 /** A configuration with small limits, and the environment in which it is explored. */
-export type Walk = { name: string; config: ConfigChange; environment: Environment };
+export type Walk = {
+  name: string;
+  config: ConfigChange;
+  environment: Environment;
+  /** Together, the basic walks take every edge of the chart. */
+  isBasic?: true;
+};
 
 const SMALL = { limits: { turns: 2, toolCalls: 3 }, attempts: 1 } as const;
 const MODELS = ['first', 'second'].map(model => ({ provider: 'test', model }));
@@ -13,6 +19,7 @@ const PLAIN = makeEnvironment();
 export const WALKS: readonly Walk[] = [
   {
     name: 'a run that holds after each turn and is edited',
+    isBasic: true,
     config: { ...SMALL, holdsAtEnd: true, onLimit: 'stop' },
     environment: makeEnvironment({
       rounds: [[call(), gatedCall()], [clientCall()], [call({ sideEffect: 'once' })]],
@@ -27,6 +34,7 @@ export const WALKS: readonly Walk[] = [
   { name: 'mixed rounds', config: SMALL, environment: makeEnvironment({ rounds: MIXED_ROUNDS }) },
   {
     name: 'queued messages',
+    isBasic: true,
     config: { ...SMALL, onMessage: 'queue', onLimit: 'stop' },
     environment: makeEnvironment({ rounds: [[call(), gatedCall({ expiresInMs: 500 }), clientCall()]] }),
   },
@@ -38,11 +46,13 @@ export const WALKS: readonly Walk[] = [
   { name: 'finishers', config: { ...SMALL, finishers: true }, environment: PLAIN },
   {
     name: 'finishers on a held answer, and a run that stops at its limits',
+    isBasic: true,
     config: { ...SMALL, finishers: true, finalAnswer: 'held', onLimit: 'stop', onMessage: 'queue' },
     environment: PLAIN,
   },
   {
     name: 'a separate answer',
+    isBasic: true,
     config: { ...SMALL, finalAnswer: 'separate', attempts: 2 },
     environment: PLAIN,
   },

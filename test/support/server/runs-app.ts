@@ -17,15 +17,15 @@ export const REFUND: ScriptedTurn = {
 };
 export const DONE: ScriptedTurn = { text: 'Done.' };
 
-/** Polls `look` until it returns a value; rejects after 10 s. */
+/** Polls `look` until it returns a value; rejects after a minute. */
 export async function until<Value>(
   look: () => Promise<Value | undefined> | Value | undefined,
 ): Promise<Value> {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 60_000;
   for (;;) {
     const value = await look();
     if (value !== undefined) return value;
-    if (performance.now() > deadline) throw new Error(`not within 10 s: ${look}`);
+    if (performance.now() > deadline) throw new Error(`not within a minute: ${look}`);
     await new Promise(resolve => setTimeout(resolve, 10));
   }
 }

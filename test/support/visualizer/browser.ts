@@ -43,7 +43,7 @@ export class WatchedPage {
   static async open(browser: Browser, url: string, look: Look = {}): Promise<WatchedPage> {
     const { width = 1280, height = 800, colorScheme = 'light' } = look;
     const context = await browser.newContext({ viewport: { width, height }, colorScheme });
-    context.setDefaultTimeout(20_000);
+    context.setDefaultTimeout(60_000);
     const watched = new WatchedPage(context, await context.newPage(), new URL(url).host);
     await watched.page.goto(url);
     return watched;

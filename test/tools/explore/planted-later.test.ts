@@ -173,8 +173,8 @@ const PLANTED: Planted[] = [
   ],
 ];
 
-/** `npm test` plants a third of the defects of each kind. */
-const OF_THE_DAY = sampledByKind(PLANTED, 3, ([, , breaks]) => breaks.source);
+/** `npm test` plants a sixth of the defects of each kind. */
+const OF_THE_DAY = sampledByKind(PLANTED, 6, ([, , breaks]) => breaks.source);
 
 describe('explore finds a defect', () => {
   it.each(OF_THE_DAY)('%s', (_, machine, breaks, maxStates = 500) => {

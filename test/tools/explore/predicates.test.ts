@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { EngineError } from '../../../protocol/error.ts';
 import { type AgentOptions, createAgent, tool } from '../../../tools/agent/index.ts';
 import { type BreachReport, explore, type Invariants, type Moment } from '../../../tools/testing/index.ts';
+import { takesTurn } from '../../support/in-turn.ts';
 import { TAKES_ALL } from '../../support/sample.ts';
 
 /** User predicates, and agents that break them. */
@@ -158,7 +159,7 @@ describe('a user predicate', () => {
     ]);
   });
 
-  it('that reads the transcript finds a refund after an earlier refund', () => {
+  it.runIf(takesTurn(0, 2))('that reads the transcript finds a refund after an earlier refund', () => {
     const notAgain: Invariants = [
       function refundsOnlyOnce({ context }) {
         const done = context.transcript.filter(item => item.type === 'tool_result' && item.output === 'paid');
@@ -253,7 +254,7 @@ describe('the report of an exploration', () => {
     expect(() => explore(agent, { maxMs: 0 })).toThrow(EngineError);
   });
 
-  it('is complete for a small agent', () => {
+  it.runIf(takesTurn(1, 2))('is complete for a small agent', () => {
     const options = { tools: [ask], finishers: [forbidden], retry: { attempts: 1 } };
     const report = explore(agentWith(options), { maxStates: 40_000 });
     expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
