@@ -123,16 +123,17 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
 }
 
 /**
- * The client items that the run does not have yet: all items after a previous response; in a full history, the items
- * after the last item that is not the client's, without the results of calls that ran here.
+ * The client items that the run does not have yet: all items after a previous response. In a full history, the messages
+ * after the last item that is not the client's, and the outputs that the run waits for: a client may have sent them
+ * before, without the decision.
  */
 function newItems({ state }: RunResponses, { items, previous }: ApprovalRequest): Item[] {
   if (previous !== undefined) return items.filter(isClientItem);
   const known = items.findLastIndex(item => !isClientItem(item) && item.type !== 'approval_response');
-  const settled = new Set(callsWith(state.context, 'settled').map(({ callId }) => callId));
-  return items
-    .slice(known + 1)
-    .filter(item => isClientItem(item) && !(item.type === 'tool_result' && settled.has(item.callId)));
+  const waiting = new Set(callsWith(state.context, 'waiting').map(({ callId }) => callId));
+  return items.filter((item, at) =>
+    item.type === 'tool_result' ? waiting.has(item.callId) : at > known && isClientItem(item),
+  );
 }
 
 /** Whether the request repeats the one that made the decision, rather than containing it as history. */

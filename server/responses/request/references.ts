@@ -18,8 +18,8 @@ export type AskedApproval = { run: RunResponses; callId: string; digest: string;
  * Resolves the ids in one request. Each run is read once.
  *
  * F1 An id resolves only to an item that a response shows, not to other parts of its run.
- * F2 All ids of a request resolve within one chain: that of the previous response, or else that of the newest response
- *    among the request's references and the responses after it in the same chain.
+ * F2 All ids of a request resolve within one conversation: the chain of the previous response, or else that of the newest
+ *    response among the request's references and the responses after it in the same chain; and branches of that chain.
  * F3 Input items are found only with a previous response: clients choose their ids, so others could guess them.
  * F4 Items of deleted responses are never found; references never find items of responses that are not stored. While
  *    such a response waits, items of it that the client returns are recognized.
@@ -134,10 +134,18 @@ export class References {
 
   async #resolveOutput(id: string, { place, chain }: { place: ItemPlace; chain: ResponseChain }) {
     if (!this.#library.isStored(place.runId)) return undefined;
-    const reach = await chain.reachOf(place.runId);
+    const reach = (await chain.reachOf(place.runId)) ?? (await this.#branchOf(id, { place, chain }));
     if (reach && isWithdrawn(reach.run, place)) return [];
     const span = reach && this.#spanOf(id, reach);
     return span && this.#itemsAt(reach.run, span, place, id);
+  }
+
+  /** The part of a run that shows the item, if it follows a response of the chain: another branch of the conversation. */
+  async #branchOf(id: string, { place, chain }: { place: ItemPlace; chain: ResponseChain }) {
+    const run = await this.#load(place.runId);
+    const span = run && this.#spanOf(id, { run, upTo: Infinity });
+    const branch = run && span && this.#chainOf({ run, span });
+    return (await branch?.joins(chain)) ? await branch?.reachOf(place.runId) : undefined;
   }
 
   #itemsAt(run: RunResponses, span: Span, place: ItemPlace, id: string): Item[] | undefined {

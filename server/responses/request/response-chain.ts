@@ -47,6 +47,18 @@ export class ResponseChain {
     return this.#inputs.get(id);
   }
 
+  /** Whether it follows a run of the other chain. */
+  async joins(other: ResponseChain): Promise<boolean> {
+    let known = 0;
+    for (;;) {
+      for (const runId of [...this.#reaches.keys()].slice(known))
+        if ((await other.reachOf(runId)) !== undefined) return true;
+      known = this.#reaches.size;
+      if (this.#isComplete) return false;
+      await this.#extend();
+    }
+  }
+
   /** Adds the next earlier run. */
   async #extend(): Promise<void> {
     const reach = await this.#nextReach();

@@ -88,3 +88,25 @@ it.each(Object.keys(WAYS).flatMap(way => [false, true].map(stream => ({ way, str
     ]);
   },
 );
+
+it('is continued by a client that first sends the outputs of its functions, and decides the approvals later', async () => {
+  const before = gateway.folder.calls().length;
+  const first = await gateway.create({ model, tools, input: TURN });
+  const calls = answersTo(first);
+  const isDecision = ({ type }: JsonObject) => type === 'mcp_approval_response';
+  const shown = first.output.filter(({ type }) => type !== 'mcp_approval_request').map(asReference);
+  const history: JsonObject[] = [{ role: 'user', content: TURN }, ...shown];
+  history.push(...calls.filter(call => !isDecision(call)));
+  const second = await gateway.create({ model, tools, input: history });
+  expect(typesOf(second.output)).toEqual(['message']);
+  const request = first.output.filter(({ type }) => type === 'mcp_approval_request').map(asReference);
+  history.push(...second.output.map(asReference), ...request, ...calls.filter(isDecision));
+  const third = await gateway.create({ model, tools, input: history });
+  expect(typesOf(third.output)).toEqual(['mcp_call', 'message']);
+  history.push(...third.output.map(asReference), NEXT);
+  const [sent] = await gateway.sentDuring(() => gateway.create({ model, tools, input: history }));
+  expect(messagesOf(sent)).toEqual([
+    ...['user', 'assistant(pid,ask,echo)', 'tool', 'tool', 'tool', 'assistant', 'assistant', 'user'],
+  ]);
+  expect(gateway.folder.calls().slice(before)).toEqual(['pid', 'echo']);
+});
