@@ -102,7 +102,7 @@ class TurnsInInput {
   #rename(turn: Turn, name: string | undefined): Turn {
     if (name === undefined || (name === UNNAMED && turn.name !== undefined)) return turn;
     turn.name = name;
-    if (name !== UNNAMED) this.#byName.set(name, turn);
+    if (name !== UNNAMED && !this.#byName.has(name)) this.#byName.set(name, turn);
     return turn;
   }
 

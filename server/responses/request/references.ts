@@ -18,8 +18,9 @@ export type AskedApproval = { run: RunResponses; callId: string; digest: string;
  * Resolves the ids in one request. Each run is read once.
  *
  * F1 An id resolves only to an item that a response shows, not to other parts of its run.
- * F2 All ids of a request resolve within one conversation: the chain of the previous response, or else that of the newest
- *    response among the request's references and the responses after it in the same chain; and branches of that chain.
+ * F2 All ids of a request resolve within one chain: that of the previous response, or else that of the newest response
+ *    among the request's references and the responses after it in the same chain. Without a previous response, branches
+ *    of that chain count as well: they follow one of its runs.
  * F3 Input items are found only with a previous response: clients choose their ids, so others could guess them.
  * F4 Items of deleted responses are never found; references never find items of responses that are not stored. While
  *    such a response waits, items of it that the client returns are recognized.
@@ -142,6 +143,7 @@ export class References {
 
   /** The part of a run that shows the item, if it follows a response of the chain: another branch of the conversation. */
   async #branchOf(id: string, { place, chain }: { place: ItemPlace; chain: ResponseChain }) {
+    if (this.#previous !== undefined) return undefined;
     const run = await this.#load(place.runId);
     const span = run && this.#spanOf(id, { run, upTo: Infinity });
     const branch = run && span && this.#chainOf({ run, span });

@@ -106,7 +106,7 @@ it('is continued by a client that first sends the outputs of its functions, and 
   history.push(...third.output.map(asReference), NEXT);
   const [sent] = await gateway.sentDuring(() => gateway.create({ model, tools, input: history }));
   expect(messagesOf(sent)).toEqual([
-    ...['user', 'assistant(pid,ask,echo)', 'tool', 'tool', 'tool', 'assistant', 'assistant', 'user'],
+    ...['user', 'assistant(pid,ask,echo)', 'tool', 'tool', 'tool', 'assistant', 'user'],
   ]);
   expect(gateway.folder.calls().slice(before)).toEqual(['pid', 'echo']);
 });
