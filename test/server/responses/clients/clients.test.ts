@@ -23,6 +23,7 @@ beforeAll(async () => {
     hello: [{ reasoning: 'a greeting', text: 'Hello there.', usage: { inputTokens: 5, outputTokens: 7 } }],
     'approve-openai': SAID,
     'approve-readme': SAID,
+    'approve-docs': SAID,
     'approve-ai': SAID,
     'approve-agents': SAID,
     'session-agents': [calling('ask'), { text: 'You said yes.' }, { text: 'Now is now.' }],
@@ -81,19 +82,25 @@ async function runNode(args: readonly string[]): Promise<string> {
   return stdout;
 }
 
-/** The lines of the README, with the address and the names of this test. */
-function readmeLines(): string {
-  const readme = readFileSync('README.md', 'utf8');
-  const lines = /```ts\n(const client = new OpenAI[\s\S]*?)```/.exec(readme)?.[1] ?? '';
-  expect(lines.trim().split('\n')).toHaveLength(6);
-  return `import OpenAI from 'openai';\n${lines}`
+/** The first lines of a page with a client, with the address and the names of this test. */
+function linesOf(page: string, model: string): string {
+  const [, code = ''] =
+    /```ts\n((?:import .*\n+)?const client = new [\s\S]*?)```/.exec(readFileSync(page, 'utf8')) ?? [];
+  expect(code).toContain("'fast'");
+  const imported = code.startsWith('import') ? code : `import OpenAI from 'openai';\n${code}`;
+  return imported
     .replace('http://127.0.0.1:4100', served.url)
-    .replaceAll("'fast'", "'approve-readme'")
+    .replaceAll("'fast'", `'${model}'`)
     .replace("'files'", "'desk'");
 }
 
-it("the README's six lines get an MCP call approved and finished", async () => {
-  expect(await runNode(['--input-type=module-typescript', '-e', readmeLines()])).toBe('Said.\n');
+it.each([
+  ['README.md', 'approve-readme', 'Said.\n'],
+  ['docs/responses.md', 'approve-docs', 'Said.\n'],
+  ['docs/chat-completions.md', 'hello', 'Hello there.\n'],
+  ['docs/messages.md', 'hello', "[ { type: 'text', text: 'Hello there.', citations: null } ]\n"],
+])('the first lines of %s run as they stand', async (page, model, printed) => {
+  expect(await runNode(['--input-type=module-typescript', '-e', linesOf(page, model)])).toBe(printed);
 });
 
 describe('the openai client', () => {
@@ -188,5 +195,5 @@ describe('the Agents SDK', () => {
 });
 
 it('each approved call ran once, and no denied call ran', () => {
-  expect(folder.calls().filter(name => name === 'echo')).toHaveLength(6);
+  expect(folder.calls().filter(name => name === 'echo')).toHaveLength(7);
 });
