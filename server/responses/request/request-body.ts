@@ -5,8 +5,6 @@ import { describeIssue } from './describe-issue.ts';
 import { assertChoice, readTools } from './request-tools.ts';
 import { MOST_TOOLS, type RequestTool, toolChoice } from './tool-schemas.ts';
 
-const MOST_ITEMS = 10_000;
-
 const object = z.custom<JsonObject>(isJsonObject, 'expected an object');
 const maybe = <Schema extends z.ZodType>(schema: Schema) => z.nullish(schema);
 
@@ -31,7 +29,7 @@ export type WireItem = JsonObject & { type?: JsonValue };
 const createBody = z.object({
   model: maybe(z.string().min(1)),
   input: z.optional(
-    z.union([z.string(), z.array(z.unknown()).max(MOST_ITEMS)], 'expected a string or a list of input items'),
+    z.union([z.string(), z.array(z.unknown())], 'expected a string or a list of input items'),
   ),
   instructions: maybe(z.string()),
   stream: maybe(z.boolean()),

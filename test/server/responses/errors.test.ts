@@ -11,6 +11,7 @@ beforeAll(() => {
 });
 afterAll(() => gateway.close());
 
+const USER = { role: 'user', content: 'x' };
 const FUNCTION = { type: 'function', name: 'f' };
 const MCP = { type: 'mcp', server_label: 'desk' };
 
@@ -33,6 +34,7 @@ describe('the validation of a request', () => {
       'input[0].content',
       'message_content_empty',
     ],
+    ['more items than by default', { input: Array(10_001).fill(USER) }, 'input', 'too_many_items'],
     ['an item that is no object', { input: ['x', 5] }, 'input[0]', 'invalid_value'],
     ['an item without a type', { input: [{}] }, 'input[0].type', 'missing_required_parameter'],
     ['include', { include: ['foo.bar'] }, 'include[0]', 'invalid_value'],
