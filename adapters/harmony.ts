@@ -21,9 +21,9 @@ export type HarmonyOptions = ConnectionOptions & {
    * begins with `grpc://` or `grpcs://` when the adapter is created, else `completions`.
    */
   transport?: 'completions' | 'grpc';
-  /** The date that the model is told, as `YYYY-MM-DD`. Default: the current date in UTC. */
+  /** The date in the prompt, as `YYYY-MM-DD`. Default: the current date in UTC. */
   today?: string;
-  /** The end of the model's knowledge, as the model is told. Default: `2024-06`. */
+  /** The end of the model's knowledge, in the prompt. Default: `2024-06`. */
   knowledgeCutoff?: string;
   /**
    * Merged into the body of every request, over gRPC into its sampling parameters; the request's own options

@@ -14,7 +14,7 @@ Without --agent, run uses an assistant without tools. A run remembers its agent 
 
 Environment:
   AGENTCHART_MODEL    PROVIDER:MODEL, such as openai:gpt-5, or scripted:FILE; overrides the agent's model
-  AGENTCHART_TOKEN    the operator's token of serve; on other addresses than loopback a token is required
+  AGENTCHART_TOKEN    the operator's token of serve; required on addresses other than loopback
   AGENTCHART_LOG      json: serve writes its log, and a line per request, as JSON
   AGENTCHART_MCP_KEY  secret that seals the questions of mcp (default: a key beside the SQLite file)
   AGENTCHART_DB       SQLite file that holds the runs (default: .agentchart/runs.db), or postgres://… of a database

@@ -181,7 +181,7 @@ function addDecisions(program: Command, end: (exitCode: number) => void): void {
     );
   driving(program.command('reject'))
     .summary('reject a call')
-    .description('Reject a call that waits for approval, and resume the run. The model is told.')
+    .description('Reject a call that waits for approval, and resume the run. The model reads the rejection.')
     .argument('<run>', RUN)
     .argument('<call>', CALL)
     .option('--reason <text>', 'reason to give to the model')

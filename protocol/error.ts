@@ -7,7 +7,7 @@ export const ENGINE_ERRORS = {
   'input-invalid': 'the value does not have the expected type or format',
   'run-unknown': 'no run has this id',
   'run-exists': 'a run with this id already exists',
-  'run-foreign': 'the run belongs to another agent',
+  'run-foreign': 'the run belongs to another agent, or lacks the labels that it was opened with',
   'run-ended': 'the run has ended; start a new one that continues it',
   'call-unknown': 'the run has no call with this id',
   'call-not-open': 'the call is not waiting for this command',

@@ -182,9 +182,9 @@ export type StoredText = { seq: number; json: string };
  * are in ms since the epoch. An unknown run has no text, and saving or following it changes nothing.
  */
 export interface DeltaStore {
-  /** Returns the text so far; `undefined` if there is none. Until `until`, somebody follows the run. */
+  /** Returns the text so far; `undefined` if there is none. The run has a follower until `until`. */
   follow(runId: string, time: { now: number; until: number }): Promise<StoredText | undefined>;
-  /** Replaces the text so far if somebody follows the run. Returns whether somebody does. */
+  /** Replaces the text so far if the run has a follower. Returns whether it has one. */
   save(runId: string, text: StoredText, now: number): Promise<boolean>;
   /** Deletes the text. */
   clear(runId: string): Promise<void>;

@@ -81,7 +81,7 @@ class CompletionsTurn {
     this.#reply.end();
     if (this.#reply.lacksTokens) {
       throw malformedStream(
-        'the reply has no special tokens, so its reasoning cannot be told from its answer. The server must keep them when skip_special_tokens is false',
+        'the reply has no special tokens, so its reasoning cannot be separated from its answer. The server must keep them when skip_special_tokens is false',
         context,
       );
     }

@@ -41,7 +41,7 @@ export function addRemoving(program: Command, end: (exitCode: number) => void): 
   reading(program.command('redact'))
     .summary('redact values in the journal of a run')
     .description(
-      'Replace values in the journal with their SHA-256 digests, and delete the copies in the store. Use `export RUN` to find the paths.',
+      'Replace values in the journal with their SHA-256 digests, and delete the copies in the store. `show RUN --events --json` prints the entries that the paths refer to.',
     )
     .argument('<run>', RUN)
     .requiredOption(

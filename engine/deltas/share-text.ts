@@ -11,7 +11,7 @@ import {
 
 /** The time between two writes, in ms: at most five a second. */
 const WRITE_MS = 200;
-/** How often the store is asked whether somebody follows the run, in ms. */
+/** How often the store is asked whether the run has followers, in ms. */
 const ASK_MS = 500;
 /** A longer text is not shared; readers get it when its turn is in the journal. In characters of JSON. */
 const MOST_CHARS = 1024 * 1024;

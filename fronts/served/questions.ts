@@ -1,7 +1,7 @@
 import type { OpenCall, WaitingRun } from '../../protocol/run-view.ts';
 
 /**
- * An open call that somebody outside has to decide. `approval`: whether it may run; `result`: what a client tool
+ * An open call that a person or a client has to decide. `approval`: whether it may run; `result`: what a client tool
  * returns; `doubt`: whether it happened. `key` names the call in the run and those of its sub-agents.
  */
 export type Question = { key: string; kind: 'approval' | 'result' | 'doubt'; call: OpenCall };

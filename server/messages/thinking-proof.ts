@@ -1,5 +1,5 @@
 /**
- * What stands in the `signature` of a thinking block, and in the `data` of a redacted one: the id of the reasoning item,
+ * The content of the `signature` of a thinking block, and of the `data` of a redacted one: the id of the reasoning item,
  * and after a point the sealed reasoning itself, if it was complete when the block ended. The next request restores the
  * reasoning from the seal, or else from the stored run.
  */

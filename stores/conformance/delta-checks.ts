@@ -19,7 +19,7 @@ function check(name: string, run: (deltas: DeltaStore, store: Store) => Promise<
 
 /** Checks of the texts of turns in progress. */
 export const deltaChecks: readonly Check[] = [
-  check('a text is kept only while somebody follows its run', async (deltas, store) => {
+  check('a text is kept only while its run has a follower', async (deltas, store) => {
     await store.create(begin('a'));
     await store.create(begin('b'));
     assert.equal(await deltas.save('a', TEXT, 1_000), false);

@@ -230,7 +230,7 @@ const faults: Fault[] = [
   },
   {
     that: 'keeps texts that nobody follows',
-    fails: 'a text is kept only while somebody follows its run',
+    fails: 'a text is kept only while its run has a follower',
     change: ({ deltas }) => ({
       ...(deltas && {
         deltas: { ...deltas, save: (runId, text) => deltas.save(runId, text, 0).then(() => true) },

@@ -91,6 +91,32 @@ describe('the run context', () => {
     expect(requests).toEqual(['You serve ada.', 'You serve ada.']);
   });
 
+  test("an approved call acts for the run's user, also in a process that is set up for another one", async () => {
+    const store = memory();
+    const paid: unknown[] = [];
+    const agentFor = (processUser: string) => {
+      const pay = tool({
+        name: 'pay',
+        description: 'Pays.',
+        input: z.object({}),
+        approval: true,
+        runContext: z.object({ user: z.string() }),
+        run: (_, { runContext }) => void paid.push({ processUser, payer: runContext.user }),
+      });
+      return makeAgent(store, { model: scripted([calls('pay'), done]), tools: [pay] });
+    };
+    const labels = { user: '7' };
+    const begun = await agentFor('7').start('go', { runContext: { user: '7' }, labels });
+    await begun.settled();
+    await expect(agentFor('8').open(begun.id, { labels: { user: '8' } })).rejects.toMatchObject({
+      code: 'run-foreign',
+    });
+    const opened = await agentFor('8').open(begun.id);
+    await opened.approve('call_0_0');
+    await opened.settled();
+    expect(paid).toEqual([{ processUser: '8', payer: '7' }]);
+  });
+
   test('a snapshot keeps it, and another store restores it', async () => {
     const seen: unknown[] = [];
     const changes: Changes = { model: scripted([calls('spy'), done]), tools: [makeSpy(seen)] };
