@@ -12,6 +12,8 @@ const PROCESSES = [
   'engine/driver/kill',
   'engine/versions/command-line',
   'examples',
+  'fronts/ag-ui/killed',
+  'fronts/react/page',
   'faults/real-faults',
   'fronts/otel/{processes,traces-command}',
   'fronts/mcp/stdio',

@@ -38,6 +38,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   fronts: ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'tools/agent', 'stores'],
   'fronts/chat': ['protocol'],
+  'fronts/react': ['protocol', 'machines', 'engine', 'adapters'],
   'fronts/ag-ui': ['protocol', 'machines', 'text', 'engine', 'tools', 'tools/agent', 'server', 'fronts/chat'],
   'fronts/served': ['protocol', 'machines', 'engine', 'tools/agent', 'server'],
   'fronts/mcp': ['protocol', 'machines', 'text', 'engine', 'tools', 'tools/agent', 'server', 'fronts/served'],

@@ -143,8 +143,9 @@ test('the page is served from the package', async () => {
   }
 });
 
-test('every entry of the package can be imported', async () => {
+test('every entry of the package can be imported; that for React only with React', async () => {
   const imports = listEntries()
+    .filter(entry => entry !== 'agentchart/react')
     .map(entry => `await import('${entry}');`)
     .join('\n');
   writeFileSync(join(project, 'entries.mjs'), `${imports}\nconsole.log('imported');`);
@@ -167,6 +168,12 @@ test('an error from one entry is an instance of the class from another', async (
 test('importing agentchart loads only xstate', async () => {
   const entry = 'node_modules/agentchart/dist/tools/agent/index.js';
   expect(await findPackages(project, entry)).toEqual(['xstate']);
+});
+
+test('the packed agentchart/react loads only React, and adds less than 12 kB to a page', async () => {
+  const entry = 'node_modules/agentchart/dist/fronts/react/index.js';
+  expect(await findPackages(project, entry)).toEqual(['react']);
+  expect(await measureInBrowser(join(installed, 'dist/fronts/react/remote-run.js'))).toBeLessThan(12_000);
 });
 
 test('the packed agentchart/machine is no larger in a browser than the bundled sources, and under 130 kB', async () => {

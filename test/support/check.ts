@@ -13,6 +13,7 @@ const LANES = [
   [
     'knip --no-progress',
     'tsc --singleThreaded -p visualizer/page/tsconfig.json',
+    'tsc --singleThreaded -p examples/apps/react-chat/tsconfig.json',
     'biome check --colors=off --error-on-warnings .',
   ],
 ];

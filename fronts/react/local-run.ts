@@ -1,0 +1,112 @@
+import type { Run } from '../../engine/run/run.ts';
+import type { Context } from '../../machines/context.ts';
+import type { OpenCall } from '../../protocol/run-view.ts';
+import type { RunStatus } from '../../protocol/store.ts';
+import {
+  type CallTarget,
+  type CommandAnswer,
+  type ObservedRun,
+  type RunSnapshot,
+  SnapshotStore,
+} from './run-snapshot.ts';
+
+/** A run of this process, for pages that have the engine: tests, desktop apps, and rendering on a server. */
+export function localRun(run: Run): ObservedRun<Context> {
+  const store: SnapshotStore<Context> = new SnapshotStore(run.id, () => follow(run, store));
+  store.change(describe(run));
+  const named = async (call: CallTarget, act: (target: Target) => Promise<CommandAnswer>) =>
+    await act(typeof call === 'string' ? { callId: call } : call);
+  return {
+    getSnapshot: store.getSnapshot,
+    subscribe: store.subscribe,
+    approve: (call, options) =>
+      named(call, ({ callId, ...target }) => run.approve(callId, { ...target, ...options })),
+    reject: (call, options) =>
+      named(call, ({ callId, ...target }) => run.reject(callId, { ...target, ...options })),
+    answer: (call, { output, isError, ...options }) =>
+      named(call, ({ callId, ...target }) =>
+        run.answer(callId, { ...target, ...options, output, ...(isError === true && { isError }) }),
+      ),
+    resolve: (call, resolution) =>
+      named(call, ({ callId, runId }) => run.resolve(callId, { ...(runId && { runId }), ...resolution })),
+    send: (message, options) => run.send(message, options),
+    pause: options => run.pause(options),
+    unpause: options => run.unpause(options),
+    step: options => run.step(options),
+    cancel: options => run.cancel(options),
+  };
+}
+
+type Target = { callId: string; runId?: string; digest?: string };
+
+function follow(run: Run, store: SnapshotStore<Context>): () => void {
+  const events = run.events({ after: run.durable.seq, follow: true })[Symbol.asyncIterator]();
+  let place = '';
+  const read = async (): Promise<void> => {
+    store.change({ ...describe(run), ...(await describeRest(run)) });
+    for (;;) {
+      const { done, value: event } = await events.next();
+      if (done === true) return;
+      if (event.type === 'text.discarded') store.change({ text: '' });
+      if (event.type === 'text.delta') {
+        const at = `${event.turn} ${event.attempt}`;
+        store.change({ text: at === place ? store.getSnapshot().text + event.text : event.text });
+        place = at;
+      }
+      if ('seq' in event) store.change({ ...describe(run), ...(await describeRest(run)) });
+    }
+  };
+  read().catch(error => store.change({ error: { code: 'internal', message: String(error) } }));
+  return () => void events.return?.();
+}
+
+/** The members that follow from the durable state. */
+function describe(run: Run): Partial<RunSnapshot<Context>> {
+  const { state } = run.durable;
+  const { context } = state;
+  return { state: pathOf(state.value), status: statusOf(run), context, calls: openCalls(context) };
+}
+
+/** What a run at rest waits for, and how one ended. */
+async function describeRest(run: Run): Promise<Partial<RunSnapshot<Context>>> {
+  if (statusOf(run) === 'running') return {};
+  const settled = await run.settled();
+  if (settled.status === 'finished') return { text: settled.text };
+  if (settled.status === 'failed') return { error: settled.error };
+  if (settled.status !== 'waiting') return {};
+  const { approvals, results, doubts } = settled;
+  const open: readonly OpenCall[] = [...approvals, ...results, ...doubts];
+  return { calls: open.filter(call => call.waitsFor === undefined) };
+}
+
+function statusOf({ durable: { state } }: Run): RunStatus {
+  if (state.status !== 'active') return state.value as RunStatus;
+  return state.hasTag('rest') && state.context.cancelling === null ? 'waiting' : 'running';
+}
+
+function pathOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const [[name, inner] = ['', '']] = Object.entries(value as Record<string, unknown>);
+  return `${name}.${String(inner)}`;
+}
+
+function openCalls({ runId, calls }: Context): readonly OpenCall[] {
+  return calls.flatMap(
+    ({ callId, name, input, digest, sideEffect, status, childRunId, reason, expiresAt }) =>
+      status === 'settled'
+        ? []
+        : [
+            {
+              callId,
+              runId: childRunId ?? runId,
+              name,
+              input,
+              digest,
+              sideEffect,
+              status,
+              ...(reason !== undefined && { reason }),
+              ...(expiresAt !== undefined && { expiresAt }),
+            },
+          ],
+  );
+}

@@ -1,0 +1,281 @@
+import { readSse } from '../../adapters/http/read-sse.ts';
+import type { Delta } from '../../protocol/effect.ts';
+import type { OpenCall, RunView } from '../../protocol/run-view.ts';
+import {
+  type CallTarget,
+  type CommandAnswer,
+  type ObservedRun,
+  type RunSnapshot,
+  SnapshotStore,
+} from './run-snapshot.ts';
+
+/** Options of `remoteRun` and `useRun`. */
+export type RemoteRunOptions = {
+  /** Sent as a bearer token. */
+  token?: string | undefined;
+  /** Replaces the global `fetch`. */
+  fetch?: typeof fetch;
+};
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 10_000;
+/** How long entries are gathered before the view is read again. */
+const GATHER_MS = 30;
+
+/** Statuses after which asking again brings nothing. */
+const FINAL_STATUSES: readonly number[] = [400, 401, 403, 404];
+
+/**
+ * A run of the runs API (`…/runs/RUN` of `agentchart serve` or `runsApp`), for pages of any framework. It folds the
+ * event stream and the run's view, follows them while it has subscribers, opens a lost stream again after the last entry,
+ * and decides nothing itself.
+ *
+ * @example
+ * const run = remoteRun('/runs/run_1f');
+ * run.subscribe(({ state, text, calls }) => render(state, text, calls));
+ * await run.approve(call);
+ */
+export function remoteRun(url: string, options: RemoteRunOptions = {}): ObservedRun<RunView> {
+  const run = new RemoteRun(url, options);
+  const { store } = run;
+  const onCall =
+    <Options extends object>(name: string) =>
+    (call: CallTarget, given?: Options) =>
+      run.command(name, given ?? {}, call);
+  const onRun =
+    <Options extends object>(name: string) =>
+    (given?: Options) =>
+      run.command(name, given ?? {});
+  return {
+    getSnapshot: store.getSnapshot,
+    subscribe: store.subscribe,
+    approve: onCall('approve'),
+    reject: onCall('reject'),
+    answer: onCall('answer'),
+    resolve: onCall('resolve'),
+    send: (message, given) => run.command('send', { message, ...given }),
+    pause: onRun('pause'),
+    unpause: onRun('unpause'),
+    step: onRun('step'),
+    cancel: onRun('cancel'),
+  };
+}
+
+/** An error response; status 0 without a response. */
+class Refused extends Error {
+  readonly status: number;
+  readonly answer: Exclude<CommandAnswer, { accepted: true }>;
+
+  constructor(
+    status: number,
+    { code, message, by }: { code: string; message: string; by?: string | undefined },
+  ) {
+    super(message);
+    this.status = status;
+    this.answer = { accepted: false, code, message, ...(by !== undefined && { by }) };
+  }
+}
+
+/**
+ * R1 The view is the truth about state, status and calls; the stream says when to read it, and brings text at once.
+ * R2 An older view never replaces a newer one.
+ * R3 Text belongs to an attempt of a turn: that of a discarded attempt disappears.
+ */
+class RemoteRun {
+  readonly store: SnapshotStore<RunView>;
+  readonly #url: string;
+  readonly #options: RemoteRunOptions;
+  #seq = 0;
+  #viewSeq = -1;
+  #place = { turn: 0, attempt: 0 };
+  #isReading = false;
+  #readsAgain = false;
+
+  constructor(url: string, options: RemoteRunOptions) {
+    this.#url = url.replace(/[?#].*$/, '').replace(/\/+$/, '');
+    this.#options = options;
+    const runId = decodeURIComponent(this.#url.split('/').at(-1) ?? '');
+    this.store = new SnapshotStore(runId, () => {
+      const stop = new AbortController();
+      void this.#follow(stop.signal);
+      return () => stop.abort();
+    });
+  }
+
+  async command(name: string, given: object, call?: CallTarget): Promise<CommandAnswer> {
+    const target = typeof call === 'string' ? this.#find(call) : call;
+    const ids = call === undefined ? {} : { callId: typeof call === 'string' ? call : call.callId };
+    const binds = name === 'approve' || name === 'reject';
+    const digest = binds && typeof call === 'object' ? { digest: call.digest } : {};
+    try {
+      const own = target === undefined || target.runId === this.store.getSnapshot().runId;
+      const path = own ? this.#url : this.#url.replace(/[^/]+$/, encodeURIComponent(target.runId));
+      const view = await this.#json<RunView>(`${path}/${name}`, { ...ids, ...digest, ...given });
+      if (own) this.#takeView(view);
+      else this.#look();
+      return { accepted: true };
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this.#look();
+      return error.answer;
+    }
+  }
+
+  #find(callId: string): OpenCall | undefined {
+    return this.store.getSnapshot().calls.find(call => call.callId === callId);
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    let wait = FIRST_WAIT_MS;
+    while (!signal.aborted) {
+      const before = this.#seq;
+      try {
+        this.#takeView(await this.#json<RunView>(this.#url, undefined, signal));
+        if (await this.#readStream(signal)) return;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof Refused && FINAL_STATUSES.includes(error.status)) {
+          const { code, message } = error.answer;
+          this.store.change({ error: { code, message } });
+          return;
+        }
+      }
+      wait = this.#seq > before ? FIRST_WAIT_MS : Math.min(wait * 2, LONGEST_WAIT_MS);
+      await pause(wait * (0.5 + Math.random() / 2), signal);
+    }
+  }
+
+  /** Reads the event stream; returns whether the run has ended. */
+  async #readStream(signal: AbortSignal): Promise<boolean> {
+    const response = await this.#send(`${this.#url}/events`, {
+      headers: { accept: 'text/event-stream', 'last-event-id': String(this.#seq) },
+      signal,
+    });
+    for await (const { event, data } of readSse(chunksOf(response))) {
+      if (event === 'journal') this.#takeEntry(JSON.parse(data));
+      else if (event === 'text') this.#takeText(JSON.parse(data));
+      else if (event === 'delta') this.#takeDelta(JSON.parse(data));
+      else if (event === 'end') {
+        this.#takeView(await this.#json<RunView>(this.#url, undefined, signal));
+        return true;
+      }
+    }
+    return false;
+  }
+
+  #takeEntry({ seq }: { seq: number }): void {
+    this.#seq = Math.max(this.#seq, seq);
+    if (seq > this.#viewSeq) this.#look();
+  }
+
+  /** The text of the running turn so far. */
+  #takeText({ turn, attempt, text }: { turn: number; attempt: number; text: string }): void {
+    this.#place = { turn, attempt };
+    this.store.change({ text });
+  }
+
+  #takeDelta(delta: Delta): void {
+    if (delta.type === 'text.discarded' && isAt(delta, this.#place)) this.store.change({ text: '' });
+    if (delta.type !== 'text.delta') return;
+    const { text } = this.store.getSnapshot();
+    const { turn, attempt } = delta;
+    const isSame = isAt(delta, this.#place);
+    this.#place = { turn, attempt };
+    this.store.change({ text: isSame ? text + delta.text : delta.text });
+  }
+
+  #takeView(view: RunView): void {
+    if (view.seq < this.#viewSeq) return;
+    this.#viewSeq = view.seq;
+    const { settled, state, status } = view;
+    const error = settled?.status === 'failed' ? settled.error : undefined;
+    const changed: Partial<RunSnapshot<RunView>> = { state, status, calls: callsOf(view), context: view };
+    if (settled?.status === 'finished') changed.text = settled.text;
+    this.store.change({ ...changed, ...(error && { error }) });
+  }
+
+  /** Reads the view soon; once for several entries. */
+  #look(): void {
+    if (this.#isReading) {
+      this.#readsAgain = true;
+      return;
+    }
+    this.#isReading = true;
+    void pause(GATHER_MS)
+      .then(() => this.#json<RunView>(this.#url))
+      .then(view => this.#takeView(view))
+      .catch(() => {})
+      .finally(() => {
+        this.#isReading = false;
+        if (!this.#readsAgain) return;
+        this.#readsAgain = false;
+        this.#look();
+      });
+  }
+
+  async #json<Answer>(url: string, body?: object, signal?: AbortSignal): Promise<Answer> {
+    const sent = body && { method: 'POST', body: JSON.stringify(body) };
+    const type = body && { 'content-type': 'application/json' };
+    const headers = { accept: 'application/json', ...type };
+    const response = await this.#send(url, { ...sent, headers, ...(signal && { signal }) });
+    return (await response.json()) as Answer;
+  }
+
+  /** Throws `Refused` without a response, or for one that is not OK. */
+  async #send(url: string, init: RequestInit & { headers: Record<string, string> }): Promise<Response> {
+    const { token, fetch: request = fetch } = this.#options;
+    const headers = { ...init.headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+    const response = await request(url, { ...init, headers, credentials: 'same-origin' }).catch(() => {
+      throw new Refused(0, { code: 'unreachable', message: 'No response from the server.' });
+    });
+    if (!response.ok) throw await refusalOf(response);
+    return response;
+  }
+}
+
+/** What a waiting run waits for, in its sub-agents' runs too; else its own calls without a result. */
+function callsOf({ settled, calls }: RunView): readonly OpenCall[] {
+  if (settled?.status !== 'waiting') return calls;
+  const { approvals, results, doubts } = settled;
+  return [...approvals, ...results.filter(call => call.waitsFor === undefined), ...doubts];
+}
+
+type Place = { turn: number; attempt: number };
+
+function isAt(one: Place, other: Place): boolean {
+  return one.turn === other.turn && one.attempt === other.attempt;
+}
+
+async function refusalOf(response: Response): Promise<Refused> {
+  const { status } = response;
+  try {
+    const { error } = (await response.json()) as { error: { code: string; message: string; by?: string } };
+    return new Refused(status, error);
+  } catch {
+    return new Refused(status, { code: 'unexpected', message: `The server answered ${status}.` });
+  }
+}
+
+async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array> {
+  const reader = body?.getReader();
+  if (reader === undefined) return;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,40 @@
+import { useCallback, useMemo, useSyncExternalStore } from 'react';
+import type { Run } from '../../engine/run/run.ts';
+import type { Context } from '../../machines/context.ts';
+import type { RunView } from '../../protocol/run-view.ts';
+import { localRun } from './local-run.ts';
+import { type RemoteRunOptions, remoteRun } from './remote-run.ts';
+import type { ObservedRun, RunCommands, RunSnapshot } from './run-snapshot.ts';
+
+/**
+ * A run in a component: its snapshot and its commands. `run` is the address of a run (`…/runs/RUN`), what `remoteRun`
+ * returned (so that components share a connection), or a run of this process. Renders again when the run changes.
+ *
+ * @example
+ * const { state, text, calls, approve } = useRun(`/runs/${runId}`);
+ */
+export function useRun(
+  run: string | ObservedRun<RunView>,
+  options?: RemoteRunOptions,
+): RunSnapshot<RunView> & RunCommands;
+export function useRun(run: Run | ObservedRun<Context>): RunSnapshot<Context> & RunCommands;
+export function useRun(
+  run: string | Run | ObservedRun<RunView> | ObservedRun<Context>,
+  { token, fetch }: RemoteRunOptions = {},
+): RunSnapshot & RunCommands {
+  const source = useMemo(() => observe(run, { token, ...(fetch && { fetch }) }), [run, token, fetch]);
+  const subscribe = useCallback((changed: () => void) => source.subscribe(changed).unsubscribe, [source]);
+  const snapshot = useSyncExternalStore(subscribe, source.getSnapshot, source.getSnapshot);
+  return useMemo(() => {
+    const { getSnapshot: _, subscribe: __, ...commands } = source;
+    return { ...snapshot, ...commands };
+  }, [snapshot, source]);
+}
+
+function observe(
+  run: string | Run | ObservedRun<RunView> | ObservedRun<Context>,
+  options: RemoteRunOptions,
+): ObservedRun {
+  if (typeof run === 'string') return remoteRun(run, options);
+  return 'getSnapshot' in run ? run : localRun(run);
+}
