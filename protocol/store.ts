@@ -1,27 +1,11 @@
 import type { BookkeepingEvent, JournalEntry, RunEvent, RunStarted } from './event.ts';
 import type { JsonValue } from './json.ts';
+import type { StoreFeed } from './listing/feed.ts';
 import type { Labels } from './listing/label.ts';
+import type { Owner } from './listing/owner.ts';
 import { type ListFilter, MOST_LISTED, type Progress, type RunStatus } from './listing/run-list.ts';
 
-export type { ListFilter, Progress, RunStatus };
-
-/** The driver that holds a lease. */
-export type Owner = {
-  /** Unique for each driver, even within one process. */
-  id: string;
-  /** The name of the machine or container, for display; not unique. */
-  host: string;
-  pid: number;
-  /** When the process started, in a platform-specific unit; empty if unknown. */
-  startedAt: string;
-  /**
-   * A digest of host, boot and PID namespace: the scope in which `pid` and `startedAt` identify the process. Empty if
-   * unknown, absent in earlier releases; such an owner is never declared dead by its `pid`.
-   */
-  space?: string;
-  /** Unique for each loaded copy of the engine; each worker thread has its own. */
-  instance?: string;
-};
+export type { ListFilter, Owner, Progress, RunStatus };
 
 /** A run as stores know it. Without `Progress` from an append, `state` is the status and all numbers are 0. */
 export type RunRecord = Progress & {
@@ -252,6 +236,10 @@ export interface Store {
   readBlob(runId: string, digest: string, offset: number, length: number): Promise<Uint8Array | undefined>;
   /** The text of turns in progress. Without it, a process that follows a run has the text of a turn at its end. */
   readonly deltas?: DeltaStore;
+  /** Returns the number of runs with each status, without reading them. */
+  count?(): Promise<Record<RunStatus, number>>;
+  /** The entries of all runs in one order; absent for a store without. `agent.on` needs it. */
+  readonly feed?: StoreFeed;
   /** Returns the runs that this run continues, oldest first, ending with the run itself. */
   chain(runId: string): Promise<RunRecord[]>;
   /**

@@ -4,6 +4,7 @@ import { claimChecks } from './conformance/claim-checks.ts';
 import { contentChecks } from './conformance/content-checks.ts';
 import { deltaChecks } from './conformance/delta-checks.ts';
 import { durabilityChecks } from './conformance/durability-checks.ts';
+import { feedChecks, feedDurabilityChecks, sharedFeedChecks } from './conformance/feed-checks.ts';
 import { journalChecks } from './conformance/journal-checks.ts';
 import { listChecks, listDurabilityChecks } from './conformance/list-checks.ts';
 import { lookupChecks } from './conformance/lookup-checks.ts';
@@ -14,12 +15,13 @@ export type { StoreCheck, StoreUnderTest };
 
 /**
  * Returns the conformance checks for a store, for any test runner. Each check opens its own store, rejects if the store
- * is wrong, and closes it. Durability checks are included only with `reopen`.
+ * is wrong, and closes it. Durability checks are included only with `reopen`, those of a store
+ * that several processes share only with `openAgain`.
  *
  * @example
  * for (const { name, run } of storeChecks({ open: async () => memory() })) test(name, run);
  */
-export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
+export function storeChecks({ open, reopen, openAgain }: StoreUnderTest): StoreCheck[] {
   const checks = [
     journalChecks,
     claimChecks,
@@ -28,6 +30,7 @@ export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
     listChecks,
     blobChecks,
     deltaChecks,
+    feedChecks,
     removalChecks,
     pruneChecks,
   ].flat();
@@ -36,6 +39,7 @@ export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
     ...blobDurabilityChecks,
     ...removalDurabilityChecks,
     ...listDurabilityChecks,
+    ...feedDurabilityChecks,
   ];
   return [
     ...checks.map(({ name, run }) => ({
@@ -60,6 +64,19 @@ export function storeChecks({ open, reopen }: StoreUnderTest): StoreCheck[] {
           });
         } finally {
           await store.close();
+        }
+      },
+    })),
+    ...(openAgain === undefined ? [] : sharedFeedChecks).map(({ name, run }) => ({
+      name,
+      run: async () => {
+        const store = await open();
+        const other = (await openAgain?.(store)) ?? store;
+        try {
+          await run(store, other);
+        } finally {
+          await store.close();
+          await other.close();
         }
       },
     })),

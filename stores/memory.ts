@@ -19,6 +19,7 @@ import type {
   RedactOptions,
   RunList,
   RunRecord,
+  RunStatus,
   Standing,
   Store,
   StoredSnapshot,
@@ -27,6 +28,7 @@ import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-tex
 import { grantLease, isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { choose, readListFilter } from './list-query.ts';
 import { memoryDeltas } from './memory/memory-deltas.ts';
+import { MemoryFeed } from './memory/memory-feed.ts';
 import { lengthOf, type Run } from './memory/memory-run.ts';
 import { takePage, WHOLE } from './page.ts';
 import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
@@ -34,6 +36,7 @@ import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import {
   closedStore,
+  countByStatus,
   drivenRun,
   existingRun,
   followChain,
@@ -59,6 +62,7 @@ const NO_REST: JournalRest = { events: [], status: 'running' };
  * 3. The store shares no data with callers: it keeps events and snapshots as JSON.
  */
 class MemoryStore implements Store {
+  readonly feed = new MemoryFeed(runId => this.#find(runId));
   readonly #runs = new Map<string, Run>();
   readonly deltas = memoryDeltas(runId => this.#runs.get(runId));
   #closed = false;
@@ -232,6 +236,11 @@ class MemoryStore implements Store {
       ?.slice(offset, offset + length);
   }
 
+  async count(): Promise<Record<RunStatus, number>> {
+    this.#refuseIfClosed();
+    return countByStatus([...this.#runs.values()].map(({ record }) => ({ status: record.status, count: 1 })));
+  }
+
   async chain(runId: string): Promise<RunRecord[]> {
     this.#refuseIfClosed();
     return followChain(runId, id => this.#describe(id));
@@ -240,14 +249,14 @@ class MemoryStore implements Store {
   async delete(runId: string, options: DeleteOptions = {}): Promise<string[]> {
     this.#refuseIfClosed();
     const doomed = planDeletion(this.#kinship(), runId, options);
-    for (const id of doomed) this.#runs.delete(id);
+    this.#remove(doomed);
     return doomed;
   }
 
   async prune(options: PruneOptions): Promise<string[]> {
     return await pruneRuns(this, options, async (runIds, gone) => {
       const doomed = planPruning(this.#kinship(), runIds, gone, options);
-      if (options.dryRun !== true) for (const id of doomed) this.#runs.delete(id);
+      if (options.dryRun !== true) this.#remove(doomed);
       return doomed;
     });
   }
@@ -301,6 +310,11 @@ class MemoryStore implements Store {
     };
   }
 
+  #remove(runIds: readonly string[]): void {
+    for (const id of runIds) this.#runs.delete(id);
+    this.feed.drop(runIds);
+  }
+
   #refuseIfClosed(): void {
     if (this.#closed) throw closedStore();
   }
@@ -322,6 +336,7 @@ class MemoryStore implements Store {
 
   #write(run: Run, event: RunEvent, text: string): void {
     run.journal.push(text);
+    this.feed.add(run.record.runId, lengthOf(run));
     run.record = { ...run.record, updatedAt: event.at };
   }
 

@@ -1,4 +1,5 @@
-import type { Store } from '../protocol/store.ts';
+import type { StoreFeed } from '../protocol/listing/feed.ts';
+import type { Owner, Store } from '../protocol/store.ts';
 
 /** Returns a view of the store that grants no leases: its runs accept reads and commands but cannot be driven. */
 export function nonDrivingStore(store: Store): Store {
@@ -19,11 +20,23 @@ export function nonDrivingStore(store: Store): Store {
     putBlob: (runId, digest, text) => store.putBlob(runId, digest, text),
     readBlob: (runId, digest, offset, length) => store.readBlob(runId, digest, offset, length),
     ...(store.deltas && { deltas: store.deltas }),
+    ...(store.count && { count: store.count.bind(store) }),
+    ...(store.feed && { feed: idleFeed(store.feed, holder) }),
     chain: runId => store.chain(runId),
     delete: (runId, options) => store.delete(runId, options),
     prune: options => store.prune(options),
     redact: (runId, options) => store.redact(runId, options),
     rewrite: (runId, redaction) => store.rewrite(runId, redaction),
     close: () => store.close(),
+  };
+}
+
+/** A view of the feed whose cursors are always held by others, so that nothing is delivered from here. */
+function idleFeed(feed: StoreFeed, holder: Owner): StoreFeed {
+  return {
+    read: query => feed.read(query),
+    end: () => feed.end(),
+    take: async () => ({ type: 'held', owner: holder, until: Number.MAX_SAFE_INTEGER }),
+    save: async () => false,
   };
 }

@@ -3,7 +3,7 @@ import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { labelsSchema } from '../protocol/listing/label.ts';
 import { progressSchema } from '../protocol/listing/run-list.ts';
-import type { ListFilter, RunRecord, RunStatus } from '../protocol/store.ts';
+import type { ListFilter, Owner, RunRecord, RunStatus } from '../protocol/store.ts';
 import type { Lease } from './lease.ts';
 import { unknownProgress } from './run-record.ts';
 
@@ -115,8 +115,13 @@ export function toLease(row: Row): Lease | undefined {
 
 function readLease(row: Row): Lease | undefined {
   if (row.owner === null || row.lease_until === null) return undefined;
-  const owner = ownerSchema.parse(JSON.parse(z.string().parse(row.owner)));
-  return { owner, until: z.number().parse(row.lease_until) };
+  const owner = readOwner(row.owner);
+  return owner && { owner, until: z.number().parse(row.lease_until) };
+}
+
+/** Returns the owner in a column, `undefined` for none. Throws a `ZodError` or a `SyntaxError` for an invalid one. */
+export function readOwner(column: unknown): Owner | undefined {
+  return column === null ? undefined : ownerSchema.parse(JSON.parse(z.string().parse(column)));
 }
 
 /** Reverses `escapeText`. */

@@ -55,6 +55,13 @@ export function followChain(runId: string, get: (runId: string) => RunRecord | u
   return chain.reverse();
 }
 
+/** Returns the number of runs with each status; `counts` lacks those that no run has. */
+export function countByStatus(counts: readonly Record<string, unknown>[]): Record<RunStatus, number> {
+  const found = { running: 0, waiting: 0, finished: 0, failed: 0, cancelled: 0 };
+  for (const { status, count } of counts) found[status as RunStatus] += Number(count);
+  return found;
+}
+
 /** Returns the progress of a run that no append described. */
 export function unknownProgress(status: RunStatus): Progress {
   return { state: status, turns: 0, tokens: 0, cost: 0, activeMs: 0 };

@@ -5,6 +5,7 @@
 import { resolve } from 'node:path';
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
+import type { StoreFeed } from '../protocol/listing/feed.ts';
 import { titleOf } from '../protocol/listing/label.ts';
 import type {
   AdoptedRun,
@@ -24,6 +25,7 @@ import type {
   RedactOptions,
   RunList,
   RunRecord,
+  RunStatus,
   Standing,
   Store,
   StoredSnapshot,
@@ -35,10 +37,11 @@ import { readListFilter } from './list-query.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import { escapeText, toRecords } from './rows.ts';
-import { drivenRun, followChain } from './run-record.ts';
+import { countByStatus, drivenRun, followChain } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
 import { Connection } from './sqlite/database/connection.ts';
 import { SqliteDeltas } from './sqlite/deltas.ts';
+import { SqliteFeed } from './sqlite/feed.ts';
 import { insertRun, writeTitle } from './sqlite/insert-run.ts';
 import { writeEvents, writeLease } from './sqlite/journal.ts';
 import { findRuns } from './sqlite/list-runs.ts';
@@ -77,12 +80,14 @@ const NO_REST: JournalRest = { events: [], status: 'running' };
  * 3. Only `rewrite` replaces an entry's JSON; readers verify its checksum (`checksum.ts`).
  */
 class SqliteStore implements Store {
+  readonly feed: StoreFeed;
   readonly #connection: Connection;
   readonly deltas: DeltaStore;
 
   constructor(connection: Connection) {
     this.#connection = connection;
     this.deltas = new SqliteDeltas(connection);
+    this.feed = new SqliteFeed(connection);
   }
 
   async create(
@@ -217,6 +222,10 @@ class SqliteStore implements Store {
     length: number,
   ): Promise<Uint8Array | undefined> {
     return this.#connection.query(sql => readBytes(sql, runId, digest, { offset, length }));
+  }
+
+  async count(): Promise<Record<RunStatus, number>> {
+    return countByStatus(await this.#connection.query(sql => sql.countByStatus.all()));
   }
 
   async chain(runId: string): Promise<RunRecord[]> {

@@ -6,6 +6,8 @@ export type StoreUnderTest = {
   open(): Promise<Store>;
   /** Closes `store` and opens it again, as a later process would. */
   reopen?(store: Store): Promise<Store>;
+  /** Opens `store` once more, as another process would, while it stays open. */
+  openAgain?(store: Store): Promise<Store>;
 };
 
 /** A named check; `run` rejects if the store is wrong. */
@@ -19,3 +21,6 @@ export type DurabilityCheck = {
   name: string;
   run(store: Store, reopen: () => Promise<Store>): Promise<void>;
 };
+
+/** A check of one empty store that two processes have open. */
+export type SharedCheck = { name: string; run(store: Store, other: Store): Promise<void> };

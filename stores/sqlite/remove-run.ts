@@ -21,6 +21,7 @@ export function prunePage(
 }
 
 function dropAll(sql: Statements, doomed: string[]): string[] {
+  if (doomed.length > 0) sql.raiseFloor.run();
   for (const id of doomed) {
     const { run } = locateRun(sql, id);
     for (const { digest } of sql.blobsOfRun.all(run)) dropBlob(sql, run, String(digest));

@@ -12,6 +12,9 @@ export const RECORD = `runs.run_id, runs.agent, runs.title, runs.status, runs.cr
   runs.owner, runs.lease_until,
   (SELECT json_group_object(name, value) FROM labels WHERE labels.run = runs.run) AS labels`;
 
+/** The highest position that an append has or had. */
+const LAST_POSITION = `max((SELECT floor FROM feed), (SELECT ifnull(max(position), 0) FROM appends))`;
+
 /** Parameters have no numbers: Node 22.13 takes `?1` for a name and refuses its value. */
 const SQL = {
   begin: 'BEGIN IMMEDIATE',
@@ -27,7 +30,16 @@ const SQL = {
       $parent_call, $fork_of, $fork_at, $continues, $status, $progress, $created_at, $created_at, $base, $base, 0, $sum)`,
   insertLabel: 'INSERT INTO labels (run, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?)',
   nameJournal: 'INSERT INTO journals (run_id, run) VALUES (?, ?)',
-  insertRow: 'INSERT INTO appends (place, state_hash, sums, json) VALUES ((? << 32) + ?, ?, ?, ?)',
+  insertRow: `INSERT INTO appends (place, position, state_hash, sums, json)
+    VALUES ((? << 32) + ?, 1 + ${LAST_POSITION}, ?, ?, ?)`,
+  feed: `SELECT position, run_id, appends.seq AS seq, length(sums) AS sums
+    FROM appends JOIN runs ON runs.run = appends.run WHERE position >= ? ORDER BY position LIMIT ?`,
+  feedEnd: `SELECT ${LAST_POSITION} AS position,
+    (SELECT seq FROM appends ORDER BY position DESC LIMIT 1) AS seq`,
+  raiseFloor: `UPDATE feed SET floor = ${LAST_POSITION}`,
+  listener: 'SELECT cursor, owner, until FROM listeners WHERE name = ?',
+  setListener: `INSERT INTO listeners (name, cursor, owner, until) VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET cursor = excluded.cursor, owner = excluded.owner, until = excluded.until`,
   advance: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress) WHERE run = ?`,
   advanceTo: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress), status = ?
     WHERE run = ?`,
@@ -41,6 +53,7 @@ const SQL = {
   position: `SELECT run, run_id, base, seq, epoch, last_sum AS sum, status ${FROM_RUN}`,
   lease: 'SELECT run_id, owner, lease_until FROM runs WHERE run = ?',
   run: `SELECT ${RECORD} ${FROM_RUN}`,
+  countByStatus: 'SELECT status, count(*) AS count FROM runs GROUP BY status',
   journal: 'SELECT 1 FROM journals WHERE run_id = ?',
   rows: `SELECT seq, state_hash, sums, json FROM appends
     WHERE place > (? << 32) + ? AND place <= (? << 32) + ? ORDER BY place`,
@@ -104,6 +117,11 @@ export function prepareStatements(db: DatabaseSync): Statements {
     insertLabel: db.prepare(SQL.insertLabel),
     nameJournal: db.prepare(SQL.nameJournal),
     insertRow: db.prepare(SQL.insertRow),
+    feed: db.prepare(SQL.feed),
+    feedEnd: db.prepare(SQL.feedEnd),
+    raiseFloor: db.prepare(SQL.raiseFloor),
+    listener: db.prepare(SQL.listener),
+    setListener: db.prepare(SQL.setListener),
     advance: db.prepare(SQL.advance),
     advanceTo: db.prepare(SQL.advanceTo),
     setStanding: db.prepare(SQL.setStanding),
@@ -114,6 +132,7 @@ export function prepareStatements(db: DatabaseSync): Statements {
     position: db.prepare(SQL.position),
     lease: db.prepare(SQL.lease),
     run: db.prepare(SQL.run),
+    countByStatus: db.prepare(SQL.countByStatus),
     journal: db.prepare(SQL.journal),
     rows: db.prepare(SQL.rows),
     rowThatEnds: db.prepare(SQL.rowThatEnds),

@@ -4,7 +4,8 @@ import { storeChecks } from '../../stores/conformance.ts';
 import { memory } from '../../stores/memory.ts';
 
 describe('the memory store', () => {
-  for (const { name, run } of storeChecks({ open: async () => memory() })) test(name, run);
+  for (const { name, run } of storeChecks({ open: async () => memory(), openAgain: async store => store }))
+    test(name, run);
 
   test('two memory stores share nothing', async () => {
     const [one, other] = [memory(), memory()];

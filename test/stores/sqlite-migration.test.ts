@@ -89,7 +89,7 @@ function describeSchema(file: string): unknown[] {
   return [version, ...rows];
 }
 
-describe.each([2, 3, 4])('a database with schema %i', schema => {
+describe.each([2, 3, 4, 5])('a database with schema %i', schema => {
   test('holds what that release returned, including the seals of its exports', async () => {
     const file = makeBefore(schema);
     const store = sqlite(file);

@@ -17,6 +17,7 @@ describe('the sqlite store', () => {
       await store.close();
       return openFile(files.get(store) ?? '');
     },
+    openAgain: async store => openFile(files.get(store) ?? ''),
   });
   for (const { name, run } of checks) test(name, run);
 });

@@ -3,13 +3,18 @@ import * as z from 'zod';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../../checksum.ts';
 import { escapeOptional, type Row } from '../../rows.ts';
 import { fillListing } from './fill-listing.ts';
-import { APPENDS, DELTAS, KINSHIP, LISTED, LISTING, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { APPENDS, DELTAS, FEED, KINSHIP, LISTED, LISTING, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /**
  * The schema versions that can be migrated: 1 has no checksums, 2 may have no blobs, 3 has no state hashes, 4 has nothing
- * for lists.
+ * for lists, 5 has no feed.
  */
-export type OldVersion = 1 | 2 | 3 | 4;
+export type OldVersion = 1 | 2 | 3 | 4 | 5;
+
+/** Whether a database with this version can be migrated. */
+export function isOldVersion(version: unknown): version is OldVersion {
+  return version === 1 || version === 2 || version === 3 || version === 4 || version === 5;
+}
 
 /**
  * Migrates a database of an earlier release to the current schema. The caller holds the write lock and has turned
@@ -19,8 +24,9 @@ export type OldVersion = 1 | 2 | 3 | 4;
 export function migrateDatabase(db: DatabaseSync, version: OldVersion): void {
   if (version < 3) migrateJournals(db, version);
   if (version === 3) db.exec(FROM_SCHEMA_3);
-  if (version >= 3) db.exec(FROM_SCHEMA_4);
-  fillListing(db);
+  if (version === 3 || version === 4) db.exec(FROM_SCHEMA_4);
+  if (version >= 3) db.exec(FROM_SCHEMA_5);
+  if (version < 5) fillListing(db);
 }
 
 function migrateJournals(db: DatabaseSync, version: OldVersion): void {
@@ -41,11 +47,7 @@ function migrateJournals(db: DatabaseSync, version: OldVersion): void {
 
 const FROM_SCHEMA_3 = `
 DROP TABLE items;
-ALTER TABLE appends RENAME TO old_appends;
-${APPENDS}
-INSERT INTO appends (place, commit_id, wakes, sums, json)
-  SELECT place, commit_id, wakes, sums, json FROM old_appends ORDER BY place;
-DROP TABLE old_appends;
+ALTER TABLE appends ADD COLUMN state_hash TEXT;
 ${KINSHIP}
 `;
 
@@ -54,7 +56,18 @@ ALTER TABLE runs RENAME COLUMN sum TO last_sum;
 ${LISTED.map(column => `ALTER TABLE runs ADD COLUMN ${column};`).join('\n')}
 DROP TABLE labels;
 ${LISTING}
+`;
+
+/** Appends without a position get one in the order of their runs. */
+const FROM_SCHEMA_5 = `
+ALTER TABLE appends RENAME TO old_appends;
+${APPENDS}
+INSERT INTO appends (place, position, commit_id, wakes, state_hash, sums, json)
+  SELECT place, row_number() OVER (ORDER BY place), commit_id, wakes, state_hash, sums, json
+  FROM old_appends ORDER BY place;
+DROP TABLE old_appends;
 ${DELTAS}
+${FEED}
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
@@ -80,8 +93,9 @@ INSERT INTO run_blobs (run, digest) SELECT run, digest FROM old_run_blobs JOIN j
 
 /** Copies one run at a time, which needs no space for sorting. Entries with an impossible number are left out. */
 const COPY_JOURNAL = `
-INSERT INTO appends (place, sums, json)
-  SELECT (? << 32) + seq, sum, json FROM old_events
+INSERT INTO appends (place, position, sums, json)
+  SELECT (? << 32) + seq,
+    (SELECT ifnull(max(position), 0) FROM appends) + row_number() OVER (ORDER BY seq), sum, json FROM old_events
   WHERE run_id = ? AND seq BETWEEN 1 AND 4294967295 ORDER BY seq
 `;
 

@@ -3,10 +3,10 @@ import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { EngineError } from '../../../protocol/error.ts';
 import { loadSqlite } from './load-module.ts';
-import { migrateDatabase, type OldVersion } from './migrate-database.ts';
+import { isOldVersion, migrateDatabase, type OldVersion } from './migrate-database.ts';
 import { refuseRemains } from './opened-file.ts';
 import { readPragma } from './read-pragma.ts';
-import { APPLICATION_ID, DELTAS, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /**
  * Opens `file`. Creates its folder and tables if they are missing, and migrates tables of an older release. A commit is
@@ -30,17 +30,12 @@ export function openDatabase(file: string): DatabaseSync {
     db.exec('PRAGMA synchronous = FULL');
     db.exec('PRAGMA secure_delete = FAST');
     if (found !== 'present') prepareTables(db, file);
-    else if (!hasDeltas(db)) db.exec(DELTAS);
     db.exec('PRAGMA foreign_keys = ON');
     return db;
   } catch (error) {
     db.close();
     throw error;
   }
-}
-
-function hasDeltas(db: DatabaseSync): boolean {
-  return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'deltas'").get() !== undefined;
 }
 
 function prepareTables(db: DatabaseSync, file: string): void {
@@ -60,7 +55,7 @@ function identify(db: DatabaseSync, file: string): 'present' | 'empty' | OldVers
   const application = readPragma(db, 'application_id');
   if (application === APPLICATION_ID) {
     if (version === SCHEMA_VERSION) return 'present';
-    if (version === 1 || version === 2 || version === 3 || version === 4) return version;
+    if (isOldVersion(version)) return version;
     throw new EngineError(
       'store-unavailable',
       `${file} has schema version ${version}; this version of agentchart reads up to ${SCHEMA_VERSION}. Open it with the version that wrote it, or name another file.`,

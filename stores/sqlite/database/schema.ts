@@ -1,5 +1,5 @@
 /** The version of the tables below, stored in the file as `user_version`. */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 /** Marks a file as a store of runs, stored in it as `application_id`: the letters "agct". */
 export const APPLICATION_ID = 0x61676374;
@@ -24,8 +24,8 @@ CREATE TABLE labels (
 CREATE INDEX labels_by_value ON labels (name, value, created_at, run_id);`;
 
 /**
- * The texts of turns in progress, which may be lost. Files of schema 5 may lack the table: it is created when they are
- * opened. `followed_until` is in ms since the epoch.
+ * The texts of turns in progress, which may be lost. Some files of schema 5 have the table. `followed_until` is in ms
+ * since the epoch.
  */
 export const DELTAS = `CREATE TABLE IF NOT EXISTS deltas (
   run INTEGER PRIMARY KEY,
@@ -37,6 +37,7 @@ export const DELTAS = `CREATE TABLE IF NOT EXISTS deltas (
 /** The table of journals. */
 export const APPENDS = `CREATE TABLE appends (
   place INTEGER PRIMARY KEY,
+  position INTEGER NOT NULL,
   run INTEGER AS (place >> 32),
   seq INTEGER AS (place & 4294967295),
   commit_id TEXT,
@@ -44,7 +45,20 @@ export const APPENDS = `CREATE TABLE appends (
   state_hash TEXT,
   sums TEXT NOT NULL,
   json TEXT NOT NULL
-) STRICT;`;
+) STRICT;
+CREATE UNIQUE INDEX appends_by_position ON appends (position);`;
+
+/** The tables of the feed. */
+export const FEED = `CREATE TABLE feed (
+  floor INTEGER NOT NULL
+) STRICT;
+INSERT INTO feed VALUES (0);
+CREATE TABLE listeners (
+  name TEXT PRIMARY KEY,
+  cursor TEXT NOT NULL,
+  owner TEXT,
+  until REAL
+) STRICT, WITHOUT ROWID;`;
 
 /**
  * The schema. Ids and names of agents are stored as returned by `escapeText`; titles and labels are printable text. A
@@ -57,6 +71,9 @@ export const APPENDS = `CREATE TABLE appends (
  * - `appends`: the journals, one row per append (several if it is long). `place` orders the rows of a run by the number
  *   of their last entry, `seq`. `json` holds the JSON of the entries, one per line; `sums` their checksums, 16
  *   characters each; `state_hash` the hash of the state after the last entry, if the run rests or has ended there.
+ *   `position` numbers the appends of all runs in the order of their commits, from 1, and is never used again.
+ * - `feed`: one row. `floor` is the highest position when runs were last deleted.
+ * - `listeners`: the cursors of those who read the feed, by name, and who holds them until when (ms since the epoch).
  * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`. `run_blobs` assigns
  *   them to runs, so that runs can share a blob.
  * - `deltas`: see `DELTAS`. `seq` and `json` are null while there is no text.
@@ -96,6 +113,8 @@ CREATE TABLE journals (
 ) STRICT, WITHOUT ROWID;
 
 ${APPENDS}
+
+${FEED}
 
 ${LISTING}
 
