@@ -24,6 +24,7 @@ const PROCESSES = [
   'server/responses/serve',
   'server/runs/{removal-at-work,serve}',
   'stores/sqlite-{locks,processes}',
+  'tools/agent/listening/webhook-killed',
   'tools/mcp-*',
   'tools/runner/resume',
   'tools/testing/exported-test',

@@ -246,6 +246,13 @@ export const runEventSchema = z.discriminatedUnion('type', [
 ]);
 export type RunEvent = z.infer<typeof runEventSchema>;
 
+/** The types of all events. */
+export const RUN_EVENT_TYPES: readonly string[] = [
+  ...inputEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
+  ...reportEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
+  ...bookkeepingEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
+];
+
 /**
  * An event with its place in a journal; `seq` counts from 1 without gaps. `stateHash` is the hash of the state after
  * the event, if the append included it.

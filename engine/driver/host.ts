@@ -86,8 +86,13 @@ export function elapsedSince(moment: Moment, host: Host): number {
   return Math.max(host.monotonic() - moment.monotonic, host.now() - moment.wall);
 }
 
-/** Resolves after `ms`, or as soon as `signal` is aborted. */
-export function sleep(host: Host, ms: number, signal?: AbortSignal): Promise<void> {
+/** Resolves after `ms`, or as soon as `signal` is aborted. `options` are those of `setTimer`. */
+export function sleep(
+  host: Pick<Host, 'setTimer'>,
+  ms: number,
+  signal?: AbortSignal,
+  options?: { keepAlive: boolean },
+): Promise<void> {
   return new Promise(resolve => {
     if (signal?.aborted === true) return resolve();
     const done = () => {
@@ -95,7 +100,7 @@ export function sleep(host: Host, ms: number, signal?: AbortSignal): Promise<voi
       cancel();
       resolve();
     };
-    const cancel = host.setTimer(ms, done);
+    const cancel = host.setTimer(ms, done, options);
     signal?.addEventListener('abort', done);
   });
 }

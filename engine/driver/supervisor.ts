@@ -209,9 +209,10 @@ export class Supervisor {
     const { log, events } = this.#parts;
     const snapshots = this.#snapshots;
     const driver = new Driver({ ...options, chart: agentChart, log, lease, events, inherited, snapshots });
-    const endWatching = watchDrive(options.watchers ?? [], { ...options, epoch }, events);
+    const watchers = options.watchers?.() ?? [];
+    const endWatching = watchDrive(watchers, { ...options, epoch }, events);
     const driven = driver.drive();
-    const done = (options.watchers === undefined ? driven : driven.finally(endWatching)).then(
+    const done = (watchers.length === 0 ? driven : driven.finally(endWatching)).then(
       outcome => {
         this.#afterDriving({ type: 'idle' });
         return outcome;

@@ -31,7 +31,8 @@ export type RunOptions = {
   children: ChildRuns;
   /** Only in a sub-agent's run: attaches to the parent run, if this process has its agent. */
   openParent?(runId: string): Promise<RunHandle>;
-  watchers?: readonly DriveWatcher[];
+  /** Who watches the drives of this run, as of when one begins. */
+  watchers?(): readonly DriveWatcher[];
   /** Whether the parent waits for this run in this process. */
   isAwaited?(): boolean;
 };

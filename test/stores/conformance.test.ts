@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { StoreFeed } from '../../protocol/listing/feed.ts';
 import type { Store } from '../../protocol/store.ts';
 import { storeChecks } from '../../stores/conformance.ts';
 import { memory } from '../../stores/memory.ts';
@@ -26,11 +27,33 @@ function breakStore(change: (store: Store) => Partial<Store>): Store {
     redact: (...args) => store.redact(...args),
     rewrite: (...args) => store.rewrite(...args),
     close: () => store.close(),
+    ...(store.feed && { feed: store.feed }),
+    ...(store.count && { count: store.count.bind(store) }),
     ...change(store),
   };
 }
 
 type Fault = { that: string; fails: string; change(store: Store): Partial<Store> };
+
+function viewOf(feed: StoreFeed): StoreFeed {
+  return {
+    read: query => feed.read(query),
+    end: () => feed.end(),
+    take: (name, taken) => feed.take(name, taken),
+    save: (...args) => feed.save(...args),
+  };
+}
+
+/** Hides one entry from the first page that has it, as if its place had been given to it before it committed. */
+function showLate(feed: StoreFeed): StoreFeed['read'] {
+  let hidden = false;
+  return async query => {
+    const page = await feed.read(query);
+    if (hidden || page.entries.length < 2) return page;
+    hidden = true;
+    return { ...page, entries: page.entries.slice(1) };
+  };
+}
 
 const faults: Fault[] = [
   {
@@ -243,6 +266,20 @@ const faults: Fault[] = [
     change: ({ deltas }) => ({ ...(deltas && { deltas: { ...deltas, clear: async () => {} } }) }),
   },
   {
+    that: 'shows an entry in its feed only after a later one',
+    fails: 'the feed shows every entry once and in order to a reader, while several connections write',
+    change: ({ feed }) => ({ ...(feed && { feed: { ...viewOf(feed), read: showLate(feed) } }) }),
+  },
+  {
+    that: 'gives out one cursor twice',
+    fails: 'one reader at a time holds a cursor of the feed, which begins at the end of the store',
+    change: ({ feed }) => ({
+      ...(feed && {
+        feed: { ...viewOf(feed), take: (name, taken) => feed.take(name, { ...taken, isDead: () => true }) },
+      }),
+    }),
+  },
+  {
     that: 'returns an empty journal for an unknown run',
     fails: 'calls for an unknown run are rejected and do not create it',
     change: store => ({ read: (...args) => store.read(...args).catch(() => []) }),
@@ -258,7 +295,10 @@ describe('the conformance checks of a store', () => {
   });
 
   test.each(faults)('fail for a store that $that', async ({ fails, change }) => {
-    const check = storeChecks({ open: async () => breakStore(change) }).find(({ name }) => name === fails);
+    const check = storeChecks({
+      open: async () => breakStore(change),
+      openAgain: async store => store,
+    }).find(({ name }) => name === fails);
     await expect(check?.run()).rejects.toMatchObject({ name: 'AssertionError' });
   });
 

@@ -34,10 +34,11 @@ import {
   type StartOptions,
 } from './begin-journal.ts';
 import { checkAgainst, loadChecked } from './check-versions.ts';
+import { type AgentListener, AgentListeners, type LastingListener } from './listening/agent-listeners.ts';
 import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
 import { assertLabels, labelsOf, type OpenOptions } from './run-labels.ts';
-import { BEGIN_CHILD, foreignRun, placedOptions, type SubAgent, SubAgents } from './sub-agents.ts';
+import { BEGIN_CHILD, foreignRun, namesOf, placedOptions, type SubAgent, SubAgents } from './sub-agents.ts';
 
 const AGENT = Symbol.for('agentchart.agent');
 
@@ -59,6 +60,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   readonly #subAgents: SubAgents<Agent>;
   readonly #above: Agent | undefined;
   readonly #tools: ToolConnection;
+  readonly #listeners: AgentListeners;
 
   /** `above` is the agent that this one is a sub-agent of. */
   constructor(definition: AgentDefinition, options: AgentOptions, store: Store, above?: Agent) {
@@ -73,6 +75,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     this.#subAgents = new SubAgents({ name: this.name, store, tools: definition.tools }, agent =>
       this.#place(agent),
     );
+    this.#listeners = new AgentListeners(this, this.#host, name => namesOf(this).includes(name));
     this.#services = makeServices(definition, {
       connectTools: () => this.#tools.connect(),
       children: this.#subAgents,
@@ -165,11 +168,6 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     return await this.#attach(runId);
   }
 
-  /** Returns the agent that a run belongs to: this one or a sub-agent. */
-  async #ownerOf(runId: string): Promise<Agent> {
-    return this.#agentNamed((await this.store.get(runId))?.agent ?? this.name, runId);
-  }
-
   /** Returns this agent or the sub-agent with this name. Throws `run-foreign` if there is none. */
   #agentNamed(name: string, runId: string): Agent {
     if (name === this.name) return this;
@@ -202,6 +200,15 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     options: AsToolOptions<Name>,
   ): SubAgentTool<Name, AnswerOf<Output>, RunContext, Tools> {
     return asTool(this, async (input, given) => (await this.#start(input, given)).settled(), options);
+  }
+
+  /**
+   * Calls the listener with every event of every run of this agent and its sub-agents, in any process, from now on, and
+   * with the run's record. Each run's events come in order; what the listener throws disturbs no run. Returns what
+   * removes the listener. Throws `agent-invalid` for a store without a feed.
+   */
+  on(listener: AgentListener | LastingListener): () => void {
+    return this.#listeners.add(listener);
   }
 
   /** Reports whether a run is compatible with this release and this agent: the differences, and what to do. */
@@ -265,8 +272,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     return actorsOf(this.#services, { host: this.#host, ...options });
   }
 
-  /** Closes the tool servers that this agent and its sub-agents started. The store stays open. */
+  /** Removes the listeners and closes the tool servers of this agent and its sub-agents. The store stays open. */
   async close(): Promise<void> {
+    this.#listeners.close();
     await Promise.all([this.#tools.close(), this.#subAgents.close()]);
   }
 
@@ -277,7 +285,12 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   }
 
   async #load(runId: string): Promise<LoadedRun> {
-    return await loadChecked(this.store, runId, async () => (await this.#ownerOf(runId)).#definition);
+    const ownerOf = async () => (await this.store.get(runId))?.agent ?? this.name;
+    return await loadChecked(
+      this.store,
+      runId,
+      async () => this.#agentNamed(await ownerOf(), runId).#definition,
+    );
   }
 
   #describeStart(input: string | readonly Item[], start: ResolvedStart): RunStarted {
@@ -298,15 +311,15 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       loadInherited: continues => this.#inherited.load(continues),
       showText: text => filterText(text, this.#definition.textFilters),
       children: this.#subAgents,
+      watchers: () => [...(this.#options.watchers ?? []), ...this.#listeners.watchers()],
       ...omitUndefined({
-        watchers: this.#options.watchers,
         openParent: above && ((id: string) => above.open(id)),
       }),
     };
   }
 }
 
-/** Whether a value is an agent, even one of another copy of this library. */
+/** Whether a value is an agent, also of another copy of this library. */
 export function isAgent(value: unknown): value is Agent {
   return typeof value === 'object' && value !== null && AGENT in value;
 }

@@ -127,4 +127,12 @@ export { Agent, createAgent, isAgent } from './agent.ts';
 export type { AgentOptions, OutputSchema } from './agent-options.ts';
 export type { AsToolOptions } from './as-tool.ts';
 export type { StartOptions } from './begin-journal.ts';
+export type {
+  AgentListener,
+  DeliveryContext,
+  JournaledEvent,
+  LastingListener,
+} from './listening/listener.ts';
+export { type WebhookOptions, webhook } from './listening/webhook.ts';
+export type { WebhookTopic } from './listening/webhook-notice.ts';
 export type { OpenOptions } from './run-labels.ts';

@@ -1,0 +1,212 @@
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import type { FeedEntry, StoreFeed } from '../../protocol/listing/feed.ts';
+import type { Owner, RunRecord, Store } from '../../protocol/store.ts';
+import { POLL_MS } from '../driver/driver.ts';
+import { type Host, sleep } from '../driver/host.ts';
+
+/** How long one process keeps the cursor of a named reader without saving it, in ms. */
+const LEASE_MS = 15_000;
+const PAGE = 100;
+
+/** Who reads the feed of a store. */
+export type FeedReader = {
+  /** The name of the cursor that the store keeps. Without it the reader begins at the end of the store. */
+  name?: string;
+  /** Whether the reader wants the runs of this agent. */
+  concerns(agent: string): boolean;
+  /** Takes an entry with its run's record, which may be of a later state. Its errors are only reported. */
+  take(entry: FeedEntry, run: RunRecord, signal: AbortSignal): unknown;
+  report(line: string): void;
+};
+
+type FollowerOptions = {
+  store: Store;
+  feed: StoreFeed;
+  host: Host;
+  owner: Owner;
+  isDead(owner: Owner): boolean;
+};
+
+/**
+ * Gives a reader the entries of a store, in the order of their commits, until it is stopped.
+ *
+ * N1 An entry is given once the one before it was taken. A named reader gets an entry again only if its process ended
+ *    before the cursor behind it was saved.
+ * N2 Of the readers with one name, in all processes, one is given entries.
+ * N3 The reader cannot fail a run: it is called outside of all drives, and what it throws is reported.
+ * N4 Nothing here keeps the process alive.
+ */
+export class FeedFollower {
+  readonly #options: FollowerOptions;
+  readonly #reader: FeedReader;
+  readonly #stop = new AbortController();
+  #wake = () => {};
+  /** Whether the reader takes its time with an entry. */
+  #isBusy = false;
+  #waiting: (() => void)[] = [];
+
+  constructor(options: FollowerOptions, reader: FeedReader) {
+    this.#options = options;
+    this.#reader = reader;
+    void this.#follow(this.#begin());
+  }
+
+  /** Looks for new entries now. */
+  wake(): void {
+    this.#wake();
+  }
+
+  /** Resolves once the reader has been given everything so far, or takes its time with an entry. */
+  async caughtUp(): Promise<void> {
+    if (this.#isStopped || this.#isBusy) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push(resolve);
+    this.#wake();
+    await promise;
+  }
+
+  /** Gives the reader nothing more. */
+  stop(): void {
+    this.#stop.abort();
+    this.#wake();
+    this.#release(this.#waiting.splice(0));
+  }
+
+  /** Called at once, so that everything that is written from now on comes after the cursor. */
+  #begin(): Promise<string | null> {
+    const { feed } = this.#options;
+    return this.#reader.name === undefined ? feed.end() : this.#takeCursor(this.#reader.name);
+  }
+
+  /** Returns `null` while another process reads under this name. */
+  async #takeCursor(name: string): Promise<string | null> {
+    const { feed, host, owner, isDead } = this.#options;
+    const now = host.now();
+    const taken = await feed.take(name, { owner, now, until: now + LEASE_MS, isDead });
+    return taken.type === 'taken' ? taken.cursor : null;
+  }
+
+  async #follow(begun: Promise<string | null>): Promise<void> {
+    let beginning = begun;
+    while (!this.#isStopped) {
+      try {
+        const cursor = await beginning;
+        if (cursor !== null) await this.#read(cursor);
+      } catch (error) {
+        if (!isClosed(error)) this.#reader.report(`Cannot read the feed of the store: ${messageOf(error)}`);
+        this.#release(this.#waiting.splice(0));
+      }
+      if (this.#isStopped) return;
+      this.#release(this.#waiting.splice(0));
+      await this.#nap(LEASE_MS / 3);
+      beginning = this.#begin();
+      beginning.catch(() => {});
+    }
+  }
+
+  get #isStopped(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  /** Reads from a cursor on, until stopped or until another process took the cursor. */
+  async #read(from: string): Promise<void> {
+    const { feed } = this.#options;
+    const { report } = this.#reader;
+    let cursor = from;
+    let savedAt = this.#options.host.now();
+    while (!this.#isStopped) {
+      const waiting = this.#waiting.splice(0);
+      const onDamaged = (error: EngineError) => report(`Skipped an entry: ${error.message}`);
+      const page = await feed.read({ after: cursor, limit: PAGE, onDamaged });
+      const records = new Map<string, RunRecord | undefined>();
+      for (const entry of page.entries) {
+        const given = await this.#give(entry, records, { cursor, waiting });
+        if (given === 'lost') return;
+        if (given === 'stopped') break;
+        cursor = entry.cursor;
+      }
+      if (this.#isStopped) break;
+      cursor = page.next;
+      if (page.entries.length > 0) this.#waiting.unshift(...waiting);
+      else this.#release(waiting);
+      const isDue = this.#options.host.now() - savedAt > LEASE_MS / 3;
+      if ((page.entries.length > 0 || isDue) && !(await this.#save(cursor))) return;
+      savedAt = this.#options.host.now();
+      if (page.entries.length === 0 && this.#waiting.length === 0) await this.#nap(POLL_MS);
+    }
+    await this.#save(cursor, 0).catch(() => false);
+  }
+
+  /** Gives an entry, and keeps the lease meanwhile. `lost`: another process took the cursor. */
+  async #give(
+    entry: FeedEntry,
+    records: Map<string, RunRecord | undefined>,
+    { cursor, waiting }: { cursor: string; waiting: (() => void)[] },
+  ): Promise<'given' | 'stopped' | 'lost'> {
+    const { runId } = entry;
+    if (!records.has(runId)) records.set(runId, await this.#options.store.get(runId));
+    const run = records.get(runId);
+    if (this.#isStopped) return 'stopped';
+    if (run === undefined || !this.#reader.concerns(run.agent)) return 'given';
+    const lost = new AbortController();
+    const taken = this.#take(entry, run, AbortSignal.any([this.#stop.signal, lost.signal]));
+    if (taken === undefined) return 'given';
+    this.#release(waiting);
+    this.#release(this.#waiting.splice(0));
+    this.#isBusy = true;
+    const ended = taken.finally(() => {
+      this.#isBusy = false;
+    });
+    for (;;) {
+      const rested = new AbortController();
+      await Promise.race([ended, this.#rest(LEASE_MS / 3, rested.signal)]);
+      rested.abort();
+      if (!this.#isBusy) return this.#isStopped ? 'stopped' : 'given';
+      if (await this.#save(cursor)) continue;
+      lost.abort();
+      await ended;
+      return 'lost';
+    }
+  }
+
+  /** Returns a promise if the reader does: it never rejects. */
+  #take(entry: FeedEntry, run: RunRecord, signal: AbortSignal): Promise<void> | undefined {
+    const fail = (error: unknown) => this.#reader.report(`A listener failed: ${messageOf(error)}`);
+    try {
+      const taken = this.#reader.take(entry, run, signal);
+      if (!(taken instanceof Promise)) return undefined;
+      return taken.then(() => {}, fail);
+    } catch (error) {
+      fail(error);
+      return undefined;
+    }
+  }
+
+  async #save(cursor: string, leaseMs = LEASE_MS): Promise<boolean> {
+    const { feed, host, owner } = this.#options;
+    const { name } = this.#reader;
+    if (name === undefined) return true;
+    return await feed.save(name, owner.id, { cursor, until: leaseMs === 0 ? 0 : host.now() + leaseMs });
+  }
+
+  #release(waiting: readonly (() => void)[]): void {
+    for (const resolve of waiting) resolve();
+  }
+
+  /** Waits until woken, or for some time. */
+  async #nap(ms: number): Promise<void> {
+    const woken = new AbortController();
+    this.#wake = () => woken.abort();
+    if (this.#isStopped) return;
+    await this.#rest(ms, woken.signal);
+    this.#wake = () => {};
+  }
+
+  #rest(ms: number, signal: AbortSignal): Promise<void> {
+    return sleep(this.#options.host, ms, signal, { keepAlive: false });
+  }
+}
+
+function isClosed(error: unknown): boolean {
+  return error instanceof EngineError && error.code === 'store-unavailable';
+}

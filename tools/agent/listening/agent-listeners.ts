@@ -1,0 +1,91 @@
+import type { Host } from '../../../engine/driver/host.ts';
+import { isOwnerDead, makeOwner } from '../../../engine/driver/owner.ts';
+import type { DriveWatcher } from '../../../engine/driver/watch-drive.ts';
+import { FeedFollower, type FeedReader } from '../../../engine/listening/feed-follower.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import type { FeedEntry } from '../../../protocol/listing/feed.ts';
+import type { Store } from '../../../protocol/store.ts';
+import type { AgentListener, JournaledEvent, LastingListener } from './listener.ts';
+
+export type { AgentListener, LastingListener };
+
+/** The listeners of an agent. They follow the store, and look at once when a run of this process has something new. */
+export class AgentListeners {
+  readonly #agent: { name: string; store: Store };
+  readonly #host: Host;
+  readonly #concerns: (agent: string) => boolean;
+  readonly #followers = new Set<FeedFollower>();
+
+  /** `concerns`: whether runs of the agent with this name are for the listeners. */
+  constructor(agent: { name: string; store: Store }, host: Host, concerns: (agent: string) => boolean) {
+    this.#agent = agent;
+    this.#host = host;
+    this.#concerns = concerns;
+  }
+
+  /** Adds a listener; returns what removes it. Throws `agent-invalid` for a store without a feed. */
+  add(listener: AgentListener | LastingListener): () => void {
+    const { name, store } = this.#agent;
+    const host = this.#host;
+    if (store.feed === undefined)
+      throw new EngineError('agent-invalid', `The store of agent "${name}" has no feed, which on() needs.`);
+    const owner = makeOwner(host.newId('listener'));
+    const follower = new FeedFollower(
+      { store, host, owner, feed: store.feed, isDead: isOwnerDead },
+      typeof listener === 'function' ? this.#plain(listener) : this.#lasting(listener),
+    );
+    this.#followers.add(follower);
+    return () => {
+      this.#followers.delete(follower);
+      follower.stop();
+    };
+  }
+
+  /** What watches the drives of this process while there are listeners. */
+  watchers(): readonly DriveWatcher[] {
+    return this.#followers.size === 0 ? [] : [this.#watcher];
+  }
+
+  /** Removes all listeners. */
+  close(): void {
+    for (const follower of this.#followers) follower.stop();
+    this.#followers.clear();
+  }
+
+  readonly #watcher: DriveWatcher = {
+    begin: () => ({
+      receive: happening => {
+        if ('seq' in happening) for (const follower of this.#followers) follower.wake();
+      },
+      end: async () => {
+        await Promise.all([...this.#followers].map(follower => follower.caughtUp()));
+      },
+    }),
+  };
+
+  #plain(listener: AgentListener): FeedReader {
+    return { ...this.#reader(), take: (entry, run) => listener(toEvent(entry), run) };
+  }
+
+  #lasting({ name, deliver }: LastingListener): FeedReader {
+    const { store } = this.#agent;
+    return {
+      ...this.#reader(),
+      name: `${this.#agent.name}:${name}`,
+      take: (entry, run, signal) => deliver(toEvent(entry), run, { store, host: this.#host, signal }),
+    };
+  }
+
+  #reader(): Pick<FeedReader, 'concerns' | 'report'> {
+    const report = (line: string) => warn(`Agent "${this.#agent.name}": ${line}`);
+    return { concerns: this.#concerns, report };
+  }
+}
+
+function toEvent({ runId, seq, event }: FeedEntry): JournaledEvent {
+  return { ...event, runId, seq };
+}
+
+function warn(line: string): void {
+  globalThis.process?.emitWarning?.(line, 'AgentchartWarning');
+}

@@ -1,0 +1,131 @@
+import { type Host, sleep } from '../../../engine/driver/host.ts';
+import { hashText } from '../../../protocol/content/hash-text.ts';
+import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { RUN_EVENT_TYPES } from '../../../protocol/event.ts';
+import type { DeliveryContext, LastingListener } from './listener.ts';
+import { makeSigner } from './sign-webhook.ts';
+import { type Notice, noticesOf, STATUS_TOPICS, type WebhookTopic } from './webhook-notice.ts';
+
+/** The options of `webhook`. */
+export type WebhookOptions = {
+  /** Where messages are posted. Redirects are not followed. */
+  url: string;
+  /** Signs the messages: `whsec_` and base64, or any text. */
+  secret: string;
+  /** What is told. Default: that a run waits (`waiting`). */
+  on?: WebhookTopic | readonly WebhookTopic[];
+  /** Default: the platform's. */
+  fetch?: typeof fetch;
+};
+
+const REQUEST_MS = 15_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 10 * 60_000;
+
+/** How long a message is tried: much less if the receiver refuses it, so that it does not hold up the others. */
+const UNAVAILABLE_MS = 24 * 60 * 60_000;
+const REFUSED_MS = 60_000;
+
+/** Messages whose ids are remembered, to send none of them twice in one process. */
+const MOST_SENT = 1_000;
+
+/**
+ * Returns a listener for `agent.on` that posts messages, by default when a run waits for a decision. Signed by
+ * Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature`. A message is tried until the receiver
+ * answers 2xx, with growing pauses, for up to a day (a minute if it answers 4xx), over restarts too. It arrives at least
+ * once, with the same `webhook-id` each time, and messages arrive in order. Throws `agent-invalid`.
+ *
+ * @example
+ * const off = agent.on(webhook({ url: 'https://example.com/hook', secret, on: ['waiting', 'failed'] }));
+ */
+export function webhook({ url, secret, on = 'waiting', fetch: ask }: WebhookOptions): LastingListener {
+  const topics = readTopics(typeof on === 'string' ? [on] : on);
+  const address = readUrl(url);
+  const sign = makeSigner(secret);
+  const sent = new Set<string>();
+  return {
+    name: `webhook:${hashText([address, ...[...topics].sort()].join('\n')).slice(0, 32)}`,
+    async deliver(event, run, context) {
+      for (const notice of await noticesOf(event, run, topics, context.store)) {
+        if (sent.has(notice.id)) continue;
+        const isSent = await post(notice, context, { address, sign, ask: ask ?? fetch });
+        if (isSent) remember(sent, notice.id);
+      }
+    },
+  };
+}
+
+type Post = { address: string; sign: ReturnType<typeof makeSigner>; ask: typeof fetch };
+
+/** Posts a message until the receiver takes it. Returns false if stopped; throws once it gives up. */
+async function post(notice: Notice, { host, signal }: DeliveryContext, way: Post): Promise<boolean> {
+  const begunAt = host.now();
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    const problem = await send(notice, host, signal, way);
+    if (problem === null) return true;
+    const patience = problem.isRefusal ? REFUSED_MS : UNAVAILABLE_MS;
+    if (host.now() - begunAt > patience)
+      throw new Error(`Gave up on ${notice.type} of ${notice.id} for a webhook: ${problem.message}`);
+    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 20));
+    await sleep(host, pause * (0.75 + host.random() / 2), signal, { keepAlive: false });
+  }
+  return false;
+}
+
+type Problem = { message: string; isRefusal: boolean };
+
+async function send(
+  { id, type, at, data }: Notice,
+  host: Host,
+  signal: AbortSignal,
+  { address, sign, ask }: Post,
+): Promise<Problem | null> {
+  const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data });
+  const timestamp = Math.floor(host.now() / 1_000);
+  try {
+    const answer = await ask(address, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        'webhook-id': id,
+        'webhook-timestamp': String(timestamp),
+        'webhook-signature': await sign(id, timestamp, body),
+      },
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
+    });
+    await answer.body?.cancel();
+    if (answer.ok) return null;
+    return { message: `it answered ${answer.status}`, isRefusal: isRefusal(answer.status) };
+  } catch (error) {
+    return { message: messageOf(error), isRefusal: false };
+  }
+}
+
+/** Whether sending the same again is unlikely to help: not after a timeout, a conflict or too many requests. */
+function isRefusal(status: number): boolean {
+  return status < 500 && status !== 408 && status !== 409 && status !== 425 && status !== 429;
+}
+
+function remember(sent: Set<string>, id: string): void {
+  sent.add(id);
+  const [oldest] = sent;
+  if (sent.size > MOST_SENT && oldest !== undefined) sent.delete(oldest);
+}
+
+function readTopics(topics: readonly string[]): ReadonlySet<string> {
+  const known = new Set([...STATUS_TOPICS, ...RUN_EVENT_TYPES]);
+  const unknown = topics.find(topic => !known.has(topic));
+  if (topics.length > 0 && unknown === undefined) return new Set(topics);
+  throw new EngineError(
+    'agent-invalid',
+    `webhook() expects on to name ${STATUS_TOPICS.join(', ')} or types of events, such as tool.doubted; got ${unknown ?? 'nothing'}.`,
+  );
+}
+
+function readUrl(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed !== undefined && /^https?:$/.test(parsed.protocol) && parsed.username === '') return parsed.href;
+  throw new EngineError('agent-invalid', 'webhook() expects an http or https URL without a password.');
+}
