@@ -150,7 +150,7 @@ function commandFor(
   { action, content }: Answer,
 ): RunCommand | { fault: string } | null {
   const { callId, runId, digest } = call;
-  const text = typeof content?.output === 'string' ? content.output : undefined;
+  const text = readField(content, 'output');
   if (kind === 'approval') {
     if (action === 'decline')
       return { type: 'reject', callId, runId, digest, reason: 'Declined by the caller.' };
@@ -160,8 +160,9 @@ function commandFor(
   if (kind === 'result') {
     if (action === 'decline')
       return { type: 'answer', callId, runId, output: 'The caller declined to answer.', isError: true };
-    if (text === undefined) return { fault: 'The field "output" is missing.' };
-    return { type: 'answer', callId, runId, output: readOutput(text) };
+    const written = text ?? readOnly(content);
+    if (written === undefined) return { fault: 'The field "output" is missing.' };
+    return { type: 'answer', callId, runId, output: readOutput(written) };
   }
   if (action === 'decline') return null;
   switch (content?.outcome) {
@@ -174,6 +175,17 @@ function commandFor(
     default:
       return { fault: 'The field "outcome" must be happened, failed or retry.' };
   }
+}
+
+function readField(content: Answer['content'], name: string): string | undefined {
+  const value = content?.[name];
+  return value === undefined || typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** The only field of a form, for clients that name it differently. */
+function readOnly(content: Answer['content']): string | undefined {
+  const [name, second] = Object.keys(content ?? {});
+  return name === undefined || second !== undefined ? undefined : readField(content, name);
 }
 
 /** The edited input of a call: nothing if the field is empty or unchanged. */

@@ -1,7 +1,8 @@
 import type { Tool } from '@modelcontextprotocol/server';
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import * as z from 'zod';
 import { EngineError } from '../../protocol/error.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Caller } from '../../server/access/caller.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { defineAgent } from '../../tools/agent/agent-options.ts';
@@ -22,13 +23,7 @@ export function makeOffers(agents: Iterable<Agent>): ReadonlyMap<string, Offer> 
 function offer(name: string, agent: Agent): Offer {
   const { options } = agent;
   const { output } = defineAgent(options);
-  const context =
-    options.runContext &&
-    buildObjectSchema({
-      of: `the run context of agent "${agent.name}"`,
-      option: 'runContext',
-      schema: options.runContext,
-    });
+  const context = options.runContext && describeContext(options.runContext);
   return {
     agent,
     tool: {
@@ -46,6 +41,15 @@ function offer(name: string, agent: Agent): Offer {
       ...(output !== undefined && { outputSchema: output.format.schema as Tool['outputSchema'] & object }),
     },
   };
+}
+
+/** The JSON Schema of a run context: any JSON for a schema that has none, or is not that of an object. */
+function describeContext(schema: StandardSchemaV1): JsonObject {
+  try {
+    return buildObjectSchema({ of: 'the run context', option: 'runContext', schema });
+  } catch {
+    return { description: 'The run context: whom or what the task is about.' };
+  }
 }
 
 const input = z.string().min(1).max(LONGEST_INPUT);

@@ -1,7 +1,4 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import * as z from 'zod';
-import { scripted } from '../../../adapters/scripted.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import {
   ASK,
   callDesk,
@@ -107,6 +104,23 @@ describe('a client of revision 2025-11-25', () => {
     const { runs } = await server.store.list({ status: 'waiting' });
     expect(text).toContain(`Run ${runs[0]?.runId} is not finished`);
     expect(text).toContain(`agentchart reject ${runs[0]?.runId} call_0_0`);
+  });
+
+  it('decides some calls of a turn, and is told which are left', async () => {
+    const ledger: Ledger = [];
+    const both = { toolCalls: [...(REFUND.toolCalls ?? []), ...(ASK.toolCalls ?? [])] };
+    const server = used(mcpServer([makeDesk([both, DONE], ledger)]));
+    const client = used(
+      await earlierClient(server, ({ message }) => ({
+        action: message.includes('refund') ? 'accept' : 'cancel',
+      })),
+    );
+
+    const text = textOf(await client.callTool({ name: 'desk', arguments: input }));
+
+    expect(ledger).toEqual([4200]);
+    expect(text).toContain('agentchart answer run_');
+    expect(text).not.toContain('agentchart approve');
   });
 
   it('answers the question of a client tool', async () => {
@@ -255,69 +269,5 @@ describe('a client of revision 2026-07-28', () => {
       return found;
     });
     expect(runs).toHaveLength(1);
-  });
-});
-
-describe('an agent as a tool', () => {
-  it('returns the output of its schema as structured content', async () => {
-    const output = z.object({ city: z.string(), population: z.number() });
-    const agent = makeDesk([{ text: '{"city":"Paris","population":2}' }], [], { output });
-    const client = used(await earlierClient(used(mcpServer([agent]))));
-
-    expect((await client.listTools()).tools[0]?.outputSchema).toMatchObject({
-      required: ['city', 'population'],
-    });
-    expect(await client.callTool({ name: 'desk', arguments: input })).toMatchObject({
-      structuredContent: { city: 'Paris', population: 2 },
-    });
-  });
-
-  it('with a run context takes it as an argument', async () => {
-    const agent = createAgent({
-      name: 'greeter of all',
-      model: scripted([{ text: 'Hello.' }]),
-      runContext: z.object({ user: z.string() }),
-    });
-    const server = used(mcpServer([agent]));
-    const client = used(await earlierClient(server));
-
-    const call = (given: object) =>
-      client.callTool({ name: 'greeter_of_all', arguments: { ...input, ...given } });
-    expect(textOf(await call({ runContext: { user: 'ada' } }))).toBe('Hello.');
-    expect(await call({ runContext: { user: 7 } })).toMatchObject({ isError: true });
-    expect(textOf(await call({}))).toContain('runContext');
-    expect(textOf(await call({ runContext: { user: 'ada' }, more: 1 }))).toContain('more');
-  });
-
-  it('says why its run failed', async () => {
-    const agent = makeDesk([{ error: { code: 'authentication', message: 'wrong key' } } as never]);
-    const client = used(await earlierClient(used(mcpServer([agent]))));
-
-    const result = await client.callTool({ name: 'desk', arguments: input });
-
-    expect(result.isError).toBe(true);
-    expect(textOf(result)).toContain('wrong key');
-  });
-});
-
-describe('the server', () => {
-  it('refuses foreign hosts and origins, and bodies that are not JSON, in the envelope of JSON-RPC', async () => {
-    const server = used(mcpServer([makeDesk([DONE])]));
-    const post = (headers: Record<string, string>, body = '{}') =>
-      server.send(server.url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
-        body,
-      });
-
-    for (const [response, status] of [
-      [await post({ host: 'evil.example' }), 403],
-      [await post({ origin: 'https://evil.example' }), 403],
-      [await post({}, '{'), 400],
-      [await post({ 'content-type': 'text/plain' }), 415],
-    ] as const) {
-      expect(response.status).toBe(status);
-      expect(await response.json()).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32600 } });
-    }
   });
 });

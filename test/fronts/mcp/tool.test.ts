@@ -1,0 +1,94 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../tools/agent/index.ts';
+import { DONE, earlierClient, makeDesk, mcpServer, textOf } from '../../support/fronts/mcp.ts';
+
+const closing: { close(): unknown }[] = [];
+
+afterEach(async () => {
+  for (const each of closing.splice(0).reverse()) await each.close();
+});
+
+/** Closes it after the test. */
+function used<Closed extends { close(): unknown }>(each: Closed): Closed {
+  closing.push(each);
+  return each;
+}
+
+const input = { input: 'Refund A-1' };
+
+describe('an agent as a tool', () => {
+  it('returns the output of its schema as structured content', async () => {
+    const output = z.object({ city: z.string(), population: z.number() });
+    const agent = makeDesk([{ text: '{"city":"Paris","population":2}' }], [], { output });
+    const client = used(await earlierClient(used(mcpServer([agent]))));
+
+    expect((await client.listTools()).tools[0]?.outputSchema).toMatchObject({
+      required: ['city', 'population'],
+    });
+    expect(await client.callTool({ name: 'desk', arguments: input })).toMatchObject({
+      structuredContent: { city: 'Paris', population: 2 },
+    });
+  });
+
+  it('with a run context takes it as an argument', async () => {
+    const agent = createAgent({
+      name: 'greeter of all',
+      model: scripted([{ text: 'Hello.' }]),
+      runContext: z.object({ user: z.string() }),
+    });
+    const server = used(mcpServer([agent]));
+    const client = used(await earlierClient(server));
+
+    const call = (given: object) =>
+      client.callTool({ name: 'greeter_of_all', arguments: { ...input, ...given } });
+    expect(textOf(await call({ runContext: { user: 'ada' } }))).toBe('Hello.');
+    expect(await call({ runContext: { user: 7 } })).toMatchObject({ isError: true });
+    expect(textOf(await call({}))).toContain('runContext');
+    expect(textOf(await call({ runContext: { user: 'ada' }, more: 1 }))).toContain('more');
+  });
+
+  it('with a run context that is no object takes any JSON for it', async () => {
+    const agent = createAgent({
+      name: 'desk',
+      model: scripted([{ text: 'Hello.' }]),
+      runContext: z.string(),
+    });
+    const client = used(await earlierClient(used(mcpServer([agent]))));
+    const result = await client.callTool({ name: 'desk', arguments: { ...input, runContext: 'ada' } });
+    expect(textOf(result)).toBe('Hello.');
+  });
+
+  it('says why its run failed', async () => {
+    const agent = makeDesk([{ error: { code: 'authentication', message: 'wrong key' } } as never]);
+    const client = used(await earlierClient(used(mcpServer([agent]))));
+
+    const result = await client.callTool({ name: 'desk', arguments: input });
+
+    expect(result.isError).toBe(true);
+    expect(textOf(result)).toContain('wrong key');
+  });
+});
+
+describe('the server', () => {
+  it('refuses foreign hosts and origins, and bodies that are not JSON, in the envelope of JSON-RPC', async () => {
+    const server = used(mcpServer([makeDesk([DONE])]));
+    const post = (headers: Record<string, string>, body = '{}') =>
+      server.send(server.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body,
+      });
+
+    for (const [response, status] of [
+      [await post({ host: 'evil.example' }), 403],
+      [await post({ origin: 'https://evil.example' }), 403],
+      [await post({}, '{'), 400],
+      [await post({ 'content-type': 'text/plain' }), 415],
+    ] as const) {
+      expect(response.status).toBe(status);
+      expect(await response.json()).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32600 } });
+    }
+  });
+});
