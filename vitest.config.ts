@@ -16,6 +16,7 @@ const PROCESSES = [
   'fronts/react/page',
   'faults/real-faults',
   'fronts/otel/{processes,traces-command}',
+  'fronts/a2a/processes',
   'fronts/mcp/stdio',
   'package',
   'server/responses/clients',

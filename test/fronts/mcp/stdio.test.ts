@@ -30,7 +30,7 @@ it('a waiting call is answered after its server was killed, in a new process', a
   desk.write('.keep', '');
   const options = {
     capabilities: { elicitation: { form: {} } },
-    versionNegotiation: { mode: 'auto' },
+    versionNegotiation: { mode: { pin: '2026-07-28' } },
     inputRequired: { autoFulfill: false },
   } as const;
   const first = new Client({ name: 'first', version: '1' }, options);
