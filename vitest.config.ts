@@ -24,6 +24,7 @@ const PROCESSES = [
   'server/responses/live/killed',
   'server/responses/serve',
   'server/runs/{removal-at-work,serve}',
+  'stores/postgres',
   'stores/sqlite-{locks,processes}',
   'tools/agent/listening/webhook-killed',
   'tools/mcp-*',
@@ -33,19 +34,30 @@ const PROCESSES = [
   'visualizer/page',
 ].map(toFiles);
 
-/** Explorations, drills and measurements that take seconds. */
+/** Explorations, drills, other clients and measurements: a second or more of processor time each. */
 const LONG = [
   'adapters/ai-sdk/ai-sdk-{anthropic,openai}',
   'adapters/conformance',
+  'adapters/http/{hostile-providers,slow-answers}',
   'adapters/recorded/{recorded-streams,recorded-turns}',
-  'adapters/turn/random-turns',
+  'adapters/turn/{growing-input,random-turns}',
+  'adapters/vllm/vllm-conformance',
+  'docs/guides',
   'durability/random-approvals',
   'engine/driver/{crash,growth}',
   'engine/journal/{large-results,full-results}',
+  'engine/services/stream-equality',
   'engine/sub-agents/sub-agents-crash',
   'faults',
   'machines/{compile,exploration,fold}',
+  'parity',
+  'server/chat-completions/clients',
+  'server/responses/approvals/two-servers',
+  'server/responses/servers',
   'server/runs/{large-results,long-journals}',
+  'server/tokens/other-clients',
+  'stores/{common-event,sqlite-migration}',
+  'text/citations',
   'tools/explore',
   'work',
 ].map(toFiles);

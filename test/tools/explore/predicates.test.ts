@@ -210,11 +210,12 @@ describe('a user predicate', () => {
           throw new Error('cannot say');
         },
       },
+      50,
     );
     expect(thrown).toMatchObject({ invariant: 'throws', message: 'it threw: cannot say' });
     expect(thrown?.path.map(({ event }) => event.type)).toEqual(['run.started']);
     const later = { later: (async () => true) as unknown as () => boolean };
-    expect(breachOf({}, later)?.message).toMatch(/asynchronous/);
+    expect(breachOf({}, later, 50)?.message).toMatch(/asynchronous/);
   });
 
   it('needs a unique name', () => {
@@ -282,9 +283,9 @@ describe('the report of an exploration', () => {
 
   it('notes that tool sources are left out, and none is connected', () => {
     const source = { connect: forbidden, close: forbidden };
-    const report = explore(agentWith({ tools: [source] }), { maxStates: 300 });
+    const report = explore(agentWith({ tools: [source] }), { maxStates: 50 });
     expect(report.notes.join()).toMatch(/tool source is left out/);
-    const connected = explore(agentWith({ tools: [source] }), { maxStates: 300, tools: [plain('far')] });
+    const connected = explore(agentWith({ tools: [source] }), { maxStates: 50, tools: [plain('far')] });
     expect(connected.tools.map(({ name }) => name)).toEqual(['far']);
   });
 
