@@ -37,6 +37,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'visualizer',
   ],
   fronts: ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'tools/agent', 'stores'],
+  'fronts/ai-sdk-ui': ['protocol', 'machines', 'engine', 'tools/agent', 'fronts/chat'],
   'fronts/chat': ['protocol'],
   'fronts/react': ['protocol', 'machines', 'engine', 'adapters'],
   'fronts/ag-ui': ['protocol', 'machines', 'text', 'engine', 'tools', 'tools/agent', 'server', 'fronts/chat'],

@@ -128,13 +128,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return await this.settled();
   }
 
-  /**
-   * The entries after seq `after` (default 0), then new entries and deltas as they happen, until the run settles;
-   * with `follow`, until it has ended.
-   *
-   * @example
-   * for await (const event of run.events()) console.log(event.type);
-   */
+  /** The entries after seq `after` (default 0), then new entries and deltas, until the run settles; with `follow`, until it has ended. */
   events(options: { after?: number; follow?: boolean } = {}): AsyncIterable<RunHappening> {
     return readEvents(this.#eventSource(), options);
   }
@@ -296,6 +290,11 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   /** The fold of the durable entries, as far as this process has read the journal. */
   get durable(): Fold {
     return this.#log.durable;
+  }
+
+  /** The run's store, and its agent's text filters: for projections of a run. */
+  get source(): Pick<RunOptions, 'store' | 'host' | 'showText'> {
+    return this.#options;
   }
 
   /** The context, including the entries of other processes. */

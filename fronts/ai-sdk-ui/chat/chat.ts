@@ -1,0 +1,115 @@
+import { readJournal } from '../../../engine/journal/read-journal.ts';
+import type { Run } from '../../../engine/run/run.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
+import type { Item } from '../../../protocol/item.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import type { Labels } from '../../../protocol/listing/label.ts';
+import type { RunRecord, Store } from '../../../protocol/store.ts';
+import type { Agent } from '../../../tools/agent/agent.ts';
+import type { StartOptions } from '../../../tools/agent/begin-journal.ts';
+import { findLatestRun } from '../../chat/find-chat.ts';
+
+/** Options for the runs that a chat begins: what `agent.start` takes. */
+export type ChatStart = Omit<StartOptions, 'labels' | 'continues' | 'runId' | 'signal'>;
+
+/** Where a user's message is: the entry that has it, and the number of the assistant message behind it. */
+type Place = { record: RunRecord; entry: JournalEntry; number: number };
+
+/** One chat: the runs with its label. `findLatestRun` says which is the current one. */
+export class Chat {
+  readonly #agent: Agent;
+  readonly #labels: Labels;
+  readonly #by: { by?: string };
+
+  /** `labels` are those of the caller and the chat. */
+  constructor(agent: Agent, labels: Labels, by: string | undefined) {
+    this.#agent = agent;
+    this.#labels = labels;
+    this.#by = omitUndefined({ by });
+  }
+
+  get #store(): Store {
+    return this.#agent.store;
+  }
+
+  /** The current run; `undefined` for a new chat. */
+  async current(): Promise<RunRecord | undefined> {
+    const { name } = this.#agent;
+    return await findLatestRun(this.#store, this.#labels, ({ agent }) => agent === name);
+  }
+
+  async open({ runId }: RunRecord): Promise<Run> {
+    return await this.#agent.open(runId, { labels: this.#labels });
+  }
+
+  /** Gives a message to the chat: to the current run, or to a new one that continues it. */
+  async send(item: Item, start: ChatStart): Promise<Run> {
+    const current = await this.current();
+    if (current === undefined) return await this.#start(item, start);
+    const run = await this.open(current);
+    const sent = isOpen(current) && (await run.send([item], this.#by)).accepted;
+    return sent ? run : await this.#start(item, start, current.runId);
+  }
+
+  /** Puts a message in the place of an earlier one, in a new run; what came after it stays in the old runs. */
+  async replace({ record, entry }: Place, item: Item, start: ChatStart): Promise<Run> {
+    await this.#leave();
+    if (entry.event.type === 'run.started') return await this.#start(item, start, record.continues);
+    return drive(await (await this.open(record)).fork({ at: entry.seq - 1, message: [item], ...this.#by }));
+  }
+
+  /** Answers a message again, in a fork. */
+  async regenerate({ record, entry }: Place): Promise<Run> {
+    await this.#leave();
+    return drive(await (await this.open(record)).fork({ at: entry.seq }));
+  }
+
+  /** Cancels the current run. Returns false if nothing runs. */
+  async stop(reason: string): Promise<boolean> {
+    const current = await this.current();
+    if (current === undefined || !isOpen(current)) return false;
+    return (await (await this.open(current)).cancel({ reason, ...this.#by })).accepted;
+  }
+
+  /** Where the chat has the user's message with this id; `undefined` if it has not. */
+  async find(messageId: string): Promise<Place | undefined> {
+    const current = await this.current();
+    for (const record of current === undefined ? [] : (await this.#store.chain(current.runId)).toReversed()) {
+      let number = 0;
+      for (const entry of await readJournal(this.#store, record.runId)) {
+        const items = itemsOf(entry);
+        if (items !== undefined) number += 1;
+        if (items?.some(item => item.id === messageId)) return { record, entry, number };
+      }
+    }
+    return undefined;
+  }
+
+  /** A run that is not the current one any more must not wait or act. */
+  async #leave(): Promise<void> {
+    await this.stop('The chat was continued at an earlier message.');
+  }
+
+  async #start(item: Item, start: ChatStart, continues?: string): Promise<Run> {
+    return await this.#agent.start([item], {
+      ...start,
+      labels: this.#labels,
+      ...omitUndefined({ continues }),
+    });
+  }
+}
+
+/** A fork is driven at once: the reader of its answer may have left. */
+function drive(run: Run): Run {
+  run.settled().catch(() => {});
+  return run;
+}
+
+function itemsOf({ event }: JournalEntry): readonly Item[] | undefined {
+  if (event.type === 'run.started') return event.input;
+  return event.type === 'message.received' ? event.items : undefined;
+}
+
+function isOpen({ status }: RunRecord): boolean {
+  return status === 'running' || status === 'waiting';
+}

@@ -1,0 +1,58 @@
+import type { Run } from '../../../engine/run/run.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
+import type { ToolPart, UIMessage } from '../chunk.ts';
+import { approvalIdOf } from '../fold/fold-calls.ts';
+import { toolPartsOf } from '../fold/fold-message.ts';
+
+/**
+ * Applies the approvals and results that a page has posted, each at once. What was decided before, by whomever, stays:
+ * the answer then shows its outcome. `messageIds` are those of the run's assistant messages: an approval counts only for
+ * a request in one of them.
+ */
+export async function applyAnswers(
+  run: Run,
+  messages: readonly UIMessage[],
+  messageIds: readonly string[],
+  by: string | undefined,
+): Promise<void> {
+  const author = by === undefined ? {} : { by };
+  const open = new Set(
+    run.context.calls.filter(({ status }) => status === 'waiting').map(({ callId }) => callId),
+  );
+  for (const { role, parts } of messages) {
+    if (role !== 'assistant') continue;
+    for (const part of toolPartsOf(parts)) {
+      const approved = approvalOf(part, messageIds);
+      if (approved !== undefined) {
+        const call = await findCall(run, part.toolCallId);
+        const { reason } = part.approval ?? {};
+        const options = { ...call, ...author };
+        if (approved) await run.approve(call.callId, options);
+        else await run.reject(call.callId, { ...options, ...(typeof reason === 'string' && { reason }) });
+      } else if (open.has(part.toolCallId)) await answer(run, part, author);
+    }
+  }
+}
+
+/** What a page answered to a request of this run; `undefined` if it has not. */
+function approvalOf(part: ToolPart, messageIds: readonly string[]): boolean | undefined {
+  const { approval, state, toolCallId } = part;
+  if (state !== 'approval-responded' || typeof approval?.approved !== 'boolean') return undefined;
+  return messageIds.some(id => approvalIdOf(id, toolCallId) === approval.id) ? approval.approved : undefined;
+}
+
+/** The call of a part: of the run, or, as `RUN/CALL`, of a sub-agent's run. */
+async function findCall(run: Run, toolCallId: string): Promise<{ callId: string; runId?: string }> {
+  const at = toolCallId.indexOf('/');
+  const runId = toolCallId.slice(0, Math.max(at, 0));
+  const isBelow = at > 0 && (await run.source.store.get(runId))?.parent !== undefined;
+  return isBelow ? { callId: toolCallId.slice(at + 1), runId } : { callId: toolCallId };
+}
+
+async function answer(run: Run, part: ToolPart, author: { by?: string }): Promise<void> {
+  const { toolCallId, state, output, errorText = 'The call failed.' } = part;
+  if (state === 'output-available')
+    await run.answer(toolCallId, { output: (output ?? null) as JsonValue, ...author });
+  if (state === 'output-error')
+    await run.answer(toolCallId, { output: String(errorText), isError: true, ...author });
+}

@@ -1,0 +1,110 @@
+import * as z from 'zod/mini';
+import type { Item, Part } from '../../../protocol/item.ts';
+import { labelsSchema } from '../../../protocol/listing/label.ts';
+import type { UIMessage } from '../chunk.ts';
+
+/** A request that the handler refuses, with its HTTP status. */
+export class ChatError extends Error {
+  override readonly name = 'ChatError';
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+const text = (most: number) => z.string().check(z.minLength(1), z.maxLength(most));
+
+const messageSchema = z.object({
+  id: text(500),
+  role: z.enum(['user', 'assistant', 'system']),
+  parts: z.array(z.looseObject({ type: text(200) })).check(z.maxLength(10_000)),
+});
+
+const bodySchema = z.object({
+  id: text(256).check(z.refine(isChatId)),
+  messages: z.array(messageSchema).check(z.minLength(1), z.maxLength(10_000)),
+  trigger: z.optional(z.enum(['submit-message', 'regenerate-message'])),
+  messageId: z.optional(z.nullable(text(500))),
+});
+
+/** What `useChat` posts. The history in it is not trusted: only decisions, results and the last message are read. */
+export type ChatBody = Omit<z.infer<typeof bodySchema>, 'messages'> & { messages: UIMessage[] };
+
+/** Whether a text can be the id of a chat: the value of a label. */
+export function isChatId(id: string): boolean {
+  return labelsSchema.safeParse({ chat: id }).success;
+}
+
+/** Reads the body of a POST, of at most `mostBytes`. Throws a `ChatError`. */
+export async function readChatBody(request: Request, mostBytes: number): Promise<ChatBody> {
+  const parsed = bodySchema.safeParse(parse(await readText(request, mostBytes)));
+  if (parsed.success) return parsed.data as ChatBody;
+  const path = parsed.error.issues[0]?.path.join('.') ?? '';
+  throw new ChatError(
+    400,
+    'input-invalid',
+    `Expected what useChat posts: { id, messages, trigger }. Wrong or missing: ${path.slice(0, 200) || 'the body'}.`,
+  );
+}
+
+async function readText(request: Request, mostBytes: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let bytes = 0;
+  let body = '';
+  for await (const chunk of request.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > mostBytes)
+      throw new ChatError(413, 'too-large', `The body has more than ${mostBytes} bytes.`);
+    body += decoder.decode(chunk, { stream: true });
+  }
+  return body + decoder.decode();
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw new ChatError(400, 'input-invalid', 'The body is not JSON.');
+  }
+}
+
+const filePart = z.object({
+  type: z.literal('file'),
+  url: z.string().check(z.regex(/^(data:|https?:\/\/)/)),
+  mediaType: text(200),
+  filename: z.optional(text(500)),
+});
+const textPart = z.object({ type: z.literal('text'), text: z.string() });
+
+/** The item of a user's message, with its texts and files. Throws a `ChatError` for a message without them. */
+export function toItem({ id, parts }: UIMessage): Item {
+  const content = parts.flatMap((part): Part[] => {
+    if (part.type === 'text') return [textOf(part)];
+    return part.type === 'file' ? [fileOf(part)] : [];
+  });
+  if (content.length === 0) throw new ChatError(400, 'input-invalid', 'The message has no text and no file.');
+  return { type: 'message', role: 'user', id, content };
+}
+
+function textOf(part: unknown): Part {
+  const parsed = textPart.safeParse(part);
+  if (parsed.success) return parsed.data;
+  throw new ChatError(400, 'input-invalid', 'A text part has no text.');
+}
+
+function fileOf(part: unknown): Part {
+  const parsed = filePart.safeParse(part);
+  if (!parsed.success)
+    throw new ChatError(
+      400,
+      'input-invalid',
+      'A file part needs a media type and a data:, http: or https: URL.',
+    );
+  const { url, mediaType, filename } = parsed.data;
+  if (mediaType.startsWith('image/')) return { type: 'image', url };
+  return { type: 'file', url, mediaType, ...(filename !== undefined && { name: filename }) };
+}

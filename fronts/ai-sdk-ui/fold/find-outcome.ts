@@ -1,0 +1,15 @@
+import type { Context } from '../../../machines/context.ts';
+import { findResult } from '../../../machines/tool-results.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
+
+/** The result of a call. */
+export type Outcome = { output: JsonValue; isError: boolean };
+
+/** The result of a settled call; one that was edited away counts as an error. */
+export function findOutcome(context: Context, callId: string): Outcome {
+  try {
+    return findResult(context, callId);
+  } catch {
+    return { output: 'The call has no result.', isError: true };
+  }
+}

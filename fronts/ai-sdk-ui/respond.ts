@@ -1,0 +1,74 @@
+import type { Run } from '../../engine/run/run.ts';
+import type { UIMessageChunk } from './chunk.ts';
+import { describeSafely } from './describe-error.ts';
+import type { UIMessageOptions } from './messages.ts';
+import { type StreamOptions, streamMessage } from './stream-message.ts';
+
+/** How often a quiet stream says that it is alive, in ms. */
+const KEEP_ALIVE_MS = 15_000;
+
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-vercel-ai-ui-message-stream': 'v1',
+  'x-accel-buffering': 'no',
+};
+
+/**
+ * The current message of a run as a UI message stream, whole and from its beginning, until the run rests or has ended.
+ * Drives the run if nobody does. Closing the response leaves the run alone.
+ *
+ * @example
+ * const run = await agent.start(text);
+ * return toUIMessageResponse(run);
+ */
+export function toUIMessageResponse(run: Run, { onError = describeSafely }: UIMessageOptions = {}): Response {
+  return respondWith(run, { describeError: onError });
+}
+
+/** Sends the chunks of `streamMessage` as server-sent events, at the reader's pace. */
+export function respondWith(run: Run, options: Omit<StreamOptions, 'signal'>): Response {
+  const { host } = run.source;
+  const closing = new AbortController();
+  const chunks = endingInError(streamMessage(run, { ...options, signal: closing.signal }), options);
+  const encoder = new TextEncoder();
+  let next: Promise<IteratorResult<UIMessageChunk>> | null = null;
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        next ??= chunks.next();
+        let cancel = () => {};
+        const quiet = new Promise<null>(resolve => {
+          cancel = host.setTimer(KEEP_ALIVE_MS, () => resolve(null), { keepAlive: false });
+        });
+        const step = await Promise.race([next, quiet]).finally(() => cancel());
+        if (step === null) return controller.enqueue(encoder.encode(': keep-alive\n\n'));
+        next = null;
+        controller.enqueue(encoder.encode(step.done === true ? 'data: [DONE]\n\n' : frame(step.value)));
+        if (step.done === true) controller.close();
+      },
+      cancel() {
+        closing.abort();
+        void chunks.return(undefined);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, { headers: HEADERS });
+}
+
+/** A stream that cannot go on, because the store fails, says so to the page. */
+async function* endingInError(
+  chunks: AsyncGenerator<UIMessageChunk>,
+  { describeError }: StreamOptions,
+): AsyncGenerator<UIMessageChunk> {
+  try {
+    yield* chunks;
+  } catch {
+    yield { type: 'error', errorText: describeError({ type: 'run', code: 'interrupted', message: '' }) };
+  }
+}
+
+function frame(chunk: UIMessageChunk): string {
+  return `data: ${JSON.stringify(chunk)}\n\n`;
+}

@@ -1,0 +1,86 @@
+import { readJournal } from '../../engine/journal/read-journal.ts';
+import type { Run } from '../../engine/run/run.ts';
+import type { RunEvent } from '../../protocol/event.ts';
+import type { ContentChunk, ToolChunk, UIMessage, UIMessageChunk } from './chunk.ts';
+import type { DescribeError } from './describe-error.ts';
+import { childRunsIn, chunksOfChild } from './fold/child-calls.ts';
+import { endOf, type Placed, RunFold } from './fold/fold-run.ts';
+import { PageFilter } from './fold/page-filter.ts';
+import { findMessageIds } from './read-journal.ts';
+
+/** Options of `streamMessage`. */
+export type StreamOptions = {
+  describeError: DescribeError;
+  /** The number of the message; the current one by default. */
+  number?: number;
+  /** The message as the page has it: only what it lacks is sent. */
+  page?: UIMessage;
+  /** Ends the stream when the reader has left. */
+  signal?: AbortSignal;
+};
+
+/**
+ * The chunks of one assistant message of a run until the run rests or has ended. Drives the run if nobody does. Ends
+ * early if the run receives another message.
+ */
+export async function* streamMessage(
+  run: Run,
+  { describeError, page, signal, ...options }: StreamOptions,
+): AsyncGenerator<UIMessageChunk> {
+  const { store, showText } = run.source;
+  const messageId = await findMessageIds(store, (await store.get(run.id)) ?? { runId: run.id });
+  const emitted: Placed[] = [];
+  const fold = new RunFold({ messageId, showText, describeError }, placed => emitted.push(placed));
+  const events: RunEvent[] = [];
+  let seq = 0;
+  for (const entry of await readJournal(store, run.id)) {
+    fold.take({ ...entry.event, seq: entry.seq, runId: run.id });
+    events.push(entry.event);
+    seq = entry.seq;
+  }
+  const number = options.number ?? fold.current;
+  const isEarlier = number < fold.current;
+  const draft = fold.drafts.find(one => one.type === 'assistant' && one.number === number);
+  const before = draft?.type === 'assistant' ? draft.chunks.slice() : [];
+  const later = isEarlier ? emitted.filter(({ message }) => message > number) : [];
+  emitted.length = 0;
+  const filter = page && new PageFilter(page, before);
+  const pass = (placed: readonly Placed[]): ContentChunk[] =>
+    placed.flatMap(one => filter?.take(laterThan(number, one)) ?? [one.chunk]);
+
+  yield { type: 'start', messageId: messageId(number) };
+  yield* filter?.begin() ?? [];
+  yield* pass(before);
+  if (filter !== undefined) yield* pass(later);
+  run.settled().catch(() => {});
+  const happenings = run.events({ after: seq })[Symbol.asyncIterator]();
+  signal?.addEventListener('abort', () => void happenings.return?.());
+  for await (const happening of { [Symbol.asyncIterator]: () => happenings }) {
+    fold.take(happening);
+    if ('seq' in happening) events.push(happening);
+    const placed = emitted.splice(0);
+    if (!isEarlier && fold.current > number) {
+      yield* pass(placed.filter(({ message }) => message === number));
+      yield { type: 'finish', finishReason: 'other' };
+      return;
+    }
+    yield* pass(placed);
+  }
+  fold.rest();
+  yield* pass(emitted.splice(0));
+  for (const childRunId of childRunsIn(events)) {
+    const below = { messageId: messageId(number), showText, describeError };
+    yield* pass((await chunksOfChild(store, childRunId, below)).map(chunk => placeLast(number, chunk)));
+  }
+  yield { type: 'finish-step' };
+  yield* endOf(fold.state, describeError);
+}
+
+/** Steps of later messages come after all steps of this one. */
+function laterThan(number: number, placed: Placed): Placed {
+  return placed.message > number ? { ...placed, step: Number.MAX_SAFE_INTEGER } : placed;
+}
+
+function placeLast(message: number, chunk: ToolChunk): Placed {
+  return { message, step: Number.MAX_SAFE_INTEGER, chunk };
+}
