@@ -64,11 +64,14 @@ export class Chat {
     return drive(await (await this.open(record)).fork({ at: entry.seq }));
   }
 
-  /** Cancels the current run. Returns false if nothing runs. */
+  /** Cancels the current run, and waits until it has ended. Returns false if nothing runs. */
   async stop(reason: string): Promise<boolean> {
     const current = await this.current();
     if (current === undefined || !isOpen(current)) return false;
-    return (await (await this.open(current)).cancel({ reason, ...this.#by })).accepted;
+    const run = await this.open(current);
+    const { accepted } = await run.cancel({ reason, ...this.#by });
+    if (accepted) await run.settled();
+    return accepted;
   }
 
   /** Where the chat has the user's message with this id; `undefined` if it has not. */
