@@ -9,6 +9,9 @@ import { ServedDesk } from '../../../support/server/served-desk.ts';
 /** Several runs may share a script: the transcript determines the turn. */
 const SAID = [calling('echo', { text: 'hi' }), { text: 'Said.' }, { text: 'You are welcome.' }];
 
+/** A turn with an MCP call that runs at once, a function of the client, and an MCP call that has to be approved. */
+const MIXED = { toolCalls: [{ name: 'pid' }, { name: 'ask' }, { name: 'echo', arguments: { text: 'hi' } }] };
+
 /** The reference server of the Model Context Protocol. */
 const EVERYTHING = resolve('node_modules/@modelcontextprotocol/server-everything/dist/index.js');
 
@@ -26,6 +29,7 @@ beforeAll(async () => {
     'approve-docs': SAID,
     'approve-ai': SAID,
     'approve-agents': SAID,
+    mixed: [MIXED, { text: 'Mixed.' }, { text: 'Bye.' }],
     'session-agents': [calling('ask'), { text: 'You said yes.' }, { text: 'Now is now.' }],
     'hosted-agents': [calling('pid'), { text: 'Process one.' }, { text: 'You are welcome.' }],
     everything: [calling('echo', { message: 'hi' }), { text: 'Echoed.' }],
@@ -169,6 +173,16 @@ describe('the AI SDK', () => {
   });
 });
 
+describe.each([['the AI SDK', () => aiSdk] as const, ['the Agents SDK', () => agents] as const])(
+  '%s',
+  (_, played) => {
+    it('continues a mixed turn with an approval, and then the conversation', async () => {
+      const { mixed } = await played();
+      expect(mixed).toEqual({ asked: 1, texts: ['Mixed.', 'Bye.'] });
+    });
+  },
+);
+
 describe('the Agents SDK', () => {
   it('gets a hosted MCP call approved or denied, with its own history and with previous_response_id', async () => {
     const seen = await agents;
@@ -195,5 +209,5 @@ describe('the Agents SDK', () => {
 });
 
 it('each approved call ran once, and no denied call ran', () => {
-  expect(folder.calls().filter(name => name === 'echo')).toHaveLength(7);
+  expect(folder.calls().filter(name => name === 'echo')).toHaveLength(9);
 });

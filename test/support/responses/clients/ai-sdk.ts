@@ -11,7 +11,7 @@ const tools = { desk: openai.tools.mcp({ ...desk, requireApproval: 'always' }) }
 console.log(
   JSON.stringify({
     ...{ approve: await decide(true), deny: await decide(false), stream: await stream() },
-    ...{ talk: await talk() },
+    ...{ talk: await talk(), mixed: await mix() },
   }),
 );
 
@@ -86,4 +86,31 @@ async function stream() {
     parts: [...new Set(parts)],
     errors,
   };
+}
+
+/** The SDK runs the function of a turn and asks again at once; the MCP call of that turn is approved afterwards. */
+async function mix() {
+  const never = { toolNames: ['pid'] };
+  const mixed = {
+    desk: openai.tools.mcp({ ...desk, requireApproval: { never } }),
+    ask: tool({ inputSchema: z.object({}), execute: () => 'yes' }),
+  };
+  const messages: ModelMessage[] = [{ role: 'user', content: 'Mix.' }];
+  const ask = async () => {
+    const { text, content, responseMessages } = await generateText({
+      ...{ model: openai('mixed'), tools: mixed, messages, stopWhen: stepCountIs(4) },
+    });
+    messages.push(...responseMessages);
+    return { text, asked: content.filter(part => part.type === 'tool-approval-request') };
+  };
+  const first = await ask();
+  messages.push({
+    role: 'tool',
+    content: first.asked.map(({ approvalId }) => ({
+      ...{ type: 'tool-approval-response', approvalId, approved: true, providerExecuted: true },
+    })),
+  });
+  const second = await ask();
+  messages.push({ role: 'user', content: 'And now?' });
+  return { asked: first.asked.length, texts: [second.text, (await ask()).text] };
 }

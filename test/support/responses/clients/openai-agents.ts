@@ -2,8 +2,9 @@
 import {
   Agent,
   hostedMcpTool,
+  MemorySession,
   OpenAIConversationsSession,
-  type RunState,
+  RunState,
   run,
   setDefaultOpenAIClient,
   setTracingDisabled,
@@ -31,6 +32,7 @@ console.log(
     stream: await decide({ approve: true, stream: true }),
     session: await converse(),
     hosted: await converseWithServer(),
+    mixed: await mix(),
   }),
 );
 
@@ -47,6 +49,24 @@ async function converse() {
   const left = (await session.getItems()).length;
   await session.clearSession();
   return { texts: [one.finalOutput, two.finalOutput], types, popped: popped?.type, left };
+}
+
+/** A turn with a hosted call that runs, a function, and a hosted call that waits; its state is serialized. */
+async function mix() {
+  const session = new MemorySession();
+  const ask = tool({ name: 'ask', description: 'Asks.', parameters: z.object({}), execute: () => 'yes' });
+  const desk = hostedMcpTool({
+    serverLabel: 'desk',
+    serverUrl: 'http://127.0.0.1:9/',
+    requireApproval: { never: { toolNames: ['pid'] }, always: { toolNames: ['echo'] } },
+  });
+  const mixer = new Agent({ name: 'Mixer', model: 'mixed', tools: [ask, desk] });
+  const asked = await run(mixer, 'Mix.', { session });
+  const state = await RunState.fromString(mixer, asked.state.toString());
+  for (const interruption of state.getInterruptions()) state.approve(interruption);
+  const done = await run(mixer, state, { session });
+  const next = await run(mixer, 'And now?', { session });
+  return { asked: asked.interruptions.length, texts: [done.finalOutput, next.finalOutput] };
 }
 
 /** Two turns in a session, the first with a hosted MCP call. The SDK saves such calls without their ids and outputs. */
