@@ -12,6 +12,7 @@ import { SignInPace } from './access/sign-in-pace.ts';
 import { Tokens } from './access/tokens.ts';
 import { ApiError } from './error-envelope.ts';
 import { guardOrigin, setSecurityHeaders } from './guard-request.ts';
+import { RunMetrics } from './metrics/run-metrics.ts';
 import { type MountedApi, prepareError } from './mounted-api.ts';
 import { type PageAssets, prefersPage } from './page-assets.ts';
 import { BODY_LIMITS, readBody } from './read-body.ts';
@@ -110,6 +111,14 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   app.get('/session', c => {
     const { name, role } = c.get('caller');
     return c.json({ name, role });
+  });
+  const metrics = new RunMetrics(store);
+  app.get('/metrics', async c => {
+    if (Object.keys(c.get('caller').labels).length > 0)
+      throw new ApiError('forbidden', 'Metrics are about all runs; this token is for runs with its labels.');
+    return c.body(await metrics.describe(), 200, {
+      'Content-Type': 'text/plain; version=0.0.4; charset=utf-8',
+    });
   });
   const mounted = options.mounted ?? [];
   for (const api of [runs, ...mounted]) api.add(app);

@@ -69,6 +69,16 @@ function describeServer(): JsonObject {
         responses: ok(toSchema(z.object({ ok: z.literal(true) }))),
       },
     },
+    '/metrics': {
+      get: {
+        summary:
+          'Read the metrics of all runs, in the text format of Prometheus. Not for tokens with labels.',
+        responses: {
+          '200': { description: 'Done', content: { 'text/plain': { schema: { type: 'string' } } } },
+          ...ERRORS,
+        },
+      },
+    },
     '/agents': {
       get: { summary: 'List the agents that can start runs.', responses: ok(toSchema(agentsSchema)) },
     },

@@ -1,0 +1,130 @@
+import type { RunEvent } from '../../protocol/event.ts';
+import { listAll, type RunStatus, type Store } from '../../protocol/store.ts';
+import { Counter, Durations, describeFamily } from './prometheus.ts';
+
+/** How much of the feed one request reads; the next one goes on from there. */
+const MOST_PAGES = 20;
+const PAGE = 1_000;
+
+/** How many waiting runs are looked at. */
+const MOST_WAITING = 10_000;
+
+/** Calls whose end has not been seen. */
+const MOST_OPEN = 10_000;
+
+/**
+ * The metrics of a store for `/metrics`: how many runs have each status and what they wait for, as they are now; and
+ * what the runs of all processes have used since this server started, from the feed of the store. The labels are names
+ * of providers and models and outcomes, and nothing that a user, a model or a tool wrote.
+ */
+export class RunMetrics {
+  readonly #store: Store;
+  readonly #calls = new Map<string, number>();
+  readonly #modelSeconds = new Durations();
+  readonly #toolSeconds = new Durations();
+  readonly #tokens = new Counter();
+  #cursor: Promise<string | undefined>;
+  #reading: Promise<void> | undefined;
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.#cursor = this.#begin();
+  }
+
+  /** The text of all metrics. */
+  async describe(): Promise<string> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    const [counts, waiting] = await Promise.all([this.#countRuns(), this.#countWaits(), this.#reading]);
+    const lines = [
+      describeFamily(
+        'agentchart_runs',
+        'gauge',
+        'Runs by status.',
+        Object.entries(counts).map(([status, count]) => [{ status }, count]),
+      ),
+      describeFamily(
+        'agentchart_decisions_waiting',
+        'gauge',
+        'Calls that wait for a person or a client.',
+        Object.entries(waiting).map(([type, count]) => [{ type }, count]),
+      ),
+      this.#modelSeconds.describe('agentchart_model_call_duration_seconds', 'Durations of model calls.'),
+      this.#toolSeconds.describe('agentchart_tool_call_duration_seconds', 'Durations of tool calls.'),
+      this.#tokens.describe('agentchart_tokens_total', 'Tokens of model calls.'),
+    ];
+    return `${lines.flat().join('\n')}\n`;
+  }
+
+  async #begin(): Promise<string | undefined> {
+    return await this.#store.feed?.end().catch(() => undefined);
+  }
+
+  async #countRuns(): Promise<Record<RunStatus, number>> {
+    if (this.#store.count !== undefined) return await this.#store.count();
+    const counts = { running: 0, waiting: 0, finished: 0, failed: 0, cancelled: 0 };
+    for await (const { status } of listAll(this.#store, { onDamaged: () => {} })) counts[status] += 1;
+    return counts;
+  }
+
+  async #countWaits(): Promise<Record<'approval' | 'result' | 'doubt', number>> {
+    const counts = { approval: 0, result: 0, doubt: 0 };
+    let seen = 0;
+    for await (const { waitsFor } of listAll(this.#store, { status: 'waiting', onDamaged: () => {} })) {
+      for (const { type, runId } of waitsFor ?? []) if (runId === undefined) counts[type] += 1;
+      seen += 1;
+      if (seen === MOST_WAITING) break;
+    }
+    return counts;
+  }
+
+  async #read(): Promise<void> {
+    const { feed } = this.#store;
+    let cursor = await this.#cursor;
+    if (cursor === undefined) this.#cursor = this.#begin();
+    for (let pages = 0; feed !== undefined && cursor !== undefined && pages < MOST_PAGES; pages += 1) {
+      const page = await feed.read({ after: cursor, limit: PAGE, onDamaged: () => {} });
+      for (const { runId, event } of page.entries) this.#take(runId, event);
+      const isEnd = page.next === cursor;
+      cursor = page.next;
+      this.#cursor = Promise.resolve(cursor);
+      if (isEnd) return;
+    }
+  }
+
+  #take(runId: string, event: RunEvent): void {
+    switch (event.type) {
+      case 'turn.completed': {
+        const { provider, model, usage } = event;
+        this.#modelSeconds.add({ provider, model, outcome: 'completed' }, event.at - event.startedAt);
+        if (usage === null) return;
+        this.#tokens.add({ provider, model, type: 'input' }, usage.inputTokens);
+        this.#tokens.add({ provider, model, type: 'output' }, usage.outputTokens);
+        return;
+      }
+      case 'turn.failed': {
+        const { provider = 'unknown', model = 'unknown' } = event.error;
+        return this.#modelSeconds.add({ provider, model, outcome: 'failed' }, event.at - event.startedAt);
+      }
+      case 'tool.started':
+        if (this.#calls.size < MOST_OPEN) this.#calls.set(`${runId}:${event.callId}`, event.at);
+        return;
+      case 'tool.settled':
+        return this.#endCall(runId, event, event.isError ? 'failed' : 'completed');
+      case 'tool.doubted':
+      case 'tool.interrupted':
+        return this.#endCall(runId, event, 'unknown');
+      case 'tool.suspended':
+        return this.#endCall(runId, event, 'suspended');
+      default:
+    }
+  }
+
+  #endCall(runId: string, { callId, at }: { callId: string; at: number }, outcome: string): void {
+    const key = `${runId}:${callId}`;
+    const startedAt = this.#calls.get(key);
+    if (startedAt !== undefined) this.#toolSeconds.add({ outcome }, at - startedAt);
+    this.#calls.delete(key);
+  }
+}
