@@ -78,8 +78,11 @@ export type Repetition =
   | { sideEffect?: 'once'; retries?: 0 }
   | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
 
-/** What JSON makes of a value: the type of a result that a tool returned as `Value`. */
-export type AsJson<Value> = unknown extends Value
+/** The type of the result of a tool that returned `Value`: as JSON, and `null` for nothing. */
+export type AsResult<Value> = unknown extends Value ? Value : Value extends void ? null : AsJson<Value>;
+
+/** What JSON makes of a value. */
+type AsJson<Value> = unknown extends Value
   ? Value
   : Value extends JsonValue | undefined
     ? Value
@@ -112,7 +115,7 @@ export function tool<
   const Name extends string = string,
 >(
   options: ToolOptions<Input, StandardSchemaV1, Context, Returned, Name> & { output?: undefined },
-): Tool<Name, In<Input>, AsJson<Awaited<Returned>>, In<Context>>;
+): Tool<Name, In<Input>, AsResult<Awaited<Returned>>, In<Context>>;
 export function tool<
   Input extends StandardSchemaV1,
   Output extends StandardSchemaV1 = StandardSchemaV1<unknown>,
@@ -120,7 +123,7 @@ export function tool<
   const Name extends string = string,
 >(
   options: ToolOptions<Input, Output, Context, In<Output> | Promise<In<Output>>, Name>,
-): Tool<Name, In<Input>, AsJson<Out<Output>>, In<Context>> & TakesAnswer<Output>;
+): Tool<Name, In<Input>, AsResult<Out<Output>>, In<Context>> & TakesAnswer<Output>;
 export function tool<
   Input extends StandardSchemaV1,
   Output extends StandardSchemaV1,

@@ -95,6 +95,25 @@ describe('a tool', () => {
     expectTypeOf<Result>().toEqualTypeOf<{ at: string; by: { name: string }; list: readonly [1] }>();
   });
 
+  test('has the result null if it returns nothing', async () => {
+    const note = tool({ name: 'note', description: 'Notes.', input: z.object({}), run: async () => {} });
+    const find = tool({
+      name: 'find',
+      description: 'Finds.',
+      input: z.object({}),
+      run: (): string | undefined => undefined,
+    });
+    const model = scripted([calls('note', 'find'), { text: '' }]);
+    const settled = await createAgent({ name: 'desk', model, tools: [note, find] }).run('go');
+    if (settled.status !== 'finished') throw new Error(settled.status);
+    for (const result of settled.results) {
+      if (result.isError) throw new Error(String(result.output));
+      if (result.name === 'note') expectTypeOf(result.output).toEqualTypeOf<null>();
+      else expectTypeOf(result.output).toEqualTypeOf<string | null>();
+      expect(result.output).toBe(null);
+    }
+  });
+
   test('that must not run twice has no retries, and its result fits its output schema', () => {
     const basics = { name: 'pay', description: 'Pays.', input: z.object({ cents: z.int() }) };
     // @ts-expect-error sideEffect is "once" by default

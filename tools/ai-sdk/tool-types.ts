@@ -1,6 +1,6 @@
 import type { Part } from '../../protocol/item.ts';
 import type { Tool } from '../../protocol/tool.ts';
-import type { AsJson } from '../tool.ts';
+import type { AsResult } from '../tool.ts';
 
 /** A tool of the AI SDK, converted: its name, and the types of its schemas and of `execute`. */
 export type ConvertedTool<Name extends string, Given> = Tool<
@@ -26,8 +26,8 @@ type ValueOfEach<Schema> = Schema extends { readonly _type: infer Value }
 
 /** A tool made by `tool()` of `ai` may have a `toModelOutput`; its result is then what the model reads. */
 type ResultOf<Given> =
-  | AsJson<ReturnOf<Given>>
-  | ('toModelOutput' extends keyof Given ? ModelContent<AsJson<ReturnOf<Given>>> : never);
+  | AsResult<ReturnOf<Given>>
+  | ('toModelOutput' extends keyof Given ? ModelContent<AsResult<ReturnOf<Given>>> : never);
 
 /** What the model reads, and what the tool returned. See `ContentOutput`. */
 type ModelContent<Data> = { type: 'content'; parts: Part[]; data?: Data };
