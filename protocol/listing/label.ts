@@ -18,19 +18,18 @@ const UNPRINTABLE = /[\p{Cc}\p{Cs}]/u;
 /** Labels: at most 16, with names of up to 64 and values of up to 256 characters, neither empty. */
 export const labelsSchema = z.custom<Labels>(value => findLabelFault(value) === null);
 
-/** Returns why a value cannot be the labels of a run, as a sentence without its subject; `null` if it can. */
+/** Returns why a value cannot be the labels of a run; `null` if it can. */
 function findLabelFault(value: unknown): string | null {
-  if (!isJsonObject(value)) return 'must be an object of strings, such as { "user": "7" }';
+  if (!isJsonObject(value)) return 'expected an object of strings, such as { "user": "7" }';
   const labels = Object.entries(value);
-  if (labels.length > MOST_LABELS)
-    return `has ${labels.length} labels, but at most ${MOST_LABELS} are allowed`;
+  if (labels.length > MOST_LABELS) return `got ${labels.length}, but at most ${MOST_LABELS} are allowed`;
   for (const [name, text] of labels) {
     const quoted = JSON.stringify(name.slice(0, LONGEST_NAME));
     if (!isLine(name, LONGEST_NAME) || name.includes('=') || name === '__proto__')
-      return `has the name ${quoted}: expected 1 to ${LONGEST_NAME} characters without "=" or control characters`;
-    if (typeof text !== 'string') return `has a value for ${quoted} that is not a string`;
+      return `the name ${quoted} must have 1 to ${LONGEST_NAME} characters, without "=" and control characters`;
+    if (typeof text !== 'string') return `the value of ${quoted} is not a string`;
     if (!isLine(text, LONGEST_VALUE))
-      return `has a value for ${quoted} that is not 1 to ${LONGEST_VALUE} characters without control characters`;
+      return `the value of ${quoted} must have 1 to ${LONGEST_VALUE} characters, without control characters`;
   }
   return null;
 }
@@ -39,7 +38,7 @@ function findLabelFault(value: unknown): string | null {
 export function readLabels(value: unknown): Labels {
   const fault = findLabelFault(value);
   if (fault === null) return value as Labels;
-  throw new EngineError('input-invalid', `labels ${fault}.`);
+  throw new EngineError('input-invalid', `The labels are invalid: ${fault}.`);
 }
 
 /**
@@ -81,7 +80,7 @@ export const titleSchema = z
 export function readTitle(value: unknown): string {
   const parsed = titleSchema.safeParse(value);
   if (parsed.success) return parsed.data;
-  throw new EngineError('input-invalid', `title is invalid: ${parsed.error.issues[0]?.message}.`);
+  throw new EngineError('input-invalid', `The title is invalid: ${parsed.error.issues[0]?.message}.`);
 }
 
 /**

@@ -199,7 +199,7 @@ test.each([
   const store = memory();
   const error = await fail(makeDesk(store).start('go', options as object));
   expect(error.code).toBe('input-invalid');
-  expect(error.message).toMatch(/^(labels|title) /);
+  expect(error.message).toMatch(/^The (labels are|title is) invalid: /);
   expect((await store.list()).runs).toEqual([]);
 });
 
