@@ -9,6 +9,7 @@ import { loadApi } from './load-api.ts';
 import type { MeterProviderLike, TracerProviderLike } from './providers.ts';
 import type { RunSpan } from './run-span.ts';
 import { makeSpanMetrics } from './span-metrics.ts';
+import { addStoreMetrics } from './store-metrics.ts';
 import { locateTrace } from './trace-run.ts';
 import { traceTool } from './trace-tools.ts';
 
@@ -42,7 +43,9 @@ export function instrument<Instrumented extends Agent>(
   const api = loadApi();
   const emitSpan = makeEmitter(api, options.tracerProvider ?? api.trace.getTracerProvider());
   const meters = options.meterProvider ?? api.metrics.getMeterProvider();
-  const measure = makeSpanMetrics(meters.getMeter('agentchart') as Meter);
+  const meter = meters.getMeter('agentchart') as Meter;
+  const measure = makeSpanMetrics(meter);
+  addStoreMetrics(meter, agent.store);
   const places = new Map<string, Promise<TracePlace>>();
   const emit = (span: RunSpan) => {
     emitSpan(span);

@@ -1,13 +1,11 @@
+import { countRuns, countWaits } from '../../engine/listening/count-runs.ts';
 import type { RunEvent } from '../../protocol/event.ts';
-import { listAll, type RunStatus, type Store } from '../../protocol/store.ts';
+import type { Store } from '../../protocol/store.ts';
 import { Counter, Durations, describeFamily } from './prometheus.ts';
 
 /** How much of the feed one request reads; the next one goes on from there. */
 const MOST_PAGES = 20;
 const PAGE = 1_000;
-
-/** How many waiting runs are looked at. */
-const MOST_WAITING = 10_000;
 
 /** Calls whose end has not been seen. */
 const MOST_OPEN = 10_000;
@@ -36,7 +34,11 @@ export class RunMetrics {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
     });
-    const [counts, waiting] = await Promise.all([this.#countRuns(), this.#countWaits(), this.#reading]);
+    const [counts, waiting] = await Promise.all([
+      countRuns(this.#store),
+      countWaits(this.#store),
+      this.#reading,
+    ]);
     const lines = [
       describeFamily(
         'agentchart_runs',
@@ -59,24 +61,6 @@ export class RunMetrics {
 
   async #begin(): Promise<string | undefined> {
     return await this.#store.feed?.end().catch(() => undefined);
-  }
-
-  async #countRuns(): Promise<Record<RunStatus, number>> {
-    if (this.#store.count !== undefined) return await this.#store.count();
-    const counts = { running: 0, waiting: 0, finished: 0, failed: 0, cancelled: 0 };
-    for await (const { status } of listAll(this.#store, { onDamaged: () => {} })) counts[status] += 1;
-    return counts;
-  }
-
-  async #countWaits(): Promise<Record<'approval' | 'result' | 'doubt', number>> {
-    const counts = { approval: 0, result: 0, doubt: 0 };
-    let seen = 0;
-    for await (const { waitsFor } of listAll(this.#store, { status: 'waiting', onDamaged: () => {} })) {
-      for (const { type, runId } of waitsFor ?? []) if (runId === undefined) counts[type] += 1;
-      seen += 1;
-      if (seen === MOST_WAITING) break;
-    }
-    return counts;
   }
 
   async #read(): Promise<void> {

@@ -32,9 +32,11 @@ test('a meter provider gets durations and tokens, with labels from the agent alo
   await meterProvider.forceFlush();
   const scopes = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics);
   const metrics = scopes.flatMap(scope => scope.metrics);
+  const countOf = (value: unknown) =>
+    typeof value === 'number' ? value : (value as { count: number }).count;
   const counts = metrics.map(({ descriptor, dataPoints }) => [
     descriptor.name,
-    dataPoints.reduce((sum, { value }) => sum + (value as { count: number }).count, 0),
+    dataPoints.reduce((sum, { value }) => sum + countOf(value), 0),
   ]);
   expect(Object.fromEntries(counts)).toEqual({
     'gen_ai.invoke_agent.duration': 2,
@@ -44,6 +46,8 @@ test('a meter provider gets durations and tokens, with labels from the agent alo
     'gen_ai.client.token.usage': 4,
     'gen_ai.execute_tool.duration': 1,
     'agentchart.wait.duration': 1,
+    'agentchart.runs': 1,
+    'agentchart.decisions.waiting': 0,
   });
   const tokens = metrics.find(({ descriptor }) => descriptor.name === 'gen_ai.client.token.usage');
   const sums = tokens?.dataPoints.map(({ attributes, value }) => [
@@ -55,5 +59,8 @@ test('a meter provider gets durations and tokens, with labels from the agent alo
     ['output', 8],
   ]);
   expect(JSON.stringify(metrics)).not.toContain('secret');
+  const runs = metrics.find(({ descriptor }) => descriptor.name === 'agentchart.runs');
+  const finished = runs?.dataPoints.find(({ value }) => value === 1);
+  expect(finished?.attributes).toEqual({ 'agentchart.run.status': 'finished' });
   await meterProvider.shutdown();
 });
