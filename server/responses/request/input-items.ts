@@ -62,7 +62,8 @@ function placeOf({ id }: WireItem) {
   return typeof id === 'string' ? readItemId(id) : undefined;
 }
 
-type Turn = { name: string | undefined; items: Item[]; results: Item[] };
+/** `last` is the highest place of its calls. */
+type Turn = { name: string | undefined; items: Item[]; results: Item[]; last: number };
 
 /**
  * The items of an input in the order of a transcript: the results of MCP calls of a turn come after its last call. A
@@ -94,7 +95,7 @@ class TurnsInInput {
     const ranHere = items.some(({ type }) => type === 'tool_result');
     const earlier = name !== undefined && ranHere ? this.#byName.get(name) : undefined;
     if (earlier !== undefined) return earlier;
-    const turn: Turn = { name: undefined, items: [], results: [] };
+    const turn: Turn = { name: undefined, items: [], results: [], last: -1 };
     this.#turns.push(turn);
     return this.#rename(turn, name);
   }
@@ -107,11 +108,13 @@ class TurnsInInput {
   }
 
   /** Inserts a call before those that the model made after it. */
-  #insert({ items }: Turn, call: Item, place: number): void {
+  #insert(turn: Turn, call: Item, place: number): void {
+    const { items, last } = turn;
     this.#places.set(call, place);
-    const after = items.findIndex(item => (this.#places.get(item) ?? -1) > place);
-    if (after === -1) items.push(call);
-    else items.splice(after, 0, call);
+    turn.last = Math.max(last, place);
+    const after =
+      place < last ? items.findIndex(item => (this.#places.get(item) ?? -1) > place) : items.length;
+    items.splice(after, 0, call);
   }
 }
 

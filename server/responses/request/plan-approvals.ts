@@ -30,11 +30,12 @@ type Located = AskedApproval & { approval: Approval };
  */
 export async function planApprovals(request: ApprovalRequest): Promise<Plan | undefined> {
   const passed = requestsIn(request.items);
+  const isSettled = settledIn(request.items);
   const located: Located[] = [];
   for (const approval of approvalsIn(request.items)) {
     const found = await locate(approval, passed.get(approval.callId) ?? [], request.references);
     if (found !== undefined) located.push(found);
-    else if (!isSettled(approval, request.items)) throw orphan(approval.callId);
+    else if (!isSettled(approval)) throw orphan(approval.callId);
   }
   const open = located.filter(({ run, callId }) => gatedCall(run, callId) !== undefined);
   const [first] = open;
@@ -65,13 +66,14 @@ function requestsIn(items: readonly Item[]): Map<string, Request[]> {
 }
 
 /**
- * Whether the history goes on after an approval response: it has the approved call, or something that the model said
- * or called later. The run need not be known then, because nothing runs.
+ * Returns whether the history goes on after an approval response: it has the approved call, or something that the model
+ * said or called later. The run need not be known then, because nothing runs.
  */
-function isSettled(approval: Approval, items: readonly Item[]): boolean {
-  const callId = approval.callId.replace(/^mcpr_/, 'mcp_');
-  const later = items.slice(items.indexOf(approval) + 1);
-  return items.some(item => item.type === 'tool_call' && item.id === callId) || later.some(isOfModel);
+function settledIn(items: readonly Item[]): (approval: Approval) => boolean {
+  const calls = new Set(items.flatMap(({ type, id }) => (type === 'tool_call' && id ? [id] : [])));
+  const lastOfModel = items.findLastIndex(isOfModel);
+  return approval =>
+    calls.has(approval.callId.replace(/^mcpr_/, 'mcp_')) || items.indexOf(approval) < lastOfModel;
 }
 
 function isOfModel(item: Item): boolean {
