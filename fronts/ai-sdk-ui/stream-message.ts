@@ -1,5 +1,5 @@
 import { readJournal } from '../../engine/journal/read-journal.ts';
-import type { Run } from '../../engine/run/run.ts';
+import type { Run, RunHappening } from '../../engine/run/run.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { ContentChunk, ToolChunk, UIMessage, UIMessageChunk } from './chunk.ts';
 import type { DescribeError } from './describe-error.ts';
@@ -52,10 +52,7 @@ export async function* streamMessage(
   yield* filter?.begin() ?? [];
   yield* pass(before);
   if (filter !== undefined) yield* pass(later);
-  run.settled().catch(() => {});
-  const happenings = run.events({ after: seq })[Symbol.asyncIterator]();
-  signal?.addEventListener('abort', () => void happenings.return?.());
-  for await (const happening of { [Symbol.asyncIterator]: () => happenings }) {
+  for await (const happening of untilSettled(run, seq, signal)) {
     fold.take(happening);
     if ('seq' in happening) events.push(happening);
     const placed = emitted.splice(0);
@@ -68,12 +65,50 @@ export async function* streamMessage(
   }
   fold.rest();
   yield* pass(emitted.splice(0));
-  for (const childRunId of childRunsIn(events)) {
-    const below = { messageId: messageId(number), showText, describeError };
-    yield* pass((await chunksOfChild(store, childRunId, below)).map(chunk => placeLast(number, chunk)));
-  }
+  const below: ToolChunk[] = [];
+  for (const childRunId of childRunsIn(events))
+    below.push(
+      ...(await chunksOfChild(store, childRunId, { messageId: messageId(number), showText, describeError })),
+    );
+  yield* pass(below.map(chunk => placeLast(number, chunk)));
   yield { type: 'finish-step' };
-  yield* endOf(fold.state, describeError);
+  yield* endOf(fold.state, describeError, { isAskedBelow: isAsked(below) });
+}
+
+/**
+ * What happens after `seq` until the run and the runs of its sub-agents rest or have ended; drives them if nobody does.
+ * Throws if driving fails.
+ */
+async function* untilSettled(run: Run, seq: number, signal?: AbortSignal): AsyncGenerator<RunHappening> {
+  const happenings = run.events({ after: seq, follow: true })[Symbol.asyncIterator]();
+  const stop = () => void happenings.return?.();
+  signal?.addEventListener('abort', stop);
+  let read = seq;
+  let last = Number.POSITIVE_INFINITY;
+  let failure: { error: unknown } | undefined;
+  const settled = run.settled().then(
+    () => {
+      last = run.durable.seq;
+      if (read >= last) stop();
+    },
+    error => {
+      failure = { error };
+      stop();
+    },
+  );
+  for await (const happening of { [Symbol.asyncIterator]: () => happenings }) {
+    if ('seq' in happening) read = happening.seq;
+    yield happening;
+    if (read >= last) break;
+  }
+  if (signal?.aborted !== true) await settled;
+  if (failure !== undefined) throw failure.error;
+}
+
+/** Whether a call among these waits for an approval. */
+function isAsked(chunks: readonly ToolChunk[]): boolean {
+  const last = new Map(chunks.map(chunk => [chunk.toolCallId, chunk.type]));
+  return [...last.values()].includes('tool-approval-request');
 }
 
 /** Steps of later messages come after all steps of this one. */

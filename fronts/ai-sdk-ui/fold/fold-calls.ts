@@ -51,6 +51,7 @@ export class FoldedCalls {
       return;
     }
     if (event.type === 'approval.decided') this.#decide(event, message);
+    if (event.type === 'tool.suspended') this.#suspend(event, message);
     this.#settle(event, context, message);
   }
 
@@ -67,6 +68,14 @@ export class FoldedCalls {
     const reason =
       decision.type === 'reject' && decision.reason !== undefined ? { reason: decision.reason } : {};
     this.#respond(followed, message, { approved: decision.type === 'approve', ...reason });
+  }
+
+  /** A call that waits for its sub-agent has a first output: a page posts answers once all calls of a step have one. */
+  #suspend({ callId, childRunId }: Extract<RunEvent, { type: 'tool.suspended' }>, message: number): void {
+    const followed = this.#open.find(({ call }) => call.callId === callId);
+    const output = { waitsFor: childRunId };
+    if (followed !== undefined)
+      this.#write(followed, message, { type: 'tool-output-available', toolCallId: callId, output });
   }
 
   #respond(followed: Followed, message: number, answer: { approved: boolean; reason?: string }): void {

@@ -119,11 +119,13 @@ export class RunFold {
 
   #takeEntry(event: RunEvent & { runId: string; seq: number }): void {
     const { runId, seq } = event;
+    let turn = 0;
     if (event.type === 'run.started') {
       this.#state = beginFold(event);
       this.#addUser(event.input, `${runId}.input`);
       this.#beginMessage();
     } else {
+      turn = this.state.context.turn.number;
       this.#state = foldEntry(this.state, { seq, event }, runId);
       if (event.type === 'message.received') {
         this.#addUser(event.items, `${runId}.${seq}`);
@@ -131,11 +133,12 @@ export class RunFold {
       }
     }
     this.#showState();
-    this.#takeTurn(event);
+    this.#takeTurn(event, turn);
     this.#calls.follow(event, this.state.context, this.#number);
   }
 
-  #takeTurn(event: RunEvent): void {
+  /** `turn` is the number of the turn before the entry: the next one may have begun with it. */
+  #takeTurn(event: RunEvent, turn: number): void {
     switch (event.type) {
       case 'text.started':
         this.#isShown = true;
@@ -150,7 +153,7 @@ export class RunFold {
         this.#writer.replace([]);
         return;
       case 'turn.completed':
-        this.#completeTurn(event);
+        this.#completeTurn(event, turn);
         return;
       case 'finishers.completed':
         if (event.text !== undefined) this.#replaceAnswer(event.text);
@@ -160,19 +163,18 @@ export class RunFold {
     }
   }
 
-  #completeTurn(event: Extract<RunEvent, { type: 'turn.completed' }>): void {
+  #completeTurn(event: Extract<RunEvent, { type: 'turn.completed' }>, number: number): void {
     const { context } = this.state;
-    const { turn, config, lastTurn } = context;
+    const { config, lastTurn } = context;
     const visible: Visibility = {
       text: this.#isShown,
       reasoning: this.#isShown || config.finalAnswer === 'live',
       showText: this.#options.showText,
     };
     this.#isShown = false;
-    const parts =
-      lastTurn?.draft === true ? [] : partsOfTurn(event, visible, `${context.runId}-${turn.number}`);
+    const parts = lastTurn?.draft === true ? [] : partsOfTurn(event, visible, `${context.runId}-${number}`);
     this.#lastTurn = { parts };
-    this.#writer.complete(turn.number, parts);
+    this.#writer.complete(number, parts);
     this.#calls.begin(event.calls, context, this.#number);
   }
 
@@ -246,8 +248,12 @@ function describeState(state: ChartState): RunData {
   return { runId: context.runId, state: statePath(state), status, ...omitUndefined({ why, error }) };
 }
 
-/** How a response ends, by the state of its run. */
-export function endOf(state: ChartState, describeError: DescribeError): UIMessageChunk[] {
+/** How a response ends, by the state of its run. `isAskedBelow`: a call of a sub-agent waits for an approval. */
+export function endOf(
+  state: ChartState,
+  describeError: DescribeError,
+  { isAskedBelow }: { isAskedBelow: boolean },
+): UIMessageChunk[] {
   const settled = describeSettled(state, text => text);
   switch (settled?.status) {
     case 'finished':
@@ -260,7 +266,8 @@ export function endOf(state: ChartState, describeError: DescribeError): UIMessag
     case 'cancelled':
       return [{ type: 'abort', reason: 'The run was cancelled.' }];
     case 'waiting': {
-      const isAsking = settled.approvals.length + settled.results.length > 0;
+      const own = settled.results.filter(({ waitsFor }) => waitsFor === undefined);
+      const isAsking = isAskedBelow || settled.approvals.length + own.length > 0;
       return [{ type: 'finish', finishReason: isAsking && !settled.paused ? 'tool-calls' : 'interrupted' }];
     }
     default:

@@ -58,8 +58,9 @@ export class StepWriter {
 
   /** Writes what a turn turned out to be. */
   complete(turn: number, parts: readonly TurnPart[]): void {
-    this.#open(turn, this.#attempt);
+    if (parts.length > 0) this.#open(turn, this.#attempt);
     this.#completed = turn;
+    if (parts.length === 0 && this.#turn !== turn) return;
     if (!this.#isBeginningOf(parts)) this.#reset();
     this.#writeParts(parts);
   }

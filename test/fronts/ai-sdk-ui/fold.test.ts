@@ -1,0 +1,88 @@
+import { type UIMessageChunk as RealChunk, type UIMessage as RealMessage, readUIMessageStream } from 'ai';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
+import { scripted } from '../../../adapters/scripted.ts';
+import {
+  toUIMessageResponse,
+  toUIMessages,
+  type UIMessage,
+  type UIMessageChunk,
+} from '../../../fronts/ai-sdk-ui/index.ts';
+import { memory } from '../../../stores/memory.ts';
+import { type Agent, createAgent } from '../../../tools/agent/index.ts';
+import { TOOLS, toolsIn } from '../../support/fronts/ai-sdk-ui/chat-page.ts';
+
+/** The chunks of a response, as the AI SDK reads them. */
+async function chunksOf(response: Response): Promise<RealChunk[]> {
+  const lines = (await response.text()).split('\n').filter(line => line.startsWith('data: {'));
+  return lines.map(line => JSON.parse(line.slice('data: '.length)));
+}
+
+/** Folds chunks with the AI SDK's own code. */
+async function foldReally(chunks: readonly RealChunk[]): Promise<RealMessage | undefined> {
+  let last: RealMessage | undefined;
+  for await (const message of readUIMessageStream({
+    stream: ReadableStream.from(chunks),
+    terminateOnError: true,
+  }))
+    last = message;
+  return last;
+}
+
+const word = fc.constantFrom('', 'a', 'é漢', 'Once upon a time. ');
+const call = fc.constantFrom('look', 'fail', 'refund', 'none');
+const turn: fc.Arbitrary<ScriptedTurn> = fc.record({
+  text: word,
+  reasoning: word,
+  toolCalls: fc
+    .array(call, { maxLength: 3 })
+    .map(names => names.map(name => ({ name, arguments: name === 'refund' ? { cents: 1 } : {} }))),
+});
+
+describe('the chunks of a run', () => {
+  test('add up, in the code of the AI SDK, to the settled value and to what the journal alone gives', async () => {
+    const modes = fc.constantFrom<Agent['options']['finalAnswer']>('live', 'held', 'separate');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(turn, { maxLength: 3 }),
+        fc.boolean(),
+        modes,
+        async (turns, approves, finalAnswer) => {
+          const model = scripted([...turns, { text: 'The end.' }, { text: 'The end.' }]);
+          const agent = createAgent({
+            name: 'a',
+            model,
+            tools: TOOLS,
+            store: memory(),
+            ...(finalAnswer && { finalAnswer }),
+          });
+          const run = await agent.start('go');
+          let message = await foldReally(await chunksOf(toUIMessageResponse(run)));
+          let settled = await run.settled();
+          for (let left = 5; settled.status === 'waiting' && left > 0; left -= 1) {
+            for (const open of settled.approvals)
+              await (approves ? run.approve(open.callId) : run.reject(open.callId));
+            message = await foldReally(await chunksOf(toUIMessageResponse(run)));
+            settled = await run.settled();
+          }
+          expect((await toUIMessages(run)).at(-1)).toEqual(message);
+          if (settled.status !== 'finished' || message === undefined) throw new Error(settled.status);
+          const texts = message.parts.flatMap(part => (part.type === 'text' ? [part.text] : []));
+          expect(texts.at(-1) ?? '').toBe(settled.text);
+          const shown = toolsIn(message).map(part => [part.toolCallId, part.state === 'output-available']);
+          const results = settled.results.map(({ callId, isError }) => [callId, !isError]);
+          expect(new Map(shown as never)).toEqual(new Map(results as never));
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  test('have the types of the AI SDK', () => {
+    const chunks: UIMessageChunk[] = [];
+    const messages: UIMessage[] = [];
+    const real: RealChunk[] = chunks as Exclude<UIMessageChunk, { type: 'tool-approval-response' }>[];
+    expect([real, messages satisfies { id: string }[]]).toEqual([[], []]);
+  });
+});
