@@ -30,6 +30,8 @@ export type FoldOptions = {
   callPrefix?: string;
 };
 
+type TurnBefore = { number: number; final: boolean };
+
 /** A chunk and where it belongs: the number of its message, and of the step in it (0 before the first). */
 export type Placed = { message: number; step: number; chunk: ContentChunk };
 
@@ -119,13 +121,13 @@ export class RunFold {
 
   #takeEntry(event: RunEvent & { runId: string; seq: number }): void {
     const { runId, seq } = event;
-    let turn = 0;
+    let turn = { number: 0, final: false };
     if (event.type === 'run.started') {
       this.#state = beginFold(event);
       this.#addUser(event.input, `${runId}.input`);
       this.#beginMessage();
     } else {
-      turn = this.state.context.turn.number;
+      turn = this.state.context.turn;
       this.#state = foldEntry(this.state, { seq, event }, runId);
       if (event.type === 'message.received') {
         this.#addUser(event.items, `${runId}.${seq}`);
@@ -137,8 +139,8 @@ export class RunFold {
     this.#calls.follow(event, this.state.context, this.#number);
   }
 
-  /** `turn` is the number of the turn before the entry: the next one may have begun with it. */
-  #takeTurn(event: RunEvent, turn: number): void {
+  /** `turn` is the turn before the entry: the next one may have begun with it. */
+  #takeTurn(event: RunEvent, turn: TurnBefore): void {
     switch (event.type) {
       case 'text.started':
         this.#isShown = true;
@@ -163,12 +165,12 @@ export class RunFold {
     }
   }
 
-  #completeTurn(event: Extract<RunEvent, { type: 'turn.completed' }>, number: number): void {
+  #completeTurn(event: Extract<RunEvent, { type: 'turn.completed' }>, { number, final }: TurnBefore): void {
     const { context } = this.state;
     const { config, lastTurn } = context;
     const visible: Visibility = {
       text: this.#isShown,
-      reasoning: this.#isShown || config.finalAnswer === 'live',
+      reasoning: this.#isShown || final || config.finalAnswer === 'live',
       showText: this.#options.showText,
     };
     this.#isShown = false;
