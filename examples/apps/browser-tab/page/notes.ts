@@ -1,0 +1,22 @@
+import * as z from 'zod';
+
+/** The notes of this browser. Adding or deleting a note again changes nothing. */
+
+const note = z.object({ id: z.string(), text: z.string() });
+export type Note = z.infer<typeof note>;
+
+const NAME = 'notes';
+
+export function listNotes(): Note[] {
+  return z.array(note).parse(JSON.parse(localStorage.getItem(NAME) ?? '[]'));
+}
+
+export function addNote(id: string, text: string): Note {
+  const others = listNotes().filter(each => each.id !== id);
+  localStorage.setItem(NAME, JSON.stringify([...others, { id, text }]));
+  return { id, text };
+}
+
+export function deleteNote(id: string): void {
+  localStorage.setItem(NAME, JSON.stringify(listNotes().filter(each => each.id !== id)));
+}
