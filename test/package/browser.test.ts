@@ -3,8 +3,9 @@ import { build } from 'esbuild';
 import type { Browser } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { build as buildWithVite } from 'vite';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { startStandIn } from '../runtimes/stand-in.ts';
+import { testInTurn } from '../support/in-turn.ts';
 import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
 /**
@@ -44,6 +45,12 @@ async function bundleWithVite(): Promise<string> {
   return bundle.output[0].code;
 }
 
+const BUNDLERS = [
+  ['esbuild', bundleWithEsbuild],
+  ['rolldown', bundleWithRolldown],
+  ['vite', bundleWithVite],
+] as const;
+
 describe.skipIf(CHROMIUM === undefined)('in a browser tab', () => {
   let browser: Browser;
 
@@ -52,19 +59,18 @@ describe.skipIf(CHROMIUM === undefined)('in a browser tab', () => {
   });
   afterAll(() => browser.close());
 
-  test.each([
-    ['esbuild', bundleWithEsbuild],
-    ['rolldown', bundleWithRolldown],
-    ['vite', bundleWithVite],
-  ])('bundled by %s, an agent, its actors and the adapters work', async (_name, bundle) => {
-    await using standIn = await startStandIn({
-      '/': '<!doctype html><link rel="icon" href="data:,"><script type="module" src="page.js"></script>',
-      '/page.js': await bundle(),
+  const testBundler = testInTurn(3);
+  for (const [name, bundle] of BUNDLERS)
+    testBundler(`bundled by ${name}, an agent, its actors and the adapters work`, async () => {
+      await using standIn = await startStandIn({
+        '/': '<!doctype html><link rel="icon" href="data:,"><script type="module" src="page.js"></script>',
+        '/page.js': await bundle(),
+      });
+      const watched = await WatchedPage.open(browser, `${standIn.origin}/`);
+      const outcome: object = await watched.page.evaluate('globalThis.outcome');
+      expect(Object.keys(outcome)).toHaveLength(5);
+      expect(Object.entries(outcome).filter(([, result]) => result !== 'ok')).toEqual([]);
+      expect(watched.problems).toEqual([]);
+      await watched.close();
     });
-    const { page, problems } = await WatchedPage.open(browser, `${standIn.origin}/`);
-    const outcome: object = await page.evaluate('globalThis.outcome');
-    expect(Object.keys(outcome)).toHaveLength(5);
-    expect(Object.entries(outcome).filter(([, result]) => result !== 'ok')).toEqual([]);
-    expect(problems).toEqual([]);
-  });
 });
