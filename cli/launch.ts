@@ -5,6 +5,8 @@ import { isJsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts
 import type { RunRecord, Store } from '../protocol/store.ts';
 import { nonDrivingStore } from '../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../tools/agent/agent.ts';
+import type { AgentOptions } from '../tools/agent/agent-options.ts';
+import { moveListeners } from '../tools/agent/listening/agent-listeners.ts';
 import { namesOf } from '../tools/agent/sub-agents.ts';
 import { loadAgent } from './load-agent.ts';
 import { formatPath } from './render/format-path.ts';
@@ -43,12 +45,21 @@ export async function findTop(store: Store, runId: string): Promise<string> {
 
 /** Creates the agent of a launch on `store`. Without a module, an assistant without tools. */
 export async function makeAgent(launch: Launch, store: Store): Promise<Agent> {
-  const options =
-    launch.module === undefined ? { name: 'assistant' } : (await loadAgent(launch.module)).options;
-  if (launch.model === undefined) return createAgent({ ...options, store });
+  const loaded = launch.module === undefined ? undefined : await loadAgent(launch.module);
+  const agent = createAgent({
+    ...(loaded?.options ?? { name: 'assistant' }),
+    store,
+    ...(await modelOf(launch)),
+  });
+  if (loaded !== undefined) moveListeners(loaded, agent);
+  return agent;
+}
+
+async function modelOf({ model }: Launch): Promise<Pick<AgentOptions, 'model'>> {
+  if (model === undefined) return {};
   // Imported on demand: it loads the adapters of all providers, and commands that only read need none.
   const { modelFromEnv } = await import('../adapters/model-from-env.ts');
-  return createAgent({ ...options, store, model: modelFromEnv(launch.model) });
+  return { model: modelFromEnv(model) };
 }
 
 /**

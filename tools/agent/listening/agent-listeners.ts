@@ -2,25 +2,35 @@ import type { Host } from '../../../engine/driver/host.ts';
 import { isOwnerDead, makeOwner } from '../../../engine/driver/owner.ts';
 import type { DriveWatcher } from '../../../engine/driver/watch-drive.ts';
 import { FeedFollower, type FeedReader } from '../../../engine/listening/feed-follower.ts';
-import { EngineError } from '../../../protocol/error.ts';
+import { EngineError, messageOf } from '../../../protocol/error.ts';
 import type { FeedEntry } from '../../../protocol/listing/feed.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { AgentListener, JournaledEvent, LastingListener } from './listener.ts';
 
 export type { AgentListener, LastingListener };
 
+/** The listeners of each agent. */
+const LISTENERS = new WeakMap<object, AgentListeners>();
+
+/** Moves the listeners of an agent to the copy of it that is used instead, with another store or model. */
+export function moveListeners(from: object, to: object): void {
+  const listeners = LISTENERS.get(to);
+  if (listeners !== undefined) LISTENERS.get(from)?.moveTo(listeners);
+}
+
 /** The listeners of an agent. They follow the store, and look at once when a run of this process has something new. */
 export class AgentListeners {
   readonly #agent: { name: string; store: Store };
   readonly #host: Host;
   readonly #concerns: (agent: string) => boolean;
-  readonly #followers = new Set<FeedFollower>();
+  readonly #followers = new Map<FeedFollower, AgentListener | LastingListener>();
 
   /** `concerns`: whether runs of the agent with this name are for the listeners. */
   constructor(agent: { name: string; store: Store }, host: Host, concerns: (agent: string) => boolean) {
     this.#agent = agent;
     this.#host = host;
     this.#concerns = concerns;
+    LISTENERS.set(agent, this);
   }
 
   /** Adds a listener; returns what removes it. Throws `agent-invalid` for a store without a feed. */
@@ -34,7 +44,7 @@ export class AgentListeners {
       { store, host, owner, feed: store.feed, isDead: isOwnerDead },
       typeof listener === 'function' ? this.#plain(listener) : this.#lasting(listener),
     );
-    this.#followers.add(follower);
+    this.#followers.set(follower, listener);
     return () => {
       this.#followers.delete(follower);
       follower.stop();
@@ -46,19 +56,30 @@ export class AgentListeners {
     return this.#followers.size === 0 ? [] : [this.#watcher];
   }
 
+  /** Moves all listeners to another agent's. Without a feed there, they are dropped, with a warning. */
+  moveTo(other: AgentListeners): void {
+    const listeners = [...this.#followers.values()];
+    this.close();
+    try {
+      for (const listener of listeners) other.add(listener);
+    } catch (error) {
+      warn(`Listeners are not called: ${messageOf(error)}`);
+    }
+  }
+
   /** Removes all listeners. */
   close(): void {
-    for (const follower of this.#followers) follower.stop();
+    for (const follower of this.#followers.keys()) follower.stop();
     this.#followers.clear();
   }
 
   readonly #watcher: DriveWatcher = {
     begin: () => ({
       receive: happening => {
-        if ('seq' in happening) for (const follower of this.#followers) follower.wake();
+        if ('seq' in happening) for (const follower of this.#followers.keys()) follower.wake();
       },
       end: async () => {
-        await Promise.all([...this.#followers].map(follower => follower.caughtUp()));
+        await Promise.all([...this.#followers.keys()].map(follower => follower.caughtUp()));
       },
     }),
   };

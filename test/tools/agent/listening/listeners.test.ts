@@ -1,6 +1,8 @@
+import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../../adapters/scripted.ts';
+import { makeAgent as launchAgent } from '../../../../cli/launch.ts';
 import type { Store } from '../../../../protocol/store.ts';
 import { memory } from '../../../../stores/memory.ts';
 import { sqlite } from '../../../../stores/sqlite.ts';
@@ -8,6 +10,7 @@ import { createAgent } from '../../../../tools/agent/agent.ts';
 import type { LastingListener } from '../../../../tools/agent/listening/listener.ts';
 import { calls, makeTool } from '../../../support/engine/agents.ts';
 import { makeFile } from '../../../support/stores/make-file.ts';
+import { heard } from '../../../support/tools/listening/fixtures/listening-agent.ts';
 
 function makeAgent(store: Store) {
   const below = createAgent({
@@ -69,6 +72,18 @@ describe('agent.on', () => {
     await agent.run('again');
     expect(seen).toHaveLength(before);
     await store.close();
+  });
+
+  test('the command line moves the listeners of a module to the agent that it makes of it', async () => {
+    const module = fileURLToPath(
+      new URL('../../../support/tools/listening/fixtures/listening-agent.ts', import.meta.url),
+    );
+    const store = memory();
+    const agent = await launchAgent({ module }, store);
+    await agent.run('go');
+    expect(agent.store).toBe(store);
+    expect(heard[0]).toBe('run.started');
+    await agent.close();
   });
 
   test('a listener that throws or never answers disturbs no run and no other listener', async () => {
