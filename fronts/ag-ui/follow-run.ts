@@ -41,6 +41,7 @@ export class RunFollower {
   readonly #root: Place;
   readonly #children = new Map<string, Place>();
   readonly #iterators = new Map<Place, AsyncIterator<RunHappening>>();
+  readonly #opened = new Set<Place>();
   readonly #arrived: Arrival[] = [];
   #usage = new UsageSum();
   #wake = () => {};
@@ -74,24 +75,28 @@ export class RunFollower {
       })
       .catch(this.#fail)
       .finally(() => this.#wake());
-    this.#open(this.#root, run);
-    for (const child of this.#children.values()) this.#open(child);
-    while (!this.#isOver) {
-      if (this.#failure !== null) throw this.#failure.error;
-      const arrival = this.#arrived.shift();
-      if (arrival !== undefined) {
-        const { place, happening } = arrival;
-        const events = await this.#take(place, happening);
-        this.#readNext(arrival.place);
-        if (events.length > 0) yield events;
-        continue;
+    try {
+      this.#open(this.#root, run);
+      for (const child of this.#children.values()) this.#open(child);
+      while (!this.#isOver) {
+        if (this.#failure !== null) throw this.#failure.error;
+        const arrival = this.#arrived.shift();
+        if (arrival !== undefined) {
+          const { place, happening } = arrival;
+          const events = await this.#take(place, happening);
+          this.#readNext(arrival.place);
+          if (events.length > 0) yield events;
+          continue;
+        }
+        if (settledAt !== null && this.#hasReached(settledAt)) break;
+        await new Promise<void>(resolve => {
+          this.#wake = resolve;
+        });
       }
-      if (settledAt !== null && this.#hasReached(settledAt)) break;
-      await new Promise<void>(resolve => {
-        this.#wake = resolve;
-      });
+      yield this.#closeAll();
+    } finally {
+      this.stop();
     }
-    yield this.#closeAll();
   }
 
   /** Stops following. The run goes on. */
@@ -190,16 +195,24 @@ export class RunFollower {
     else this.#open(added);
   }
 
+  /** Reads on in a run; in that of a sub-agent once it exists. */
   #open(place: Place, run?: Run): void {
-    if (this.#iterators.has(place)) return;
-    if (place.subAgent !== undefined && isOver(place)) return;
-    this.#iterators.set(place, this.#read(place, run)[Symbol.asyncIterator]());
-    this.#readNext(place);
+    if (this.#opened.has(place) || (place.subAgent !== undefined && isOver(place))) return;
+    this.#opened.add(place);
+    if (run !== undefined) return this.#read(place, run);
+    this.#openChild(place.projection.runId)
+      .then(child => {
+        if (child !== null) this.#read(place, child);
+      })
+      .catch(this.#fail)
+      .finally(() => this.#wake());
   }
 
-  async *#read({ projection }: Place, run?: Run): AsyncGenerator<RunHappening> {
-    const opened = run ?? (await this.#openChild(projection.runId));
-    if (opened !== null) yield* opened.events({ after: projection.seq, follow: true });
+  #read(place: Place, run: Run): void {
+    if (this.#isOver) return;
+    const events = run.events({ after: place.projection.seq, follow: true });
+    this.#iterators.set(place, events[Symbol.asyncIterator]());
+    this.#readNext(place);
   }
 
   /** Opens a sub-agent's run once it exists: its call is journaled first. */

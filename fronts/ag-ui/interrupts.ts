@@ -11,7 +11,6 @@ type Kind = (typeof KINDS)[number];
 /** What an interrupt is about. */
 type Subject = { kind: Kind; runId: string; callId: string };
 
-/** The tool and its input, from which a client makes its form; they are shown to a person. */
 const VALUE = { description: 'Any JSON value.' };
 
 const SCHEMAS: Readonly<Record<Kind, JsonObject>> = {

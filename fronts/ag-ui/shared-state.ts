@@ -7,7 +7,7 @@ import type { AgUiEvent } from './events.ts';
 
 type Operation = Extract<AgUiEvent, { type: 'STATE_DELTA' }>['delta'][number];
 
-/** The top level of a path is a step that a client can show: one of the states that the run passes through. */
+/** The states that are steps for a client: those in which the run works. */
 const STEPS: readonly string[] = ['turn', 'executingTools', 'backingOff', 'finishing'];
 
 /**
@@ -30,8 +30,9 @@ export class SharedState {
   /** The events for a state of the chart; none if nothing that is shared changed. */
   update(state: ChartState): AgUiEvent[] {
     const before = this.#sent;
-    const now = { ...this.#own, ...describeState(state, this.#showText) };
-    for (const name of DESCRIBED) if (!(name in describeState(state, this.#showText))) delete now[name];
+    const described = describeState(state, this.#showText);
+    const now = { ...this.#own, ...described };
+    for (const name of OPTIONAL) if (!Object.hasOwn(described, name)) delete now[name];
     const step = statePath(state).split('.')[0] ?? '';
     const events = this.#moveTo(STEPS.includes(step) ? step : null);
     this.#sent = now;
@@ -59,7 +60,8 @@ export class SharedState {
   }
 }
 
-const DESCRIBED = ['why', 'answer', 'output', 'error', 'incomplete'];
+/** The members that a state may lack: those of an earlier run of the thread must not stay. */
+const OPTIONAL = ['why', 'answer', 'output', 'error', 'incomplete'];
 
 /** The shared members: the state's path and status, why, what was spent, the open calls, and how the run ended. */
 function describeState(state: ChartState, showText: (text: string) => string): JsonObject {

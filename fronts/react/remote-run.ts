@@ -191,7 +191,7 @@ class RemoteRun {
     const error = settled?.status === 'failed' ? settled.error : undefined;
     const changed: Partial<RunSnapshot<RunView>> = { state, status, calls: callsOf(view), context: view };
     if (settled?.status === 'finished') changed.text = settled.text;
-    this.store.change({ ...changed, ...(error && { error }) });
+    this.store.change({ ...changed, error });
   }
 
   /** Reads the view soon; once for several entries. */

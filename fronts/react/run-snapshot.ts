@@ -16,7 +16,7 @@ export type RunSnapshot<RunContext = unknown> = {
   /** The calls without a result. Those of a waiting run need a decision, a result or a resolution. */
   calls: readonly OpenCall[];
   /** Why the run failed, or why it cannot be read. A lost connection is no error: it is opened again. */
-  error?: { code: string; message: string };
+  error?: { code: string; message: string } | undefined;
 };
 
 /** The answer to a command: a refusal says why, and who decided first. Refused commands do not reject. */
@@ -46,6 +46,9 @@ export type RunCommands = {
   cancel(options?: By & { reason?: string }): Promise<CommandAnswer>;
 };
 
+/** Ends a subscription, called or as a method: React wants the one, XState the other. */
+type Unsubscribe = (() => void) & { unsubscribe(): void };
+
 type Listener<Snapshot> = ((snapshot: Snapshot) => void) | { next?(snapshot: Snapshot): void };
 
 /**
@@ -54,7 +57,7 @@ type Listener<Snapshot> = ((snapshot: Snapshot) => void) | { next?(snapshot: Sna
  */
 export type ObservedRun<RunContext = unknown> = RunCommands & {
   getSnapshot(): RunSnapshot<RunContext>;
-  subscribe(listener: Listener<RunSnapshot<RunContext>>): { unsubscribe(): void };
+  subscribe(listener: Listener<RunSnapshot<RunContext>>): Unsubscribe;
 };
 
 /**
@@ -77,18 +80,16 @@ export class SnapshotStore<RunContext> {
 
   readonly getSnapshot = (): RunSnapshot<RunContext> => this.#snapshot;
 
-  readonly subscribe = (listener: Listener<RunSnapshot<RunContext>>): { unsubscribe(): void } => {
-    const notify =
-      typeof listener === 'function' ? listener : (now: RunSnapshot<RunContext>) => listener.next?.(now);
-    const own = (now: RunSnapshot<RunContext>) => notify(now);
+  readonly subscribe = (listener: Listener<RunSnapshot<RunContext>>): Unsubscribe => {
+    const own = (now: RunSnapshot<RunContext>) =>
+      typeof listener === 'function' ? listener(now) : listener.next?.(now);
     this.#listeners.add(own);
     this.#disconnect ??= this.#connect();
-    return {
-      unsubscribe: () => {
-        this.#listeners.delete(own);
-        queueMicrotask(() => this.#leave());
-      },
+    const unsubscribe = () => {
+      this.#listeners.delete(own);
+      queueMicrotask(() => this.#leave());
     };
+    return Object.assign(unsubscribe, { unsubscribe });
   };
 
   /** Changes members of the snapshot. */

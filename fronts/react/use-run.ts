@@ -1,4 +1,4 @@
-import { useCallback, useMemo, useSyncExternalStore } from 'react';
+import { useMemo, useSyncExternalStore } from 'react';
 import type { Run } from '../../engine/run/run.ts';
 import type { Context } from '../../machines/context.ts';
 import type { RunView } from '../../protocol/run-view.ts';
@@ -23,8 +23,7 @@ export function useRun(
   { token, fetch }: RemoteRunOptions = {},
 ): RunSnapshot & RunCommands {
   const source = useMemo(() => observe(run, { token, ...(fetch && { fetch }) }), [run, token, fetch]);
-  const subscribe = useCallback((changed: () => void) => source.subscribe(changed).unsubscribe, [source]);
-  const snapshot = useSyncExternalStore(subscribe, source.getSnapshot, source.getSnapshot);
+  const snapshot = useSyncExternalStore(source.subscribe, source.getSnapshot, source.getSnapshot);
   return useMemo(() => {
     const { getSnapshot: _, subscribe: __, ...commands } = source;
     return { ...snapshot, ...commands };

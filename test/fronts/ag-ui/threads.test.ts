@@ -60,6 +60,18 @@ test('a client that knows only the thread gets its messages, its state and its i
   expect(third.state).toEqual(other.state);
 });
 
+test('of two clients that decide at once one wins, and both get the outcome', async () => {
+  const thread = newThread();
+  const desk = await openDesk(payingAgent());
+  const [one, other] = [desk.client(thread), (await openDesk(payingAgent())).client(thread)];
+  await one.say('pay');
+  await other.run();
+  await Promise.all([one.resume({ approved: true }), other.resume({ approved: false })]);
+  expect([...one.of('CUSTOM'), ...other.of('CUSTOM')]).toMatchObject([{ name: 'agentchart.refused' }]);
+  for (const client of [one, other]) expect(client.texts).toEqual(['Paid.']);
+  expect(one.results).toEqual(other.results);
+});
+
 test('a thread without runs is empty', async () => {
   const client = (await openDesk(payingAgent())).client(newThread());
   await client.run();

@@ -26,7 +26,7 @@ type Watched<Run extends ObservedRun> = {
 function watch<Run extends ObservedRun>(run: Run): Watched<Run> {
   const seen: RunSnapshot[] = [];
   let notice = () => {};
-  const { unsubscribe } = run.subscribe(snapshot => {
+  const unsubscribe = run.subscribe(snapshot => {
     seen.push(snapshot);
     notice();
   });
