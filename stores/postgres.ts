@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { EngineError } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
+import type { StoreFeed } from '../protocol/listing/feed.ts';
 import type {
   AdoptedRun,
   AppendGuard,
@@ -20,6 +21,7 @@ import type {
   RedactOptions,
   RunList,
   RunRecord,
+  RunStatus,
   Standing,
   Store,
   StoredSnapshot,
@@ -31,17 +33,18 @@ import { planDeletion } from './plan-deletion.ts';
 import { readBytes, writeBlob } from './postgres/blobs.ts';
 import { Database, type PostgresPool } from './postgres/database.ts';
 import { PostgresDeltas } from './postgres/deltas.ts';
+import { PostgresFeed } from './postgres/feed.ts';
 import { insertAdopted, insertRun } from './postgres/insert-run.ts';
 import { decodeEntries, readTexts } from './postgres/journal.ts';
 import { findRuns, recordOf } from './postgres/list-runs.ts';
 import { dropRuns, readKinship } from './postgres/remove-run.ts';
 import { rewriteRun } from './postgres/rewrite-run.ts';
 import { readSnapshot, saveSnapshotAs } from './postgres/snapshots.ts';
-import { PLACE, type Place, placeOf, valuesOf, writeSql } from './postgres/write-events.ts';
+import { locateRun, type Place, valuesOf, writeSql } from './postgres/write-events.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import { escapeText, type Row, type Transaction, toLease, toRecord, toRecords } from './rows.ts';
-import { existingRun, followChain, missingRun } from './run-record.ts';
+import { countByStatus, existingRun, followChain } from './run-record.ts';
 
 export type PostgresOptions = {
   /** The schema with the tables: lower-case letters, digits and `_`. Default `agentchart`. */
@@ -87,12 +90,14 @@ class PostgresStore implements Store {
   readonly #schema: string;
   readonly #now: () => number;
   readonly deltas: DeltaStore;
+  readonly feed: StoreFeed;
 
   constructor(database: Database, schema: string, now: () => number) {
     this.#database = database;
     this.#schema = schema;
     this.#now = now;
     this.deltas = new PostgresDeltas(this.#query, schema);
+    this.feed = new PostgresFeed(database, schema, now);
   }
 
   async create(
@@ -215,6 +220,13 @@ class PostgresStore implements Store {
     };
   }
 
+  async count(): Promise<Record<RunStatus, number>> {
+    const found = await this.#query(
+      `SELECT status, count(*) AS count FROM ${this.#schema}.runs GROUP BY status`,
+    );
+    return countByStatus(found);
+  }
+
   async putBlob(runId: string, digest: string, text: string): Promise<void> {
     const { run } = await this.#locate(runId);
     await writeBlob(this.#query, this.#schema, { run, digest, text });
@@ -283,15 +295,7 @@ class PostgresStore implements Store {
     return await readTexts(this.#query, this.#schema, { runId, key: escapeText(runId), after, page });
   }
 
-  async #locate(runId: string): Promise<Place> {
-    const s = this.#schema;
-    const [row] = await this.#database.query(
-      `SELECT ${PLACE(s)} FROM ${s}.runs WHERE run_id = $1`,
-      escapeText(runId),
-    );
-    if (row === undefined) throw missingRun(runId);
-    return placeOf(row);
-  }
+  readonly #locate = (runId: string): Promise<Place> => locateRun(this.#query, this.#schema, runId);
 
   async #setStanding(
     runId: string,

@@ -42,8 +42,8 @@ export function insertRun(s: string, { event, events, status, progress, claim, c
       INSERT INTO ${s}.blobs (run, digest, start, sum, bytes)
       SELECT made.run, b.digest, b.start, b.sum, b.bytes FROM made, ${s}.runs o JOIN ${s}.blobs b ON b.run = o.run
       WHERE o.run_id = $14)
-    INSERT INTO ${s}.appends (run, seq, count, chars, prior, sum, commit_id, json)
-    SELECT run, $19, $19, $24, $25, $20, $26, $27 FROM made RETURNING run`;
+    INSERT INTO ${s}.appends (run, seq, count, chars, position, prior, sum, commit_id, json)
+    SELECT run, $19, $19, $24, ${s}.position_of(pg_current_xact_id()), $25, $20, $26, $27 FROM made RETURNING run`;
   return [
     text,
     [

@@ -63,18 +63,10 @@ function checkRows(
   let prior: string | undefined;
   for (const row of rows) {
     if (row.seq === null) break;
-    const [seq, count, hash] = [Number(row.seq), Number(row.count), row.state_hash];
-    const stateHash = hash === null ? undefined : String(hash);
-    const texts = String(row.json).split('\n');
+    const [seq, count] = [Number(row.seq), Number(row.count)];
     if (seq - count + 1 > next) throw describeDamage(runId, next, 'is missing');
-    const isWhole = texts.length === count && (prior === undefined || prior === row.prior);
-    if (!isWhole || sumOfEntry(String(row.prior), String(row.json), stateHash) !== row.sum)
-      throw describeDamage(runId, next, 'does not match its checksum');
-    for (const [index, text] of texts.entries()) {
-      const place = seq - count + 1 + index;
-      if (place <= from) continue;
-      entries.push({ seq: place, text, stateHash: place === seq ? stateHash : undefined });
-    }
+    if (prior !== undefined && prior !== row.prior) throw describeChange(runId, next);
+    entries.push(...readRow(runId, row).filter(entry => entry.seq > from));
     prior = String(row.sum);
     next = seq + 1;
   }
@@ -82,6 +74,25 @@ function checkRows(
     throw describeDamage(runId, end, 'is not the last entry that was written');
   if (next <= end && (!isCut || entries.length === 0)) throw describeDamage(runId, next, 'is missing');
   return entries;
+}
+
+/** Splits a row into its entries. Throws `journal-damaged` if it does not match its checksum. */
+export function readRow(runId: string, row: Row): Entry[] {
+  const [seq, count, json] = [Number(row.seq), Number(row.count), String(row.json)];
+  const stateHash = row.state_hash === null ? undefined : String(row.state_hash);
+  const first = seq - count + 1;
+  const texts = json.split('\n');
+  if (texts.length !== count || sumOfEntry(String(row.prior), json, stateHash) !== row.sum)
+    throw describeChange(runId, first);
+  return texts.map((text, index) => ({
+    seq: first + index,
+    text,
+    stateHash: first + index === seq ? stateHash : undefined,
+  }));
+}
+
+function describeChange(runId: string, seq: number): Error {
+  return describeDamage(runId, seq, 'does not match its checksum');
 }
 
 /** Replaces the JSON and the state hashes of entries, by seq, and returns the checksum of the journal's new end. */

@@ -5,10 +5,10 @@ import { encodeEvent } from '../journal-text.ts';
 import { isHeld } from '../lease.ts';
 import { foldText } from '../list-query.ts';
 import { escapeText, type Transaction, toLease } from '../rows.ts';
-import { drivenRun, missingRun } from '../run-record.ts';
+import { drivenRun } from '../run-record.ts';
 import { rewriteRows } from './journal.ts';
 import { saveSnapshotAs } from './snapshots.ts';
-import { PLACE, placeOf, valuesOf, writeSql } from './write-events.ts';
+import { locateRun, valuesOf, writeSql } from './write-events.ts';
 
 /** Implements `Store.rewrite` in a transaction. */
 export async function rewriteRun(
@@ -23,10 +23,8 @@ export async function rewriteRun(
   );
   const first = entries.find(({ seq }) => seq === 1)?.event;
   const written = event && encodeEvent(event);
-  const [row] = await query(`SELECT ${PLACE(s)} FROM ${s}.runs WHERE run_id = $1 FOR UPDATE`, key);
-  if (row === undefined) throw missingRun(runId);
-  const place = placeOf(row);
-  const lease = toLease(row);
+  const place = await locateRun(query, s, runId, 'FOR UPDATE');
+  const lease = toLease(place.row);
   if (isHeld(lease, { now: place.now, isDead }))
     throw drivenRun(runId, { ...lease, until: lease.until - place.now + now }, 'redacted');
   if (after !== place.seq) return { type: 'conflict' };

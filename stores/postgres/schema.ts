@@ -4,6 +4,9 @@ import type { Transaction } from '../rows.ts';
 /** The version of the tables below, stored in the table `meta`. */
 const SCHEMA_VERSION = 1;
 
+/** More transactions than a server has in one era. A position stays below 2^50. */
+const ERA = 2 ** 40;
+
 /** The advisory lock under which the tables are created and migrated: the letters "agct". */
 const MIGRATION_LOCK = 0x61676374;
 
@@ -13,16 +16,25 @@ const MIGRATION_LOCK = 0x61676374;
  *
  * - `now_ms()`: the clock that decides leases.
  * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry.
+ * - `position_of()`: the place of a transaction in the feed. `era` counts the servers that the tables were restored to:
+ *   another server numbers its transactions anew.
  * - `appends`: the journals, one row per append. `seq` is the number of its last entry, `count` how many it has, `json`
  *   their JSON, one per line, `chars` its length. `sum` is the checksum of the row, `prior` that of the row before.
- *   `commit_id` identifies the append, to find out whether it was committed if its reply was lost.
+ *   `position` is that of its transaction, which writes no other row. `commit_id` identifies the append, to find out whether it was committed if its reply was lost.
  * - `deltas`: the texts of turns in progress of followed runs; not in the server's log, and lost if it crashes.
+ * - `listeners`: the cursors of the feed that the store keeps.
  * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`.
  */
 function tablesOf(schema: string): string {
   return `
 CREATE FUNCTION ${schema}.now_ms() RETURNS float8 LANGUAGE sql VOLATILE
   AS 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8';
+
+CREATE TABLE ${schema}.meta (version int4 NOT NULL, era int4 NOT NULL);
+INSERT INTO ${schema}.meta VALUES (${SCHEMA_VERSION}, 0);
+
+CREATE FUNCTION ${schema}.position_of(transaction xid8) RETURNS int8 LANGUAGE sql STABLE
+  AS 'SELECT era * ${ERA}::int8 + transaction::text::int8 FROM ${schema}.meta';
 
 CREATE TABLE ${schema}.runs (
   run int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -63,6 +75,7 @@ CREATE TABLE ${schema}.appends (
   seq int8 NOT NULL,
   count int4 NOT NULL,
   chars int8 NOT NULL,
+  position int8 NOT NULL UNIQUE,
   prior text NOT NULL,
   sum text NOT NULL,
   state_hash text,
@@ -94,8 +107,12 @@ CREATE UNLOGGED TABLE ${schema}.deltas (
   json text
 );
 
-CREATE TABLE ${schema}.meta (version int4 NOT NULL);
-INSERT INTO ${schema}.meta VALUES (${SCHEMA_VERSION});
+CREATE TABLE ${schema}.listeners (
+  name text COLLATE "C" PRIMARY KEY,
+  cursor text NOT NULL,
+  owner text NOT NULL,
+  until float8 NOT NULL
+);
 `;
 }
 
@@ -115,4 +132,8 @@ export async function migrate(query: Transaction, schema: string): Promise<void>
       `The tables in PostgreSQL have version ${version}, this release knows ${SCHEMA_VERSION}. Use the release that wrote them, or a later one.`,
       { version },
     );
+  await query(
+    `UPDATE ${schema}.meta SET era = era + 1
+     WHERE (SELECT max(position) FROM ${schema}.appends) >= ${schema}.position_of(pg_current_xact_id())`,
+  );
 }

@@ -1,5 +1,6 @@
 import type { Standing } from '../../protocol/store.ts';
-import type { Row } from '../rows.ts';
+import { escapeText, type Row, type Transaction } from '../rows.ts';
+import { missingRun } from '../run-record.ts';
 
 /** Where a run is: what a claim and a deletion decide on. `now` is the server's time. */
 export type Place = { run: number; seq: number; epoch: number; now: number; row: Row };
@@ -15,11 +16,13 @@ export type Change = {
   standing: Partial<Standing>;
 };
 
-/** The columns of a `Place`. */
-export const PLACE = (s: string) => `run_id, run, seq, epoch, owner, lease_until, ${s}.now_ms() AS now`;
-
-/** Reads the columns of `PLACE`. */
-export function placeOf(row: Row): Place {
+/** Returns the place of a run; `lock` keeps it until the transaction ends. Throws `run-unknown`. */
+export async function locateRun(query: Transaction, s: string, runId: string, lock = ''): Promise<Place> {
+  const [row] = await query(
+    `SELECT run_id, run, seq, epoch, owner, lease_until, ${s}.now_ms() AS now FROM ${s}.runs WHERE run_id = $1 ${lock}`,
+    escapeText(runId),
+  );
+  if (row === undefined) throw missingRun(runId);
   const [run = 0, seq = 0, epoch = 0, now = 0] = [row.run, row.seq, row.epoch, row.now].map(Number);
   return { run, seq, epoch, now, row };
 }
@@ -37,8 +40,8 @@ export function writeSql(s: string, lease: string, condition = ''): string {
       UPDATE ${s}.runs r SET seq = $2::int8 + $6::int4, last_sum = summed.sum, updated_at = $7,
         status = COALESCE($8, status), progress = COALESCE($9, progress)${lease}
       FROM summed WHERE r.run = summed.run)
-    INSERT INTO ${s}.appends (run, seq, count, chars, prior, sum, state_hash, commit_id, json)
-    SELECT run, $2::int8 + $6::int4, $6, $10, prior, sum, $5, $11, $4 FROM summed RETURNING seq`;
+    INSERT INTO ${s}.appends (run, seq, count, chars, position, prior, sum, state_hash, commit_id, json)
+    SELECT run, $2::int8 + $6::int4, $6, $10, ${s}.position_of(pg_current_xact_id()), prior, sum, $5, $11, $4 FROM summed RETURNING seq`;
 }
 
 /** The parameters $1 to $11 of that statement. */

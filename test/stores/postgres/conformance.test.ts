@@ -20,6 +20,7 @@ describe.skipIf(POSTGRES_BIN === undefined)('the postgres store', () => {
         schemas += 1;
         return open(`check_${schemas}`);
       },
+      openAgain: async store => open(opened.get(store) ?? ''),
       reopen: async store => {
         await store.close();
         return open(opened.get(store) ?? '');
@@ -64,6 +65,7 @@ function withClockOfChecks(url: string, schema: string): Store {
       get(target, name) {
         if (name === 'close') return close;
         if (name === 'deltas' && store.deltas) return inTime(store.deltas);
+        if (name === 'feed' && store.feed) return inTime(store.feed);
         const method: unknown = Reflect.get(target, name);
         if (typeof method !== 'function') return method;
         return async (...args: unknown[]) => {

@@ -1,7 +1,9 @@
 import { connect, createServer, type Socket } from 'node:net';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { begin, makeOwner, receive, request } from '../../../stores/conformance/samples.ts';
 import { postgres } from '../../../stores/postgres.ts';
@@ -101,6 +103,43 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
     await Promise.all(stores.map((store, index) => store.create(begin(`run ${index}`))));
     expect((await stores[0]?.list())?.runs).toHaveLength(6);
     await Promise.all(stores.map(store => store.close()));
+  });
+
+  test('that numbers its transactions in another order than they commit hides no entry from a feed', async () => {
+    const store = postgres(server.url, { schema: 'ordering' });
+    await store.create(begin('a'));
+    const client = new pg.Client(server.url);
+    await client.connect();
+    await client.query('BEGIN; SELECT pg_current_xact_id();');
+    await store.create(begin('later'));
+    const early = await store.feed?.read();
+    expect(early?.entries.map(({ runId }) => runId)).toEqual(['a']);
+    await client.query('UPDATE ordering.runs SET title = title; COMMIT');
+    await store.append('a', { after: 1, input: true }, [receive('x')], { status: 'running' });
+    const rest = await store.feed?.read(omitUndefined({ after: early?.next }));
+    expect(rest?.entries.map(({ runId, seq }) => [runId, seq])).toEqual([
+      ['later', 1],
+      ['a', 2],
+    ]);
+    await client.end();
+    await store.close();
+  });
+
+  test('that the tables were restored to continues their feed, though it numbers its transactions anew', async () => {
+    const before = postgres(server.url, { schema: 'restored' });
+    await before.create(begin('a'));
+    await before.close();
+    const client = new pg.Client(server.url);
+    await client.connect();
+    await client.query('UPDATE restored.appends SET position = position + 1000000');
+    await client.end();
+    const store = postgres(server.url, { schema: 'restored' });
+    const end = await store.feed?.end();
+    await store.create(begin('b'));
+    const next = await store.feed?.read(omitUndefined({ after: end }));
+    expect(next?.entries.map(({ runId }) => runId)).toEqual(['b']);
+    expect((await store.feed?.read())?.entries.map(({ runId }) => runId)).toEqual(['a', 'b']);
+    await store.close();
   });
 
   test('that cannot be reached is reported at once, with what to check', async () => {
