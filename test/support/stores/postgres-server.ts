@@ -1,14 +1,29 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chownSync, existsSync, globSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { makeTemporaryFolder } from '../temporary-folders.ts';
 
-/** The folder of the newest PostgreSQL of this machine, as Debian installs it or on the path; `undefined` without one. */
-export const POSTGRES_BIN: string | undefined = [
-  ...globSync('/usr/lib/postgresql/*/bin').sort().reverse(),
-  ...(process.env.PATH ?? '').split(':'),
-].find(folder => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')));
+/** PostgreSQL refuses to run as root: then its processes are this user's, whom Debian's package creates. */
+const UNPRIVILEGED = 'postgres';
+
+/**
+ * The folder of the newest PostgreSQL of this machine, as Debian installs it or on the path. `undefined` if there is
+ * none that can be run.
+ */
+export const POSTGRES_BIN: string | undefined = mayRun()
+  ? [...globSync('/usr/lib/postgresql/*/bin').sort().reverse(), ...(process.env.PATH ?? '').split(':')].find(
+      folder => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')),
+    )
+  : undefined;
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0;
+}
+
+function mayRun(): boolean {
+  return !isRoot() || spawnSync('id', ['-u', UNPRIVILEGED]).status === 0;
+}
 
 /** A PostgreSQL server of a test's own on a free port of 127.0.0.1. */
 export type PostgresServer = {
@@ -21,15 +36,11 @@ export type PostgresServer = {
   stop(): Promise<void>;
 };
 
-/** PostgreSQL refuses to run as root. */
-const UNPRIVILEGED = 'postgres';
-
-/** Starts a new server. `fsync`: whether a commit waits for the disk; needed only where the machine may crash. */
+/** Starts a new server. `settings` are `name=value`; by default a commit does not wait for the disk. */
 export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
   const folder = makeTemporaryFolder('postgres');
-  const isRoot = process.getuid?.() === 0;
-  const ids = isRoot ? findIds() : {};
-  if (isRoot) chownSync(folder, ids.uid ?? 0, ids.gid ?? 0);
+  const ids = isRoot() ? findIds() : {};
+  if (isRoot()) chownSync(folder, ids.uid ?? 0, ids.gid ?? 0);
   const data = join(folder, 'data');
   const program = (name: string) => join(POSTGRES_BIN ?? '', name);
   execFileSync(
