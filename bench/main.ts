@@ -45,7 +45,8 @@ function showProgress(text: string): void {
 
 function readArguments(): { only: readonly Workload[]; json: boolean; peers: boolean } {
   try {
-    const { values } = parseArgs({
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
       options: {
         only: { type: 'string', multiple: true },
         json: { type: 'boolean', default: false },
@@ -57,7 +58,8 @@ function readArguments(): { only: readonly Workload[]; json: boolean; peers: boo
       console.log(describeUsage());
       process.exit(0);
     }
-    return { only: values.only?.map(findWorkload) ?? workloads, json: values.json, peers: values.peers };
+    const named = [...(values.only ?? []), ...positionals].map(findWorkload);
+    return { only: named.length > 0 ? named : workloads, json: values.json, peers: values.peers };
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
     process.exit(2);
@@ -66,11 +68,11 @@ function readArguments(): { only: readonly Workload[]; json: boolean; peers: boo
 
 function describeUsage(): string {
   const width = Math.max(...workloads.map(({ name }) => name.length));
-  return `Usage: npm run bench -- [options]
+  return `Usage: npm run bench -- [options] [WORKLOAD…]
 
 Measures the cost of a turn and prints medians. Each repetition runs in its own process.
 
-  --only NAME  run one workload; repeat the option for several
+  --only NAME  the same as naming a workload
   --peers      also measure AI SDK and LangGraph.js; installs them into bench/peers
   --json       print all repetitions as one JSON object
   -h, --help   show this help
