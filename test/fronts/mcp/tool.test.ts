@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/index.ts';
 import { DONE, earlierClient, makeDesk, mcpServer, textOf } from '../../support/fronts/mcp.ts';
 
@@ -30,6 +31,26 @@ describe('an agent as a tool', () => {
     expect(await client.callTool({ name: 'desk', arguments: input })).toMatchObject({
       structuredContent: { city: 'Paris', population: 2 },
     });
+  });
+
+  it('is one tool of several, one for each agent', async () => {
+    const store = memory();
+    const [desk, clerk] = ['Done by the desk.', 'Done by the clerk.'].map((text, index) =>
+      createAgent({ name: ['desk', 'clerk'][index] ?? '', model: scripted([{ text }]), store }),
+    );
+    if (desk === undefined || clerk === undefined) throw new Error('Two agents expected.');
+    const client = used(await earlierClient(used(mcpServer([desk, clerk]))));
+    expect((await client.listTools()).tools.map(({ name }) => name).sort()).toEqual(['clerk', 'desk']);
+    expect(textOf(await client.callTool({ name: 'clerk', arguments: input }))).toBe('Done by the clerk.');
+    expect(textOf(await client.callTool({ name: 'desk', arguments: input }))).toBe('Done by the desk.');
+  });
+
+  it('returns at most a megabyte of an answer', async () => {
+    const long = makeDesk([{ text: 'ä'.repeat(700_000) }]);
+    const client = used(await earlierClient(used(mcpServer([long]))));
+    const text = textOf(await client.callTool({ name: 'desk', arguments: input }));
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1024 * 1024 + 200);
+    expect(text.startsWith('äää')).toBe(true);
   });
 
   it('with a run context takes it as an argument', async () => {
