@@ -44,6 +44,9 @@ const CONTROLS = { sqlite: 240, postgres: 60 };
 /** The least number of scenarios whose kills all fired; fewer prove too little. */
 const LEAST_SCENARIOS = 2000;
 
+/** The same for a server, as a share: its replies come in another order each time, so a few points do not occur. */
+const LEAST_SHARE = 0.95;
+
 function readCount(name: 'scenarios' | 'seed' | 'lanes'): number {
   const given = options[name] ?? SCENARIOS[storeName()];
   const value = Number(given);
@@ -95,7 +98,11 @@ async function runAll(): Promise<void> {
     scenarios,
     seed: readCount('seed'),
     // A COMMIT of SQLite; in PostgreSQL an append is one statement.
-    ...(server !== null && { singles: Math.ceil((scenarios * 2) / 3), unreached: ['commit.before'] }),
+    ...(server !== null && {
+      singles: Math.ceil((scenarios * 2) / 3),
+      unreached: ['commit.before'],
+      mayMiss: true,
+    }),
     controls: CONTROLS[storeName()],
     onPhase: (phase, planned) => progress.begin(phase, planned),
     onResult: () => progress.advance(),
@@ -103,7 +110,8 @@ async function runAll(): Promise<void> {
   progress.end();
   await server?.stop();
   removeTemporaryFolders();
-  const tooFew = proof.scenarios < Math.min(LEAST_SCENARIOS, scenarios);
+  const least = server === null ? Math.min(LEAST_SCENARIOS, scenarios) : scenarios * LEAST_SHARE;
+  const tooFew = proof.scenarios < least;
   if (tooFew) proof.problems.push(`only ${proof.scenarios} scenarios were killed and went on to their end`);
   for (const problem of proof.problems) console.error(problem);
   console.log(options.json ? JSON.stringify(proof) : describe(proof));
