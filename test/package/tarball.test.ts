@@ -19,7 +19,6 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'vite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { takesTurn } from '../support/in-turn.ts';
 import { driveNotes } from '../support/package/drive-notes.ts';
 import { findPackages, measureInBrowser } from '../support/package/measure-bundle.ts';
 import { packCheckout } from '../support/package/pack-checkout.ts';
@@ -218,16 +217,13 @@ test('every declaration has a map, which refers to a source in the package', () 
   expect(sourceless).toEqual([]);
 });
 
-test.runIf(takesTurn(0, 2))(
-  'publint has no remark, and the types of every entry resolve for ES modules and bundlers',
-  async () => {
-    const check = join(root, 'test/support/package/fixtures/check-package.mjs');
-    const { stdout } = await inProject(process.execPath, [check, tarball]);
-    expect(JSON.parse(stdout)).toEqual({ messages: [], types: [] });
-  },
-);
+test('publint has no remark, and the types of every entry resolve for ES modules and bundlers', async () => {
+  const check = join(root, 'test/support/package/fixtures/check-package.mjs');
+  const { stdout } = await inProject(process.execPath, [check, tarball]);
+  expect(JSON.parse(stdout)).toEqual({ messages: [], types: [] });
+});
 
-describe.runIf(takesTurn(1, 2))('the apps of examples/apps', () => {
+describe('the apps of examples/apps', () => {
   const apps = join(project, 'apps');
 
   /** Runs an app to its end, with a scripted model. */
