@@ -129,7 +129,7 @@ function accessOf(
   return { admission, log: log ?? (() => {}), ...omitUndefined({ authorize, onRequest }) };
 }
 
-/** One API with its checks on its own paths only, so that other routes can be mounted beside it. */
+/** One API with its checks on its own paths only, so that other routes can be mounted next to it. */
 function appOf(api: MountedApi, { authorize, onRequest, admission, log }: AppOptions): ServerApp {
   const app = new Hono<RunsEnv>();
   const { openStreams, bodyBytes } = admission.limits;

@@ -5,8 +5,8 @@ import { ApiError, describeError } from './error-envelope.ts';
 import type { RunsEnv } from './runs-env.ts';
 
 /**
- * An API of this server: its routes, and its error responses for its prefix and the paths below. Of several prefixes
- * that fit, the first counts. `paths` are those of its routes, without what is below them.
+ * An API of this server: its routes, and its error responses for its prefix and the paths below. If
+ * several prefixes match, the first one wins. `paths` are the top paths of its routes.
  */
 export type MountedApi = {
   prefix: string;

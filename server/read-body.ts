@@ -37,7 +37,7 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
   return text;
 }
 
-/** Reads a body whose length was announced, without a stream of its own: Node's parser holds the client to the length. */
+/** Reads a body with a `Content-Length`, without another stream: Node's parser enforces the length. */
 async function readKnown(request: Request, maxBytes: number): Promise<string> {
   const bytes = await request.arrayBuffer().catch(() => {
     throw aborted();

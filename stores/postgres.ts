@@ -61,8 +61,8 @@ export type PostgresOptions = {
  * While the server cannot be reached, calls wait up to a minute for it. Damaged data is detected by checksums and
  * rejected, never returned.
  *
- * Deleted and redacted values leave the tables; the server's files have them until it vacuums, its log until it is
- * recycled, and backups for as long as they exist.
+ * Deleted and redacted values are removed from the tables. The server's files keep them until a vacuum, its log until it
+ * is recycled, and backups as long as they exist.
  *
  * @example
  * const agent = createAgent({ name, model, store: postgres('postgres://localhost/agents') });
@@ -81,9 +81,9 @@ const NO_REST: JournalRest = { events: [], status: 'running' };
 
 /**
  * 1. An append is one statement: it locks the run's record where `seq` and `epoch` are as expected, so the lock is the
- *    fence. What needs several statements runs in one transaction that locks the records first.
+ *    fence. Operations of several statements run in one transaction that locks the records first.
  * 2. Entries `runs.base` + 1 to `runs.seq` exist, which readers check.
- * 3. A lease that is shown to callers is on their clock; only what is left of it is compared across machines.
+ * 3. Callers see leases on their own clock; across machines, only the remaining time is compared.
  */
 class PostgresStore implements Store {
   readonly #database: Database;

@@ -3,7 +3,7 @@ import { omitUndefined } from '../protocol/json.ts';
 import type { ListFilter, PruneOptions, Store } from '../protocol/store.ts';
 import { isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
 
-/** How many runs are looked at in one commit: other processes wait for it. */
+/** How many runs one commit checks: other processes wait for the commit. */
 const BATCH = 50;
 
 /**

@@ -55,7 +55,7 @@ export function followChain(runId: string, get: (runId: string) => RunRecord | u
   return chain.reverse();
 }
 
-/** Returns the number of runs with each status; `counts` lacks those that no run has. */
+/** Returns the number of runs with each status; statuses missing in `counts` have 0 runs. */
 export function countByStatus(counts: readonly Record<string, unknown>[]): Record<RunStatus, number> {
   const found = { running: 0, waiting: 0, finished: 0, failed: 0, cancelled: 0 };
   for (const { status, count } of counts) found[status as RunStatus] += Number(count);

@@ -8,7 +8,7 @@ export type Source = { id: string; title?: string; url?: string };
 
 export type CitationOptions = {
   /**
-   * Returns the sources that one tool result allows the answer to cite: those whose content the model has read, not
+   * Returns the sources that the answer may cite because of one tool result: those whose content the model has read, not
    * only their names. Not called for failed results.
    */
   sources: (result: ToolResult) => readonly Source[];

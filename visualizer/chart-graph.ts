@@ -23,7 +23,7 @@ export type ChartState = {
 export type ChartEdge = {
   from: string;
   to: string;
-  /** The event; empty for a transition that the state takes by itself. */
+  /** The event; empty for an automatic transition. */
   event: string;
   /** The name of the guard; for `deciding`, the next action. */
   guard: string;

@@ -5,7 +5,7 @@ import type { PruneCommandOptions } from '../commands/removal/prune.ts';
 import type { RedactCommandOptions } from '../commands/removal/redact.ts';
 import { BY, collect, RUN, reading } from './command-options.ts';
 
-/** Adds the commands that delete data, and the one that copies it first. */
+/** Adds the commands that delete data, and `backup`. */
 export function addRemoving(program: Command, end: (exitCode: number) => void): void {
   reading(program.command('delete'))
     .summary('delete a run')

@@ -15,7 +15,7 @@ export type Segment = string | { style: Style; text: string };
 /**
  * Writes the output of a command to stdout and stderr.
  *
- * O1 With `json`, stdout gets only JSON Lines. Text for people, and whatever agent modules write to stdout,
+ * O1 With `json`, stdout gets only JSON Lines. Text for people, and the stdout of agent modules,
  *    goes to stderr.
  * O2 All text is escaped here (see `showSafely`). Colors are added afterwards, and only on a terminal.
  */

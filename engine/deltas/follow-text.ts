@@ -32,8 +32,8 @@ type FollowedTextOptions = {
 /**
  * Publishes the text that the driver in another process shares (`SharedText`), as deltas.
  *
- * Y1 What is published is what the driver's own readers get, in fewer and larger pieces; some of it may be missing at
- *    the end of a turn, which the journal then has.
+ * Y1 Readers get the same text as the driver's own readers, in fewer and larger pieces. The end of a turn's text may be
+ *    missing; the journal then has it.
  * Y2 Text from before the last entry that ended a text is not published.
  */
 export class FollowedText {
@@ -43,7 +43,7 @@ export class FollowedText {
     this.#options = options;
   }
 
-  /** Publishes what is new. Errors of the store are ignored. */
+  /** Publishes new text. Errors of the store are ignored. */
   async read(): Promise<void> {
     const { store, runId, host, isFollowing } = this.#options;
     const { deltas } = store;

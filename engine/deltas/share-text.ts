@@ -28,9 +28,9 @@ type SharedTextOptions = {
 /**
  * Shares the text of the current turn with readers in other processes, while this process drives the run.
  *
- * X1 Nothing is written while nobody follows the run. Errors of the store are ignored: only a preview is lost.
- * X2 The text so far is written whole, at most every 200 ms, and deleted when its turn is in the journal.
- * X3 What is stored names the last entry before it, so that readers do not mistake it for the text of a later turn.
+ * X1 Writes nothing while the run has no followers. Errors of the store are ignored: only a preview is lost.
+ * X2 Each write stores the full text so far, at most every 200 ms. It is deleted when its turn is in the journal.
+ * X3 The stored text names the last entry before it, so that readers do not mistake it for the text of a later turn.
  */
 export class SharedText {
   readonly #options: SharedTextOptions;
@@ -51,7 +51,7 @@ export class SharedText {
     });
   }
 
-  /** Stops sharing and deletes what is stored. */
+  /** Stops sharing and deletes the stored text. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#unsubscribe();
@@ -87,7 +87,7 @@ export class SharedText {
       isFollowed = await deltas.save(runId, { seq: seq(), json }, host.now());
       this.#isStored ||= isFollowed;
     } catch {
-      // Nobody gets this text; the next may be saved.
+      // This text is lost; a later one may be saved.
     }
     this.#isSaving = false;
     this.#nextAt = host.now() + (isFollowed ? WRITE_MS : ASK_MS);

@@ -12,7 +12,7 @@ type StartEffect = Extract<Effect, { type: 'start' }>;
 type Unstamped<Type extends ChartEvent['type']> = Omit<Extract<ChartEvent, { type: Type }>, 'at'>;
 
 /**
- * What a run's log and driver need to know about the state machine they fold and drive. `State` is immutable: each
+ * The interface of a run's log and driver to the state machine that they fold and drive. `State` is immutable: each
  * step returns a new one. The implementation for agents is `agentChart`.
  */
 export interface Chart<State> {
@@ -52,13 +52,13 @@ export interface Chart<State> {
   lateOutcomes(events: readonly CommandEvent[], before: State): LateOutcome[];
 }
 
-/** What a run's log calls on the driver that holds this process's lease. */
+/** The log's callbacks into the driver that holds this process's lease. */
 export type LogFollower = {
   /** Inputs were folded but not committed yet. */
   onInput(effects: readonly Effect[]): void;
   /** The events that had these effects were dropped. */
   onDropped(effects: readonly Effect[]): void;
-  /** Entries of other processes came first: the state may differ from the one that the effects came from. */
+  /** Another process appended first: the state may differ from the one that produced the effects. */
   onRefolded(): void;
   /** Another process drives the run now. */
   onSuperseded(): void;

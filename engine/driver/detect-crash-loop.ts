@@ -10,7 +10,7 @@ import { childIdsOf } from '../sub-agents/child-runs.ts';
 /** A run is quarantined after this many processes in a row died without making progress on it. */
 export const MAX_CRASHES = 5;
 
-/** How many of the last entries are read first; doubled while none of them shows progress. */
+/** The number of last entries to read first; doubled until one of them shows progress. */
 const WINDOW = 64;
 
 /** The events that every claim and attempt writes, whether it makes progress or not. */

@@ -50,9 +50,9 @@ type Running = { generation: number; abort: AbortController; done: Promise<void>
  * D1 The running services are those that the state waits for. Effects start and stop them; after entries of other
  *    processes, the driver compares them with the state.
  * D2 A service acts on the outside only after `durable()`, and calls a tool only after `assertDriving()` too. A call
- *    that may run unrecorded (`mayRunUnrecorded`) does not wait for `durable()`; whatever follows from it does.
- *    A process that is suspended between that check and the end of the call, for longer than its lease, cannot be
- *    stopped from acting. The next driver's attempt has the same idempotency key, or a `once` call is in doubt there.
+ *    that may run unrecorded (`mayRunUnrecorded`) does not wait for `durable()`, but everything that follows from its
+ *    result does. A process that is suspended between that check and the end of the call, for longer than its lease,
+ *    cannot be stopped from acting. The next driver's attempt has the same idempotency key, or a `once` call is in doubt there.
  * D3 A driver that lost its lease reports nothing more.
  * D4 Driving ends when the run rests or has ended, everything is durable, and no new input has arrived.
  */

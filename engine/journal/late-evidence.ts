@@ -23,7 +23,7 @@ export function lateOutcomes(events: readonly CommandEvent[], before: ChartState
 }
 
 /**
- * Journals, in the background, an outcome that arrived after the run had moved on, and what it contradicts.
+ * Journals, in the background, an outcome that arrived after the run had moved on, and which entry it contradicts.
  * If the store fails, the outcome is lost.
  */
 export function recordLate(
@@ -45,8 +45,8 @@ function makeLateEvent(journal: readonly JournalEntry[], outcome: LateOutcome, a
 }
 
 /**
- * What the journal says about a call that its late outcome contradicts, as a text for people: the call is recorded
- * as failed, or another attempt was started. `null` if nothing is contradicted; an error never contradicts.
+ * Describes how a late outcome contradicts the journal, for people: the call is recorded as failed, or another attempt
+ * was started. `null` without a contradiction; an error never contradicts the journal.
  */
 export function findContradiction(entries: readonly JournalEntry[], late: LateOutcome): string | null {
   if (late.isError) return null;

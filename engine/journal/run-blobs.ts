@@ -47,7 +47,7 @@ export class RunBlobs {
   }
 
   /**
-   * Stores the full output as a blob. Returns what the journal keeps: content without what does not fit, or the head and
+   * Stores the full output as a blob. Returns the part that the journal keeps: the content parts that fit, or the head and
    * tail of `text`, the output as the model reads it.
    */
   async put(output: JsonValue, text: string, maxBytes: number): Promise<BoundOutput> {

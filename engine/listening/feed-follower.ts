@@ -28,12 +28,12 @@ type FollowerOptions = {
 };
 
 /**
- * Gives a reader the entries of a store, in the order of their commits, until it is stopped.
+ * Passes the entries of a store to a reader, in commit order, until it is stopped.
  *
- * N1 An entry is given once the one before it was taken. A named reader gets an entry again only if its process ended
- *    before the cursor behind it was saved.
- * N2 Of the readers with one name, in all processes, one is given entries.
- * N3 The reader cannot fail a run: it is called outside of all drives, and what it throws is reported.
+ * N1 The reader gets one entry at a time. A named reader gets an entry again only if its process ended before the
+ *    cursor after that entry was saved.
+ * N2 Among all processes, only one reader of each name gets entries.
+ * N3 The reader cannot fail a run: it is called outside of all drives, and its errors are reported.
  * N4 Nothing here keeps the process alive.
  */
 export class FeedFollower {
@@ -137,7 +137,7 @@ export class FeedFollower {
     await this.#save(cursor, 0).catch(() => false);
   }
 
-  /** Gives an entry, and keeps the lease meanwhile. `lost`: another process took the cursor. */
+  /** Passes an entry to the reader and renews the lease while the reader works. `lost`: another process took the cursor. */
   async #give(
     entry: FeedEntry,
     records: Map<string, RunRecord | undefined>,

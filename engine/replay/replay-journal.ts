@@ -38,7 +38,7 @@ export type ReplayReport = {
   of: number;
   /** The number of redacted values in the replayed entries. */
   redacted: number;
-  /** What the states were compared with, in words; `null` if only the journal is stored. */
+  /** The stored state that replay compared with, in words; `null` if only the journal is stored. */
   comparedWith: string | null;
   /** The state after the last replayed entry; `null` without one. */
   end: { state: ChartState; hash: string } | null;

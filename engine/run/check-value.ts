@@ -33,9 +33,9 @@ export async function checkEdit(
 }
 
 /**
- * Returns the output that a person or a client gives for a call, as the tool's output schema returns it, or why it is
- * refused. Any JSON is accepted for a tool without such a schema, for one that the agent does not have, and for a call
- * that needs no output.
+ * Validates an output that a person or a client provides for a call. Returns it as the tool's output schema returns it,
+ * or the reason to refuse it. Without an output schema, for an unknown tool, and for a call that needs no output, any
+ * JSON is valid.
  */
 export async function checkOutput(
   call: Call | undefined,

@@ -105,7 +105,7 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   return refuse('call-not-open', `Call ${callId} is ${status}. ${ADVICE[status] ?? 'It needs no decision.'}`);
 }
 
-/** What a person can do about a call of this status. */
+/** What people can do about a call of this status. */
 const ADVICE: Partial<Record<CallStatus, string>> = {
   gated: 'Approve, reject or answer it.',
   waiting: 'Answer it with its result.',

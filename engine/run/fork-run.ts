@@ -20,14 +20,14 @@ export type ForkMessage = CommandOptions & { message?: string | readonly Item[] 
  * Creates a run, in one commit, that starts with a copy of the journal of `runId` up to entry `at`, without its
  * claims and late outcomes. No process drives it yet. It continues the same run as `runId` does.
  *
- * A call that was started but not settled at that entry is in doubt in the fork, whatever its side effects: the
+ * A call that was started but not settled at that entry is in doubt in the fork, regardless of its `sideEffect`: the
  * original run may have performed it, or may still do so. The call keeps its idempotency key. The fork of a
  * sub-agent's run has no parent. The message, if given, is the fork's last entry and part of the same commit.
  *
  * `options.runId` is the id of the new run, by default a random one. Throws `run-exists` if it is taken;
  * `input-invalid` if `at` is not an entry of the run or the message is invalid; `run-ended` for a message to
- * a fork that has ended; `refused` for a run that came from another store, and if a call still has to run whose
- * input was redacted; `run-unknown`.
+ * a fork that has ended; `refused` for a run that came from another store, and if the input of a call that
+ * still has to run was redacted; `run-unknown`.
  */
 export async function forkRun(
   { store, host }: { store: Store; host: Host },

@@ -22,7 +22,7 @@ type Subscriber = { receive(happening: RunHappening): void; wake(): void };
  * Publishes a run's events to readers in this process: entries once they are durable, deltas as they arrive.
  *
  * W1 A reader gets every entry after its `after` exactly once, in order.
- * W2 The current turn's text is kept only here, until the turn is journaled or restarted. Late readers get what they lack.
+ * W2 The current turn's text is kept only here, until the turn is journaled or restarted. Late readers get the text so far.
  * W3 A reader that falls behind its `QueueLimit` reads the missed entries from the store, and misses deltas that are
  *    not text.
  */
@@ -123,7 +123,7 @@ export function sizeOf(delta: TextDelta): number {
   return delta.text.length + (isStart(delta) ? 1 : 0);
 }
 
-/** What a reader that has `known` of a part lacks: at most one delta. */
+/** The rest of a part for a reader that has `known` of it: at most one delta. */
 export function restOf(part: TextDelta, known: number): TextDelta[] {
   if (known >= sizeOf(part)) return [];
   if (known === 0 || !isStart(part)) return [{ ...part, text: part.text.slice(known) }];

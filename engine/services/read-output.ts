@@ -3,8 +3,8 @@ import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
 import { describeForeign, type Foreign, findForeign, isPlain } from './find-foreign.ts';
 
 /**
- * Converts a tool's return value to JSON; returns it with its text, or a fault that says what to return instead. Objects
- * inside it with a `toJSON` method, such as dates, become what that method returns.
+ * Converts a tool's return value to JSON; returns it with its text, or a fault that says what to return instead. Nested
+ * objects with a `toJSON` method, such as dates, are replaced by its result.
  */
 export function readOutput(output: unknown): { value: JsonValue; text: string } | { fault: string } {
   try {

@@ -14,7 +14,7 @@ export type FeedQuery = {
   onDamaged?(error: EngineError): void;
 };
 
-/** `next` is the cursor to go on from; equal to `after` if nothing came after it. */
+/** `next` is the cursor for the next page; equal to `after` if the page is empty. */
 export type FeedPage = { entries: FeedEntry[]; next: string };
 
 /** Who takes a cursor, and until when, in ms since the epoch. */
@@ -29,8 +29,8 @@ export type CursorRequest = {
 export type TakenCursor = { type: 'taken'; cursor: string } | { type: 'held'; owner: Owner; until: number };
 
 /**
- * The entries of all runs of a store, in the order of their commits, and cursors that the store keeps for those who read
- * them. An entry that commits after a page was read comes after that page's cursor, whichever transaction began first.
+ * The entries of all runs of a store, in the order of their commits, and cursors that the store keeps for their
+ * readers. An entry that commits after a page was read comes after that page's cursor, whichever transaction began first.
  * The entries of a deleted run are gone; places are never used again.
  */
 export interface StoreFeed {
@@ -39,8 +39,8 @@ export interface StoreFeed {
   /** Returns the cursor after the last entry. */
   end(): Promise<string>;
   /**
-   * Takes the cursor of this name for one reader, whatever process it is in. The first to take a name gets the end of
-   * the store. Held while another owner, not known to be dead, has an unexpired lease.
+   * Claims the cursor of this name for one reader among all processes. A new name starts at the end of the store. Returns
+   * `held` while another owner, not known to be dead, has an unexpired lease.
    */
   take(name: string, request: CursorRequest): Promise<TakenCursor>;
   /** Keeps the cursor and extends the lease; returns false, and changes nothing, if another owner has taken it. */

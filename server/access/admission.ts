@@ -25,7 +25,7 @@ const BUSY_MS = 2_000;
  * L1 A run counts from its admission until it rests or ends, in this process.
  * L2 Usage is what providers report for model calls. Calls before this process are read from the journals, once, before
  *    the first request of a token with such limits.
- * L3 Usage is compared when a request comes. Requests in progress go on, so they can exceed a limit.
+ * L3 Limits are checked when a request arrives. Requests in progress continue, so they can exceed a limit.
  */
 export class Admission {
   readonly limits: ServerLimits;

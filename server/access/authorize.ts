@@ -18,7 +18,7 @@ export function authorizeWith(area: Area, authorize: Authorize = () => ANYONE): 
   };
 }
 
-/** Throws a `TypeError` for what is not a caller: a mistake of the server's own code, which the log shows. */
+/** Throws a `TypeError` for an invalid caller: a bug in the server's own code, which is logged. */
 function assertCaller(value: Caller): void {
   try {
     readLabels(value.labels);

@@ -1,5 +1,5 @@
 /**
- * Who may use the server: `caller.ts` says what each role may do, `tokens.ts` finds the caller of a token, and
+ * Who may use the server: `caller.ts` defines the permissions of each role, `tokens.ts` finds the caller of a token, and
  * `gate.ts` checks every request. `sessions.ts` and `sign-in-pace.ts` are for signing in on the page.
  */
 
@@ -57,8 +57,8 @@ export function seesRun({ labels }: Caller, run: Labels): boolean {
 }
 
 /**
- * Whether the caller may use what `recorded` has made. Clients share what tokens with the same labels have made; a
- * token without labels shares it with tokens of its name. Other roles see all that has their labels.
+ * Whether the caller may use an object that `recorded` created. Clients share the objects of tokens with the same labels; a
+ * token without labels shares only with tokens of the same name. Other roles see every object that has their labels.
  */
 export function sees(caller: Caller, recorded: RecordedCaller | undefined): boolean {
   const { name, role, labels } = caller;

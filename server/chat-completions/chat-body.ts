@@ -27,7 +27,7 @@ const file = z.object({
   ),
 });
 
-/** A list of parts; a text stands for a list of one text part. */
+/** A list of parts; a string becomes one text part. */
 function contentOf<Part extends z.ZodType>(part: Part) {
   const asParts = (value: unknown) => (typeof value === 'string' ? [{ type: 'text', text: value }] : value);
   return z.preprocess(asParts, z.array(part, 'expected a string or a list of parts').max(MOST_MESSAGES));

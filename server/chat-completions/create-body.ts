@@ -4,7 +4,7 @@ import type { ChatBody, ChatTool, ChatToolChoice } from './chat-body.ts';
 type ChosenTool = Exclude<ChatToolChoice, string | { type: 'allowed_tools' }>;
 
 /**
- * The body of the request for a response that a chat request stands for. It is stored unless the client sends
+ * Converts a chat request to the body of a request for a response. It is stored unless the client sends
  * `store: false`, so that its run survives the process. Fields that the client did not send are `null`.
  */
 export function createBodyOf(body: ChatBody, input: readonly JsonObject[]): JsonObject {
@@ -29,7 +29,7 @@ function toolOf(tool: ChatTool): JsonObject {
   return { ...custom, format: flat, type: 'custom' };
 }
 
-/** The built-in tool that `web_search_options` stands for. It comes after the tools of the request. */
+/** The built-in tool for `web_search_options`. It comes after the tools of the request. */
 function webSearchOf({ web_search_options: options }: ChatBody): JsonObject[] {
   if (options == null) return [];
   const { search_context_size = null, user_location: place } = options;

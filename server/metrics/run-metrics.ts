@@ -3,7 +3,7 @@ import type { RunEvent } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { Counter, Durations, describeFamily } from './prometheus.ts';
 
-/** How much of the feed one request reads; the next one goes on from there. */
+/** The number of feed pages that one request reads; the next request continues after them. */
 const MOST_PAGES = 20;
 const PAGE = 1_000;
 

@@ -141,7 +141,7 @@ function isSameCall(one: AnsweredCall, other: AnsweredCall): boolean {
   return agree(parsed(one.written), parsed(other.written));
 }
 
-/** The arguments of a call. What is no JSON, or nested too deep, is compared as text. */
+/** The arguments of a call. Invalid or too deeply nested JSON is compared as text. */
 function parsed(written: string): JsonValue {
   if (isTooDeep(written)) return written;
   try {

@@ -6,7 +6,7 @@ export type StoreUnderTest = {
   open(): Promise<Store>;
   /** Closes `store` and opens it again, as a later process would. */
   reopen?(store: Store): Promise<Store>;
-  /** Opens `store` once more, as another process would, while it stays open. */
+  /** Opens `store` a second time, as another process would, while the first stays open. */
   openAgain?(store: Store): Promise<Store>;
 };
 

@@ -12,7 +12,7 @@ type Client = {
   off(event: 'error', listener: (error: Error) => void): unknown;
 };
 
-/** What is used of a `Pool` of the package `pg`. */
+/** The used part of a `Pool` of the package `pg`. */
 export interface PostgresPool {
   query(text: string, values?: unknown[]): Promise<Answer>;
   connect(): Promise<Client>;
@@ -33,7 +33,7 @@ const STATEMENT_MS = 30_000;
  *
  * 1. Statements are unnamed and locks end with their transaction, so that a transaction pooler may sit in between.
  * 2. Once the server was reached, calls wait for it to come back, for up to a minute.
- * 3. A call whose reply is lost is repeated only if that cannot do its work twice.
+ * 3. A call with a lost reply is repeated only if it is idempotent.
  */
 export class Database {
   readonly #source: string | PostgresPool;

@@ -1,7 +1,7 @@
 import type { DeltaStore, StoredText } from '../../protocol/store.ts';
 import { escapeText, type Row, type Transaction } from '../rows.ts';
 
-/** How long a run that nobody follows any more keeps its row, in ms. */
+/** How long a run keeps its row after its last follower has left, in ms. */
 const FORGET_MS = 60_000;
 
 /** The texts of turns in progress, in the table `deltas`. Reads come first: most calls then need no write. */

@@ -12,7 +12,7 @@ export type Entry = { seq: number; text: string; stateHash: string | undefined }
 /** The largest value of an integer column. */
 const MOST = Number.MAX_SAFE_INTEGER;
 
-/** A journal row with the record's end of the journal beside it; one row without `seq` if there is none to read. */
+/** A journal row, with the last seq from the run's record; one row without `seq` if there are no entries to read. */
 function selectRows(schema: string): string {
   return `SELECT r.base, r.seq AS last, r.last_sum, a.* FROM ${schema}.runs r
   LEFT JOIN LATERAL (
@@ -51,7 +51,7 @@ function charsOf(rows: readonly Row[]): number {
   return rows.reduce((sum, { chars }) => sum + Number(chars ?? 0), 0);
 }
 
-/** Splits rows into their entries after `from`. `isCut`: the journal may go on after them. */
+/** Splits rows into their entries after `from`. `isCut`: the journal may continue after them. */
 function checkRows(
   runId: string,
   rows: readonly Row[],

@@ -57,7 +57,7 @@ export async function readKinship(
   };
 }
 
-/** A run that has not ended, and the child runs that it waits for. */
+/** A run that has not ended, and the child runs whose results it needs. */
 type Waiting = { runId: string; awaited: ReadonlySet<string> };
 
 async function readWaiting(query: Transaction, schema: string): Promise<Waiting[]> {

@@ -20,7 +20,7 @@ import type { Statements } from './statements.ts';
 
 /**
  * The feed of a SQLite store. An append gets its position within its transaction. Only one transaction writes at a time,
- * so every position that is not yet visible is higher than all that are.
+ * so a position that becomes visible later is always higher.
  */
 export class SqliteFeed implements StoreFeed {
   readonly #connection: Connection;

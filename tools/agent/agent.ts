@@ -43,7 +43,7 @@ import { BEGIN_CHILD, foreignRun, namesOf, placedOptions, type SubAgent, SubAgen
 const AGENT = Symbol.for('agentchart.agent');
 
 /**
- * An agent: model, tools, instructions and limits. It has no state of its own; its runs are in its store.
+ * An agent: model, tools, instructions and limits. It has no state; its runs are in its store.
  * Create one with `createAgent`. `RunContext` is what `start` takes; `Agent` alone is any agent.
  */
 export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunContext = unknown>

@@ -20,7 +20,7 @@ export type LoopStart = Omit<StartOptions, 'signal' | 'continues'>;
 
 const named = (options: LoopOptions): AgentOptions & { host?: Host } => ({ name: 'agent', ...options });
 
-/** A sub-agent's tool calls its agent directly: there is no store for a run of its own. */
+/** A sub-agent's tool calls its agent directly: there is no store for a child run. */
 const NO_CHILDREN: ChildRuns = {
   has: () => false,
   begin: (tool: string) => Promise.reject(new EngineError('agent-invalid', `"${tool}" is not a sub-agent.`)),

@@ -55,7 +55,7 @@ function readSnapshot(snapshot: JsonValue): { runId: string; seq: number; image:
   throw new EngineError('input-invalid', 'Not a snapshot: expected the JSON of run.snapshot().');
 }
 
-/** The error for a store that has the run in another state. */
+/** The error if the store has a different state of the run. */
 function describeMismatch(runId: string, stored: number, snapshot: number): EngineError {
   const where = `The store has run ${runId} up to event ${stored}; the snapshot has it up to event ${snapshot}.`;
   return stored > snapshot

@@ -7,7 +7,7 @@ import type { ReferenceCall, ReferenceModel } from './reference/reference-model.
 
 /**
  * What distinguishes two states during a walk.
- * - `chart`: whatever the chart itself can still distinguish;
+ * - `chart`: everything that the chart can still distinguish;
  * - `calls`: also the open calls and their results;
  * - `history`: also the outcomes of earlier calls;
  * - `changed`: also what only a chart with changed actions or guards could distinguish.

@@ -45,7 +45,7 @@ export type ExploredAgent = {
   config: RunConfig;
   runContext?: JsonValue;
   tools: ExploredTool[];
-  /** What is not explored, and why. */
+  /** The parts that exploration skips, with reasons. */
   notes: string[];
 };
 

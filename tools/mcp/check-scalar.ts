@@ -38,7 +38,7 @@ export class Finding {
     this.#problems.push(...part.#problems.slice(0, SHOWN_PROBLEMS - this.#problems.length));
   }
 
-  /** The problems for a message, with the number of those that were not kept. */
+  /** The problems for a message, and the number of dropped ones. */
   shown(): string[] {
     const more = this.#failures - this.#problems.length;
     return more > 0 ? [...this.#problems, `and ${more} more`] : this.#problems;

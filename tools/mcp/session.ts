@@ -9,7 +9,7 @@ import { cutDeep, type JsonObject } from '../../protocol/json.ts';
 export type Fate = 'answered' | 'not-done' | 'session-lost' | 'unknown';
 
 export type Session = {
-  /** Makes one or several requests. Keeps the session open meanwhile, even if it has been replaced. */
+  /** Makes one or several requests. The session stays open until they are done, even if it was replaced. */
   ask<Answer>(request: (client: Client) => Promise<Answer>): Promise<Answer>;
   /** A short reason for the failure, without secrets. */
   reasonOf(cause: unknown): string;

@@ -33,7 +33,7 @@ const EXIT_GRACE_MS = 2_000;
 
 /**
  * Implements `agentchart mcp`: offers agents as MCP tools on stdin and stdout, until stdin ends or a signal, or with
- * `--port` over HTTP, until a signal. Runs in progress stay resumable; the next `mcp`, `serve` or `resume` goes on with
+ * `--port` over HTTP, until a signal. Runs in progress stay resumable; the next `mcp`, `serve` or `resume` continues
  * them.
  */
 export async function mcp(options: McpOptions): Promise<number> {

@@ -79,8 +79,8 @@ function describeUse([member]: readonly string[]): string {
 }
 
 /**
- * Returns what is redacted with a value: for an `output`, the `shown` beside it, which is the part that the model read;
- * for a part of the first entry, the title of the run.
+ * Returns the places that must be redacted together with a value: for an `output`, its `shown` (the part that the model
+ * read); for a part of the first entry, the run's title.
  */
 function findDerived(journal: WholeJournal, { seq, path }: Place): Place[] {
   if (seq === 1) return findPlace(journal, { seq, path: ['title'] });

@@ -9,7 +9,7 @@ import { reasoningOf, thinkingOptions } from './thinking.ts';
 const ANTHROPIC = 'anthropic';
 
 /**
- * The body of the request for a response that a request for a message stands for. `input` are the input items of its
+ * Converts a request for a message to the body of a request for a response. `input` are the input items of its
  * messages; `provider` is that of its model.
  */
 export function createBodyOf(body: MessageBody, input: JsonObject[], provider: string): JsonObject {
@@ -101,7 +101,7 @@ function choiceOf(choice: CountBody['tool_choice'], search: string | undefined):
   }
 }
 
-/** The client's name of a tool that has this name for providers, which do not all take the 128 characters of Anthropic. */
+/** The client's name of a tool, by its name for providers: not all of them accept Anthropic's 128 characters. */
 export function toolNameIn({ tools }: CountBody): (name: string) => string {
   return name => tools?.find(tool => shortenToolName(tool.name) === name)?.name ?? name;
 }

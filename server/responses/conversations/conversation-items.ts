@@ -27,7 +27,7 @@ async function findResponse(
 }
 
 /**
- * All items of a conversation, in order: those that were added, and the input and output of its responses. Nothing is
+ * All items of a conversation, in order: the added items, and the input and output of its responses. Nothing is
  * copied: a response's items are read from its run, so they are complete whenever its run is.
  */
 export async function itemsOf(

@@ -33,12 +33,12 @@ type ConversationsOptions = { store: Store; host: Host; library: ResponseLibrary
 /**
  * The conversations of `/v1/conversations`.
  *
- * N1 A conversation is a journal of its own: the run of an agent that has no model, which is cancelled at once. Its notes
- *    say what was added and deleted. No process drives it.
- * N2 A response is noted before it begins, and its items are read from its own run. So they are there exactly once,
- *    whenever the server stops.
- * N3 A response is noted only if nothing was since its request was planned (`join`). Of two requests at once, the second
- *    is refused.
+ * N1 A conversation has its own journal: the run of an agent without a model, cancelled immediately. Its notes record
+ *    additions and deletions. No process drives it.
+ * N2 A response is noted before it begins, and its items are read from its own run. So each item appears exactly
+ *    once, even if the server is killed.
+ * N3 A response is noted only if the conversation has not changed since its request was planned (`join`). Of two
+ *    concurrent requests, the second is refused.
  */
 export class Conversations {
   readonly #options: ConversationsOptions;

@@ -34,7 +34,7 @@ type GatewayAgentsOptions = GatewayServersOptions & {
  */
 export type ProviderOptionsFor = (provider: string) => JsonObject | undefined;
 
-/** The tools of a request. `close` ends the connections that were made for it. */
+/** The tools of a request. `close` closes the connections of this request. */
 export type Equipment = { toolset: Toolset; close(): Promise<void> };
 
 /** Makes the agents of requests from the configured models and MCP servers. */

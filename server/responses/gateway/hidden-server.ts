@@ -18,8 +18,8 @@ type HiddenServerOptions = {
 /**
  * The tools of a hidden MCP server, which every request uses without asking for it.
  *
- * N1 One attempt to connect runs at a time. After a failure the next one follows in the background, not with a request.
- * N2 Requests wait for the first attempt, for a short time. After that they use what is known: the tools, or none.
+ * N1 One attempt to connect runs at a time. After a failure, the next attempt runs in the background, not within a request.
+ * N2 Requests wait briefly for the first attempt. After that they use the known tools, if any.
  */
 export class HiddenServer {
   readonly #options: HiddenServerOptions;

@@ -81,7 +81,7 @@ function namesInUse(used: Exposed, offered: readonly Offered[]): Exposed {
   return Object.fromEntries(kept);
 }
 
-/** Names the tools; `among` are those that have their names already. */
+/** Assigns names to the tools; `among` are the tools that already have names. */
 function nameTools(
   offered: readonly Offered[],
   { held, among = [], prefix }: { held: Exposed; among?: readonly Offered[]; prefix?: string },

@@ -3,16 +3,16 @@ import type { WireEvent } from '../wire/response-writer.ts';
 
 /**
  * One reader of a response, which may be in progress. When the server shuts down, `batches` and `finished` throw
- * `shutting-down`: the run goes on in the next process.
+ * `shutting-down`: the run continues in the next process.
  */
 export type LiveResponse = {
   id: string;
   runId: string;
-  /** The response object as far as its events were read by anybody. */
+  /** The response object after the events that readers have requested so far. */
   readonly response: JsonObject;
   /**
-   * The events with a `sequence_number` above `after`, by default all, in batches of what is available. Stopping early has
-   * no effect on the run.
+   * The events with a `sequence_number` above `after`, by default all, in batches of the available events. Stopping early
+   * does not affect the run.
    */
   batches(after?: number): AsyncGenerator<readonly WireEvent[], void>;
   /** The final response object, after all events. */

@@ -6,8 +6,8 @@ const MOST_SETTLED = 64;
 const MOST_SETTLED_EVENTS = 50_000;
 
 /**
- * The feeds of the responses that began in this process: those in progress, and the last ones that settled, so that a
- * client whose connection broke can go on where it stopped.
+ * The feeds of responses that began in this process: those in progress, and the last settled ones, so that a client can
+ * continue where its connection broke.
  */
 export class LiveResponses {
   readonly #feeds = new Map<string, ResponseFeed>();

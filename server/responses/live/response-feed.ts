@@ -37,10 +37,10 @@ type FeedOptions = {
  * Follows a run, translates its events into those of one response, and shares them among the response's readers.
  *
  * F1 All readers get the same events with the same numbers.
- * F2 An event is made when the first reader asks for it. Without readers nothing is made, and the run's own queue, which
- *    is bounded, holds what is new.
+ * F2 Events are created when the first reader requests them. Without readers, new run events stay in the run's bounded
+ *    queue.
  * F3 The last `MOST_EVENTS` events are kept. A reader that needs earlier ones gets an error.
- * F4 After `closing`, readers get the error `shutting-down`, and the run is left as it is.
+ * F4 After `closing`, readers get the error `shutting-down`; the run is not changed.
  */
 export class ResponseFeed {
   readonly id: string;

@@ -107,7 +107,7 @@ class TurnsInInput {
     return turn;
   }
 
-  /** Inserts a call before those that the model made after it. */
+  /** Inserts a call before the model's later calls. */
   #insert(turn: Turn, call: Item, place: number): void {
     const { items, last } = turn;
     this.#places.set(call, place);

@@ -66,8 +66,8 @@ function requestsIn(items: readonly Item[]): Map<string, Request[]> {
 }
 
 /**
- * Returns whether the history goes on after an approval response: it has the approved call, or something that the model
- * said or called later. The run need not be known then, because nothing runs.
+ * Returns whether the history continues after an approval response: it has the approved call, or later output of the
+ * model. Then nothing runs, so the run may be unknown.
  */
 function settledIn(items: readonly Item[]): (approval: Approval) => boolean {
   const calls = new Set(items.flatMap(({ type, id }) => (type === 'tool_call' && id ? [id] : [])));
@@ -138,7 +138,7 @@ function newItems({ state }: RunResponses, { items, previous }: ApprovalRequest)
   );
 }
 
-/** Whether the request repeats the one that made the decision, rather than containing it as history. */
+/** Whether this is the deciding request sent again, rather than a request that has the decision in its history. */
 function isRepeated({ run }: Located, { items, previous }: ApprovalRequest): boolean {
   const decided = items.findLastIndex(({ type }) => type === 'approval_response');
   if (previous === undefined) return !items.slice(decided + 1).some(isClientItem);

@@ -20,7 +20,7 @@ export type AskedApproval = { run: RunResponses; callId: string; digest: string;
  * F1 An id resolves only to an item that a response shows, not to other parts of its run.
  * F2 All ids of a request resolve within one chain: that of the previous response, or else that of the newest response
  *    among the request's references and the responses after it in the same chain. Without a previous response, branches
- *    of that chain count as well: they follow one of its runs.
+ *    of that chain are included.
  * F3 Input items are found only with a previous response: clients choose their ids, so others could guess them.
  * F4 Items of deleted responses are never found; references never find items of responses that are not stored. While
  *    such a response waits, items of it that the client returns are recognized.
@@ -87,7 +87,7 @@ export class References {
 
   /**
    * The approval request with this id; `undefined` if there is none. If the client includes the request in its input
-   * (`passed`), it may also be of a response that is not stored, or of one that follows the previous response.
+   * (`passed`), it may also belong to an unstored response, or to one that follows the previous response.
    */
   async findApproval(id: string, { passed }: { passed: boolean }): Promise<AskedApproval | undefined> {
     const place = readItemId(id);

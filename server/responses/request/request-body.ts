@@ -129,7 +129,7 @@ function readInput(input: Parsed['input']): WireItem[] {
   return readWireItems(input, 'input');
 }
 
-/** The items of the list `field`. Throws a `ResponsesError` for what is not an item. */
+/** The items of the list `field`. Throws a `ResponsesError` for an invalid item. */
 export function readWireItems(items: readonly unknown[], field: string): WireItem[] {
   return items.map((item, at) => {
     if (isJsonObject(item) && ('type' in item || 'role' in item || 'id' in item)) return item;

@@ -29,7 +29,7 @@ type SocketOptions = {
   log(line: string): void;
 };
 
-/** The time between pings, in ms. A client that has not answered the last one is disconnected. */
+/** The time between pings, in ms. A client that did not answer the last ping is disconnected. */
 const PING_MS = 20_000;
 
 /** How long a client has to close a connection that the server closes, in ms. */
@@ -43,9 +43,9 @@ const GOING_AWAY = 1001;
 /**
  * One WebSocket connection: `response.create` events, answered with the events of their responses.
  *
- * S1 Requests are handled one at a time, in order. Those that wait are bounded: together they are no larger than a body.
+ * S1 Requests are handled one at a time, in order. The total size of waiting requests is limited to one body.
  *    `serveRuns` bounds each message.
- * S2 The next event is sent once the one before was written, so nothing piles up for a slow client.
+ * S2 An event is sent only after the previous one was written, so a slow client does not fill memory.
  * S3 A failed request never ends the connection. Its error is an `error` event.
  * S4 Responses with `store: false` can be continued on their connection: see `UnstoredChain`. A request that follows the
  *    last one and fails forgets it.

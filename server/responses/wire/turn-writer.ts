@@ -68,9 +68,9 @@ type Opened = {
  * Writes the messages and reasoning of one turn, while it streams and when it is complete, and the calls that the
  * provider ran, when it is complete.
  *
- * T1 Streamed and unstreamed turns give the same items, ids and order.
+ * T1 Streamed and unstreamed turns produce the same items, ids and order.
  * T2 The deltas of an item add up to the final item. A failed attempt leaves its items as incomplete, because clients
- *    cannot take back streamed text; the next attempt writes items of its own.
+ *    cannot take back streamed text; the next attempt writes new items.
  */
 export class TurnWriter {
   readonly #writer: ResponseWriter;
@@ -108,7 +108,7 @@ export class TurnWriter {
     this.#writeDelta(opened, text);
   }
 
-  /** Closes the items of a failed attempt as incomplete. The next attempt opens items of its own. */
+  /** Closes the items of a failed attempt as incomplete. The next attempt opens new items. */
   discard(): void {
     this.abandon();
     this.#at = -1;

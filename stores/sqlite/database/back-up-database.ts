@@ -15,7 +15,7 @@ export type Backup = { file: string; bytes: number; runs: number };
 const PAUSE_MS = 20;
 
 /**
- * Copies the database of a store to the new file `target`, as it is at one moment, while other processes go on reading
+ * Copies the database of a store to the new file `target`, as a consistent snapshot, while other processes continue reading
  * and writing. Blocks this process for as long as the copy takes. Changes nothing in `file`, and `target` appears only
  * when it is complete. Rejects with `refused` if `target` exists, and with `store-…` errors.
  */
@@ -78,7 +78,7 @@ function isLocked(file: string, error: unknown): boolean {
   return translated instanceof EngineError && translated.code === 'store-locked';
 }
 
-/** Gives the complete copy its name, without replacing a file that has appeared there meanwhile. */
+/** Renames the complete copy to its final name, without replacing a file that appeared there in the meantime. */
 function publish(partial: string, copy: string): void {
   try {
     linkSync(partial, copy);

@@ -5,7 +5,7 @@ import { describeFault } from './translate-error.ts';
 /** `auto_vacuum` of a file that can give pages back. Source: https://www.sqlite.org/pragma.html#pragma_auto_vacuum */
 const INCREMENTAL = 2;
 
-/** How many pages are removed at once: other processes wait for it. */
+/** How many pages one commit removes: other processes wait for the commit. */
 const STEP = 1000;
 
 /**

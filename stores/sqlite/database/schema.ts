@@ -67,7 +67,7 @@ CREATE TABLE listeners (
  * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry,
  *   `search` is the title as `foldText` returns it, and `progress` the JSON of a `Progress`.
  * - `labels`: the labels of the runs, with the columns by which lists are sorted.
- * - `journals`: a second copy of each run id, to tell a run whose record was lost from one that never existed.
+ * - `journals`: a second copy of each run id, to distinguish a lost record from an unknown run.
  * - `appends`: the journals, one row per append (several if it is long). `place` orders the rows of a run by the number
  *   of their last entry, `seq`. `json` holds the JSON of the entries, one per line; `sums` their checksums, 16
  *   characters each; `state_hash` the hash of the state after the last entry, if the run rests or has ended there.

@@ -2,18 +2,18 @@ import type { Host } from '../../../engine/driver/host.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 
-/** An entry of a run's journal, as listeners get it. */
+/** A journal entry for listeners. */
 export type JournaledEvent = RunEvent & { runId: string; seq: number };
 
-/** What `agent.on` calls with each event, and with the run's record, which may be of a later state. */
+/** The callback of `agent.on`. `run` is the run's record, which may already include later events. */
 export type AgentListener = (event: JournaledEvent, run: RunRecord) => unknown;
 
-/** What a lasting listener gets besides the event. `signal` is aborted when it must stop. */
+/** The context of a delivery. `signal` is aborted when it must stop. */
 export type DeliveryContext = { store: Store; host: Host; signal: AbortSignal };
 
 /**
- * A listener whose place the store keeps under `name`: after a restart it goes on where it was, and of several processes
- * one delivers. The next event is given once the promise of `deliver` has resolved. `webhook` makes one.
+ * A listener whose cursor is stored under `name`: it continues there after a restart, and only one process at a time
+ * delivers. `deliver` gets the next event after its promise has resolved. `webhook` creates one.
  */
 export type LastingListener = {
   readonly name: string;

@@ -7,13 +7,13 @@ import type { RunRecord, RunStatus, Store } from '../../../protocol/store.ts';
 import type { JournaledEvent } from './listener.ts';
 
 /**
- * What a webhook can be told: that a run waits for somebody, that it ended so, or any event of a journal by its type.
+ * A topic of a webhook: a run waits for a decision (`waiting`), a run ended with this status, or a journal event's type.
  */
 export type WebhookTopic = Exclude<RunStatus, 'running'> | RunEvent['type'];
 
 export const STATUS_TOPICS: readonly string[] = ['waiting', 'finished', 'failed', 'cancelled'];
 
-/** A message of a webhook. The same news has the same id, however often it is sent. */
+/** A message of a webhook. Repeated deliveries have the same id. */
 export type Notice = { id: string; type: string; at: number; data: JsonObject };
 
 const MOST_CALLS = 20;
@@ -58,8 +58,8 @@ function describeRun(run: RunRecord): JsonObject {
 }
 
 /**
- * Returns what a run itself waits for, without the calls that wait for a sub-agent's run, which has messages of its own.
- * `null` if there is nothing of the kind. `key` differs for other calls.
+ * Describes the open calls of a run, without calls that wait for a sub-agent's run, because that run has its own
+ * messages. `null` if there are none. `key` identifies the set of open calls.
  */
 async function describeWaits(store: Store, runId: string): Promise<{ data: JsonObject; key: string } | null> {
   const settled = describeSettled((await loadRun(store, runId)).state, text => text);

@@ -12,7 +12,7 @@ export type WebhookOptions = {
   url: string;
   /** Signs the messages: `whsec_` and base64, or any text. */
   secret: string;
-  /** What is told. Default: that a run waits (`waiting`). */
+  /** The topics to send. Default: `waiting`. */
   on?: WebhookTopic | readonly WebhookTopic[];
   /** Default: the platform's. */
   fetch?: typeof fetch;
@@ -22,18 +22,18 @@ const REQUEST_MS = 15_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10 * 60_000;
 
-/** How long a message is tried: much less if the receiver refuses it, so that it does not hold up the others. */
+/** How long delivery is retried: much shorter if the receiver refuses the message, so that it does not delay others. */
 const UNAVAILABLE_MS = 24 * 60 * 60_000;
 const REFUSED_MS = 60_000;
 
-/** Messages whose ids are remembered, to send none of them twice in one process. */
+/** The number of remembered message ids, which prevent duplicate deliveries within a process. */
 const MOST_SENT = 1_000;
 
 /**
- * Returns a listener for `agent.on` that posts messages, by default when a run waits for a decision. Signed by
- * Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature`. A message is tried until the receiver
- * answers 2xx, with growing pauses, for up to a day (a minute if it answers 4xx), over restarts too. It arrives at least
- * once, with the same `webhook-id` each time, and messages arrive in order. Throws `agent-invalid`.
+ * Returns a listener for `agent.on` that posts messages, by default when a run waits for a decision. Messages are
+ * signed as in Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature`. A message is retried until the receiver
+ * answers 2xx, with growing pauses, for up to a day (a minute if it answers 4xx), also after restarts. Each message is
+ * delivered at least once, in order, and keeps its `webhook-id`. Throws `agent-invalid`.
  *
  * @example
  * const off = agent.on(webhook({ url: 'https://example.com/hook', secret, on: ['waiting', 'failed'] }));
@@ -57,7 +57,7 @@ export function webhook({ url, secret, on = 'waiting', fetch: ask }: WebhookOpti
 
 type Post = { address: string; sign: ReturnType<typeof makeSigner>; ask: typeof fetch };
 
-/** Posts a message until the receiver takes it. Returns false if stopped; throws once it gives up. */
+/** Posts a message until the receiver accepts it. Returns false if stopped; throws when it gives up. */
 async function post(notice: Notice, { host, signal }: DeliveryContext, way: Post): Promise<boolean> {
   const begunAt = host.now();
   for (let attempt = 0; !signal.aborted; attempt += 1) {

@@ -5,7 +5,7 @@ import type { ServiceInput } from '../../../protocol/effect.ts';
 
 /**
  * Simulates the end of the process: restores the run from its JSON alone. Returns the restored state and the
- * services to start, by id. Throws whatever reading the JSON throws.
+ * services to start, by id. Throws the errors of reading the JSON.
  */
 export function dropProcess(
   state: ChartState,

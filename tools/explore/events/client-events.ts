@@ -67,7 +67,7 @@ const editing = (items: Item[], calls: QualifiedCall[]): UntimedOf<'transcript.e
   calls,
 });
 
-/** Returns the decisions about a call. Those that its status does not allow are offered as invalid events. */
+/** Returns the decisions about a call. Decisions that its status does not allow become invalid events. */
 export function listDecisions(context: Context, call: Call, environment: Environment): UntimedEvent[] {
   const { callId, status } = call;
   return [

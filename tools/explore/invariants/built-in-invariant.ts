@@ -13,7 +13,7 @@ export type CheckedStep = {
   reference: ReferenceModel;
 };
 
-/** Returns what is wrong with a step, or `null`. */
+/** Describes how a step breaks the invariant, or returns `null`. */
 export type BuiltInInvariant = (step: CheckedStep) => string | null;
 
 export type BuiltInInvariants = Readonly<Record<string, BuiltInInvariant>>;

@@ -22,8 +22,8 @@ import { type SearchWeb, searchEndpoint, searchOptionsOf, searchServer, webSearc
 export type OfferedBuiltin = { kind: BuiltinKind; tool: Tool };
 
 /**
- * The built-in tools of requests, run as the configuration says. A tool marked `pass` is passed on to OpenAI's Responses
- * API; with other providers it runs here, if the configuration says how.
+ * The built-in tools of requests, according to the configuration. A tool marked `pass` is forwarded to OpenAI's
+ * Responses API; with other providers it runs here, if the configuration has a backend for it.
  */
 export class BuiltinTools {
   readonly #config: BuiltinConfig;
@@ -150,7 +150,7 @@ function assertWebSearch(tool: WebSearchTool, place: string): void {
   if (tool.search_content_types?.includes('image')) throw refuse(`${place}.search_content_types`);
 }
 
-/** Each call is a process of its own, so there is nothing to name a container or put files into. */
+/** Each call runs in a new process, so containers and files are not supported. */
 function assertCodeInterpreter({ container }: CodeInterpreterTool, place: string): void {
   if (typeof container === 'string') throw refuse(`${place}.container`);
   for (const option of ['file_ids', 'memory_limit', 'network_policy'] as const) {

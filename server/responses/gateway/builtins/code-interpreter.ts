@@ -15,7 +15,7 @@ const LONGEST_LOGS = 50_000;
 
 /**
  * The tool that runs code with the operator's sandbox command: the code is its input, and its output and errors are the
- * result: `{ logs, exit_code }`, with the `signal` that ended it, if one did. Each call is a process of its own; nothing is kept between calls. When
+ * result: `{ logs, exit_code }`, with the `signal` that ended it, if one did. Each call runs in a new process without state from earlier calls. When
  * `closing` is aborted, commands that still run are killed.
  */
 export function codeInterpreter(sandbox: Sandbox, closing: AbortSignal): Tool {

@@ -7,7 +7,7 @@ import { messageOf } from '../../../../protocol/error.ts';
 import { loadSqlite } from '../../../../stores/sqlite/database/load-module.ts';
 import { cutChunks } from './cut-chunks.ts';
 
-/** What is known of an indexed file, and what filters can compare. Times are in seconds since the epoch. */
+/** Metadata of an indexed file; filters can compare these fields. Times are in seconds since the epoch. */
 export type FileAttributes = {
   filename: string;
   path: string;

@@ -6,7 +6,7 @@ import { tool } from '../../../../tools/tool.ts';
 import type { WebSearchTool } from '../../request/tool-schemas.ts';
 import { readBounded } from './read-bounded.ts';
 
-/** What a search backend is asked. The optional members are those that the request has. */
+/** A request to a search backend. Optional members are present only if the client's request has them. */
 type SearchRequest = { query: string } & SearchOptions;
 type SearchOptions = {
   allowed_domains?: string[];
