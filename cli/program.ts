@@ -112,7 +112,7 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
       end(await (await import('./commands/steer.ts')).send(id, words, options)),
     );
   driving(program.command('fork'))
-    .summary('branch a new run off another')
+    .summary('start a new run from an entry of another')
     .description(
       'Start a new run from a copy of another journal up to an entry, and drive it. Calls that were running at that entry are in doubt in the new run.',
     )
@@ -289,7 +289,7 @@ function addInspecting(program: Command, end: (exitCode: number) => void): void 
       ),
     );
   reading(program.command('replay'))
-    .summary('verify that a journal leads to its state')
+    .summary('check that a journal reproduces the state')
     .description(
       'Fold the journal of a run again and compare the states. Executes nothing and writes nothing. Exits with 1 if a state differs.',
     )

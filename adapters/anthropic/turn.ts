@@ -119,7 +119,7 @@ class ContentReader {
 }
 
 const CUT_OFF =
-  'The turn was cut off by its length limit before the arguments of this call came. It was not run.';
+  'The turn was cut off by its length limit before the arguments of this call were complete. It was not run.';
 
 function answerText({ input }: JsonObject, written: string | undefined): string {
   const parsed = written ? jsonIn(written) : input;

@@ -37,4 +37,4 @@ export function callsToRun({ toolCalls, finishReason }: TurnLike): ToolCall[] {
   return finishReason === 'length' ? calls.map(call => failed(call, CUT_OFF)) : calls;
 }
 
-const CUT_OFF = 'The turn was cut off by its length limit, so this call may not be whole. It was not run.';
+const CUT_OFF = 'The turn was cut off by its length limit, so this call may be incomplete. It was not run.';

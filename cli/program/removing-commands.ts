@@ -32,7 +32,7 @@ export function addRemoving(program: Command, end: (exitCode: number) => void): 
   reading(program.command('backup'))
     .summary('copy the store to a new file')
     .description(
-      'Copy all runs to a new file while other processes go on using the store. The file is a complete store: name it with --db to go on from there.',
+      'Copy all runs to a new file while other processes keep using the store. The file is a complete store: open it with --db.',
     )
     .argument('<file>', 'file to create; refused if it exists')
     .action(async (target: string, options: BackupOptions) =>

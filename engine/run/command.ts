@@ -289,7 +289,7 @@ export function findOverflow(
   if (type !== 'message.received' || inbox.length < MAX_UNREAD) return null;
   return refuse(
     'inbox-full',
-    `Run ${runId} has ${inbox.length} unread messages, the most it can hold. Find out what it waits for, and send again once it has read them.`,
+    `Run ${runId} has ${inbox.length} unread messages, the maximum. Check what it waits for, and send the message again after it has read them.`,
   );
 }
 

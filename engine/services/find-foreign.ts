@@ -41,7 +41,7 @@ export function describeForeign(value: unknown): string {
 }
 
 const BYTES = 'Return content([{ type: "file", data: bytes, mediaType }]) for a file or an image.';
-const STREAM = 'Read it, and return what it contains; report parts on the way with context.progress().';
+const STREAM = 'Read it and return its content; report parts in the meantime with context.progress().';
 
 /** What to return instead, by the kind that `Object.prototype.toString` names. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
@@ -66,5 +66,5 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 function adviceFor(value: object, kind: string): string {
   if (ArrayBuffer.isView(value)) return BYTES;
   if (value instanceof Error) return ADVICE.get('Error') ?? '';
-  return ADVICE.get(kind) ?? 'Return a plain object with what the model needs, such as { ...value }.';
+  return ADVICE.get(kind) ?? 'Return a plain object with the properties that the model needs, such as { ...value }.';
 }

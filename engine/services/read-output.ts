@@ -29,5 +29,5 @@ function describePart({ path, value }: Foreign): string {
 }
 
 function describeFault(reason: string): string {
-  return `The tool ran, but what it returned could not be recorded: ${reason}`;
+  return `The tool ran, but its result could not be recorded: ${reason}`;
 }

@@ -125,7 +125,7 @@ export async function decide(
     if (!Object.hasOwn(asked, key)) continue;
     const answer = answerSchema.safeParse(given);
     const question = open.find(each => each.key === key && each.call.digest === asked[key]);
-    if (!answer.success) faults.set(key, 'The answer was not that of a form.');
+    if (!answer.success) faults.set(key, 'The reply is not a form answer.');
     else if (answer.data.action === 'cancel') cancelled.add(key);
     else if (question === undefined)
       notes.push(`Call ${key} was already decided elsewhere; this answer changed nothing.`);

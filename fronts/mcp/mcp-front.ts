@@ -153,7 +153,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
 async function settle({ run, closing }: Hold, ctx: ServerContext): Promise<Settled> {
   const ended = AbortSignal.any([ctx.mcpReq.signal, closing]);
   const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(new EngineError('refused', `The request ended. Run ${run.id} goes on.`));
+  const abort = () => reject(new EngineError('refused', `The request ended. Run ${run.id} continues.`));
   if (ended.aborted) abort();
   ended.addEventListener('abort', abort, { once: true });
   const stop = reportProgress(run, ctx);

@@ -32,7 +32,7 @@ export function describeCall({ name, input, reason }: OpenCall): string {
 export function describeWaiting(runId: string, settled: WaitingRun): string {
   const questions = listQuestions(runId, settled);
   const lines = questions.map(({ kind, call }) => `- ${describeCall(call)}\n${COMMANDS[kind](runId, call)}`);
-  const paused = settled.paused ? [`It is paused. To go on: agentchart unpause ${runId}`] : [];
+  const paused = settled.paused ? [`It is paused. To continue: agentchart unpause ${runId}`] : [];
   return [`Run ${runId} is not finished. It waits for:`, ...lines, ...paused].join('\n');
 }
 

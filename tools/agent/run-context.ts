@@ -41,7 +41,7 @@ export async function assertToolsAccept(
     if (validation === undefined || validation.valid) continue;
     throw new EngineError(
       'agent-invalid',
-      `Tool "${name}" does not accept the run context of agent "${agent}": ${validation.message}. Change the runContext schema of either, so that the tool accepts what the agent does.`,
+      `Tool "${name}" does not accept the run context of agent "${agent}": ${validation.message}. Change the runContext schema of either, so that the tool accepts every value that the agent accepts.`,
     );
   }
 }

@@ -111,7 +111,7 @@ export class FoldedCalls {
       unsettled.push(followed);
       if (status === 'doubted' && !followed.isInDoubt) {
         followed.isInDoubt = true;
-        const errorText = 'It is not known whether this call had its effect. Somebody has to look.';
+        const errorText = 'Whether this call took effect is unknown. A person must check.';
         this.#write(followed, message, {
           type: 'tool-output-error',
           toolCallId: followed.call.callId,

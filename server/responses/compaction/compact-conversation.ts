@@ -7,7 +7,7 @@ import { wireInputs } from '../wire/wire-input.ts';
 import { compactionItem, compactionOf } from './compaction-items.ts';
 
 /** What the model is asked to do, after the conversation. */
-const PROMPT = `Write a summary of the conversation above, for a model that continues it without seeing it. Keep everything it needs: what the user wants and has decided, facts, names, numbers, ids and quotes that matter, what tools were called and what came of it, what is done and what is still open. Leave out what is settled and no longer needed. Do not continue the conversation and do not address the user. Write only the summary.`;
+const PROMPT = `Write a summary of the conversation above, for a model that continues it without seeing it. Keep everything it needs: what the user wants and has decided, facts, names, numbers, ids and quotes that matter, which tools were called and their outcomes, what is done and what is still open. Leave out details that are no longer needed. Do not continue the conversation and do not address the user. Write only the summary.`;
 
 /** The request that lets the model write the summary. It has the settings of the compaction's body and no tools. */
 export function summaryRequest({ model, instructions, prompt_cache_key }: CreateBody): CreateBody {

@@ -75,7 +75,7 @@ export class HiddenServer {
       const lose = () => {
         if (this.#tools === undefined && !this.#isClosed)
           log(
-            `The hidden MCP server "${label}" does not answer. Requests go on without its tools until it does.`,
+            `The hidden MCP server "${label}" does not answer. Requests continue without its tools until it does.`,
           );
         resolve();
       };

@@ -11,7 +11,7 @@ import type { WireItem } from './request-body.ts';
 const PROVIDER = 'openai-responses';
 
 /** What the model reads as the result of a call whose output was neither sent nor stored. */
-const OUTPUT_NOT_KEPT = 'The output of this tool call was not kept.';
+const OUTPUT_NOT_KEPT = 'The output of this tool call is not available.';
 
 /** OpenAI's words for the resolution of an image. */
 const DETAILS: readonly JsonValue[] = ['low', 'high', 'auto', 'original'];

@@ -73,7 +73,7 @@ describe('a value with thousands of nesting levels', () => {
       const { settled, read } = await readAfter(scripted([calls(['act', '{}']), { text: 'done' }]), [tool]);
       expect(settled).toMatchObject({ status: 'finished', results: [{ isError: true }] });
       expect(read).toBe(
-        'The tool ran, but what it returned could not be recorded: the value is nested more than 200 levels deep',
+        'The tool ran, but its result could not be recorded: the value is nested more than 200 levels deep',
       );
       expect(ran).toHaveLength(1);
     },

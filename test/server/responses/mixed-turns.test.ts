@@ -98,7 +98,7 @@ describe('a turn that calls an MCP tool and a function of the client continues',
     expect(provider.messages).toMatchObject([
       { role: 'user' },
       { role: 'assistant', tool_calls: [{ function: { name: 'echo' } }] },
-      { role: 'tool', content: 'The output of this tool call was not kept.' },
+      { role: 'tool', content: 'The output of this tool call is not available.' },
       { role: 'user' },
     ]);
   });

@@ -22,7 +22,7 @@ export function codeInterpreter(sandbox: Sandbox, closing: AbortSignal): Tool {
   return tool({
     name: 'code_interpreter',
     description:
-      'Runs code in a sandbox and returns what it prints. Each call starts anew: no variables or files are kept.',
+      'Runs code in a sandbox and returns what it prints. Each call starts from scratch: variables and files are not kept.',
     input: z.object({ code: z.string().min(1).max(LONGEST_CODE).describe('The code to run.') }),
     sideEffect: 'once',
     run: ({ code }, { signal }) => runCode(code, sandbox, AbortSignal.any([signal, closing])),
