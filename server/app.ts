@@ -1,4 +1,5 @@
-import { Hono } from 'hono';
+import { Hono, type MiddlewareHandler } from 'hono';
+import { compress } from 'hono/compress';
 import { cors } from 'hono/cors';
 import { type Host, systemHost } from '../engine/driver/host.ts';
 import { messageOf } from '../protocol/error.ts';
@@ -14,7 +15,8 @@ import { ApiError } from './error-envelope.ts';
 import { guardOrigin, setSecurityHeaders } from './guard-request.ts';
 import { RunMetrics } from './metrics/run-metrics.ts';
 import { type MountedApi, prepareError } from './mounted-api.ts';
-import { type PageAssets, prefersPage } from './page-assets.ts';
+import type { PageAssets } from './page-assets.ts';
+import { addPage } from './page-routes.ts';
 import { BODY_LIMITS, readBody } from './read-body.ts';
 import { logRequests } from './request-log.ts';
 import type { RequestRecord } from './request-record.ts';
@@ -46,6 +48,11 @@ export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'cl
 
 /** The headers that pages of other origins may read. */
 const EXPOSED_HEADERS = ['x-request-id', 'x-should-retry', 'retry-after'];
+
+const gzip = compress({ encoding: 'gzip' });
+
+/** Compresses answers to GET requests. Event streams are never compressed: their readers would get events late. */
+const compressReads: MiddlewareHandler = (c, next) => (c.req.method === 'GET' ? gzip(c, next) : next());
 
 /** How long the store may take to answer `/readyz`, in ms. */
 const READY_MS = 2_000;
@@ -85,6 +92,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   const app = new Hono<RunsEnv>();
 
   app.use(logRequests(clock, options.onRequest));
+  app.use(compressReads);
   app.use(setSecurityHeaders, guardOrigin(options.host ?? '127.0.0.1', origins));
   if (origins.length > 0)
     app.use('/v1/*', cors({ origin: [...origins], exposeHeaders: EXPOSED_HEADERS, maxAge: 600 }));
@@ -144,20 +152,6 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
       for (const api of [runs, ...mounted]) api.close?.();
     },
   };
-}
-
-function addPage(app: Hono<RunsEnv>, assets: PageAssets): void {
-  app.get('/', c => c.html(assets.html()));
-  app.get('/runs/:id', async (c, next) => {
-    c.header('Vary', 'Accept');
-    return prefersPage(c.req.header('accept')) ? c.html(assets.html()) : await next();
-  });
-  app.get('/assets/*', c => {
-    const asset = assets.find(c.req.path);
-    if (asset === undefined) throw new ApiError('not-found', 'The page has no such file. Reload the page.');
-    const body = typeof asset.body === 'string' ? asset.body : new Uint8Array(asset.body);
-    return c.body(body, 200, { 'Content-Type': asset.type, 'Cache-Control': 'no-cache' });
-  });
 }
 
 /** Throws `store-unavailable` unless the store answers in time. The cause is for the log only. */

@@ -1,9 +1,12 @@
 /** The files of the web page: already built, with no external resources. */
 export interface PageAssets {
-  /** The document for `/` and `/runs/:id`. */
+  /** The document of every view. */
   html(): string;
-  /** The file at a URL path such as `/assets/page.js`; `type` is its media type. */
-  find(path: string): { body: string | Uint8Array; type: string } | undefined;
+  /**
+   * The file at a URL path such as `/assets/page.js`; `type` is its media type. `immutable`: its name changes with its
+   * content, so that browsers need not ask again.
+   */
+  find(path: string): { body: string | Uint8Array; type: string; immutable?: boolean } | undefined;
 }
 
 /** Whether an `Accept` header asks for a page: browsers name `text/html`, programs do not. */

@@ -9,7 +9,7 @@ import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts'
 import { assertReadable } from '../versions/version-mismatch.ts';
 import { hashOf } from './digest.ts';
 import { progressOf } from './progress.ts';
-import { damagedJournal, readPage, readPages } from './read-journal.ts';
+import { damagedJournal, describeRestored, readPage, readPages } from './read-journal.ts';
 
 /** A fold of a journal, and the seq of its last entry. */
 export type Fold = { state: ChartState; seq: number };
@@ -44,6 +44,18 @@ export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
   const folded = await foldAfter(store, runId, { state: fromStored(image.state), seq });
   if (folded.seq === seq) await assertNotTruncated(store, runId, seq);
   return { ...folded, snapshotSeq: seq, ...omitUndefined({ inherited: image.inherited }) };
+}
+
+/** The fold of a run's entries up to `at`. Throws like `loadRun`, and `refused` where the store has only later entries. */
+export async function loadRunAt(store: Store, runId: string, at: number): Promise<Fold> {
+  const snapshot = await store.loadSnapshot(runId);
+  const image = snapshot === undefined ? undefined : readImage(snapshot.state, runId);
+  const isBase = image !== undefined && compareJournal(runId, writerOf(image)).opens;
+  if (snapshot !== undefined && isBase && snapshot.seq <= at)
+    return await foldAfter(store, runId, { state: fromStored(image.state), seq: snapshot.seq }, at);
+  const [first] = await readPage(store, runId, 0, { entries: 1 });
+  if (first?.seq !== 1) throw describeRestored(runId, 'Read', first?.seq);
+  return await foldAfter(store, runId, null, at);
 }
 
 /** Throws `journal-damaged` for a journal shorter than its snapshot: further entries would never fit. */
@@ -83,11 +95,17 @@ export function beginFold(started: RunStarted): ChartState {
   return initial(started).state;
 }
 
-/** Folds all entries after `base`, page by page; `null` starts at the first entry. */
-async function foldAfter(store: Store, runId: string, base: Fold | null): Promise<Fold> {
+/** Folds the entries after `base` up to `last`, page by page; `null` starts at the first entry. */
+async function foldAfter(
+  store: Store,
+  runId: string,
+  base: Fold | null,
+  last = Number.POSITIVE_INFINITY,
+): Promise<Fold> {
   let fold = base;
-  for await (const page of readPages(store, runId, base?.seq)) {
-    for (const entry of page) fold = { state: foldNext(fold, entry, runId), seq: entry.seq };
+  for await (const page of readPages(store, runId, base?.seq, last)) {
+    for (const entry of page.filter(({ seq }) => seq <= last))
+      fold = { state: foldNext(fold, entry, runId), seq: entry.seq };
   }
   if (fold === null) throw missingStart(runId);
   return fold;

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { ROLES } from '../access/caller.ts';
+import { entriesQuery, entriesSchema, stateQuery, stateSchema } from './reading/journal-routes.ts';
 import { listQuery, sessionBody, startBody } from './request-bodies.ts';
 import { resultPageSchema, resultQuery } from './result-routes.ts';
 import { RUN_COMMANDS } from './run-commands.ts';
@@ -140,6 +141,20 @@ function describeRuns(): JsonObject {
       },
     },
     '/runs/{id}/events': { get: describeEvents() },
+    '/runs/{id}/entries': {
+      get: {
+        summary: 'Read a page of the journal: forward from an entry, or the last entries before one.',
+        parameters: [RUN_ID, ...queryParameters(entriesQuery)],
+        responses: ok(toSchema(entriesSchema)),
+      },
+    },
+    '/runs/{id}/state': {
+      get: {
+        summary: 'Read the state of a run after an entry.',
+        parameters: [RUN_ID, ...queryParameters(stateQuery)],
+        responses: ok(toSchema(stateSchema)),
+      },
+    },
     ...describeResults(),
   };
 }

@@ -1,4 +1,5 @@
 import type { Context, Hono } from 'hono';
+import { etag } from 'hono/etag';
 import type { Host } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
@@ -15,6 +16,7 @@ import { ApiError } from '../error-envelope.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { EventStream, type StreamBounds } from './event-stream.ts';
+import { readEntries, readState } from './reading/journal-routes.ts';
 import { listQuery, startBody } from './request-bodies.ts';
 import { downloadResult, readResultPage } from './result-routes.ts';
 import { type CommandPath, RUN_COMMANDS } from './run-commands.ts';
@@ -35,6 +37,9 @@ type RunRoutesOptions = {
 
 type Request = Context<RunsEnv>;
 
+/** Answers 304 to a client that has the same answer. */
+const tagged = etag({ weak: true });
+
 /**
  * The routes under `/runs`: start, list, read, delete and stream runs, read results, and submit commands
  * (`run-commands.ts`). A command answers with the run's view as it is after the command is durable; the registry
@@ -44,7 +49,7 @@ type Request = Context<RunsEnv>;
 export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): void {
   const { store, clock } = options;
   app.post('/runs', c => startRun(c, options));
-  app.get('/runs', async c => {
+  app.get('/runs', tagged, async c => {
     const given = omitUndefined({ label: c.req.queries('label') });
     const query = listQuery.safeParse({ ...c.req.query(), ...given });
     if (!query.success) throw describeIssues(query.error.issues);
@@ -62,7 +67,7 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
       ...(damaged.length > 0 && Object.keys(caller.labels).length === 0 && { damaged }),
     });
   });
-  app.get('/runs/:id', async c => {
+  app.get('/runs/:id', tagged, async c => {
     const record = await findRecord(store, c.req.param('id'), c.get('caller'));
     return c.json(await view(record, await loadRun(store, record.runId), options));
   });
@@ -75,6 +80,8 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
     return c.body(null, 204);
   });
   app.get('/runs/:id/events', c => streamEvents(c, c.req.param('id'), options));
+  app.get('/runs/:id/entries', tagged, c => readEntries(c, store, c.req.param('id')));
+  app.get('/runs/:id/state', tagged, c => readState(c, store, c.req.param('id')));
   app.get('/runs/:id/results/:call', c => readResultPage(c, store, c.req.param('id'), c.req.param('call')));
   app.get('/runs/:id/results/:call/download', c =>
     downloadResult(c, store, c.req.param('id'), c.req.param('call')),

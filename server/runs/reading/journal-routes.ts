@@ -1,0 +1,110 @@
+import type { Context } from 'hono';
+import * as z from 'zod';
+import { loadRunAt } from '../../../engine/journal/load-run.ts';
+import { readPage } from '../../../engine/journal/read-journal.ts';
+import { stamp } from '../../../engine/run/run-events.ts';
+import { toStored } from '../../../machines/snapshot.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { ApiError } from '../../error-envelope.ts';
+import { describeIssues } from '../../read-body.ts';
+import type { RunsEnv } from '../../runs-env.ts';
+import { findRecord } from '../run-registry.ts';
+
+const MOST_ENTRIES = 5_000;
+
+/** The size of one page, in characters of JSON; the entry that reaches it is the last. */
+const MOST_CHARS = 8 * 1024 * 1024;
+
+const seq = z.exactOptional(z.coerce.number().int().nonnegative());
+
+/** The query of `GET /runs/ID/entries`. */
+export const entriesQuery = z
+  .strictObject({
+    after: seq.meta({ description: 'Reads forward: the first entries after this seq. Default: 0.' }),
+    before: z
+      .exactOptional(z.union([z.literal(''), z.coerce.number().int().positive()]))
+      .meta({ description: 'Reads a tail: the last entries before this seq; empty for the newest.' }),
+    limit: z.coerce.number().int().min(1).max(MOST_ENTRIES).default(256),
+  })
+  .refine(({ after, before }) => after === undefined || before === undefined, {
+    message: 'expected "after" or "before", got both',
+  });
+
+export const entriesSchema = z.object({
+  entries: z.array(z.custom<JsonObject>().meta({ type: 'object' })).meta({
+    description: 'In order: { seq, runId, type, at, … }. Fewer than `limit` if they are large.',
+  }),
+  first: z.number().int().meta({ description: 'The seq of the first entry that the store has.' }),
+  last: z.number().int().meta({ description: 'The seq of the last entry of the journal.' }),
+});
+
+/** The query of `GET /runs/ID/state`. */
+export const stateQuery = z.strictObject({
+  at: z.exactOptional(z.coerce.number().int().positive()).meta({
+    description: 'The seq of an entry. Default: the last.',
+  }),
+});
+
+export const stateSchema = z.object({
+  seq: z.number().int(),
+  state: z
+    .custom<JsonObject>()
+    .meta({ type: 'object', description: 'The state after that entry: { value, context, status, chart }.' }),
+});
+
+/** Answers with a page of the journal. Throws `run-unknown`, `input-invalid` and what reading the journal throws. */
+export async function readEntries(c: Context<RunsEnv>, store: Store, runId: string): Promise<Response> {
+  const query = entriesQuery.safeParse(c.req.query());
+  if (!query.success) throw describeIssues(query.error.issues);
+  const { after, before, limit } = query.data;
+  const { seq: last } = await findRecord(store, runId, c.get('caller'));
+  const [start] = await readPage(store, runId, 0, { entries: 1 });
+  const first = start?.seq ?? last + 1;
+  const end = before === '' ? last + 1 : Math.min(before ?? last + 1, last + 1);
+  const read =
+    before === undefined
+      ? await readUpTo(store, runId, { after: after ?? 0, until: (after ?? 0) + limit, keep: 'first' })
+      : await readUpTo(store, runId, {
+          after: Math.max(first - 1, end - 1 - limit),
+          until: end - 1,
+          keep: 'last',
+        });
+  return c.json({ entries: read.map(entry => stamp(entry, runId)), first, last });
+}
+
+/** Answers with the fold at an entry. Throws `run-unknown`, `input-invalid` and what folding throws. */
+export async function readState(c: Context<RunsEnv>, store: Store, runId: string): Promise<Response> {
+  const query = stateQuery.safeParse(c.req.query());
+  if (!query.success) throw describeIssues(query.error.issues);
+  const { seq: last } = await findRecord(store, runId, c.get('caller'));
+  const { at = last } = query.data;
+  if (at > last)
+    throw new ApiError('input-invalid', `The journal ends at entry ${last}. Set "at" to 1 to ${last}.`);
+  const { state, seq: reached } = await loadRunAt(store, runId, at);
+  return c.json({ seq: reached, state: toStored(state) });
+}
+
+/** The entries after `after` up to `until`; where they are too large for one page, the first or the last of them. */
+async function readUpTo(
+  store: Store,
+  runId: string,
+  { after, until, keep }: { after: number; until: number; keep: 'first' | 'last' },
+): Promise<JournalEntry[]> {
+  const pages: { entries: JournalEntry[]; chars: number }[] = [];
+  let chars = 0;
+  for (let place = after; place < until; ) {
+    const page = await readPage(store, runId, place, { entries: Math.min(256, until - place) });
+    const entries = page.filter(entry => entry.seq <= until);
+    const { seq: reached } = page.at(-1) ?? {};
+    if (reached === undefined) break;
+    place = reached;
+    const size = JSON.stringify(entries).length;
+    pages.push({ entries, chars: size });
+    chars += size;
+    if (keep === 'first' && chars >= MOST_CHARS) break;
+    while (chars > MOST_CHARS && pages.length > 1) chars -= pages.shift()?.chars ?? 0;
+  }
+  return pages.flatMap(({ entries }) => entries);
+}
