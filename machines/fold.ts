@@ -211,7 +211,10 @@ function failTurn(context: Context, event: Of<'turn.failed'>): Context {
   };
 }
 
-function requestCancel(context: Context, { type: _, at, ...cancelling }: Of<'cancel.requested'>): Context {
+function requestCancel(
+  context: Context,
+  { type: _, at, requestId, ...cancelling }: Of<'cancel.requested'>,
+): Context {
   return { ...context, cancelling };
 }
 

@@ -13,6 +13,9 @@ z.config(en());
 /** The version of the journal's format. Not frozen before 1.0. */
 export const JOURNAL_FORMAT = 1;
 
+/** The id that a client chose for a command: 1 to 64 characters. */
+const requestIdSchema = z.string().check(z.minLength(1), z.maxLength(64));
+
 const json = z.custom<JsonValue>(value => value !== undefined);
 const text = z.string();
 const optionalText = z.exactOptional(text);
@@ -21,6 +24,11 @@ const blob = z.exactOptional(blobSchema);
 
 function event<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
   return z.object({ type: z.literal(type), at: z.number(), ...shape });
+}
+
+/** From people and clients. `requestId`: chosen by the sender, so that a repeated command is recognized. */
+function input<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
+  return event(type, { requestId: z.exactOptional(requestIdSchema), ...shape });
 }
 
 /** A report belongs to one start of a service; `generation` counts the starts in a run. */
@@ -69,7 +77,7 @@ const spentSchema = z.object({
 });
 export type Spent = z.infer<typeof spentSchema>;
 
-const runStartedSchema = event('run.started', {
+const runStartedSchema = input('run.started', {
   runId: text,
   format: z.int(),
   chart: z.object({ version: z.int(), hash: text }),
@@ -103,8 +111,8 @@ export type RunStarted = z.infer<typeof runStartedSchema>;
 /** Events from people and clients. Any process may append one, not only the driver. */
 export const inputEventSchema = z.discriminatedUnion('type', [
   runStartedSchema,
-  event('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalText }),
-  event('approval.decided', {
+  input('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalText }),
+  input('approval.decided', {
     callId: text,
     decision: z.discriminatedUnion('type', [
       /** `input` is the validated edited input, and `editDigest` its digest. */
@@ -117,7 +125,7 @@ export const inputEventSchema = z.discriminatedUnion('type', [
     sticky: z.exactOptional(z.boolean()),
     by: optionalText,
   }),
-  event('result.received', {
+  input('result.received', {
     callId: text,
     output: json,
     blob,
@@ -125,7 +133,7 @@ export const inputEventSchema = z.discriminatedUnion('type', [
     spent: z.exactOptional(spentSchema),
     by: optionalText,
   }),
-  event('doubt.resolved', {
+  input('doubt.resolved', {
     callId: text,
     resolution: z.discriminatedUnion('type', [
       /** `force`: retry even though an earlier attempt may still be running. */
@@ -139,7 +147,7 @@ export const inputEventSchema = z.discriminatedUnion('type', [
    * Accepted between turns. `items` is the new transcript, `calls` are the calls of its last turn that have no result
    * in it, and `results` are their known results. All results are placed directly after that turn.
    */
-  event('transcript.edited', {
+  input('transcript.edited', {
     items: z.array(itemSchema),
     calls: z.array(qualifiedCallSchema),
     results: z.exactOptional(
@@ -148,16 +156,16 @@ export const inputEventSchema = z.discriminatedUnion('type', [
     by: optionalText,
   }),
   /** Applies to the following turns; replaces earlier parameters. */
-  event('params.changed', { params: runParamsSchema, by: optionalText }),
-  event('pause.requested', { by: optionalText }),
+  input('params.changed', { params: runParamsSchema, by: optionalText }),
+  input('pause.requested', { by: optionalText }),
   /** The driver ends the run; after `deadline` (ms since the epoch), any process may, with `run.cancelled`. */
-  event('cancel.requested', { by: optionalText, reason: optionalText, deadline: z.number() }),
-  event('step.requested', { by: optionalText }),
-  event('run.unpaused', { by: optionalText }),
+  input('cancel.requested', { by: optionalText, reason: optionalText, deadline: z.number() }),
+  input('step.requested', { by: optionalText }),
+  input('run.unpaused', { by: optionalText }),
   /** The engine paused the run because several processes in a row died while they drove it. */
-  event('run.quarantined', { reason: text }),
+  input('run.quarantined', { reason: text }),
   /** `unsettled`: the ids of the calls without a result. */
-  event('run.cancelled', { by: optionalText, reason: optionalText, unsettled: z.array(text) }),
+  input('run.cancelled', { by: optionalText, reason: optionalText, unsettled: z.array(text) }),
 ]);
 export type InputEvent = z.infer<typeof inputEventSchema>;
 

@@ -166,6 +166,7 @@ const event = oneOf<RunEvent, CommonType>({
     runContext: optional(json),
     labels: optional(value => labelsSchema.safeParse(value).success),
     title: optional(value => titleSchema.safeParse(value).success),
+    requestId: rare,
     launch: optional(
       shape<NonNullable<RunStarted['launch']>>({
         module: optional(text),

@@ -33,8 +33,11 @@ type Unstamped<Event> = Event extends RunStarted ? never : Omit<Event, 'at'>;
 /** The event of a command, without its time. */
 export type Command = Unstamped<Extract<CommandEvent, InputEvent | { type: 'run.noted' }>>;
 
-/** `by`: who gives the command. It is journaled, and shown to anyone who decides the same call later. */
-export type CommandOptions = { by?: string };
+/**
+ * `by`: who gives the command. It is journaled, and shown to anyone who decides the same call later. `requestId`: an id
+ * of 1 to 64 characters that the sender chose for the command; it is journaled with it.
+ */
+export type CommandOptions = { by?: string; requestId?: string };
 
 /** `runId`: the run that the call belongs to, if the run and its sub-agents have calls with the same id. */
 type CallOptions = CommandOptions & { runId?: string };
@@ -210,10 +213,10 @@ export function addItemIds(items: readonly Item[], host: Host): Item[] {
 /** The input that ends the run as cancelled, with the ids of its open calls. */
 export function cancelRun(
   { context }: ChartState,
-  { reason, by }: CommandOptions & { reason?: string },
+  { reason, by, requestId }: CommandOptions & { reason?: string },
 ): Extract<Command, { type: 'run.cancelled' }> {
   const unsettled = listOpenCalls(context).map(call => call.callId);
-  return { type: 'run.cancelled', unsettled, ...omitUndefined({ reason, by }) };
+  return { type: 'run.cancelled', unsettled, ...omitUndefined({ reason, by, requestId }) };
 }
 
 /** Time for the driver to see a cancel request and to record the end, on top of the tools' grace time, in ms. */
@@ -221,10 +224,10 @@ export const CANCEL_SLACK_MS = 2_000;
 
 /** The input that asks the driver to cancel the run. After `deadline`, ms since the epoch, any process may end it. */
 export function requestCancel(
-  { reason, by }: CommandOptions & { reason?: string },
+  { reason, by, requestId }: CommandOptions & { reason?: string },
   deadline: number,
 ): Command {
-  return { type: 'cancel.requested', deadline, ...omitUndefined({ reason, by }) };
+  return { type: 'cancel.requested', deadline, ...omitUndefined({ reason, by, requestId }) };
 }
 
 /** The event of a command accepted at time `at`, ms since the epoch. */

@@ -38,7 +38,7 @@ export async function forkRun(
   const entries = await readFromStart(store, runId, 'Fork');
   assertReadable(runId, entries[0].event);
   assertEntry(at, entries.length, runId);
-  const { parent: _, ...original } = entries[0].event;
+  const { parent: _, requestId: __, ...original } = entries[0].event;
   const started = { ...original, runId: forkId, forkOf: { runId, at } };
   const end = entries
     .slice(1, at)

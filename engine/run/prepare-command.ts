@@ -1,5 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { findLateSuccess, findLiveAttempt } from '../driver/find-live-attempt.ts';
 import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
 import { becameOnce } from '../services/call-run.ts';
@@ -27,8 +28,13 @@ export async function prepareCommand(
   context: Context,
   surroundings: Surroundings,
 ): Promise<MakeCommand | Refusal> {
-  if (!('callId' in command)) return makeInput(command, surroundings);
-  return await boundInput(await prepareDecision(command, context, surroundings), context, surroundings);
+  const made =
+    'callId' in command
+      ? await boundInput(await prepareDecision(command, context, surroundings), context, surroundings)
+      : makeInput(command, surroundings);
+  if ('accepted' in made || !('requestId' in command)) return made;
+  const { requestId } = command;
+  return state => ({ ...made(state), ...omitUndefined({ requestId }) });
 }
 
 /** Prepares the commands of one submission, or says why the first invalid one is refused. */

@@ -237,3 +237,32 @@ describe('commands that are submitted together', () => {
     expect(await wordsBehind(store, run, () => run.submit([]))).toEqual([]);
   });
 });
+
+describe('the id of a request', () => {
+  test('is journaled with the input of its command, and left out of the state', async () => {
+    const { run, store } = await makeWaiting();
+    await run.approve(A, { requestId: 'req_1' });
+    await run.submit([
+      { type: 'pause', requestId: 'req_2' },
+      { type: 'reject', callId: B, requestId: 'req_3' },
+    ]);
+    await run.cancel({ requestId: 'req_4' });
+    const ids = (await eventsOf(store, run.id)).flatMap(event =>
+      'requestId' in event ? [[event.type, event.requestId]] : [],
+    );
+    expect(ids).toEqual([
+      ['approval.decided', 'req_1'],
+      ['pause.requested', 'req_2'],
+      ['approval.decided', 'req_3'],
+      ['run.cancelled', 'req_4'],
+    ]);
+    expect(JSON.stringify(run.snapshot())).not.toContain('req_');
+  });
+
+  test('has 1 to 64 characters', async () => {
+    const { run } = await makeWaiting();
+    for (const requestId of ['', 'x'.repeat(65)])
+      expect(await run.pause({ requestId })).toMatchObject({ accepted: false, code: 'input-invalid' });
+    expect(await run.pause({ requestId: 'x'.repeat(64) })).toEqual({ accepted: true });
+  });
+});
