@@ -1,20 +1,20 @@
 import type { ChartState } from '../../machines/step.ts';
 import type { Item } from '../../protocol/item.ts';
-import { hasEnded, isAtRest, type LoadedRun } from '../journal/load-run.ts';
+import { hasEnded, isAtRest } from '../journal/load-run.ts';
 import type { RunLog } from '../journal/run-log.ts';
 import { Snapshots } from '../journal/snapshots.ts';
 import { cancelRun, type MakeCommand } from '../run/command.ts';
 import type { SubmitResult } from '../run/explain-refusal.ts';
-import type { RunEvents } from '../run/run-events.ts';
-import type { RunOptions } from '../run/run-options.ts';
+import type { RunOptions, RunParts } from '../run/run-options.ts';
 import { describeNow, type Settled } from '../run/settled.ts';
 import { suspendedCalls } from '../sub-agents/child-runs.ts';
-import { addChildren, deliverToParent, findOrphan, type RunChildren } from '../sub-agents/run-children.ts';
+import { addChildren, deliverToParent, findOrphan } from '../sub-agents/run-children.ts';
 import { agentChart } from './agent-chart.ts';
 import { detectCrashLoop } from './detect-crash-loop.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
 import { LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
 import { Lease } from './lease.ts';
+import type { RunHost } from './run-host.ts';
 import { watchDrive } from './watch-drive.ts';
 
 /** `failed`: driving failed in this process and has not been retried. */
@@ -24,27 +24,17 @@ type Stage =
   | { type: 'driving'; driver: Driver<ChartState>; done: Promise<DriveOutcome> }
   | { type: 'failed'; error: unknown };
 
-type SupervisorParts = {
-  options: RunOptions;
-  log: RunLog<ChartState>;
-  events: RunEvents;
-  children: RunChildren;
-  loaded: LoadedRun;
-  /** The transcript of the runs that this run continues, cached; reloaded when the run is driven. */
-  inherited: readonly Item[] | undefined;
-};
-
 /** Decides when this process drives a run: claims it, drives it until it rests, and wakes it when a timer is due. */
-export class Supervisor {
+export class Supervisor implements RunHost {
   readonly #options: RunOptions;
-  readonly #parts: SupervisorParts;
+  readonly #parts: RunParts;
   readonly #log: RunLog<ChartState>;
   readonly #snapshots: Snapshots<ChartState>;
   #inherited: readonly Item[] | undefined;
   #stage: Stage = { type: 'idle' };
   #cancelWake = () => {};
 
-  constructor(parts: SupervisorParts) {
+  constructor(parts: RunParts) {
     this.#parts = parts;
     this.#options = parts.options;
     this.#log = parts.log;

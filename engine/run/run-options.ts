@@ -1,12 +1,18 @@
+import type { ChartState } from '../../machines/step.ts';
 import type { ServiceName } from '../../protocol/effect.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Owner, Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { JudgeOwner } from '../driver/find-live-attempt.ts';
 import type { Host } from '../driver/host.ts';
+import type { RunHost } from '../driver/run-host.ts';
 import type { DriveWatcher } from '../driver/watch-drive.ts';
+import type { LoadedRun } from '../journal/load-run.ts';
+import type { RunLog } from '../journal/run-log.ts';
 import type { Service } from '../services/service.ts';
 import type { ChildRuns, RunHandle } from '../sub-agents/child-runs.ts';
+import type { RunChildren } from '../sub-agents/run-children.ts';
+import type { RunEvents } from './run-events.ts';
 
 /** What a run needs from its agent. */
 export type RunOptions = {
@@ -33,6 +39,22 @@ export type RunOptions = {
   openParent?(runId: string): Promise<RunHandle>;
   /** Who watches the drives of this run, as of when one begins. */
   watchers?(): readonly DriveWatcher[];
+  /** Makes the host that drives the run. Default: a `Supervisor`, which drives it in this process. */
+  makeRunHost?: MakeRunHost;
   /** Whether the parent waits for this run in this process. */
   isAwaited?(): boolean;
 };
+
+/** What a run gives its host. */
+export type RunParts = {
+  options: RunOptions;
+  log: RunLog<ChartState>;
+  events: RunEvents;
+  children: RunChildren;
+  loaded: LoadedRun;
+  /** The transcript of the runs that this run continues, cached; `undefined` until it is loaded. */
+  inherited: readonly Item[] | undefined;
+};
+
+/** Makes the host of a run. */
+export type MakeRunHost = (parts: RunParts) => RunHost;

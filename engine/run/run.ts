@@ -11,6 +11,7 @@ import { FollowedText } from '../deltas/follow-text.ts';
 import { agentChart } from '../driver/agent-chart.ts';
 import { POLL_MS } from '../driver/driver.ts';
 import { type Moment, sleep } from '../driver/host.ts';
+import type { RunHost } from '../driver/run-host.ts';
 import { Supervisor } from '../driver/supervisor.ts';
 import { type Fold, hasEnded, type LoadedRun, makeImage } from '../journal/load-run.ts';
 import { readPages } from '../journal/read-journal.ts';
@@ -65,7 +66,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   readonly #router: CallRouter;
   readonly #events: RunEvents;
   readonly #log: RunLog<ChartState>;
-  readonly #supervisor: Supervisor;
+  readonly #runHost: RunHost;
   readonly #followed: FollowedText;
 
   private constructor(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[] | undefined) {
@@ -79,9 +80,10 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     this.#events = events;
     const log = new RunLog({ ...options, chart: agentChart }, this.id, loaded, events);
     this.#log = log;
-    const supervisor = new Supervisor({ options, log, events, children, loaded, inherited });
-    this.#supervisor = supervisor;
-    const isFollowing = () => supervisor.driver === null && supervisor.standing === 'running';
+    const parts = { options, log, events, children, loaded, inherited };
+    const runHost = options.makeRunHost?.(parts) ?? new Supervisor(parts);
+    this.#runHost = runHost;
+    const isFollowing = () => runHost.driver === null && runHost.standing === 'running';
     this.#followed = new FollowedText({ ...options, events, isFollowing });
   }
 
@@ -92,7 +94,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     inherited?: readonly Item[],
   ): Run<Tools, Output> {
     const run = new Run<Tools, Output>(options, loaded, inherited);
-    run.#supervisor.wakeAtExpiry();
+    run.#runHost.wakeAtExpiry();
     return run;
   }
 
@@ -104,7 +106,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     { epoch, leasedAt }: { epoch: number; leasedAt: Moment },
   ): Run<Tools, Output> {
     const run = new Run<Tools, Output>(options, loaded, inherited);
-    run.#supervisor.begin(epoch, leasedAt, inherited);
+    run.#runHost.begin(epoch, leasedAt, inherited);
     return run;
   }
 
@@ -118,13 +120,13 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * }
    */
   async settled(): Promise<Settled<Tools, Output>> {
-    return (await this.#supervisor.settled()) as Settled<Tools, Output>;
+    return (await this.#runHost.settled()) as Settled<Tools, Output>;
   }
 
   /** Claims the run and drives it until it settles, even if it rests. Adds no input. */
   async resume(): Promise<Settled<Tools, Output>> {
-    await this.#supervisor.refresh();
-    if (!hasEnded(this.#log.state)) await this.#supervisor.tryToDrive();
+    await this.#runHost.refresh();
+    if (!hasEnded(this.#log.state)) await this.#runHost.tryToDrive();
     return await this.settled();
   }
 
@@ -250,7 +252,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
       return result.accepted ? result : { ...result, index: 0 };
     }
     const prepared = await prepareCommands(commands, await this.#readContext(), this.#options, this.#router);
-    return 'accepted' in prepared ? prepared : await this.#supervisor.put(prepared);
+    return 'accepted' in prepared ? prepared : await this.#runHost.put(prepared);
   }
 
   /**
@@ -262,12 +264,12 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const options = this.#options;
     const { runId, loaded } = await forkRun(options, this.id, at, message);
     const owner = { ...options.owner, id: options.host.newId('driver') };
-    return Run.attach({ ...options, runId, owner }, loaded, this.#supervisor.inherited);
+    return Run.attach({ ...options, runId, owner }, loaded, this.#runHost.inherited);
   }
 
   /** The durable state and the inherited transcript as JSON: `agent.restore` continues from it in any process. */
   snapshot(): JsonValue {
-    const { inherited } = this.#supervisor;
+    const { inherited } = this.#runHost;
     const { state, seq } = this.#log.durable;
     const image = makeImage(state, inherited?.length === 0 ? undefined : inherited);
     return { runId: this.id, seq, image: toJson(image) };
@@ -299,7 +301,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
 
   /** The context, including the entries of other processes. */
   async #readContext(): Promise<Context> {
-    await this.#supervisor.refresh();
+    await this.#runHost.refresh();
     return this.context;
   }
 
@@ -322,13 +324,13 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   async #putPrepared(prepared: MakeCommand | Refusal): Promise<CommandResult> {
-    return 'accepted' in prepared ? prepared : withoutIndex(await this.#supervisor.put([prepared]));
+    return 'accepted' in prepared ? prepared : withoutIndex(await this.#runHost.put([prepared]));
   }
 
   async #cancel(options: CommandOptions & { reason?: string }): Promise<CommandResult> {
-    const outcome = await this.#supervisor.driver?.cancel(options);
+    const outcome = await this.#runHost.driver?.cancel(options);
     if (outcome?.type === 'appended') return { accepted: true };
-    const result = await this.#supervisor.put([await endRun(this.#options, this.id, options)]);
+    const result = await this.#runHost.put([await endRun(this.#options, this.id, options)]);
     const { cancelling } = this.context;
     return cancelling === null || hasEnded(this.#log.state) ? withoutIndex(result) : { accepted: true };
   }
@@ -339,9 +341,9 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
       runId: this.id,
       events: this.#events,
       readPages: after => readPages(store, this.id, after, this.#log.durable.seq),
-      standing: () => this.#supervisor.standing,
-      failure: () => this.#supervisor.failure,
-      refresh: () => this.#supervisor.refresh().then(() => this.#followed.read()),
+      standing: () => this.#runHost.standing,
+      failure: () => this.#runHost.failure,
+      refresh: () => this.#runHost.refresh().then(() => this.#followed.read()),
       nap: () => sleep(host, POLL_MS),
     };
   }

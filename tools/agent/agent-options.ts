@@ -8,6 +8,7 @@ import type {
 } from '../../engine/definition.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import type { DriveWatcher } from '../../engine/driver/watch-drive.ts';
+import type { MakeRunHost } from '../../engine/run/run-options.ts';
 import type { JournalMigration } from '../../engine/versions/migrate-journal.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { type Limits, limitsSchema, type Prices } from '../../protocol/config.ts';
@@ -117,6 +118,8 @@ export type AgentOptions<
   host?: Host;
   /** For instruments such as `agentchart/otel`: what watches the drives of this agent's runs. */
   watchers?: readonly DriveWatcher[];
+  /** For hosts such as `agentchart/hosts/restate`: who drives this agent's runs. Default: this process. */
+  makeRunHost?: MakeRunHost;
 };
 
 /**

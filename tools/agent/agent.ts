@@ -301,6 +301,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
 
   #runOptions(runId: string): RunOptions {
     const above = this.#above;
+    const openParent = above && ((id: string) => above.open(id));
     return {
       runId,
       store: this.store,
@@ -312,9 +313,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       showText: text => filterText(text, this.#definition.textFilters),
       children: this.#subAgents,
       watchers: () => [...(this.#options.watchers ?? []), ...this.#listeners.watchers()],
-      ...omitUndefined({
-        openParent: above && ((id: string) => above.open(id)),
-      }),
+      ...omitUndefined({ openParent, makeRunHost: this.#options.makeRunHost }),
     };
   }
 }

@@ -89,12 +89,12 @@ export class SubAgents<Agent extends SubAgent> implements ChildRuns {
   }
 }
 
-/** Returns the options of a sub-agent on its parent's store, durability and host. Model and prices are defaults. */
+/** Returns the options of a sub-agent on its parent's store, durability and hosts. Model and prices are defaults. */
 export function placedOptions(own: AgentOptions, parent: AgentOptions & { store: Store }): AgentOptions {
-  const { durability, host } = parent;
+  const { durability, host, makeRunHost } = parent;
   const model = own.model ?? parent.model;
   const prices = own.prices ?? parent.prices;
-  return { ...own, store: parent.store, ...omitUndefined({ model, prices, durability, host }) };
+  return { ...own, store: parent.store, ...omitUndefined({ model, prices, durability, host, makeRunHost }) };
 }
 
 /** Returns the names of an agent and of all its sub-agents. */
