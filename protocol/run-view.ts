@@ -133,3 +133,18 @@ export type AgentSummary = {
   /** The number of tools, if it is known without connecting to tool servers. */
   tools?: number;
 };
+
+/** A decision that a run waits for: an approval, the result of a client's tool, or a doubt. */
+export type InboxItem = {
+  kind: 'approval' | 'result' | 'doubt';
+  /** The run that takes the decision. */
+  runId: string;
+  /** The topmost run of its family; the run itself if it has no parent. */
+  rootId: string;
+  agent: string;
+  /** The title of the topmost run. */
+  title: string;
+  /** When the run began to wait as it does now, in ms since the epoch. */
+  since: number;
+  call: JsonCall;
+};

@@ -66,5 +66,8 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 function adviceFor(value: object, kind: string): string {
   if (ArrayBuffer.isView(value)) return BYTES;
   if (value instanceof Error) return ADVICE.get('Error') ?? '';
-  return ADVICE.get(kind) ?? 'Return a plain object with the properties that the model needs, such as { ...value }.';
+  return (
+    ADVICE.get(kind) ??
+    'Return a plain object with the properties that the model needs, such as { ...value }.'
+  );
 }

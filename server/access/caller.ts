@@ -4,6 +4,7 @@
  */
 
 import { hasLabels, type Labels } from '../../protocol/listing/label.ts';
+import { ApiError } from '../error-envelope.ts';
 
 /** What a token may do: everything; read runs and decide calls; read runs; or use `/v1` only. */
 export const ROLES = ['operator', 'approver', 'viewer', 'client'] as const;
@@ -49,6 +50,13 @@ export function mayRequest(
   const [, command] = (method === 'POST' && /\/runs\/[^/]+\/([a-z]+)$/.exec(path)) || [];
   if (area === 'v1' || command === undefined) return false;
   return mayCommand(caller, command) || (command === 'commands' && caller.role === 'approver');
+}
+
+/** The labels and the caller's. Throws `forbidden` where they contradict each other. */
+export function withLabelsOf({ labels: own }: Caller, labels: Labels): Labels {
+  const other = Object.keys(own).find(name => Object.hasOwn(labels, name) && labels[name] !== own[name]);
+  if (other === undefined) return { ...labels, ...own };
+  throw new ApiError('forbidden', `Your runs have another value for the label "${other}". Leave it out.`);
 }
 
 /** Whether the caller may read and decide a run with these labels: one that has all of the caller's labels. */

@@ -1,6 +1,8 @@
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { ROLES } from '../access/caller.ts';
+import { inboxQuery, inboxSchema } from './inbox/inbox-routes.ts';
+import { eventsQuery } from './live/event-routes.ts';
 import { entriesQuery, entriesSchema, stateQuery, stateSchema } from './reading/journal-routes.ts';
 import { listQuery, sessionBody, startBody } from './request-bodies.ts';
 import { resultPageSchema, resultQuery } from './result-routes.ts';
@@ -156,6 +158,15 @@ function describeRuns(): JsonObject {
       },
     },
     ...describeResults(),
+    '/inbox': {
+      get: {
+        summary:
+          'List every open decision and doubt, over all runs: each once, with the topmost run of its family.',
+        parameters: queryParameters(inboxQuery),
+        responses: ok(toSchema(inboxSchema)),
+      },
+    },
+    '/events': { get: describeAllEvents() },
   };
 }
 
@@ -190,6 +201,22 @@ function describeEvents(): JsonObject {
       RUN_ID,
       { name: 'after', in: 'query', schema: { type: 'integer', minimum: 0 } },
       { name: 'Last-Event-ID', in: 'header', schema: { type: 'integer', minimum: 0 } },
+    ],
+    responses: {
+      '200': { description: 'The stream', content: { 'text/event-stream': { schema: { type: 'string' } } } },
+      ...ERRORS,
+    },
+  };
+}
+
+function describeAllEvents(): JsonObject {
+  return {
+    summary: 'Follow several runs, and the changes of all, on one stream of server-sent events.',
+    description:
+      'The events of `/runs/{id}/events`, with `runId` in each data; the id of an entry is the place in every run. `gone`: there is no such run. With `summaries=1` also: `ready` (what changes from now on is sent: read the lists again), `summary` (a run as in `GET /runs`), `inbox` ({ runId, items }: all items of this run, instead of those before) and `removed` (a run was deleted). To resume, send the last id as `Last-Event-ID`.',
+    parameters: [
+      ...queryParameters(eventsQuery),
+      { name: 'Last-Event-ID', in: 'header', schema: { type: 'string' } },
     ],
     responses: {
       '200': { description: 'The stream', content: { 'text/event-stream': { schema: { type: 'string' } } } },

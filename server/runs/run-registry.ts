@@ -56,6 +56,11 @@ export class RunRegistry {
     return this.#entries.size;
   }
 
+  /** Aborted when the server shuts down, which ends streams. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
   /** Opens the run, or shares the open one. Throws what opening throws, or `shutting-down`. */
   async hold(runId: string): Promise<Hold> {
     return await this.#take(runId, this.#entries.get(runId) ?? this.#add(runId, this.#options.open(runId)));

@@ -6,16 +6,20 @@ import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
 import type { RunCommand } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { type Labels, parseLabels, readLabels } from '../../protocol/listing/label.ts';
+import { parseLabels, readLabels } from '../../protocol/listing/label.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
-import { ANYONE, type Caller, MAIN_OPERATOR, mayCommand } from '../access/caller.ts';
+import { ANYONE, type Caller, MAIN_OPERATOR, mayCommand, withLabelsOf } from '../access/caller.ts';
 import { forbidden } from '../access/gate.ts';
 import { ApiError } from '../error-envelope.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import { EventStream, type StreamBounds } from './event-stream.ts';
+import { readInbox } from './inbox/inbox-routes.ts';
+import type { Inbox } from './inbox/read-inbox.ts';
+import { streamAll, streamEvents } from './live/event-routes.ts';
+import type { StreamBounds } from './live/event-stream.ts';
+import type { RunChanges } from './live/run-changes.ts';
 import { readEntries, readState } from './reading/journal-routes.ts';
 import { listQuery, startBody } from './request-bodies.ts';
 import { downloadResult, readResultPage } from './result-routes.ts';
@@ -29,6 +33,8 @@ type RunRoutesOptions = {
   clock: Host;
   agents: ServedAgents;
   held: RunRegistry;
+  inbox: Inbox;
+  changes: RunChanges;
   admission: Admission;
   bodyLimits: BodyLimits;
   streamBounds: StreamBounds;
@@ -72,13 +78,13 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
     return c.json(await view(record, await loadRun(store, record.runId), options));
   });
   app.delete('/runs/:id', async c => {
-    const { runId } = await findRecord(store, c.req.param('id'), c.get('caller'));
-    await store.delete(runId, {
-      now: clock.now(),
-      isDead: isOwnerDead,
-    });
+    const record = await findRecord(store, c.req.param('id'), c.get('caller'));
+    await store.delete(record.runId, { now: clock.now(), isDead: isOwnerDead });
+    options.changes.noteDeleted(record);
     return c.body(null, 204);
   });
+  app.get('/inbox', tagged, c => readInbox(c, options.inbox));
+  app.get('/events', c => streamAll(c, options));
   app.get('/runs/:id/events', c => streamEvents(c, c.req.param('id'), options));
   app.get('/runs/:id/entries', tagged, c => readEntries(c, store, c.req.param('id')));
   app.get('/runs/:id/state', tagged, c => readState(c, store, c.req.param('id')));
@@ -142,13 +148,6 @@ async function submitCommands(
   }
 }
 
-/** The labels and the caller's. Throws `forbidden` where they contradict each other. */
-function withLabelsOf({ labels: own }: Caller, labels: Labels): Labels {
-  const other = Object.keys(own).find(name => Object.hasOwn(labels, name) && labels[name] !== own[name]);
-  if (other === undefined) return { ...labels, ...own };
-  throw new ApiError('forbidden', `Your runs have another value for the label "${other}". Leave it out.`);
-}
-
 /** Commands without an author are recorded with the caller's name, if the caller has one of its own. */
 function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
   if (caller === ANYONE || caller === MAIN_OPERATOR) return [...commands];
@@ -159,35 +158,6 @@ function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
 function commandsOf(name: string, body: unknown): RunCommand[] {
   if (name === 'resume') return [];
   return name === 'commands' ? (body as RunCommand[]) : [{ type: name, ...(body as object) } as RunCommand];
-}
-
-async function streamEvents(c: Request, runId: string, options: RunRoutesOptions): Promise<Response> {
-  const { store, clock, held, streamBounds, log } = options;
-  await findRecord(store, runId, c.get('caller'));
-  const stream = new EventStream({
-    runId,
-    store,
-    log,
-    host: clock,
-    bounds: streamBounds,
-    after: readPlace(c),
-    hold: () => held.hold(runId),
-    disconnect: () => c.env?.outgoing?.destroy(),
-  });
-  return c.body(stream.open(), 200, {
-    'Content-Type': 'text/event-stream; charset=utf-8',
-    'X-Accel-Buffering': 'no',
-  });
-}
-
-/** The last `seq` the reader has. `Last-Event-ID`, which browsers send when they reconnect, precedes `?after=`. */
-function readPlace(c: Request): number {
-  const text = c.req.header('last-event-id') || c.req.query('after') || '0';
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new ApiError(
-    'input-invalid',
-    'Set Last-Event-ID or ?after= to the seq of a journal entry: a whole number.',
-  );
 }
 
 /** The view from the fold in memory, without reading the journal again. */

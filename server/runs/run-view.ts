@@ -58,7 +58,7 @@ const runSummaryFields = z.object({
 });
 export const runSummarySchema = runSummaryFields satisfies z.ZodType<RunSummary>;
 
-const openCallSchema = z.object({
+export const openCallSchema = z.object({
   callId: z.string(),
   runId: z.string().meta({
     description: "The run that takes the decision: for a call of a sub-agent, the sub-agent's run.",

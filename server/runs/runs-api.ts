@@ -3,7 +3,9 @@ import type { Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
 import { answerRunsError, type MountedApi } from '../mounted-api.ts';
 import { BODY_LIMITS, type BodyLimits } from '../read-body.ts';
-import { STREAM_BOUNDS, type StreamBounds } from './event-stream.ts';
+import { Inbox } from './inbox/read-inbox.ts';
+import { STREAM_BOUNDS, type StreamBounds } from './live/event-stream.ts';
+import { RunChanges } from './live/run-changes.ts';
 import { describeApi } from './openapi.ts';
 import { RunRecovery } from './recover-runs.ts';
 import { findRecord, RunRegistry } from './run-registry.ts';
@@ -37,6 +39,8 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
   const { store, clock, log, admission, hasToken, version = '0.0.0' } = options;
   const agents = new ServedAgents(options);
   const held = new RunRegistry({ host: clock, log, open: openRun });
+  const inbox = new Inbox(store);
+  const changes = new RunChanges({ store, host: clock, inbox, log });
   const recovery = new RunRecovery({
     store,
     log,
@@ -46,7 +50,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
   });
   return {
     prefix: '/runs',
-    paths: ['/runs', '/agents', '/openapi.json'],
+    paths: ['/runs', '/agents', '/inbox', '/events', '/openapi.json'],
     area: 'runs',
     add(app) {
       app.get('/openapi.json', c => c.json(describeApi({ version, hasToken })));
@@ -56,6 +60,8 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
         clock,
         agents,
         held,
+        inbox,
+        changes,
         admission,
         log,
         bodyLimits: { ...BODY_LIMITS, ...options.bodyLimits },
@@ -67,6 +73,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     countHeld: () => held.size,
     close() {
       recovery.stop();
+      changes.close();
       held.close();
     },
   };

@@ -1,8 +1,8 @@
-import type { Host } from '../../engine/driver/host.ts';
-import type { RunHappening } from '../../engine/run/run.ts';
-import { messageOf } from '../../protocol/error.ts';
-import type { Store } from '../../protocol/store.ts';
-import type { Hold } from './run-registry.ts';
+import type { Host } from '../../../engine/driver/host.ts';
+import type { RunHappening } from '../../../engine/run/run.ts';
+import { messageOf } from '../../../protocol/error.ts';
+import type { Store } from '../../../protocol/store.ts';
+import type { Hold } from '../run-registry.ts';
 
 export type StreamBounds = {
   /** The most characters queued for a reader; beyond that, deltas are dropped and entries are re-read from the store. */
@@ -32,8 +32,11 @@ type EventStreamOptions = {
 };
 
 /** The first bytes of every stream: how long a browser waits before it reconnects, in ms. */
-const OPENING = 'retry: 1000\n\n';
-const KEEP_ALIVE = ': here\n\n';
+export const OPENING = 'retry: 1000\n\n';
+const KEEP_ALIVE: Frame = { text: ': here\n\n' };
+
+/** A server-sent event without its id. `seq`: of the entry in it; only entries have a place to resume from. */
+export type Frame = { text: string; seq?: number };
 
 /**
  * A run's events for one reader as server-sent events, at the reader's pace. The engine queues events for the
@@ -49,37 +52,45 @@ export class EventStream {
   #hold: Hold | null = null;
   #batches: AsyncGenerator<readonly RunHappening[]> | null = null;
   #next: Promise<IteratorResult<readonly RunHappening[]>> | null = null;
-  #frames: string[] = [OPENING];
+  #frames: Frame[] = [];
   #isFirst = true;
   #missed = 0;
   #isOver = false;
   #isCancelled = false;
+  #hasEnded = false;
 
   constructor(options: EventStreamOptions) {
     this.#options = options;
   }
 
-  /** The response body. Call it once. */
+  /** The response body. Call it once, and `read` not at all. */
   open(): ReadableStream<Uint8Array> {
     const encoder = new TextEncoder();
     return new ReadableStream(
       {
+        start: controller => controller.enqueue(encoder.encode(OPENING)),
         pull: async controller => {
-          const text = await this.#read();
-          if (text !== null) controller.enqueue(encoder.encode(text));
+          const read = await this.read();
+          if (read !== null)
+            controller.enqueue(encoder.encode(read.map(one => write(one, one.seq)).join('')));
           else if (!this.#isCancelled) controller.close();
         },
         cancel: () => {
           this.#isCancelled = true;
-          this.#close();
+          this.close();
         },
       },
       { highWaterMark: 0 },
     );
   }
 
-  /** The next bytes to send; `null` at the end. */
-  async #read(): Promise<string | null> {
+  /** Whether `end` was read: the run has ended, and its reader has everything. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** The next frames to send; `null` at the end. */
+  async read(): Promise<readonly Frame[] | null> {
     this.#missed = 0;
     try {
       while (this.#frames.length === 0) {
@@ -87,7 +98,7 @@ export class EventStream {
         if (this.#isOver) return null;
         this.#next ??= this.#batches.next();
         const step = await this.#withinTime(this.#next);
-        if (step === null) return KEEP_ALIVE;
+        if (step === null) return [KEEP_ALIVE];
         this.#next = null;
         if (step.done === true) return await this.#finish();
         this.#frames = this.#isFirst ? frameSoFar(step.value) : step.value.map(frameOf);
@@ -97,7 +108,7 @@ export class EventStream {
     } catch (error) {
       if (!this.#isOver)
         this.#options.log(`An event stream of run ${this.#options.runId} failed: ${messageOf(error)}`);
-      this.#close();
+      this.close();
       return null;
     }
   }
@@ -107,33 +118,36 @@ export class EventStream {
     const held = await hold();
     this.#hold = held;
     if (this.#isOver) held.release();
-    held.closing.addEventListener('abort', this.#close, { once: true });
+    held.closing.addEventListener('abort', this.close, { once: true });
     const onMissed = (chars: number) => this.#miss(chars);
-    const room = { most: bounds.waiting, sizeOf: (one: RunHappening) => frameOf(one).length, onMissed };
+    const sizeOf = (one: RunHappening) => frameOf(one).text.length;
+    const room = { most: bounds.waiting, sizeOf, onMissed };
     return held.run.eventBatches({ after, follow: true, textFirst: true, room });
   }
 
   /** As many frames as fit into `waiting` characters, at least one. */
-  #takeFrames(): string {
+  #takeFrames(): Frame[] {
     let chars = 0;
-    const end = this.#frames.findIndex((frame, index) => {
-      chars += frame.length;
+    const end = this.#frames.findIndex((one, index) => {
+      chars += one.text.length;
       return index > 0 && chars > this.#options.bounds.waiting;
     });
-    return this.#frames.splice(0, end === -1 ? this.#frames.length : end).join('');
+    return this.#frames.splice(0, end === -1 ? this.#frames.length : end);
   }
 
   #miss(chars: number): void {
     this.#missed += chars;
     if (this.#missed <= this.#options.bounds.missed) return;
-    this.#close();
+    this.close();
     this.#options.disconnect();
   }
 
-  async #finish(): Promise<string | null> {
-    const record = this.#isOver ? undefined : await this.#options.store.get(this.#options.runId);
-    this.#close();
-    return record === undefined ? null : frame('end', { status: record.status });
+  async #finish(): Promise<Frame[] | null> {
+    const { runId, store } = this.#options;
+    const record = this.#isOver ? undefined : await store.get(runId);
+    this.close();
+    this.#hasEnded = record !== undefined;
+    return record === undefined ? null : [frame('end', { status: record.status })];
   }
 
   /** `null` after `keepAliveMs` without a value. */
@@ -146,30 +160,31 @@ export class EventStream {
     return await Promise.race([value, timeout]).finally(() => cancel());
   }
 
-  readonly #close = (): void => {
+  /** Frees everything; `read` then returns `null`. */
+  readonly close = (): void => {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#frames = [];
-    this.#hold?.closing.removeEventListener('abort', this.#close);
+    this.#hold?.closing.removeEventListener('abort', this.close);
     this.#hold?.release();
     void this.#batches?.return(undefined);
   };
 }
 
-const frames = new WeakMap<RunHappening, string>();
+const frames = new WeakMap<RunHappening, Frame>();
 
-/** One server-sent event, cached for all readers. Only journal entries have an id, from which a reader can resume. */
-function frameOf(happening: RunHappening): string {
+/** One server-sent event, cached for all readers. */
+function frameOf(happening: RunHappening): Frame {
   const known = frames.get(happening);
   if (known !== undefined) return known;
   const isEntry = 'seq' in happening;
-  const made = isEntry ? `id: ${happening.seq}\n${frame('journal', happening)}` : frame('delta', happening);
+  const made = isEntry ? { ...frame('journal', happening), seq: happening.seq } : frame('delta', happening);
   frames.set(happening, made);
   return made;
 }
 
 /** One `text` event with all text of the turn so far, which replaces what the reader has; then the reasoning. */
-function frameSoFar(deltas: readonly RunHappening[]): string[] {
+function frameSoFar(deltas: readonly RunHappening[]): Frame[] {
   const [first] = deltas;
   if (first === undefined || !('turn' in first)) return [];
   const { turn, attempt } = first;
@@ -178,6 +193,17 @@ function frameSoFar(deltas: readonly RunHappening[]): string[] {
   return [frame('text', { turn, attempt, text }), ...others.map(frameOf)];
 }
 
-function frame(event: string, data: object): string {
-  return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+/** Makes a frame. JSON has no line breaks, so that data cannot end the event. */
+export function frame(event: string, data: object): Frame {
+  return { text: `event: ${event}\ndata: ${JSON.stringify(data)}\n\n` };
+}
+
+/** The frame with the run's id in its data, for a stream of several runs. */
+export function nameRun({ text, ...rest }: Frame, runId: string): Frame {
+  return { ...rest, text: text.replace('\ndata: {', () => `\ndata: {"runId":${JSON.stringify(runId)},`) };
+}
+
+/** The bytes of a frame as text, with an id if it is a place to resume from. */
+export function write({ text, seq }: Frame, id: string | number | undefined): string {
+  return seq === undefined || id === undefined ? text : `id: ${id}\n${text}`;
 }

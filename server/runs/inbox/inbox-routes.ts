@@ -1,0 +1,59 @@
+import type { Context } from 'hono';
+import * as z from 'zod';
+import { omitUndefined } from '../../../protocol/json.ts';
+import { parseLabels } from '../../../protocol/listing/label.ts';
+import { listFilterSchema } from '../../../protocol/listing/run-list.ts';
+import type { InboxItem } from '../../../protocol/run-view.ts';
+import { withLabelsOf } from '../../access/caller.ts';
+import { describeIssues } from '../../read-body.ts';
+import type { RunsEnv } from '../../runs-env.ts';
+import { openCallSchema } from '../run-view.ts';
+import type { Inbox } from './read-inbox.ts';
+
+const MOST_RUNS = 200;
+
+const { order, cursor } = listFilterSchema.shape;
+
+/** The query of `GET /inbox`. */
+export const inboxQuery = z.strictObject({
+  label: z
+    .exactOptional(z.array(z.string()))
+    .meta({ description: 'NAME=VALUE; repeatable. The run has all of these labels.' }),
+  order: z.optional(order).meta({ description: 'By the creation of the runs. Default: newest first.' }),
+  limit: z.coerce.number().int().min(1).max(MOST_RUNS).default(50).meta({
+    description: 'How many runs a page covers; it has all items of these runs.',
+  }),
+  cursor,
+});
+
+export const inboxItemSchema = z.object({
+  kind: z
+    .enum(['approval', 'result', 'doubt'])
+    .meta({ description: 'What to decide: approve or reject; give the result; resolve the doubt.' }),
+  runId: z.string().meta({ description: 'The run that takes the decision.' }),
+  rootId: z
+    .string()
+    .meta({ description: 'The topmost run of its family; the run itself if it has no parent.' }),
+  agent: z.string(),
+  title: z.string().meta({ description: 'The title of the topmost run.' }),
+  since: z
+    .number()
+    .meta({ description: 'When the run began to wait as it does now, in ms since the epoch.' }),
+  call: openCallSchema,
+}) satisfies z.ZodType<InboxItem>;
+
+export const inboxSchema = z.object({
+  items: z.array(inboxItemSchema),
+  next: z.exactOptional(z.string()).meta({ description: 'The cursor of the next page. Absent at the end.' }),
+});
+
+/** Answers with a page of open decisions. Throws `input-invalid`, and `forbidden` for labels of others. */
+export async function readInbox(c: Context<RunsEnv>, inbox: Inbox): Promise<Response> {
+  const given = omitUndefined({ label: c.req.queries('label') });
+  const query = inboxQuery.safeParse({ ...c.req.query(), ...given });
+  if (!query.success) throw describeIssues(query.error.issues);
+  const { label = [], order: sorted = 'desc', ...page } = query.data;
+  return c.json(
+    await inbox.read({ ...page, order: sorted, labels: withLabelsOf(c.get('caller'), parseLabels(label)) }),
+  );
+}

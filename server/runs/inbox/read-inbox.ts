@@ -1,0 +1,120 @@
+import { loadRun } from '../../../engine/journal/load-run.ts';
+import { describeWaiting } from '../../../machines/settled.ts';
+import type { EngineError } from '../../../protocol/error.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
+import type { Labels } from '../../../protocol/listing/label.ts';
+import type { InboxItem, JsonCall } from '../../../protocol/run-view.ts';
+import type { RunRecord, Store } from '../../../protocol/store.ts';
+
+/** How many runs' open calls, and how many runs' roots, are remembered. */
+const MOST_KNOWN = 5_000;
+
+/** The deepest family: a root is looked for no further up. */
+const DEEPEST = 32;
+
+/** How many runs of one request may be without a decision of their own: beyond that, the page ends. */
+const MOST_SKIPPED = 10_000;
+
+export type InboxQuery = {
+  labels: Labels;
+  limit: number;
+  order: 'asc' | 'desc';
+  cursor?: string;
+};
+
+/**
+ * What people have to decide, over all runs of a store.
+ *
+ * I1 The store's list says which runs wait for a decision of their own; only the journals of the runs on a page are
+ *    read, and each once per entry.
+ * I2 A call is an item of the run that takes its decision: a call that waits for a sub-agent's run is none.
+ */
+export class Inbox {
+  readonly #store: Store;
+  /** By run: its open calls after entry `seq`. */
+  readonly #known = new Map<string, { seq: number; items: InboxItem[] }>();
+  readonly #roots = new Map<string, { runId: string; title: string }>();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** A page of items, by the creation of their runs. `limit` counts runs; a page has all items of its runs. */
+  async read({ limit, cursor, ...filter }: InboxQuery): Promise<{ items: InboxItem[]; next?: string }> {
+    const items: InboxItem[] = [];
+    const onDamaged = (_: EngineError) => {};
+    let after = cursor;
+    let skipped = 0;
+    do {
+      const page = await this.#store.list({
+        ...filter,
+        status: 'waiting',
+        limit,
+        onDamaged,
+        ...(after !== undefined && { cursor: after }),
+      });
+      for (const record of page.runs) items.push(...(await this.itemsOf(record)));
+      after = page.next;
+      skipped += page.runs.length;
+    } while (items.length === 0 && after !== undefined && skipped < MOST_SKIPPED);
+    return { items, ...(after !== undefined && { next: after }) };
+  }
+
+  /** The items of one run; none if it waits for no decision of its own, or cannot be read. */
+  async itemsOf(record: RunRecord): Promise<InboxItem[]> {
+    const { runId, seq } = record;
+    if (keysOf(record).length === 0) return [];
+    const known = this.#known.get(runId);
+    if (known?.seq === seq) return known.items;
+    const items = await this.#load(record).catch(() => []);
+    remember(this.#known, runId, { seq, items });
+    return items;
+  }
+
+  async #load(record: RunRecord): Promise<InboxItem[]> {
+    const { runId, agent } = record;
+    const { context } = (await loadRun(this.#store, runId)).state;
+    const root = await this.#rootOf(record);
+    const { approvals, results, doubts } = describeWaiting(context);
+    const own = results.filter(call => call.waitsFor === undefined);
+    const make = (kind: InboxItem['kind'], calls: readonly object[]) =>
+      calls.map(call => ({
+        kind,
+        runId,
+        rootId: root.runId,
+        agent,
+        title: root.title,
+        since: context.now,
+        call: call as JsonCall & { input: JsonValue },
+      }));
+    return [...make('approval', approvals), ...make('result', own), ...make('doubt', doubts)];
+  }
+
+  /** The topmost run of a family. */
+  async #rootOf(record: RunRecord): Promise<{ runId: string; title: string }> {
+    const known = this.#roots.get(record.runId);
+    if (known !== undefined) return known;
+    let root = record;
+    for (let depth = 0; root.parent !== undefined && depth < DEEPEST; depth += 1) {
+      const above = await this.#store.get(root.parent.runId);
+      if (above === undefined) break;
+      root = above;
+    }
+    const found = { runId: root.runId, title: root.title };
+    remember(this.#roots, record.runId, found);
+    return found;
+  }
+}
+
+/** The calls that a run itself waits for, as its record has them: the first 20. */
+export function keysOf({ status, waitsFor = [] }: RunRecord): string[] {
+  if (status !== 'waiting') return [];
+  return waitsFor.flatMap(({ type, callId, runId }) => (runId === undefined ? [`${type} ${callId}`] : []));
+}
+
+function remember<Value>(known: Map<string, Value>, key: string, value: Value): void {
+  known.delete(key);
+  const [oldest] = known.keys();
+  if (known.size >= MOST_KNOWN && oldest !== undefined) known.delete(oldest);
+  known.set(key, value);
+}

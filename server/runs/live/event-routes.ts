@@ -1,0 +1,136 @@
+import type { Context } from 'hono';
+import * as z from 'zod';
+import type { Host } from '../../../engine/driver/host.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { seesRun } from '../../access/caller.ts';
+import { ApiError } from '../../error-envelope.ts';
+import { describeIssues } from '../../read-body.ts';
+import type { RunsEnv } from '../../runs-env.ts';
+import { findRecord, type RunRegistry } from '../run-registry.ts';
+import { EventStream, type StreamBounds } from './event-stream.ts';
+import { type FollowedRun, MergedStream } from './merged-stream.ts';
+import type { RunChanges } from './run-changes.ts';
+
+/** The most runs of one stream. */
+const MOST_RUNS = 32;
+
+/** The query of `GET /events`. */
+export const eventsQuery = z.strictObject({
+  run: z
+    .exactOptional(z.array(z.string().min(1).max(1_000)).max(MOST_RUNS))
+    .meta({ description: 'A run to follow, as ID or ID:AFTER; repeatable. AFTER is the last seq you have.' }),
+  summaries: z
+    .exactOptional(z.enum(['1', '0']))
+    .meta({ description: '1: also changes of the list of runs and of the inbox.' }),
+});
+
+type EventRoutesOptions = {
+  store: Store;
+  clock: Host;
+  held: RunRegistry;
+  changes: RunChanges;
+  streamBounds: StreamBounds;
+  log(line: string): void;
+};
+
+type Place = { runId: string; after: number };
+
+/** Answers with the events of one run. Throws `run-unknown` and `input-invalid`. */
+export async function streamEvents(
+  c: Context<RunsEnv>,
+  runId: string,
+  options: EventRoutesOptions,
+): Promise<Response> {
+  await findRecord(options.store, runId, c.get('caller'));
+  return send(c, makeStream(c, { runId, after: readPlace(c) }, options).open());
+}
+
+/** Answers with the events of several runs, and with changes of all that the caller may see. Throws `input-invalid`. */
+export async function streamAll(c: Context<RunsEnv>, options: EventRoutesOptions): Promise<Response> {
+  const { store, clock, held, changes, streamBounds } = options;
+  const given = omitUndefined({ run: c.req.queries('run') });
+  const query = eventsQuery.safeParse({ ...c.req.query(), ...given });
+  if (!query.success) throw describeIssues(query.error.issues);
+  const resumed = new Map(
+    readPlaces(c.req.header('last-event-id')).map(({ runId, after }) => [runId, after]),
+  );
+  const caller = c.get('caller');
+  const runs: FollowedRun[] = [];
+  const missing: string[] = [];
+  for (const { runId, after } of uniquePlaces(query.data.run ?? [])) {
+    const record = await store.get(runId);
+    if (record === undefined || !seesRun(caller, record.labels)) {
+      missing.push(runId);
+      continue;
+    }
+    const place = { runId, after: resumed.get(runId) ?? after };
+    runs.push({ ...place, stream: makeStream(c, place, options) });
+  }
+  const stream = new MergedStream({
+    runs,
+    missing,
+    changes: query.data.summaries === '1' ? changes.subscribe(caller) : null,
+    host: clock,
+    keepAliveMs: streamBounds.keepAliveMs,
+    closing: held.closing,
+  });
+  return send(c, stream.open());
+}
+
+function send(c: Context<RunsEnv>, body: ReadableStream<Uint8Array>): Response {
+  return c.body(body, 200, {
+    'Content-Type': 'text/event-stream; charset=utf-8',
+    'X-Accel-Buffering': 'no',
+  });
+}
+
+function makeStream(
+  c: Context<RunsEnv>,
+  { runId, after }: Place,
+  { store, clock, held, streamBounds, log }: EventRoutesOptions,
+): EventStream {
+  return new EventStream({
+    runId,
+    after,
+    store,
+    log,
+    host: clock,
+    bounds: streamBounds,
+    hold: () => held.hold(runId),
+    disconnect: () => c.env?.outgoing?.destroy(),
+  });
+}
+
+/** The last `seq` the reader has. `Last-Event-ID`, which browsers send when they reconnect, precedes `?after=`. */
+function readPlace(c: Context<RunsEnv>): number {
+  const text = c.req.header('last-event-id') || c.req.query('after') || '0';
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new ApiError(
+    'input-invalid',
+    'Set Last-Event-ID or ?after= to the seq of a journal entry: a whole number.',
+  );
+}
+
+/** The places in the id of an event: `RUN:SEQ,RUN:SEQ`, with escaped ids. Throws `input-invalid`. */
+function readPlaces(text = ''): Place[] {
+  return text === '' ? [] : text.split(',', MOST_RUNS).map(part => readEscaped(part));
+}
+
+function readEscaped(text: string): Place {
+  const { runId, after } = readRun(text);
+  try {
+    return { runId: decodeURIComponent(runId), after };
+  } catch {
+    throw new ApiError('input-invalid', 'Last-Event-ID is not the id of an event of this stream.');
+  }
+}
+
+function uniquePlaces(texts: readonly string[]): Place[] {
+  return [...new Map(texts.map(text => [readRun(text).runId, readRun(text)])).values()];
+}
+
+function readRun(text: string): Place {
+  const [, runId = text, after = '0'] = /^(.*):(\d{1,15})$/s.exec(text) ?? [];
+  return { runId, after: Number(after) };
+}

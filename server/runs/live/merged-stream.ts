@@ -1,0 +1,147 @@
+import type { Host } from '../../../engine/driver/host.ts';
+import { type EventStream, type Frame, frame, nameRun, OPENING, write } from './event-stream.ts';
+import type { Subscription } from './run-changes.ts';
+
+/** A source of frames. `read` resolves with `null` at its end. */
+type Source = { read(): Promise<readonly Frame[] | null>; close(): void };
+
+/** A run's stream, and the `seq` of the last entry that the reader has. */
+export type FollowedRun = { runId: string; after: number; stream: EventStream };
+
+type MergedOptions = {
+  runs: readonly FollowedRun[];
+  /** Ids of runs that the reader asked for and cannot have. */
+  missing: readonly string[];
+  changes: Subscription | null;
+  host: Host;
+  keepAliveMs: number;
+  closing: AbortSignal;
+};
+
+/** The id of an entry: the place in every run. Ids of runs are escaped. */
+function formatPlaces(places: ReadonlyMap<string, number>): string {
+  return [...places].map(([runId, seq]) => `${encodeURIComponent(runId)}:${seq}`).join(',');
+}
+
+const KEEP_ALIVE = ': here\n\n';
+
+/**
+ * Several runs, and the changes of all, as one stream of server-sent events, at the reader's pace.
+ *
+ * M1 The id of an entry names the place in every run, `RUN:SEQ,RUN:SEQ`: a reader resumes all of them from it.
+ * M2 A run that has ended is left out after its `end`; a run whose stream breaks ends the stream, so that its reader
+ *    connects again. The stream of runs alone ends with the last of them.
+ */
+export class MergedStream {
+  readonly #options: MergedOptions;
+  readonly #places = new Map<string, number>();
+  readonly #ready: { source: Source; frames: readonly Frame[] | null }[] = [];
+  readonly #runOf = new Map<Source, FollowedRun>();
+  #hasBegun = false;
+  /** The number of sources that have not ended. */
+  #open = 0;
+  #wake = () => {};
+  #isOver = false;
+  #isCancelled = false;
+
+  constructor(options: MergedOptions) {
+    this.#options = options;
+    for (const run of options.runs) {
+      this.#places.set(run.runId, run.after);
+      this.#runOf.set(run.stream, run);
+    }
+  }
+
+  /** The response body. Call it once. */
+  open(): ReadableStream<Uint8Array> {
+    const { missing, closing } = this.#options;
+    const encoder = new TextEncoder();
+    const gone = missing.map(runId => frame('gone', { runId }).text);
+    return new ReadableStream(
+      {
+        start: controller => {
+          controller.enqueue(encoder.encode([OPENING, ...gone].join('')));
+          closing.addEventListener('abort', this.#close, { once: true });
+        },
+        pull: async controller => {
+          const text = await this.#read();
+          if (text !== null) return controller.enqueue(encoder.encode(text));
+          this.#close();
+          if (!this.#isCancelled) controller.close();
+        },
+        cancel: () => {
+          this.#isCancelled = true;
+          this.#close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  async #read(): Promise<string | null> {
+    if (!this.#hasBegun) this.#begin();
+    for (;;) {
+      const first = this.#ready.shift();
+      if (first === undefined) {
+        if (this.#open === 0 || this.#isOver) return null;
+        if (!(await this.#wait())) return KEEP_ALIVE;
+        continue;
+      }
+      const { source, frames } = first;
+      if (frames === null) {
+        this.#open -= 1;
+        if (!this.#hasEnded(source)) return null;
+        continue;
+      }
+      this.#next(source);
+      return frames.map(one => this.#write(source, one)).join('');
+    }
+  }
+
+  #begin(): void {
+    const { runs, changes } = this.#options;
+    this.#hasBegun = true;
+    const sources: Source[] = runs.map(({ stream }) => stream);
+    if (changes !== null) sources.push(changes);
+    this.#open = sources.length;
+    for (const source of sources) this.#next(source);
+  }
+
+  #next(source: Source): void {
+    void source.read().then(frames => {
+      this.#ready.push({ source, frames });
+      this.#wake();
+    });
+  }
+
+  #hasEnded(source: Source): boolean {
+    return this.#runOf.get(source)?.stream.hasEnded === true;
+  }
+
+  #write(source: Source, one: Frame): string {
+    const run = this.#runOf.get(source);
+    if (run === undefined) return one.text;
+    if (one.seq === undefined) return nameRun(one, run.runId).text;
+    this.#places.set(run.runId, one.seq);
+    return write(one, formatPlaces(this.#places));
+  }
+
+  /** Waits until a source has frames; returns false after `keepAliveMs`. */
+  async #wait(): Promise<boolean> {
+    const { host, keepAliveMs } = this.#options;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    this.#wake = () => resolve(true);
+    const cancel = host.setTimer(keepAliveMs, () => resolve(false), { keepAlive: false });
+    return await promise.finally(() => cancel());
+  }
+
+  readonly #close = (): void => {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { runs, changes, closing } = this.#options;
+    closing.removeEventListener('abort', this.#close);
+    for (const { stream } of runs) stream.close();
+    changes?.close();
+    this.#wake();
+  };
+}

@@ -1,0 +1,218 @@
+import type { Host } from '../../../engine/driver/host.ts';
+import { messageOf } from '../../../protocol/error.ts';
+import type { RunRecord, Store } from '../../../protocol/store.ts';
+import { type Caller, seesRun } from '../../access/caller.ts';
+import { type Inbox, keysOf } from '../inbox/read-inbox.ts';
+import { summarizeRun } from '../run-view.ts';
+import { type Frame, frame } from './event-stream.ts';
+
+/** How often a store's feed is read, and how often a store without one is listed, in ms. */
+const FEED_MS = 200;
+const LIST_MS = 1_000;
+
+const PAGE = 1_000;
+
+/** How many changed runs may wait for one reader; beyond that, it is told to read the lists again. */
+const MOST_WAITING = 1_000;
+
+/** Of how many runs the poller remembers the last change. */
+const MOST_KNOWN = 20_000;
+
+type Subscriber = { caller: Caller; take(key: string, made: Frame): void };
+
+type ChangesOptions = { store: Store; host: Host; inbox: Inbox; log(line: string): void };
+
+/**
+ * The changes of all runs, for the readers of lists and inboxes.
+ *
+ * W1 One poller for all subscribers of a process, and none without subscribers.
+ * W2 A subscriber gets changes of the runs that its caller may see, and the latest one of each run at least.
+ * W3 A subscriber that reads slowly has at most one waiting change of a kind for a run; where they are too many, `ready`
+ *    tells it to read the lists again.
+ */
+export class RunChanges {
+  readonly #options: ChangesOptions;
+  readonly #subscribers = new Set<Subscriber>();
+  /** By run: the last change that was seen. `asked` are the keys of its items in the inbox. */
+  readonly #known = new Map<string, { mark: string; asked: string }>();
+  #cursor: string | null = null;
+  #cancelPoll = () => {};
+  #beginning: Promise<void> | null = null;
+  /** Counts the polls that were begun or stopped, so that a stopped one does nothing more. */
+  #generation = 0;
+
+  constructor(options: ChangesOptions) {
+    this.#options = options;
+  }
+
+  /** Stops for good. */
+  close(): void {
+    this.#subscribers.clear();
+    this.#stop();
+  }
+
+  /** Begins a subscription. Its first frame is `ready`: what changes from then on is sent. */
+  subscribe(caller: Caller): Subscription {
+    const subscription = new Subscription(() => {
+      this.#subscribers.delete(subscriber);
+      if (this.#subscribers.size === 0) this.#stop();
+    });
+    const subscriber = { caller, take: subscription.take };
+    this.#subscribers.add(subscriber);
+    this.#begin().then(subscription.begin, subscription.fail);
+    return subscription;
+  }
+
+  /** Tells subscribers that a run was deleted: a store's feed does not have it. */
+  noteDeleted({ runId, labels }: RunRecord): void {
+    this.#known.delete(runId);
+    this.#send(labels, `removed ${runId}`, frame('removed', { runId }));
+  }
+
+  /** Finds the place from which changes are read, once for all subscribers. */
+  async #begin(): Promise<void> {
+    this.#beginning ??= this.#start();
+    await this.#beginning;
+  }
+
+  async #start(): Promise<void> {
+    this.#generation += 1;
+    const generation = this.#generation;
+    try {
+      const { feed } = this.#options.store;
+      if (feed === undefined) await this.#list(() => {});
+      else this.#cursor = await feed.end();
+      this.#schedule(generation);
+    } catch (error) {
+      this.#options.log(`Cannot look for changes of runs: ${messageOf(error)}`);
+      if (generation === this.#generation) this.#stop();
+      throw error;
+    }
+  }
+
+  #stop(): void {
+    this.#generation += 1;
+    this.#cancelPoll();
+    this.#beginning = null;
+    this.#known.clear();
+  }
+
+  #schedule(generation: number): void {
+    if (generation !== this.#generation || this.#subscribers.size === 0) return;
+    const { host, store, log } = this.#options;
+    const poll = () => {
+      this.#poll()
+        .catch(error => log(`Cannot look for changes of runs: ${messageOf(error)}`))
+        .finally(() => this.#schedule(generation));
+    };
+    const ms = store.feed === undefined ? LIST_MS : FEED_MS;
+    this.#cancelPoll = host.setTimer(ms, poll, { keepAlive: false });
+  }
+
+  async #poll(): Promise<void> {
+    const changed: RunRecord[] = [];
+    if (this.#options.store.feed === undefined) await this.#list(record => changed.push(record));
+    else changed.push(...(await this.#readFeed()));
+    for (const record of changed) await this.#publish(record);
+  }
+
+  async #readFeed(): Promise<RunRecord[]> {
+    const { store } = this.#options;
+    const { feed } = store;
+    if (feed === undefined || this.#cursor === null) return [];
+    const page = await feed.read({ after: this.#cursor, limit: PAGE, onDamaged: () => {} });
+    this.#cursor = page.next;
+    const records: RunRecord[] = [];
+    for (const runId of new Set(page.entries.map(entry => entry.runId))) {
+      const record = await store.get(runId);
+      if (record !== undefined) records.push(record);
+    }
+    return records;
+  }
+
+  /** For stores without a feed: the runs that have not ended, and the newest. */
+  async #list(onChanged: (record: RunRecord) => void): Promise<void> {
+    const { store } = this.#options;
+    for (const status of ['running', 'waiting', undefined] as const) {
+      const filter = { limit: status === undefined ? 100 : PAGE, onDamaged: () => {} };
+      const { runs } = await store.list({ ...filter, ...(status !== undefined && { status }) });
+      for (const record of runs) {
+        const known = this.#known.get(record.runId);
+        const mark = `${record.seq} ${record.status}`;
+        if (known?.mark === mark) continue;
+        this.#remember(record.runId, { mark, asked: known?.asked ?? '' });
+        onChanged(record);
+      }
+    }
+  }
+
+  async #publish(record: RunRecord): Promise<void> {
+    const { inbox } = this.#options;
+    const { runId, labels, seq, status } = record;
+    const asked = keysOf(record).join('\n');
+    const before = this.#known.get(runId);
+    this.#remember(runId, { mark: `${seq} ${status}`, asked });
+    this.#send(labels, `summary ${runId}`, frame('summary', summarizeRun(record)));
+    if (before?.asked === asked && asked === '') return;
+    const items = await inbox.itemsOf(record);
+    this.#send(labels, `inbox ${runId}`, frame('inbox', { runId, items }));
+  }
+
+  #send(labels: RunRecord['labels'], key: string, made: Frame): void {
+    for (const { caller, take } of this.#subscribers) if (seesRun(caller, labels)) take(key, made);
+  }
+
+  #remember(runId: string, change: { mark: string; asked: string }): void {
+    this.#known.delete(runId);
+    const [oldest] = this.#known.keys();
+    if (this.#known.size >= MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+    this.#known.set(runId, change);
+  }
+}
+
+const READY = frame('ready', {});
+
+/** What one reader has not read yet. `read` waits for the next frames; `null` after `close` or if the start failed. */
+export class Subscription {
+  readonly #waiting = new Map<string, Frame>();
+  readonly #end: () => void;
+  #isOver = false;
+  #wake = () => {};
+
+  constructor(end: () => void) {
+    this.#end = end;
+  }
+
+  readonly begin = (): void => this.take('ready', READY);
+
+  readonly fail = (): void => this.close();
+
+  readonly take = (key: string, made: Frame): void => {
+    if (this.#waiting.size >= MOST_WAITING && !this.#waiting.has(key)) {
+      this.#waiting.clear();
+      this.#waiting.set('ready', READY);
+    } else {
+      this.#waiting.delete(key);
+      this.#waiting.set(key, made);
+    }
+    this.#wake();
+  };
+
+  async read(): Promise<readonly Frame[] | null> {
+    while (this.#waiting.size === 0 && !this.#isOver)
+      await new Promise<void>(resolve => {
+        this.#wake = resolve;
+      });
+    if (this.#isOver) return null;
+    const frames = [...this.#waiting.values()];
+    this.#waiting.clear();
+    return frames;
+  }
+
+  readonly close = (): void => {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#end();
+    this.#wake();
+  };
+}
