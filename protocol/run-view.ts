@@ -100,8 +100,11 @@ export type Settled<Tools = AgentTool, Output = unknown> =
   | FailedRun
   | CancelledRun<Tools>;
 
-/** A run in the list of the runs API: its record without its epoch and its lease. */
-export type RunSummary = Omit<RunRecord, 'epoch' | 'owner' | 'leaseUntil'>;
+/** A run in the list of the runs API: its record without what only drivers need. */
+export type RunSummary = Omit<
+  RunRecord,
+  'epoch' | 'owner' | 'leaseUntil' | 'agentVersion' | 'chart' | 'wakeAt'
+>;
 
 /** A run as the runs API returns it. */
 export type RunView = RunSummary & {

@@ -30,7 +30,16 @@ export type RunRecord = Progress & {
   owner?: Owner;
   /** When the lease expires, in ms since the epoch. */
   leaseUntil?: number;
+  /** The version of the agent that began the run, if it has one. */
+  agentVersion?: string;
+  /** The chart that the run was begun with; absent for a run that came from another store without it. */
+  chart?: ChartIdentity;
+  /** When the run has to be driven again although it rests, in ms since the epoch; absent without such a time. */
+  wakeAt?: number;
 };
+
+/** A version of the chart; the hash tells two charts of one version apart. */
+export type ChartIdentity = { version: number; hash: string };
 
 /** A driver appends with its epoch; other processes append inputs. Both append only directly after seq `after`. */
 export type AppendGuard = { after: number; epoch: number } | { after: number; input: true };
@@ -62,8 +71,32 @@ export type ClaimResult =
   | { type: 'claimed'; epoch: number; seq: number }
   | { type: 'held'; owner: Owner; until: number };
 
-/** The initial events after `run.started`, and the run after all of them. */
-export type JournalRest = { events: readonly RunEvent[]; status: RunStatus; progress?: Progress };
+/** The initial events after `run.started`, and the run after all of them. `wakeAt` as in `Standing`. */
+export type JournalRest = {
+  events: readonly RunEvent[];
+  status: RunStatus;
+  progress?: Progress;
+  wakeAt?: number;
+};
+
+/** A lease as its holder knows it. */
+export type HeldLease = { runId: string; epoch: number };
+
+/** Which runs a worker can drive, and how many it wants. */
+export type WorkRequest = {
+  /** The names of the agents; with `versions`, only runs that one of these versions began, or one without a version. */
+  agents: readonly { name: string; versions?: readonly string[] }[];
+  /** Only runs of these charts, and runs whose chart is unknown. Default: of any chart. */
+  charts?: readonly ChartIdentity[];
+  /** How many runs at most. */
+  limit: number;
+  /** For how long the runs are hidden from other requests, in ms, unless they are claimed before. */
+  reserveMs: number;
+  /** The caller's time, in ms since the epoch. A store with a clock of its own takes that. */
+  now: number;
+  /** Whether an owner with an unexpired lease is known to be gone: its runs are taken before the lease expires. */
+  isDead?(owner: Owner): boolean;
+};
 
 /** One page of a list. `next` is the cursor of the following page; absent at the end. */
 export type RunList = { runs: RunRecord[]; next?: string };
@@ -89,6 +122,9 @@ export type AdoptedRun = {
   createdAt: number;
   seq: number;
   state: JsonValue;
+  agentVersion?: string;
+  chart?: ChartIdentity;
+  wakeAt?: number;
 };
 
 export type DeleteOptions = {
@@ -152,11 +188,24 @@ export type Redaction = {
   isDead(owner: Owner): boolean;
 };
 
-/**
- * The run after an append. `stateHash` is the hash of the state after the last appended entry, present if the run rests
- * or has ended; it is stored with that entry and checked by `replay`. Without `progress`, the stored one stays.
- */
-export type Standing = { status: RunStatus; stateHash?: string; progress?: Progress };
+/** The run after an append. */
+export type Standing = {
+  status: RunStatus;
+  /**
+   * The hash of the state after the last appended entry, present if the run rests or has ended. It is stored with that
+   * entry and checked by `replay`.
+   */
+  stateHash?: string;
+  /** Without it, the stored one stays. */
+  progress?: Progress;
+  /**
+   * When a run that rests has to be driven again, in ms since the epoch; absent if only an input wakes it. It replaces
+   * the stored time, unless that has come: only a claim removes a time that has come.
+   */
+  wakeAt?: number;
+  /** A run to wake in the same commit, if it has not ended: the parent of a run that has ended. */
+  wakes?: string;
+};
 
 /** The text of a run's current turn, as JSON. `seq`: the last entry of the journal before it. */
 export type StoredText = { seq: number; json: string };
@@ -211,12 +260,32 @@ export interface Store {
    * cannot be told from a damaged one.
    */
   readJson?(runId: string, limit?: number): Promise<{ seq: number; event: JsonValue }[]>;
-  /** Takes the lease and appends `run.claimed` in one commit. An expired or dead owner is replaced. */
+  /**
+   * Takes the lease and appends `run.claimed` in one commit. An expired or dead owner is replaced. Ends a reservation,
+   * and removes a `wakeAt` that has come.
+   */
   claim(runId: string, request: ClaimRequest): Promise<ClaimResult>;
-  /** Extends the lease to `leaseMs` from now. Returns false if the epoch is no longer current. */
-  renew(runId: string, epoch: number, lease: LeaseTime): Promise<boolean>;
-  /** Gives up the lease, if the epoch is current. */
-  release(runId: string, epoch: number): Promise<void>;
+  /**
+   * Extends leases to `leaseMs` from now, in one commit. Returns those that are lost: the epoch is no longer current, the
+   * lease was released, or the run was deleted.
+   */
+  renew(leases: readonly HeldLease[], time: LeaseTime): Promise<HeldLease[]>;
+  /** Gives up the lease, if the epoch is current. The run is woken at `wakeAt` (ms since the epoch), or earlier. */
+  release(runId: string, epoch: number, wakeAt?: number): Promise<void>;
+  /**
+   * Calls `onChange` after another process, or another caller of this one, has appended an input to the run or claimed
+   * it, and after times without knowledge. It is a hint: it may come late, without a reason, or not at all. Returns a
+   * function that ends it. Without this method, callers look for entries themselves.
+   */
+  watch?(runId: string, onChange: () => void): () => void;
+  /**
+   * Reserves runs that have something to do and that nobody drives, longest untouched first: runs with status `running`,
+   * runs whose `wakeAt` has come, and runs whose owner is gone. No run is reserved twice at a time. Claim them to drive
+   * them. Returns their records.
+   */
+  takeWork?(request: WorkRequest): Promise<RunRecord[]>;
+  /** Calls `onWork` when `takeWork` may find runs. Otherwise like `watch`; a `wakeAt` that comes is not told. */
+  watchWork?(onWork: () => void): () => void;
   /** Stores the state after `seq`; a store may keep only one snapshot per run. */
   saveSnapshot(runId: string, snapshot: StoredSnapshot): Promise<void>;
   loadSnapshot(runId: string): Promise<StoredSnapshot | undefined>;

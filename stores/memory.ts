@@ -8,11 +8,11 @@ import type {
   ClaimRequest,
   ClaimResult,
   DeleteOptions,
+  HeldLease,
   JournalRest,
   LeaseTime,
   ListFilter,
   Page,
-  Progress,
   PruneOptions,
   Redacted,
   Redaction,
@@ -23,26 +23,22 @@ import type {
   Standing,
   Store,
   StoredSnapshot,
+  WorkRequest,
 } from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent, lostEntries } from './journal-text.ts';
 import { grantLease, isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { choose, readListFilter } from './list-query.ts';
 import { memoryDeltas } from './memory/memory-deltas.ts';
 import { MemoryFeed } from './memory/memory-feed.ts';
-import { lengthOf, type Run } from './memory/memory-run.ts';
+import { kinshipOf } from './memory/memory-kinship.ts';
+import { describe, lengthOf, makeRun, type Run, stand, wake } from './memory/memory-run.ts';
 import { takePage, WHOLE } from './page.ts';
-import { findAwaited, isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
+import { isOpen, planDeletion } from './plan-deletion.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
-import {
-  closedStore,
-  countByStatus,
-  drivenRun,
-  existingRun,
-  followChain,
-  missingRun,
-  unknownProgress,
-} from './run-record.ts';
+import { closedStore, countByStatus, drivenRun, existingRun, followChain, missingRun } from './run-record.ts';
+import { Watchers } from './watchers.ts';
+import { isWork } from './work.ts';
 
 /**
  * Returns a store that keeps journals in memory, as JSON, until the process ends.
@@ -65,12 +61,13 @@ class MemoryStore implements Store {
   readonly feed = new MemoryFeed(runId => this.#find(runId));
   readonly #runs = new Map<string, Run>();
   readonly deltas = memoryDeltas(runId => this.#runs.get(runId));
+  readonly #watchers = new Watchers();
   #closed = false;
 
   async create(
     event: RunStarted,
     claim?: ClaimRequest,
-    { events: rest, status, progress }: JournalRest = NO_REST,
+    { events: rest, ...standing }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     this.#refuseIfClosed();
     const events = [event, ...rest];
@@ -83,27 +80,23 @@ class MemoryStore implements Store {
       agent: event.agent.name,
       title: titleOf(event),
       labels: { ...labels },
-      status,
+      status: standing.status,
       createdAt: at,
       updatedAt: at,
-      ...structuredClone(omitUndefined({ continues, parent, forkOf })),
+      chart: event.chart,
+      ...omitUndefined({ agentVersion: event.agent.version, wakeAt: standing.wakeAt }),
+      ...omitUndefined({ continues, parent, forkOf }),
     };
     const origin = forkOf && this.#runs.get(forkOf.runId);
-    const run: Run = {
-      record,
-      progress: JSON.stringify(progress),
-      epoch: 0,
-      base: 0,
-      journal: [],
-      blobs: new Map(origin?.blobs),
-      stateHashes: new Map(),
-    };
+    const run = makeRun({ record: structuredClone(record), progress: standing.progress });
+    for (const [digest, bytes] of origin?.blobs ?? []) run.blobs.set(digest, bytes);
     const claimed = claim && encodeEvent(recordClaim(claim, 1, undefined));
     this.#runs.set(runId, run);
     events.forEach((written, index) => {
       this.#write(run, written, texts[index] ?? '');
     });
     if (claim && claimed) this.#grant(run, claim, claimed);
+    else this.#watchers.tellWork();
     return { epoch: run.epoch, seq: lengthOf(run) };
   }
 
@@ -111,24 +104,17 @@ class MemoryStore implements Store {
     this.#refuseIfClosed();
     const { runId, createdAt } = adopted;
     if (this.#runs.has(runId)) throw existingRun(runId);
+    const record = structuredClone({ ...adopted, updatedAt: createdAt });
     const snapshot = { seq, state: JSON.stringify(state) };
-    this.#runs.set(runId, {
-      record: structuredClone({ ...adopted, updatedAt: createdAt }),
-      progress: JSON.stringify(progress),
-      epoch: 0,
-      snapshot,
-      base: seq,
-      journal: [],
-      blobs: new Map(),
-      stateHashes: new Map(),
-    });
+    this.#runs.set(runId, { ...makeRun({ record, progress, base: seq }), snapshot });
+    this.#watchers.tellWork();
   }
 
   async append(
     runId: string,
     guard: AppendGuard,
     events: readonly RunEvent[],
-    { status, stateHash, progress }: Standing,
+    standing: Standing,
   ): Promise<AppendResult> {
     this.#refuseIfClosed();
     const texts = events.map(encodeEvent);
@@ -139,9 +125,11 @@ class MemoryStore implements Store {
     events.forEach((event, index) => {
       this.#write(run, event, texts[index] ?? '');
     });
-    run.record = { ...run.record, status };
-    run.progress = JSON.stringify(progress) ?? run.progress;
-    if (stateHash !== undefined && events.length > 0) run.stateHashes.set(lengthOf(run), stateHash);
+    stand(run, standing, events.at(-1)?.at);
+    const woken = this.#runs.get(standing.wakes ?? '');
+    if (woken !== undefined && isOpen(woken.record)) wake(woken, events.at(-1)?.at ?? 0);
+    if (woken !== undefined || 'input' in guard) this.#watchers.tellWork();
+    if ('input' in guard) this.#watchers.tellRun(runId);
     return { type: 'appended', seq: lengthOf(run) };
   }
 
@@ -171,18 +159,42 @@ class MemoryStore implements Store {
     return { type: 'claimed', epoch: run.epoch, seq: lengthOf(run) };
   }
 
-  async renew(runId: string, epoch: number, { now, leaseMs }: LeaseTime): Promise<boolean> {
+  async renew(leases: readonly HeldLease[], { now, leaseMs }: LeaseTime): Promise<HeldLease[]> {
     this.#refuseIfClosed();
-    const run = this.#find(runId);
-    if (run.epoch !== epoch || run.lease === undefined) return false;
-    run.lease = { ...run.lease, until: now + leaseMs };
-    return true;
+    return leases.filter(({ runId, epoch }) => {
+      const run = this.#runs.get(runId);
+      if (run?.epoch !== epoch || run.lease === undefined) return true;
+      run.lease = { ...run.lease, until: now + leaseMs };
+      return false;
+    });
   }
 
-  async release(runId: string, epoch: number): Promise<void> {
+  async release(runId: string, epoch: number, wakeAt?: number): Promise<void> {
     this.#refuseIfClosed();
     const run = this.#find(runId);
-    if (run.epoch === epoch) delete run.lease;
+    if (run.epoch !== epoch) return;
+    run.lease = undefined;
+    wake(run, wakeAt);
+    this.#watchers.tellWork();
+  }
+
+  watch(runId: string, onChange: () => void): () => void {
+    return this.#watchers.watch(runId, onChange);
+  }
+
+  async takeWork(request: WorkRequest): Promise<RunRecord[]> {
+    this.#refuseIfClosed();
+    const { limit, now, reserveMs } = request;
+    const found = [...this.#runs.values()]
+      .filter(run => isWork({ ...run.record, lease: run.lease, reservedUntil: run.reservedUntil }, request))
+      .sort((one, other) => one.record.updatedAt - other.record.updatedAt)
+      .slice(0, Math.max(0, limit));
+    for (const run of found) run.reservedUntil = now + reserveMs;
+    return found.flatMap(({ record }) => this.#describe(record.runId) ?? []);
+  }
+
+  watchWork(onWork: () => void): () => void {
+    return this.#watchers.watchWork(onWork);
   }
 
   async saveSnapshot(runId: string, { seq, state }: StoredSnapshot): Promise<void> {
@@ -248,14 +260,14 @@ class MemoryStore implements Store {
 
   async delete(runId: string, options: DeleteOptions = {}): Promise<string[]> {
     this.#refuseIfClosed();
-    const doomed = planDeletion(this.#kinship(), runId, options);
+    const doomed = planDeletion(kinshipOf(this.#runs), runId, options);
     this.#remove(doomed);
     return doomed;
   }
 
   async prune(options: PruneOptions): Promise<string[]> {
     return await pruneRuns(this, options, async (runIds, gone) => {
-      const doomed = planPruning(this.#kinship(), runIds, gone, options);
+      const doomed = planPruning(kinshipOf(this.#runs), runIds, gone, options);
       if (options.dryRun !== true) this.#remove(doomed);
       return doomed;
     });
@@ -291,23 +303,7 @@ class MemoryStore implements Store {
 
   async close(): Promise<void> {
     this.#closed = true;
-  }
-
-  #kinship(): Kinship {
-    const runs = [...this.#runs.values()];
-    const idsOf = (found: readonly Run[]) => found.map(({ record }) => record.runId);
-    return {
-      find: runId => {
-        const record = this.#describe(runId);
-        return record && { record, parent: record.parent?.runId };
-      },
-      childrenOf: runId => idsOf(runs.filter(({ record }) => record.parent?.runId === runId)),
-      continuationsOf: runId => idsOf(runs.filter(({ record }) => record.continues === runId)),
-      waiting: () =>
-        runs
-          .filter(({ record }) => isOpen(record))
-          .map(({ record, journal }) => ({ runId: record.runId, awaited: findAwaited(journal) })),
-    };
+    this.#watchers.clear();
   }
 
   #remove(runIds: readonly string[]): void {
@@ -327,11 +323,7 @@ class MemoryStore implements Store {
 
   #describe(runId: string): RunRecord | undefined {
     const run = this.#runs.get(runId);
-    if (run === undefined) return undefined;
-    const lease = run.lease && { owner: { ...run.lease.owner }, leaseUntil: run.lease.until };
-    const { progress, record } = run;
-    const shown: Progress = progress === undefined ? unknownProgress(record.status) : JSON.parse(progress);
-    return { ...structuredClone(record), ...shown, seq: lengthOf(run), epoch: run.epoch, ...lease };
+    return run && describe(run);
   }
 
   #write(run: Run, event: RunEvent, text: string): void {
@@ -343,6 +335,9 @@ class MemoryStore implements Store {
   #grant(run: Run, request: ClaimRequest, text: string): void {
     run.epoch += 1;
     run.lease = grantLease(request);
+    run.reservedUntil = undefined;
+    if ((run.record.wakeAt ?? 0) <= request.now) delete run.record.wakeAt;
+    this.#watchers.tellRun(run.record.runId);
     this.#write(run, recordClaim(request, run.epoch, undefined), text);
   }
 }

@@ -11,6 +11,7 @@ import type {
   ClaimResult,
   DeleteOptions,
   DeltaStore,
+  HeldLease,
   JournalRest,
   LeaseTime,
   ListFilter,
@@ -169,15 +170,17 @@ class PostgresStore implements Store {
     }
   }
 
-  async renew(runId: string, epoch: number, { leaseMs }: LeaseTime): Promise<boolean> {
+  async renew(leases: readonly HeldLease[], { leaseMs }: LeaseTime): Promise<HeldLease[]> {
     const s = this.#schema;
     const renewed = await this.#database.query(
-      `UPDATE ${s}.runs SET lease_until = ${s}.now_ms() + $3::float8
-       WHERE run_id = $1 AND epoch = $2 AND owner IS NOT NULL RETURNING 1`,
-      ...[escapeText(runId), epoch, leaseMs],
+      `UPDATE ${s}.runs r SET lease_until = ${s}.now_ms() + $3::float8
+       FROM (SELECT o.run FROM unnest($1::text[], $2::int8[]) AS held (run_id, epoch)
+         JOIN ${s}.runs o USING (run_id, epoch) WHERE o.owner IS NOT NULL ORDER BY o.run FOR UPDATE OF o) locked
+       WHERE r.run = locked.run RETURNING r.run_id, r.epoch::float8 AS epoch`,
+      ...[leases.map(({ runId }) => escapeText(runId)), leases.map(({ epoch }) => epoch), leaseMs],
     );
-    if (renewed.length === 0) await this.#locate(runId);
-    return renewed.length > 0;
+    const kept = new Map(renewed.map(row => [row.run_id, row.epoch]));
+    return leases.filter(({ runId, epoch }) => kept.get(escapeText(runId)) !== epoch);
   }
 
   async release(runId: string, epoch: number): Promise<void> {

@@ -31,6 +31,10 @@ const runRowSchema = z.object({
   progress: z.string().nullable(),
   owner: z.string().nullable(),
   lease_until: z.number().nullable(),
+  agent_version: z.string().nullable(),
+  chart_version: z.number().nullable(),
+  chart_hash: z.string().nullable(),
+  wake_at: z.number().nullable(),
 });
 
 const ownerSchema = z.object({
@@ -79,9 +83,16 @@ export function toRecord(row: Row): RunRecord {
         forkOf: readOrigin(run),
         owner: lease?.owner,
         leaseUntil: lease?.until,
+        agentVersion: unescapeOptional(run.agent_version),
+        chart: readChart(run),
+        wakeAt: run.wake_at ?? undefined,
       }),
     };
   });
+}
+
+function readChart({ chart_version: version, chart_hash: hash }: z.infer<typeof runRowSchema>) {
+  return version === null || hash === null ? undefined : { version, hash: unescapeText(hash) };
 }
 
 /** Converts the rows of a list. Reports invalid rows to `onDamaged` and leaves them out; without it, throws. */

@@ -15,6 +15,7 @@ import type {
   ClaimResult,
   DeleteOptions,
   DeltaStore,
+  HeldLease,
   JournalRest,
   LeaseTime,
   ListFilter,
@@ -93,7 +94,7 @@ class SqliteStore implements Store {
   async create(
     event: RunStarted,
     claim?: ClaimRequest,
-    { events: rest, status, progress }: JournalRest = NO_REST,
+    { events: rest, status, progress, wakeAt }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     const events: RunEvent[] = [event, ...rest];
     const epoch = claim === undefined ? 0 : 1;
@@ -111,6 +112,7 @@ class SqliteStore implements Store {
         continues: event.continues,
         status,
         progress,
+        wakeAt,
         createdAt: event.at,
         base: 0,
       });
@@ -171,16 +173,17 @@ class SqliteStore implements Store {
     });
   }
 
-  async renew(runId: string, epoch: number, { now, leaseMs }: LeaseTime): Promise<boolean> {
-    return this.#connection.write(sql => {
-      const { run } = locateRun(sql, runId);
-      return Number(sql.renew.run(now + leaseMs, run, epoch).changes) === 1;
-    });
+  async renew(leases: readonly HeldLease[], { now, leaseMs }: LeaseTime): Promise<HeldLease[]> {
+    return this.#connection.write(sql =>
+      leases.filter(
+        ({ runId, epoch }) => Number(sql.renew.run(now + leaseMs, escapeText(runId), epoch).changes) === 0,
+      ),
+    );
   }
 
-  async release(runId: string, epoch: number): Promise<void> {
+  async release(runId: string, epoch: number, wakeAt?: number): Promise<void> {
     await this.#connection.write(sql => {
-      sql.release.run(locateRun(sql, runId).run, epoch);
+      sql.release.run(wakeAt ?? null, wakeAt ?? null, locateRun(sql, runId).run, epoch);
     });
   }
 

@@ -307,7 +307,8 @@ export class Driver<State> {
     this.#close();
     const { resolve, reject } = this.#outcome;
     if (outcome === 'superseded') return resolve(outcome);
-    this.#lease.release().then(() => resolve(outcome), reject);
+    const wakeAt = this.#chart.hasEnded(this.#state) ? null : this.#chart.wakeAt(this.#state);
+    this.#lease.release(wakeAt ?? undefined).then(() => resolve(outcome), reject);
   }
 
   #giveUp(error: unknown): void {
@@ -322,6 +323,7 @@ export class Driver<State> {
   #close(): void {
     this.#isOver = true;
     this.#cancelTick();
+    this.#lease.end();
     for (const id of [...this.#running.keys()]) this.#stop(id);
     this.#log.stopDriving();
     void this.#shared?.close();

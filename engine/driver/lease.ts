@@ -1,3 +1,4 @@
+import type { Store } from '../../protocol/store.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import { elapsedSince, type Moment, momentOf } from './host.ts';
 
@@ -7,39 +8,87 @@ type LeaseOptions = Pick<RunOptions, 'store' | 'host' | 'runId' | 'leaseMs'> & {
   leasedAt: Moment;
 };
 
-/** This process's lease on a run. It is valid for `leaseMs` from the moment of the last claim or renewal request. */
+/** The leases of this process by store, and the renewal on its way. */
+type Held = { leases: Set<Lease>; renewal: Promise<void> | null };
+
+const heldIn = new WeakMap<Store, Held>();
+
+/**
+ * This process's lease on a run. It is valid for `leaseMs` from the moment of the last claim or renewal request. One
+ * renewal renews all leases of this process in a store, so that drivers that only wait cost few calls.
+ */
 export class Lease {
   readonly #options: LeaseOptions;
   #renewedAt: Moment;
+  #isLost = false;
 
   constructor(options: LeaseOptions) {
     this.#options = options;
     this.#renewedAt = options.leasedAt;
+    this.#held.leases.add(this);
+  }
+
+  get #held(): Held {
+    const { store } = this.#options;
+    const held = heldIn.get(store) ?? { leases: new Set(), renewal: null };
+    heldIn.set(store, held);
+    return held;
   }
 
   /** Whether the lease has not expired, by this process's clocks. */
   get isValid(): boolean {
-    const { host, leaseMs } = this.#options;
-    return elapsedSince(this.#renewedAt, host) < leaseMs;
+    return !this.#isLost && this.#age < this.#options.leaseMs;
+  }
+
+  get #age(): number {
+    return elapsedSince(this.#renewedAt, this.#options.host);
   }
 
   /** Renews the lease if this part of its time (0 to 1) has passed. Returns false if another process drives the run. */
   async renewAfter(part: number): Promise<boolean> {
-    const { store, host, runId, epoch, leaseMs } = this.#options;
-    if (elapsedSince(this.#renewedAt, host) < leaseMs * part) return true;
-    const asked = momentOf(host);
-    host.reach?.('renew.before');
-    const isHeld = await store.renew(runId, epoch, { now: asked.wall, leaseMs });
-    if (isHeld) this.#renewedAt = asked;
-    host.reach?.('renew.after');
-    return isHeld;
+    const isDue = () => !this.#isLost && this.#age >= this.#options.leaseMs * part;
+    const held = this.#held;
+    if (isDue()) await held.renewal;
+    if (isDue()) {
+      held.renewal ??= this.#renewAll(held).finally(() => {
+        held.renewal = null;
+      });
+      await held.renewal;
+    }
+    return !this.#isLost;
   }
 
-  /** Gives the lease back, so that another process can claim the run. */
-  async release(): Promise<void> {
+  /** Leases with other clocks or another duration are renewed by their own calls. */
+  async #renewAll(held: Held): Promise<void> {
+    const { store, host, leaseMs } = this.#options;
+    const leases = [...held.leases].filter(
+      lease => lease.#options.host === host && lease.#options.leaseMs === leaseMs,
+    );
+    const asked = momentOf(host);
+    host.reach?.('renew.before');
+    const lost = await store.renew(
+      leases.map(lease => ({ runId: lease.#options.runId, epoch: lease.#options.epoch })),
+      { now: asked.wall, leaseMs },
+    );
+    for (const lease of leases) {
+      const { runId, epoch } = lease.#options;
+      if (lost.some(other => other.runId === runId && other.epoch === epoch)) lease.#isLost = true;
+      else lease.#renewedAt = asked;
+    }
+    host.reach?.('renew.after');
+  }
+
+  /** Gives the lease back, so that another process can claim the run, and drive it at `wakeAt` (ms since the epoch). */
+  async release(wakeAt?: number): Promise<void> {
     const { store, host, runId, epoch } = this.#options;
+    this.end();
     host.reach?.('release.before');
-    await store.release(runId, epoch);
+    await store.release(runId, epoch, wakeAt);
     host.reach?.('release.after');
+  }
+
+  /** Stops renewing the lease. */
+  end(): void {
+    this.#held.leases.delete(this);
   }
 }

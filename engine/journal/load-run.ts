@@ -4,7 +4,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type JournalEntry, type RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { RunStatus, Standing, Store } from '../../protocol/store.ts';
+import type { Progress, RunStatus, Standing, Store } from '../../protocol/store.ts';
 import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
 import { hashOf } from './digest.ts';
@@ -185,9 +185,24 @@ export const SHORT_JOURNAL = 64;
 
 /** What the store records with an append that leads to `state` and whose last entry is `seq`. */
 export function standingAt(state: ChartState, seq: number): Standing {
-  const standing = { status: statusOf(state), progress: progressOf(state) };
+  const standing = { ...standingOf(state), ...omitUndefined({ wakes: wokenBy(state) }) };
   if (standing.status === 'running' || seq > SHORT_JOURNAL) return standing;
   return { ...standing, stateHash: hashState(state) };
+}
+
+/** What a store records of a run in this state, whatever led to it. */
+export function standingOf(state: ChartState): Pick<Standing, 'status' | 'wakeAt'> & { progress: Progress } {
+  const wakeAt = isAtRest(state) && !hasEnded(state) ? state.context.timer : null;
+  return {
+    status: statusOf(state),
+    progress: progressOf(state),
+    ...(wakeAt !== null && { wakeAt }),
+  };
+}
+
+/** The run that waits for the end of this one, if it has ended. */
+function wokenBy(state: ChartState): string | undefined {
+  return hasEnded(state) ? state.context.parent?.runId : undefined;
 }
 
 /** SHA-256 over the canonical JSON of the state, as 64 hex digits. */

@@ -7,8 +7,15 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
-import { beginFold, foldEntry, hasEnded, isAtRest, type LoadedRun, statusOf } from '../journal/load-run.ts';
-import { progressOf } from '../journal/progress.ts';
+import {
+  beginFold,
+  foldEntry,
+  hasEnded,
+  isAtRest,
+  type LoadedRun,
+  standingOf,
+  statusOf,
+} from '../journal/load-run.ts';
 import { readFromStart, type WholeJournal } from '../journal/read-journal.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
 import { type CommandOptions, findFault, sendMessage, stampCommand } from './command.ts';
@@ -53,7 +60,7 @@ export async function forkRun(
   if (messages.length > 0 && hasEnded(doubted)) throw describeEnded(entries, at, doubted);
   const state = messages.reduce(applyEvent, doubted);
   const events = [...begun, ...messages];
-  const rest = { events, status: statusOf(state), progress: progressOf(state) };
+  const rest = { events, ...standingOf(state) };
   const { seq } = await store.create(started, undefined, rest);
   return { runId: started.runId, loaded: { state, seq, snapshotSeq: 0 } };
 }

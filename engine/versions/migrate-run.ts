@@ -4,8 +4,7 @@ import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts
 import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
-import { beginFold, foldEntry, statusOf } from '../journal/load-run.ts';
-import { progressOf } from '../journal/progress.ts';
+import { beginFold, foldEntry, standingOf } from '../journal/load-run.ts';
 import { describeRestored, readStart } from '../journal/read-journal.ts';
 import { beginDoubting, isOfChart } from '../run/fork-run.ts';
 import { suspendedCalls } from '../sub-agents/child-runs.ts';
@@ -90,11 +89,7 @@ async function beginSuccessor(parts: MigrateParts, { runId, as, steps, parent }:
   const copy = { begun: beginFold(started), copied, end: foldMigrated(runId, started, events) };
   const { state, events: chartEvents } = beginDoubting(copy, reason);
   const evidence = events.filter(({ type }) => type === 'tool.late');
-  const rest = {
-    events: [...chartEvents, ...evidence],
-    status: statusOf(state),
-    progress: progressOf(state),
-  };
+  const rest = { events: [...chartEvents, ...evidence], ...standingOf(state) };
   await parts.store.create(started, undefined, rest);
 }
 

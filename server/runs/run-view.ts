@@ -109,8 +109,16 @@ export type ViewOptions = {
   showText(text: string): string;
 };
 
-/** The record without its lease and epoch. */
-export function summarizeRun({ owner, leaseUntil, epoch, ...summary }: RunRecord): RunSummary {
+/** The record without what only drivers need. */
+export function summarizeRun({
+  owner,
+  leaseUntil,
+  epoch,
+  agentVersion,
+  chart,
+  wakeAt,
+  ...summary
+}: RunRecord): RunSummary {
   return summary;
 }
 

@@ -130,11 +130,24 @@ export const claimChecks: readonly Check[] = [
     name: 'only the current epoch renews the lease',
     async run(store) {
       await store.create(begin('a'), request('one'));
-      assert.equal(await store.renew('a', 1, { now: 7000, leaseMs: 1000 }), true);
+      const lease = { runId: 'a', epoch: 1 };
+      assert.deepEqual(await store.renew([lease], { now: 7000, leaseMs: 1000 }), []);
       assert.equal((await store.claim('a', request('two', { now: 7000 }))).type, 'held');
       await store.claim('a', request('two', { now: 8000 }));
-      assert.equal(await store.renew('a', 1, { now: 98_000, leaseMs: 1000 }), false);
+      assert.deepEqual(await store.renew([lease], { now: 98_000, leaseMs: 1000 }), [lease]);
       assert.equal((await store.get('a'))?.leaseUntil, 9000);
+    },
+  },
+  {
+    name: 'one renewal extends many leases and returns the lost ones, of deleted runs too',
+    async run(store) {
+      for (const id of ['a', 'b', 'c']) await store.create(begin(id), request('one'));
+      await store.claim('b', request('two', { now: 7000 }));
+      const leases = ['a', 'b', 'c', 'none'].map(runId => ({ runId, epoch: 1 }));
+      const lost = await store.renew([...leases, { runId: 'b', epoch: 2 }], { now: 7500, leaseMs: 1000 });
+      assert.deepEqual(lost, [leases[1], leases[3]]);
+      const untils = await Promise.all(['a', 'b', 'c'].map(async id => (await store.get(id))?.leaseUntil));
+      assert.deepEqual(untils, [8500, 8500, 8500]);
     },
   },
   {
@@ -154,7 +167,8 @@ export const claimChecks: readonly Check[] = [
     async run(store) {
       await store.create(begin('a'), request('one'));
       await store.release('a', 1);
-      assert.equal(await store.renew('a', 1, { now: 98_000, leaseMs: 1000 }), false);
+      const released = [{ runId: 'a', epoch: 1 }];
+      assert.deepEqual(await store.renew(released, { now: 98_000, leaseMs: 1000 }), released);
       assert.deepEqual(await store.claim('a', request('two')), { type: 'claimed', epoch: 2, seq: 3 });
     },
   },

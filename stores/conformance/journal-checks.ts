@@ -52,6 +52,7 @@ export const journalChecks: readonly Check[] = [
         seq: 1,
         epoch: 0,
         continues: 'z',
+        chart: { version: 1, hash: 'chart' },
       });
     },
   },
@@ -279,7 +280,6 @@ export const journalChecks: readonly Check[] = [
         store.append('a', { after: 0, epoch: 0 }, [receive('x')], { status: 'running' }),
       );
       await rejectsWith('run-unknown', store.claim('a', request('driver')));
-      await rejectsWith('run-unknown', store.renew('a', 0, { now: 8000, leaseMs: 1000 }));
       await rejectsWith('run-unknown', store.release('a', 0));
       await rejectsWith('run-unknown', store.saveSnapshot('a', { seq: 1, state: {} }));
       await rejectsWith('run-unknown', store.chain('a'));

@@ -53,7 +53,7 @@ export const lookupChecks: readonly Check[] = [
         store.append('a', { after: 1, epoch: 0 }, [receive('x')], { status: 'running' }),
         store.read('a'),
         store.claim('a', request('one')),
-        store.renew('a', 0, { now: 8000, leaseMs: 1000 }),
+        store.renew([{ runId: 'a', epoch: 0 }], { now: 8000, leaseMs: 1000 }),
         store.release('a', 0),
         store.saveSnapshot('a', { seq: 1, state: {} }),
         store.loadSnapshot('a'),

@@ -1,5 +1,7 @@
-import type { Progress, RunRecord } from '../../protocol/store.ts';
+import type { Progress, RunRecord, Standing } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
+import { unknownProgress } from '../run-record.ts';
+import { earlier, nextWakeAt } from '../work.ts';
 
 /** A run in memory. */
 export type Run = {
@@ -7,7 +9,9 @@ export type Run = {
   /** JSON of a `Progress`. */
   progress?: string | undefined;
   epoch: number;
-  lease?: Lease;
+  lease?: Lease | undefined;
+  /** Until when `takeWork` does not return the run again, in ms since the epoch. */
+  reservedUntil?: number | undefined;
   snapshot?: { seq: number; state: string };
   /** The journal begins after this entry; above 0 only for adopted runs. */
   base: number;
@@ -18,7 +22,47 @@ export type Run = {
   blobs: Map<string, Uint8Array>;
 };
 
+/** Returns a run without entries, which begins after the entry `base`. */
+export function makeRun({
+  record,
+  progress,
+  base = 0,
+}: Pick<Run, 'record'> & { progress: Progress | undefined; base?: number }): Run {
+  const nothing = { journal: [], blobs: new Map(), stateHashes: new Map() };
+  return { record, progress: JSON.stringify(progress), epoch: 0, base, ...nothing };
+}
+
 /** The `seq` of the last entry. */
 export function lengthOf({ base, journal }: Run): number {
   return base + journal.length;
+}
+
+/** Records what an append says about the run. `at`: the time of its last event, if it has any. */
+export function stand(
+  run: Run,
+  { status, progress, stateHash, wakeAt }: Standing,
+  at: number | undefined,
+): void {
+  const { wakeAt: stored, ...record } = run.record;
+  run.record = { ...record, status };
+  setWakeAt(run, nextWakeAt(stored, wakeAt, at ?? 0));
+  run.progress = JSON.stringify(progress) ?? run.progress;
+  if (stateHash !== undefined && at !== undefined) run.stateHashes.set(lengthOf(run), stateHash);
+}
+
+/** Has the run woken at `at`, or earlier. */
+export function wake(run: Run, at: number | undefined): void {
+  setWakeAt(run, earlier(run.record.wakeAt, at));
+}
+
+function setWakeAt(run: Run, wakeAt: number | undefined): void {
+  if (wakeAt !== undefined) run.record.wakeAt = wakeAt;
+}
+
+/** Returns the record of the run. */
+export function describe(run: Run): RunRecord {
+  const { record, progress, epoch } = run;
+  const lease = run.lease && { owner: { ...run.lease.owner }, leaseUntil: run.lease.until };
+  const shown: Progress = progress === undefined ? unknownProgress(record.status) : JSON.parse(progress);
+  return { ...structuredClone(record), ...shown, seq: lengthOf(run), epoch, ...lease };
 }

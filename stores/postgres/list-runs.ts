@@ -8,7 +8,8 @@ import { escapeText, type Row, type Transaction } from '../rows.ts';
 export function recordOf(schema: string, now: string): string {
   return `r.run_id, r.agent, r.title, r.labels::text AS labels, r.status, r.created_at, r.updated_at,
   r.seq::float8 AS seq, r.epoch::float8 AS epoch, r.continues, r.parent, r.parent_call, r.fork_of,
-  r.fork_at::float8 AS fork_at, r.progress, r.owner,
+  r.fork_at::float8 AS fork_at, r.progress, r.owner, r.agent_version, r.chart_version, r.chart_hash,
+  r.wake_at - ${schema}.now_ms() + ${now}::float8 AS wake_at,
   r.lease_until - ${schema}.now_ms() + ${now}::float8 AS lease_until`;
 }
 

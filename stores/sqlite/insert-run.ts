@@ -19,6 +19,7 @@ type NewRun = {
   continues?: string | undefined;
   status: RunStatus;
   progress?: Progress | undefined;
+  wakeAt?: number | undefined;
   createdAt: number;
   base: number;
 };
@@ -44,6 +45,7 @@ export function insertRun(sql: Statements, runId: string, created: NewRun): Posi
     continues: escapeOptional(created.continues),
     status,
     progress: progress === undefined ? null : JSON.stringify(progress),
+    wake_at: created.wakeAt ?? null,
     created_at: createdAt,
     base,
   };

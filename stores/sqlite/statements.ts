@@ -9,7 +9,7 @@ const FROM_RUN = 'FROM runs WHERE run = (SELECT run FROM runs WHERE run_id = ?)'
 /** The columns of a record, for `toRecord`. */
 export const RECORD = `runs.run_id, runs.agent, runs.title, runs.status, runs.created_at, runs.updated_at, runs.base,
   runs.seq, runs.continues, runs.parent, runs.parent_call, runs.fork_of, runs.fork_at, runs.progress, runs.epoch,
-  runs.owner, runs.lease_until,
+  runs.owner, runs.lease_until, runs.agent_version, runs.chart_version, runs.chart_hash, runs.wake_at,
   (SELECT json_group_object(name, value) FROM labels WHERE labels.run = runs.run) AS labels`;
 
 /** The highest position that an append has or had. */
@@ -25,9 +25,9 @@ const SQL = {
   endPart: 'RELEASE part',
   undoPart: 'ROLLBACK TO part',
   insertRun: `INSERT INTO runs (run_id, agent, agent_version, chart_version, chart_hash, title, search, parent,
-      parent_call, fork_of, fork_at, continues, status, progress, created_at, updated_at, base, seq, epoch, last_sum)
+      parent_call, fork_of, fork_at, continues, status, progress, wake_at, created_at, updated_at, base, seq, epoch, last_sum)
     VALUES ($run_id, $agent, $agent_version, $chart_version, $chart_hash, $title, $search, $parent,
-      $parent_call, $fork_of, $fork_at, $continues, $status, $progress, $created_at, $created_at, $base, $base, 0, $sum)`,
+      $parent_call, $fork_of, $fork_at, $continues, $status, $progress, $wake_at, $created_at, $created_at, $base, $base, 0, $sum)`,
   insertLabel: 'INSERT INTO labels (run, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?)',
   nameJournal: 'INSERT INTO journals (run_id, run) VALUES (?, ?)',
   insertRow: `INSERT INTO appends (place, position, state_hash, sums, json)
@@ -45,8 +45,9 @@ const SQL = {
     WHERE run = ?`,
   setStanding: 'UPDATE runs SET progress = coalesce(?, progress), status = ? WHERE run = ?',
   setLease: 'UPDATE runs SET epoch = ?, owner = ?, lease_until = ? WHERE run = ?',
-  renew: 'UPDATE runs SET lease_until = ? WHERE run = ? AND epoch = ? AND owner IS NOT NULL',
-  release: 'UPDATE runs SET owner = NULL, lease_until = NULL WHERE run = ? AND epoch = ?',
+  renew: 'UPDATE runs SET lease_until = ? WHERE run_id = ? AND epoch = ? AND owner IS NOT NULL',
+  release: `UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = min(ifnull(wake_at, ?), ifnull(?, wake_at))
+    WHERE run = ? AND epoch = ?`,
   saveSnapshot: `INSERT INTO snapshots (run, seq, sum, state) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET seq = excluded.seq, sum = excluded.sum, state = excluded.state
     WHERE excluded.seq >= seq`,

@@ -101,7 +101,7 @@ const faults: Fault[] = [
   {
     that: 'renews any epoch',
     fails: 'only the current epoch renews the lease',
-    change: () => ({ renew: async () => true }),
+    change: () => ({ renew: async () => [] }),
   },
   {
     that: 'never releases the lease',

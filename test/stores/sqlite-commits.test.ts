@@ -46,7 +46,7 @@ describe('writes made in one turn of the event loop', () => {
       append(store, 'a', 2),
       append(store, 'a', 2),
       store.claim('b', request('one')),
-      store.renew('b', 1, { now: 8000, leaseMs: 1000 }),
+      store.renew([{ runId: 'b', epoch: 1 }], { now: 8000, leaseMs: 1000 }),
       store.saveSnapshot('c', { seq: 2, state: {} }),
     ]);
     expect(counted.commits).toBe(1);
@@ -55,7 +55,7 @@ describe('writes made in one turn of the event loop', () => {
       { type: 'appended', seq: 3 },
       { type: 'conflict' },
       { type: 'claimed', epoch: 1, seq: 3 },
-      true,
+      [],
       undefined,
     ]);
     await append(store, 'd', 2);

@@ -65,7 +65,7 @@ describe('a lock of another process', () => {
       append(store, 'two', 2),
       append(store, 'too early', 2),
       store.claim('a', request('one')),
-      store.renew('a', 1, { now: 6000, leaseMs: 1000 }),
+      store.renew([{ runId: 'a', epoch: 1 }], { now: 6000, leaseMs: 1000 }),
       append(store, 'three', 4),
     ]);
     await tick(20);

@@ -66,7 +66,8 @@ describe('two stores on one file', () => {
     expect(await two.claim('a', request('two', { now: 6000 }))).toMatchObject({ type: 'claimed', epoch: 2 });
     const late = await one.append('a', { after: 3, epoch: 1 }, [receive('late')], { status: 'running' });
     expect(late).toEqual({ type: 'superseded' });
-    expect(await one.renew('a', 1, { now: 98_000, leaseMs: 1000 })).toBe(false);
+    const lost = [{ runId: 'a', epoch: 1 }];
+    expect(await one.renew(lost, { now: 98_000, leaseMs: 1000 })).toEqual(lost);
     await Promise.all([one.close(), two.close()]);
   });
 

@@ -53,7 +53,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   fc.tuple(runId, epoch, now).map(
     ([id, epoch, now]) =>
       (store: Store) =>
-        store.renew(id, epoch, { now, leaseMs: 1000 }),
+        store.renew([{ runId: id, epoch }], { now, leaseMs: 1000 }),
   ),
   fc.tuple(runId, epoch).map(
     ([id, epoch]) =>

@@ -1,8 +1,7 @@
 import { type AgentDefinition, runConfigOf } from '../../engine/definition.ts';
 import { type Host, type Moment, momentOf } from '../../engine/driver/host.ts';
 import { digestTools } from '../../engine/journal/digest.ts';
-import { type LoadedRun, statusOf } from '../../engine/journal/load-run.ts';
-import { progressOf } from '../../engine/journal/progress.ts';
+import { type LoadedRun, standingOf } from '../../engine/journal/load-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { RunOptions } from '../../engine/run/run-options.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
@@ -130,7 +129,7 @@ export async function createRun(
 ): Promise<{ loaded: LoadedRun; claim: { epoch: number; leasedAt: Moment } }> {
   const { state } = initial(started);
   const leasedAt = momentOf(host);
-  const rest = { events: [], status: statusOf(state), progress: progressOf(state) };
+  const rest = { events: [], ...standingOf(state) };
   host.reach?.('create.before');
   const claim = { owner, isDead, leaseMs, now: leasedAt.wall };
   const { epoch, seq } = await store.create(started, claim, rest);

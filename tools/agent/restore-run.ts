@@ -1,8 +1,7 @@
-import { makeImage, readImage, restoreImage, statusOf } from '../../engine/journal/load-run.ts';
-import { progressOf } from '../../engine/journal/progress.ts';
+import { makeImage, readImage, restoreImage, standingOf, writerOf } from '../../engine/journal/load-run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { titleOf } from '../../protocol/listing/label.ts';
 import type { Store } from '../../protocol/store.ts';
 
@@ -35,12 +34,13 @@ export async function restoreRun(snapshot: JsonValue, options: RestoreOptions): 
     agent: agent.name,
     title: titleOf({ input: transcript }),
     labels,
-    status: statusOf(restored),
-    progress: progressOf(restored),
+    ...standingOf(restored),
     createdAt: startedAt,
     seq,
     state,
+    chart: writerOf(read).chart,
     ...(parent !== null && { parent }),
+    ...omitUndefined({ agentVersion: agent.version }),
   });
   return runId;
 }

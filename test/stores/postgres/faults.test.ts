@@ -92,7 +92,8 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
       const until = 'until' in refused ? refused.until : 0;
       expect(Math.abs(until - (Date.now() + skew + 5_000))).toBeLessThan(2_000);
       expect((await wrong.get('a'))?.leaseUntil).toBeGreaterThan(Date.now() + skew);
-      expect(await wrong.renew('a', 1, { now: Date.now() + skew, leaseMs: 5_000 })).toBe(true);
+      const leases = [{ runId: 'a', epoch: 1 }];
+      expect(await wrong.renew(leases, { now: Date.now() + skew, leaseMs: 5_000 })).toEqual([]);
       expect(await right.claim('a', claimOf('three', Date.now()))).toMatchObject({ type: 'held' });
       await Promise.all([right.close(), wrong.close()]);
     }

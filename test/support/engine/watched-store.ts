@@ -49,13 +49,13 @@ export function watchStore(store: Store, watch: Watch): Store {
       await before('claim');
       return await store.claim(runId, request);
     },
-    async renew(runId, epoch, until) {
+    async renew(leases, time) {
       await before('renew');
-      return await store.renew(runId, epoch, until);
+      return await store.renew(leases, time);
     },
-    async release(runId, epoch) {
+    async release(...args) {
       await before('release');
-      await store.release(runId, epoch);
+      await store.release(...args);
     },
     async loadSnapshot(runId) {
       await before('loadSnapshot');

@@ -1,0 +1,55 @@
+/** The callbacks of `watch` and `watchWork`. They are called after the store's call, never within it. */
+export class Watchers {
+  readonly #ofRuns = new Map<string, Set<() => void>>();
+  readonly #ofWork = new Set<() => void>();
+
+  /** Whether anything is watched. */
+  get isEmpty(): boolean {
+    return this.#ofRuns.size === 0 && this.#ofWork.size === 0;
+  }
+
+  /** The ids of the watched runs. */
+  get runIds(): string[] {
+    return [...this.#ofRuns.keys()];
+  }
+
+  /** Adds a callback for a run; the returned function removes it. */
+  watch(runId: string, onChange: () => void): () => void {
+    const callbacks = this.#ofRuns.get(runId) ?? new Set();
+    const own = () => onChange();
+    this.#ofRuns.set(runId, callbacks.add(own));
+    return () => {
+      callbacks.delete(own);
+      if (callbacks.size === 0 && this.#ofRuns.get(runId) === callbacks) this.#ofRuns.delete(runId);
+    };
+  }
+
+  /** Adds a callback for work; the returned function removes it. */
+  watchWork(onWork: () => void): () => void {
+    const own = () => onWork();
+    this.#ofWork.add(own);
+    return () => this.#ofWork.delete(own);
+  }
+
+  tellRun(runId: string): void {
+    callSoon(this.#ofRuns.get(runId));
+  }
+
+  tellWork(): void {
+    callSoon(this.#ofWork);
+  }
+
+  tellAll(): void {
+    for (const runId of this.#ofRuns.keys()) this.tellRun(runId);
+    this.tellWork();
+  }
+
+  clear(): void {
+    this.#ofRuns.clear();
+    this.#ofWork.clear();
+  }
+}
+
+function callSoon(callbacks: ReadonlySet<() => void> = new Set()): void {
+  for (const callback of callbacks) queueMicrotask(() => callbacks.has(callback) && callback());
+}
