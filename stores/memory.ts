@@ -37,8 +37,8 @@ import { isOpen, planDeletion } from './plan-deletion.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import { closedStore, countByStatus, drivenRun, existingRun, followChain, missingRun } from './run-record.ts';
-import { Watchers } from './watchers.ts';
-import { isWork } from './work.ts';
+import { isWork } from './work/is-work.ts';
+import { Watchers } from './work/watchers.ts';
 
 /**
  * Returns a store that keeps journals in memory, as JSON, until the process ends.

@@ -41,7 +41,7 @@ import { findRuns, recordOf } from './postgres/list-runs.ts';
 import { dropRuns, readKinship } from './postgres/remove-run.ts';
 import { rewriteRun } from './postgres/rewrite-run.ts';
 import { readSnapshot, saveSnapshotAs } from './postgres/snapshots.ts';
-import { locateRun, type Place, valuesOf, writeSql } from './postgres/write-events.ts';
+import { locateRun, type Place, setStanding, valuesOf, writeSql } from './postgres/write-events.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import { escapeText, type Row, type Transaction, toLease, toRecord, toRecords } from './rows.ts';
@@ -137,7 +137,7 @@ class PostgresStore implements Store {
     const epoch = 'epoch' in guard ? guard.epoch : null;
     const moved =
       events.length === 0
-        ? await this.#setStanding(runId, after, epoch, standing)
+        ? await setStanding(this.#query, this.#schema, { key: escapeText(runId), after, epoch, standing })
         : await this.#write(runId, { after, epoch }, events, standing);
     if (moved) return { type: 'appended', seq: after + events.length };
     const place = await this.#locate(runId);
@@ -299,20 +299,6 @@ class PostgresStore implements Store {
   }
 
   readonly #locate = (runId: string): Promise<Place> => locateRun(this.#query, this.#schema, runId);
-
-  async #setStanding(
-    runId: string,
-    after: number,
-    epoch: number | null,
-    { status, progress }: Standing,
-  ): Promise<boolean> {
-    const set = await this.#database.query(
-      `UPDATE ${this.#schema}.runs SET status = $4, progress = COALESCE($5, progress)
-       WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3) RETURNING 1`,
-      ...[escapeText(runId), after, epoch, status, progress === undefined ? null : JSON.stringify(progress)],
-    );
-    return set.length > 0;
-  }
 
   /** Appends events, and takes the lease with `claimed`. Resolves to false if the run is not as expected. */
   async #write(

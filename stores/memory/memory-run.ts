@@ -1,7 +1,7 @@
 import type { Progress, RunRecord, Standing } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
 import { unknownProgress } from '../run-record.ts';
-import { earlier, nextWakeAt } from '../work.ts';
+import { earlier, nextWakeAt } from '../work/is-work.ts';
 
 /** A run in memory. */
 export type Run = {

@@ -53,3 +53,18 @@ export function valuesOf(
   const progressText = progress === undefined ? null : JSON.stringify(progress);
   return [key, after, epoch, json, stateHash, count, at, status, progressText, json.length, commit];
 }
+
+/** Changes what the record says about a run, without an entry. Returns whether the run is where it was expected. */
+export async function setStanding(
+  query: Transaction,
+  s: string,
+  { key, after, epoch, standing }: Pick<Change, 'key' | 'after' | 'epoch' | 'standing'>,
+): Promise<boolean> {
+  const { status = null, progress } = standing;
+  const set = await query(
+    `UPDATE ${s}.runs SET status = COALESCE($4, status), progress = COALESCE($5, progress)
+     WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3) RETURNING 1`,
+    ...[key, after, epoch, status, progress === undefined ? null : JSON.stringify(progress)],
+  );
+  return set.length > 0;
+}

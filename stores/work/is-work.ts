@@ -1,5 +1,5 @@
-import type { RunRecord, WorkRequest } from '../protocol/store.ts';
-import { isHeld, type Lease } from './lease.ts';
+import type { RunRecord, WorkRequest } from '../../protocol/store.ts';
+import { isHeld, type Lease } from '../lease.ts';
 
 /** What decides whether a run may be driven now. `reservedUntil` and `wakeAt` are in ms since the epoch. */
 type Candidate = Pick<RunRecord, 'status' | 'wakeAt' | 'agent' | 'agentVersion' | 'chart'> & {
