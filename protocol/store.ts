@@ -4,8 +4,26 @@ import type { StoreFeed } from './listing/feed.ts';
 import type { Labels } from './listing/label.ts';
 import type { Owner } from './listing/owner.ts';
 import { type ListFilter, MOST_LISTED, type Progress, type RunStatus } from './listing/run-list.ts';
+import type {
+  ChartIdentity,
+  ClaimRequest,
+  ClaimResult,
+  HeldLease,
+  LeaseTime,
+  WorkRequest,
+} from './listing/work.ts';
 
-export type { ListFilter, Owner, Progress, RunStatus };
+export type {
+  ClaimRequest,
+  ClaimResult,
+  HeldLease,
+  LeaseTime,
+  ListFilter,
+  Owner,
+  Progress,
+  RunStatus,
+  WorkRequest,
+};
 
 /** A run as stores know it. Without `Progress` from an append, `state` is the status and all numbers are 0. */
 export type RunRecord = Progress & {
@@ -38,9 +56,6 @@ export type RunRecord = Progress & {
   wakeAt?: number;
 };
 
-/** A version of the chart; the hash tells two charts of one version apart. */
-export type ChartIdentity = { version: number; hash: string };
-
 /** A driver appends with its epoch; other processes append inputs. Both append only directly after seq `after`. */
 export type AppendGuard = { after: number; epoch: number } | { after: number; input: true };
 
@@ -51,51 +66,12 @@ export type AppendResult =
   /** The epoch is no longer the current epoch of the run. */
   | { type: 'superseded' };
 
-/**
- * The time of a lease. A store that several machines share decides with a clock of its own, and takes `now` only as the
- * time of the event; it shows `leaseUntil` on the caller's clock.
- */
-export type LeaseTime = {
-  /** The caller's time, in ms since the epoch. */
-  now: number;
-  leaseMs: number;
-};
-
-export type ClaimRequest = LeaseTime & {
-  owner: Owner;
-  /** Whether an owner with an unexpired lease is known to be gone. */
-  isDead(owner: Owner): boolean;
-};
-
-export type ClaimResult =
-  | { type: 'claimed'; epoch: number; seq: number }
-  | { type: 'held'; owner: Owner; until: number };
-
 /** The initial events after `run.started`, and the run after all of them. `wakeAt` as in `Standing`. */
 export type JournalRest = {
   events: readonly RunEvent[];
   status: RunStatus;
   progress?: Progress;
   wakeAt?: number;
-};
-
-/** A lease as its holder knows it. */
-export type HeldLease = { runId: string; epoch: number };
-
-/** Which runs a worker can drive, and how many it wants. */
-export type WorkRequest = {
-  /** The names of the agents; with `versions`, only runs that one of these versions began, or one without a version. */
-  agents: readonly { name: string; versions?: readonly string[] }[];
-  /** Only runs of these charts, and runs whose chart is unknown. Default: of any chart. */
-  charts?: readonly ChartIdentity[];
-  /** How many runs at most. */
-  limit: number;
-  /** For how long the runs are hidden from other requests, in ms, unless they are claimed before. */
-  reserveMs: number;
-  /** The caller's time, in ms since the epoch. A store with a clock of its own takes that. */
-  now: number;
-  /** Whether an owner with an unexpired lease is known to be gone: its runs are taken before the lease expires. */
-  isDead?(owner: Owner): boolean;
 };
 
 /** One page of a list. `next` is the cursor of the following page; absent at the end. */
