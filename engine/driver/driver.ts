@@ -15,10 +15,10 @@ import type { Snapshots } from '../journal/snapshots.ts';
 import type { CommandOptions } from '../run/command.ts';
 import type { RunEvents } from '../run/run-events.ts';
 import type { RunOptions } from '../run/run-options.ts';
-import { Cancelled, type Report, type ServiceScope, Stopped } from '../services/service.ts';
+import { Cancelled, type Report, type ServiceScope, Stopped, Yielding } from '../services/service.ts';
 import type { Chart } from './chart.ts';
 import { findLiveAttempt } from './find-live-attempt.ts';
-import { runSoon, sleep } from './host.ts';
+import { runSoon, settledWithin } from './host.ts';
 import type { Lease } from './lease.ts';
 
 /** How often a driver looks for the entries of other processes, in ms; it sees them within 200 ms. */
@@ -36,8 +36,8 @@ type DriverOptions<State> = Pick<
   inherited: readonly Item[];
 };
 
-/** `at-rest`: the run rests or has ended. `superseded`: another process drives the run. */
-export type DriveOutcome = 'at-rest' | 'superseded';
+/** `at-rest`: the run rests or has ended. `superseded`: another process drives it. `yielded`: this one gave it up. */
+export type DriveOutcome = 'at-rest' | 'superseded' | 'yielded';
 
 /** Shared by all aborts: its stack trace is of no use. */
 const MOVED_ON = new Stopped('The run has moved on.');
@@ -55,6 +55,7 @@ type Running = { generation: number; abort: AbortController; done: Promise<void>
  *    cannot be stopped from acting. The next driver's attempt has the same idempotency key, or a `once` call is in doubt there.
  * D3 A driver that lost its lease reports nothing more.
  * D4 Driving ends when the run rests or has ended, everything is durable, and no new input has arrived.
+ * D5 A driver that yields starts nothing more. It releases the lease once what its services reported is durable.
  */
 export class Driver<State> {
   readonly #options: DriverOptions<State>;
@@ -66,6 +67,7 @@ export class Driver<State> {
   readonly #running = new Map<string, Running>();
   readonly #outcome = Promise.withResolvers<DriveOutcome>();
   #isOver = false;
+  readonly #yielding = new AbortController();
   #cancelling: Promise<AppendOutcome> | null = null;
   #cancelTick = () => {};
   #isCommitScheduled = false;
@@ -121,15 +123,36 @@ export class Driver<State> {
   }
 
   async #cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
-    const running = [...this.#running.values()];
-    for (const { abort } of running) abort.abort(new Cancelled('The run was cancelled.'));
-    const settled = Promise.allSettled(running.map(({ done }) => done));
-    const grace = new AbortController();
-    await Promise.race([settled, sleep(this.#options.host, this.#options.graceMs, grace.signal)]);
-    grace.abort();
+    for (const { abort } of this.#running.values()) abort.abort(new Cancelled('The run was cancelled.'));
+    await this.#servicesEnd(this.#options.graceMs);
     return this.#isOver
       ? { type: 'driver-changed' }
       : await this.#log.append([state => this.#chart.cancel(state, options)]);
+  }
+
+  /**
+   * Gives the run up between two events: waits up to `graceMs` until the model calls and tool calls in progress have
+   * ended, then aborts the others. Resolves once the lease is released, or driving has ended for another reason.
+   */
+  async yield(graceMs: number): Promise<void> {
+    if (!this.#yielding.signal.aborted) {
+      this.#yielding.abort(new Yielding(graceMs));
+      void this.#yield(graceMs).catch(error => this.#giveUp(error));
+    }
+    await this.#outcome.promise.catch(() => {});
+  }
+
+  async #yield(graceMs: number): Promise<void> {
+    for (const { id, service } of this.#chart.pending(this.#state)) if (service === 'timer') this.#stop(id);
+    await this.#servicesEnd(graceMs);
+    if (this.#cancelling !== null) await this.#cancelling;
+    if (!this.#isOver) await this.#log.commit();
+    this.#end('yielded');
+  }
+
+  async #servicesEnd(graceMs: number): Promise<void> {
+    const services = [...this.#running.values()].map(({ done }) => done);
+    await settledWithin(this.#options.host, graceMs, services);
   }
 
   /** Cancels the run if another process has requested it. */
@@ -166,13 +189,14 @@ export class Driver<State> {
   }
 
   #start(effect: Extract<Effect, { type: 'start' }>): void {
-    if (this.#isOver || this.#cancelling !== null) return;
+    if (this.#isOver || this.#cancelling !== null || this.#yielding.signal.aborted) return;
     this.#options.host.reach?.('effect.before');
     const abort = new AbortController();
     const scope = this.#makeScope(effect, abort.signal);
     const done = Promise.resolve()
       .then(() => this.#options.services[effect.service](scope))
-      .catch(error => this.#serviceFailed(error, abort.signal));
+      // A service throws because of a defect or a failed store: driving ends, and the run can be resumed.
+      .catch(error => void (isThrown(error, Stopped) || abort.signal.aborted || this.#giveUp(error)));
     this.#running.set(effect.id, { generation: effect.input.generation, abort, done });
     this.#options.host.reach?.('effect.after');
   }
@@ -183,17 +207,12 @@ export class Driver<State> {
     running?.abort.abort(MOVED_ON);
   }
 
-  /** A service throws because of a defect or a failed store: driving ends, and the run can be resumed. */
-  #serviceFailed(error: unknown, signal: AbortSignal): void {
-    if (isThrown(error, Stopped) || signal.aborted) return;
-    this.#giveUp(error);
-  }
-
   #makeScope({ input }: Extract<Effect, { type: 'start' }>, signal: AbortSignal): ServiceScope {
     const { host, inherited, events, store, runId, judgeOwner } = this.#options;
     return {
       host,
       signal,
+      yielding: this.#yielding.signal,
       until: input.until,
       context: () => this.#chart.contextOf(this.#state),
       inherited: () => inherited,

@@ -104,3 +104,16 @@ export function sleep(
     signal?.addEventListener('abort', done);
   });
 }
+
+/** Resolves once all of `work` has settled, at the latest after `ms`. Returns whether all has. */
+export async function settledWithin(
+  host: Pick<Host, 'setTimer'>,
+  ms: number,
+  work: readonly Promise<unknown>[],
+): Promise<boolean> {
+  const patience = new AbortController();
+  const settled = Promise.allSettled(work).then(() => true);
+  const isSettled = await Promise.race([settled, sleep(host, ms, patience.signal).then(() => false)]);
+  patience.abort();
+  return isSettled;
+}

@@ -81,6 +81,9 @@ function reportDefect(error: unknown): void {
   });
 }
 
+/** An actor is not handed over. */
+const NEVER = new AbortController().signal;
+
 function makeScope(
   machine: AnyActorRef,
   sendBack: (event: ReportEvent) => void,
@@ -94,6 +97,7 @@ function makeScope(
   return {
     host,
     signal,
+    yielding: NEVER,
     until: input.until,
     context: () => machine.getSnapshot().context as Context,
     inherited: () => [],

@@ -30,6 +30,11 @@ export interface RunHost {
   begin(epoch: number, leasedAt: Moment, inherited: readonly Item[]): void;
   /** Has the run driven now, even if it rests. Returns false if another process drives it. */
   tryToDrive(): Promise<boolean>;
+  /**
+   * Gives the run up if this process drives it, within `graceMs`, so that another process goes on. Nothing happens if
+   * another system drives it.
+   */
+  yield(graceMs: number): Promise<void>;
   /** Called once a handle holds the run: has the run driven when its deadline comes. */
   wakeAtExpiry(): void;
 }

@@ -12,6 +12,7 @@ import { addChildren, deliverToParent, findOrphan } from '../sub-agents/run-chil
 import { agentChart } from './agent-chart.ts';
 import { detectCrashLoop } from './detect-crash-loop.ts';
 import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
+import { type Drives, drivesOf } from './drives.ts';
 import { LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
 import { Lease } from './lease.ts';
 import type { RunHost } from './run-host.ts';
@@ -31,13 +32,17 @@ export class Supervisor implements RunHost {
   readonly #log: RunLog<ChartState>;
   readonly #snapshots: Snapshots<ChartState>;
   #inherited: readonly Item[] | undefined;
+  readonly #drives: Drives;
   #stage: Stage = { type: 'idle' };
+  /** How often this handle has given the run up. */
+  #yields = 0;
   #cancelWake = () => {};
 
   constructor(parts: RunParts) {
     this.#parts = parts;
     this.#options = parts.options;
     this.#log = parts.log;
+    this.#drives = drivesOf(parts.options.store);
     this.#inherited = parts.inherited;
     this.#snapshots = new Snapshots({ ...parts.options, chart: agentChart }, parts.loaded);
   }
@@ -77,8 +82,12 @@ export class Supervisor implements RunHost {
     return result;
   }
 
-  /** Waits until the run rests or has ended, and drives it if no other process does. Rejects if driving fails. */
+  /**
+   * Waits until the run rests or has ended, and drives it if no other process does; once it was yielded, only waits.
+   * Rejects if driving fails.
+   */
   async settled(): Promise<Settled> {
+    const yields = this.#yields;
     for (;;) {
       if (this.#stage.type === 'driving') await this.#stage.done;
       await this.refresh();
@@ -90,9 +99,26 @@ export class Supervisor implements RunHost {
       }
       if (settled?.status === 'cancelled') return await addChildren(this.#options.store, context, settled);
       if (settled !== null) return settled;
-      if (this.driver !== null || (await this.#endIfOverdue()) || (await this.tryToDrive())) continue;
+      if (this.driver !== null || (await this.#endIfOverdue())) continue;
+      if (yields === this.#yields && (await this.tryToDrive())) continue;
       await sleep(this.#options.host, POLL_MS);
     }
+  }
+
+  /**
+   * Gives the run up, and its sub-agents' runs, if this process drives them: see `Driver.yield`. Whoever waits for
+   * `settled()` now follows the run. Resolves once the leases are released.
+   */
+  async yield(graceMs: number): Promise<void> {
+    this.#yields += 1;
+    const below = this.#drives.below(this.#log.runId).map(drive => drive.yield(graceMs));
+    if (this.#stage.type === 'claiming') await this.#stage.claimed.catch(() => {});
+    await Promise.all([...below, this.driver?.yield(graceMs)]);
+  }
+
+  /** The run above, for a sub-agent's run. */
+  get parentId(): string | undefined {
+    return this.#log.state.context.parent?.runId;
   }
 
   /** Waits until all sub-agents rest and delivers the answers of those that ended. Returns whether there were any. */
@@ -121,6 +147,7 @@ export class Supervisor implements RunHost {
     const stage = this.#stage;
     if (stage.type === 'driving') return true;
     if (stage.type === 'claiming') return await stage.claimed;
+    if (this.#drives.isDraining) return false;
     const claimed = this.#claim(stage);
     this.#stage = { type: 'claiming', claimed };
     return await claimed;
@@ -213,10 +240,11 @@ export class Supervisor implements RunHost {
       },
     );
     done.then(
-      () => this.#checkForWork(),
+      outcome => (outcome === 'yielded' ? undefined : this.#checkForWork()),
       () => {},
     );
     this.#stage = { type: 'driving', driver, done };
+    this.#drives.add(this, done);
     return this.#stage;
   }
 

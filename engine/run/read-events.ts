@@ -1,5 +1,11 @@
+import type { ChartState } from '../../machines/step.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
-import { runSoon } from '../driver/host.ts';
+import type { FollowedText } from '../deltas/follow-text.ts';
+import { POLL_MS } from '../driver/driver.ts';
+import { runSoon, sleep } from '../driver/host.ts';
+import type { RunHost } from '../driver/run-host.ts';
+import { readPages } from '../journal/read-journal.ts';
+import type { RunLog } from '../journal/run-log.ts';
 import {
   DEFAULT_LIMIT,
   type QueueLimit,
@@ -8,6 +14,7 @@ import {
   type RunHappening,
   stamp,
 } from './run-events.ts';
+import type { RunOptions } from './run-options.ts';
 
 /** What readers need of a run. */
 export type EventSource = {
@@ -24,6 +31,27 @@ export type EventSource = {
   /** Waits for one polling interval. */
   nap(): Promise<void>;
 };
+
+type SourceParts = Pick<RunOptions, 'store' | 'host' | 'runId'> & {
+  log: RunLog<ChartState>;
+  events: RunEvents;
+  runHost: Pick<RunHost, 'standing' | 'failure' | 'refresh'>;
+  followed: FollowedText;
+};
+
+/** What readers need, from the parts of a run. */
+export function eventSourceOf(parts: SourceParts): EventSource {
+  const { runId, store, host, log, events, runHost, followed } = parts;
+  return {
+    runId,
+    events,
+    readPages: after => readPages(store, runId, after, log.durable.seq),
+    standing: () => runHost.standing,
+    failure: () => runHost.failure,
+    refresh: () => runHost.refresh().then(() => followed.read()),
+    nap: () => sleep(host, POLL_MS),
+  };
+}
 
 type ReadOptions = {
   /** The seq after which to start; default 0. */

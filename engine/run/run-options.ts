@@ -14,6 +14,9 @@ import type { ChildRuns, RunHandle } from '../sub-agents/child-runs.ts';
 import type { RunChildren } from '../sub-agents/run-children.ts';
 import type { RunEvents } from './run-events.ts';
 
+/** `graceMs`: how long model calls and tool calls in progress may take. Default 5,000. */
+export type YieldOptions = { graceMs?: number };
+
 /** What a run needs from its agent. */
 export type RunOptions = {
   runId: string;
@@ -25,7 +28,7 @@ export type RunOptions = {
   isDead(owner: Owner): boolean;
   judgeOwner: JudgeOwner;
   leaseMs: number;
-  /** How long aborted tools may take to stop when the run is cancelled, in ms. */
+  /** How long aborted tools may take to stop when the run is cancelled, and calls to end when it is yielded, in ms. */
   graceMs: number;
   durability: 'strict' | 'relaxed';
   services: Readonly<Record<ServiceName, Service>>;

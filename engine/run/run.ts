@@ -9,12 +9,10 @@ import { type JsonValue, toJson } from '../../protocol/json.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
 import { FollowedText } from '../deltas/follow-text.ts';
 import { agentChart } from '../driver/agent-chart.ts';
-import { POLL_MS } from '../driver/driver.ts';
-import { type Moment, sleep } from '../driver/host.ts';
+import type { Moment } from '../driver/host.ts';
 import type { RunHost } from '../driver/run-host.ts';
 import { Supervisor } from '../driver/supervisor.ts';
 import { type Fold, hasEnded, type LoadedRun, makeImage } from '../journal/load-run.ts';
-import { readPages } from '../journal/read-journal.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import { RunLog } from '../journal/run-log.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
@@ -35,9 +33,16 @@ import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from './explain-refusal.ts';
 import { type ForkMessage, forkRun } from './fork-run.ts';
 import { boundInput, prepareCommand, prepareCommands, refuseLive } from './prepare-command.ts';
-import { type BatchOptions, type EventSource, readBatches, readEvents, readText } from './read-events.ts';
+import {
+  type BatchOptions,
+  type EventSource,
+  eventSourceOf,
+  readBatches,
+  readEvents,
+  readText,
+} from './read-events.ts';
 import { RunEvents, type RunHappening } from './run-events.ts';
-import type { RunOptions } from './run-options.ts';
+import type { RunOptions, YieldOptions } from './run-options.ts';
 import type { Settled } from './settled.ts';
 
 export type { RunHappening } from './run-events.ts';
@@ -67,7 +72,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   readonly #events: RunEvents;
   readonly #log: RunLog<ChartState>;
   readonly #runHost: RunHost;
-  readonly #followed: FollowedText;
+  readonly #source: EventSource;
 
   private constructor(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[] | undefined) {
     this.id = options.runId;
@@ -84,7 +89,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const runHost = options.makeRunHost?.(parts) ?? new Supervisor(parts);
     this.#runHost = runHost;
     const isFollowing = () => runHost.driver === null && runHost.standing === 'running';
-    this.#followed = new FollowedText({ ...options, events, isFollowing });
+    const followed = new FollowedText({ ...options, events, isFollowing });
+    this.#source = eventSourceOf({ ...options, log, events, runHost, followed });
   }
 
   /** A handle on an existing run. `inherited`: the cached transcript of the runs that it continues. */
@@ -130,19 +136,28 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return await this.settled();
   }
 
+  /**
+   * Gives the run up, for a process that ends: starts nothing more, waits up to `graceMs` until model and tool calls in
+   * progress have ended, and releases the lease, so that another process goes on. Calls of `settled()` that wait now
+   * follow it; later calls drive the run again. Nothing happens unless this process drives the run.
+   */
+  async yield({ graceMs = this.#options.graceMs }: YieldOptions = {}): Promise<void> {
+    await this.#runHost.yield(graceMs);
+  }
+
   /** The entries after seq `after` (default 0), then new entries and deltas, until the run settles; with `follow`, until it has ended. */
   events(options: { after?: number; follow?: boolean } = {}): AsyncIterable<RunHappening> {
-    return readEvents(this.#eventSource(), options);
+    return readEvents(this.#source, options);
   }
 
   /** Like `events`, in batches of everything available: for servers. */
   eventBatches(options: BatchOptions): AsyncGenerator<readonly RunHappening[]> {
-    return readBatches(this.#eventSource(), options);
+    return readBatches(this.#source, options);
   }
 
   /** The text of the run as it is generated, after the agent's text filters, until the run settles. */
   text(): AsyncIterable<string> {
-    return readText(this.#eventSource(), this.#options.showText);
+    return readText(this.#source, this.#options.showText);
   }
 
   /** Allows a gated call to run, with another input if `input` is given. Example: see `settled`. */
@@ -333,18 +348,5 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const result = await this.#runHost.put([await endRun(this.#options, this.id, options)]);
     const { cancelling } = this.context;
     return cancelling === null || hasEnded(this.#log.state) ? withoutIndex(result) : { accepted: true };
-  }
-
-  #eventSource(): EventSource {
-    const { store, host } = this.#options;
-    return {
-      runId: this.id,
-      events: this.#events,
-      readPages: after => readPages(store, this.id, after, this.#log.durable.seq),
-      standing: () => this.#runHost.standing,
-      failure: () => this.#runHost.failure,
-      refresh: () => this.#runHost.refresh().then(() => this.#followed.read()),
-      nap: () => sleep(host, POLL_MS),
-    };
   }
 }

@@ -91,8 +91,9 @@ export class CallRun {
       if (failures >= tool.retries) {
         return await this.#fail(outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason);
       }
-      await sleep(this.#scope.host, this.#parts.retryBaseMs * 2 ** failures, this.#scope.signal);
-      if (this.#scope.signal.aborted) return;
+      const stopped = AbortSignal.any([this.#scope.signal, this.#scope.yielding]);
+      await sleep(this.#scope.host, this.#parts.retryBaseMs * 2 ** failures, stopped);
+      if (stopped.aborted) return;
     }
   }
 

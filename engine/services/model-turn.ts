@@ -29,6 +29,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
     const startedAt = scope.host.now();
     try {
       await scope.durable();
+      if (scope.yielding.aborted) return;
       const context = scope.context();
       const tools = await parts.connectTools();
       const prepared = await prepareRequest({ ...parts, tools }, context, scope.inherited());

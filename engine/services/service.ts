@@ -18,6 +18,8 @@ export interface ServiceScope {
   readonly host: Host;
   /** Aborted when the chart stops the service, the run is cancelled, or this process stops driving it. */
   readonly signal: AbortSignal;
+  /** Aborted when this process gives the run up: calls in progress may end, and no other begins. */
+  readonly yielding: AbortSignal;
   /** When the timer is due, in ms since the epoch. */
   readonly until: number | undefined;
   /** Returns the current context, including everything reported so far. */
@@ -48,6 +50,17 @@ export type Service = (scope: ServiceScope) => Promise<void>;
 /** Thrown to end a service whose work is no longer needed. Never reported. */
 export class Stopped extends Error {
   override readonly name: string = 'Stopped';
+}
+
+/** The reason of `yielding`: how long the calls in progress may take, in ms. */
+export class Yielding extends Stopped {
+  override readonly name = 'Yielding';
+  readonly graceMs: number;
+
+  constructor(graceMs: number) {
+    super('This process gives the run up.');
+    this.graceMs = graceMs;
+  }
 }
 
 /** Thrown to end a service because its run was cancelled. */

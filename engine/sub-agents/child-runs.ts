@@ -8,6 +8,7 @@ import type { Labels } from '../../protocol/listing/label.ts';
 import { digestOf } from '../journal/digest.ts';
 import type { CommandOptions, RunCommand } from '../run/command.ts';
 import type { CommandResult, SubmitResult } from '../run/explain-refusal.ts';
+import type { YieldOptions } from '../run/run-options.ts';
 import type { Settled } from '../run/settled.ts';
 
 /**
@@ -149,4 +150,5 @@ export interface RunHandle {
   settled(): Promise<Settled>;
   submit(commands: readonly RunCommand[]): Promise<SubmitResult>;
   cancel(options?: CommandOptions & { reason?: string }): Promise<CommandResult>;
+  yield(options?: YieldOptions): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import type { Call } from '../../machines/context.ts';
 import type { Spent } from '../../protocol/event.ts';
 import type { Settled } from '../run/settled.ts';
-import { Cancelled, type ServiceScope, Stopped } from '../services/service.ts';
+import { Cancelled, type ServiceScope, Stopped, Yielding } from '../services/service.ts';
 import {
   answerOfChild,
   type ChildAnswer,
@@ -21,13 +21,14 @@ export type ChildOutcome =
 
 /**
  * Drives the child run of a call until it rests or has ended. Returns `null` if its parent has nothing left to spend.
- * The child run survives this process; it is cancelled only if its parent is cancelled.
+ * The child run survives this process; it is cancelled only if its parent is cancelled, and given up with its parent.
  */
 export async function runChild(
-  { signal, context }: ServiceScope,
+  { signal: stopping, yielding, context }: ServiceScope,
   children: ChildRuns,
   { call, key, input }: { call: Call; key: string; input: unknown },
 ): Promise<ChildOutcome | null> {
+  const signal = AbortSignal.any([stopping, yielding]);
   const parent = context();
   const runId = childRunIdOf(key, parent.runId);
   const found = await children.lookFor(runId, parent.runId);
@@ -75,6 +76,7 @@ async function settleUnlessStopped(child: RunHandle, signal: AbortSignal): Promi
     const settled = await Promise.race([child.settled(), stopped]);
     if (settled !== 'stopped') return settled;
     if (signal.reason instanceof Cancelled) await child.cancel({ reason: 'its parent run was cancelled' });
+    if (signal.reason instanceof Yielding) await child.yield(signal.reason);
     throw new Stopped('The call is no longer needed.');
   } finally {
     signal.removeEventListener('abort', stop);

@@ -1,0 +1,70 @@
+import type { Store } from '../../protocol/store.ts';
+import { type Host, settledWithin } from './host.ts';
+
+/** A run that this process drives. */
+interface Drive {
+  /** The run above, for a sub-agent's run. */
+  readonly parentId: string | undefined;
+  /** Gives the run up: see `Driver.yield`. */
+  yield(graceMs: number): Promise<void>;
+}
+
+/** How long the leases may take to be released after the grace time, in ms: the store may be away. */
+const RELEASE_MS = 5_000;
+
+/** The runs of one store that this process drives. */
+export class Drives {
+  readonly #drives = new Map<Drive, Promise<unknown>>();
+  #draining: { graceMs: number } | null = null;
+
+  /** Whether this process gives up all runs of the store, and claims none. */
+  get isDraining(): boolean {
+    return this.#draining !== null;
+  }
+
+  /** The number of runs. */
+  get size(): number {
+    return this.#drives.size;
+  }
+
+  /** Adds a run until `done` settles. While the process drains, the run is given up at once. */
+  add(drive: Drive, done: Promise<unknown>): void {
+    this.#drives.set(drive, done);
+    const remove = () => void this.#drives.delete(drive);
+    done.then(remove, remove);
+    if (this.#draining !== null) void drive.yield(this.#draining.graceMs);
+  }
+
+  /** The sub-agents' runs that a run waits for. */
+  below(runId: string): Drive[] {
+    return [...this.#drives.keys()].filter(({ parentId }) => parentId === runId);
+  }
+
+  /**
+   * Gives up all runs and claims no other from now on. Resolves once their leases are released. Returns how many could
+   * not be given up: the store did not answer in time.
+   */
+  async drain(host: Pick<Host, 'setTimer'>, graceMs: number): Promise<number> {
+    this.#draining = { graceMs };
+    await settledWithin(host, graceMs + RELEASE_MS, [this.#yieldAll(graceMs)]);
+    return this.#drives.size;
+  }
+
+  async #yieldAll(graceMs: number): Promise<void> {
+    while (this.#drives.size > 0) {
+      for (const drive of this.#drives.keys()) void drive.yield(graceMs);
+      await Promise.allSettled(this.#drives.values());
+    }
+  }
+}
+
+const drivesByStore = new WeakMap<Store, Drives>();
+
+/** The runs of a store that this process drives. */
+export function drivesOf(store: Store): Drives {
+  const known = drivesByStore.get(store);
+  if (known !== undefined) return known;
+  const drives = new Drives();
+  drivesByStore.set(store, drives);
+  return drives;
+}
