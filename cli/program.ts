@@ -20,7 +20,7 @@ import type { MigrateCommandOptions } from './commands/migrate.ts';
 import type { ReplayOptions } from './commands/replay.ts';
 import type { RunCommandOptions } from './commands/run.ts';
 import type { RunsOptions } from './commands/runs.ts';
-import type { ServeOptions } from './commands/serve.ts';
+import type { ServeOptions } from './commands/serving/serve.ts';
 import type { ShowCommandOptions } from './commands/show.ts';
 import type { TracesOptions } from './commands/traces.ts';
 import { HELP } from './help.ts';
@@ -32,6 +32,7 @@ import {
   collect,
   DB,
   driving,
+  GRACE,
   LABEL,
   RUN,
   reading,
@@ -146,10 +147,11 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .option('--port <port>', 'port to listen on; 0 picks a free one', '4100')
     .option('--db <file>', DB)
     .option('--token <token>', "the operator's token (default: $AGENTCHART_TOKEN, or none)")
+    .option('--grace <seconds>', GRACE, '10')
     .option('--log <format>', 'text, or json for one line per request (default: $AGENTCHART_LOG, or text)')
     .option('--config-schema', 'print the JSON Schema of the configuration file and exit')
     .action(async (options: Omit<ServeOptions, 'version'>) =>
-      end(await (await import('./commands/serve.ts')).serve({ ...options, version: readVersion() })),
+      end(await (await import('./commands/serving/serve.ts')).serve({ ...options, version: readVersion() })),
     );
   program
     .command('mcp')

@@ -6,6 +6,7 @@ export const CALL = 'id of an open call, listed by `show RUN`';
 export const AGENT = 'module whose default export is the agent';
 export const DB =
   'SQLite file that holds the runs, or postgres://… (default: $AGENTCHART_DB, or .agentchart/runs.db)';
+export const GRACE = 'how long calls in progress may take after SIGTERM or Ctrl-C; the rest is handed over';
 export const BY = 'name to record as the author (default: the OS user)';
 
 /** Collects the values of a repeatable option. */

@@ -39,6 +39,9 @@ export type Command = Unstamped<Extract<CommandEvent, InputEvent | { type: 'run.
  */
 export type CommandOptions = { by?: string; requestId?: string };
 
+/** Options of `run.yield`. `graceMs`: how long model and tool calls in progress may take, in ms. Default 5,000. */
+export type YieldOptions = { graceMs?: number };
+
 /** `runId`: the run that the call belongs to, if the run and its sub-agents have calls with the same id. */
 type CallOptions = CommandOptions & { runId?: string };
 

@@ -14,9 +14,6 @@ import type { ChildRuns, RunHandle } from '../sub-agents/child-runs.ts';
 import type { RunChildren } from '../sub-agents/run-children.ts';
 import type { RunEvents } from './run-events.ts';
 
-/** `graceMs`: how long model calls and tool calls in progress may take. Default 5,000. */
-export type YieldOptions = { graceMs?: number };
-
 /** What a run needs from its agent. */
 export type RunOptions = {
   runId: string;

@@ -28,6 +28,7 @@ import type {
   RejectOptions,
   Resolution,
   RunCommand,
+  YieldOptions,
 } from './command.ts';
 import { editTranscript, retryCall } from './edit-transcript.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from './explain-refusal.ts';
@@ -42,7 +43,7 @@ import {
   readText,
 } from './read-events.ts';
 import { RunEvents, type RunHappening } from './run-events.ts';
-import type { RunOptions, YieldOptions } from './run-options.ts';
+import type { RunOptions } from './run-options.ts';
 import type { Settled } from './settled.ts';
 
 export type { RunHappening } from './run-events.ts';
@@ -69,7 +70,6 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   readonly #blobs: RunBlobs;
   readonly #children: RunChildren;
   readonly #router: CallRouter;
-  readonly #events: RunEvents;
   readonly #log: RunLog<ChartState>;
   readonly #runHost: RunHost;
   readonly #source: EventSource;
@@ -82,7 +82,6 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     this.#children = children;
     this.#router = new CallRouter(options, children);
     const events = new RunEvents(this.id, loaded.seq);
-    this.#events = events;
     const log = new RunLog({ ...options, chart: agentChart }, this.id, loaded, events);
     this.#log = log;
     const parts = { options, log, events, children, loaded, inherited };
@@ -137,9 +136,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   /**
-   * Gives the run up, for a process that ends: starts nothing more, waits up to `graceMs` until model and tool calls in
-   * progress have ended, and releases the lease, so that another process goes on. Calls of `settled()` that wait now
-   * follow it; later calls drive the run again. Nothing happens unless this process drives the run.
+   * Gives the run up, if this process drives it, so that another goes on: starts nothing more, waits up to `graceMs` for
+   * calls in progress, and releases the lease. `settled()` calls that wait now follow it; later ones drive it again.
    */
   async yield({ graceMs = this.#options.graceMs }: YieldOptions = {}): Promise<void> {
     await this.#runHost.yield(graceMs);
@@ -199,9 +197,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * the run has recorded, or is run. Then the model is called again.
    */
   async editTranscript(items: readonly Item[], options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#putInput(
-      await editTranscript(items, { ...this.#options, context: await this.#readContext() }, options),
-    );
+    const editable = { ...this.#options, context: await this.#readContext() };
+    return await this.#putInput(await editTranscript(items, editable, options));
   }
 
   /**

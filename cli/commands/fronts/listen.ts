@@ -1,7 +1,7 @@
 import { messageOf } from '../../../protocol/error.ts';
 import type { RunsApp } from '../../../server/app.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
-import type { ServerLog } from '../serve-log.ts';
+import type { ServerLog } from '../serving/serve-log.ts';
 
 /** Serves an app. Returns `null` if it cannot listen, and logs what to do. */
 export async function listen(

@@ -16,7 +16,8 @@ import { watchInterrupts } from '../../interrupts.ts';
 import { makeAgents } from '../../launch.ts';
 import { storeFile, withStore } from '../../open-store.ts';
 import { readPort, readToken } from '../../options.ts';
-import { ServerLog } from '../serve-log.ts';
+import { ServerLog } from '../serving/serve-log.ts';
+import { shutDown } from '../serving/shut-down.ts';
 import { listen } from './listen.ts';
 
 export type McpOptions = {
@@ -28,8 +29,8 @@ export type McpOptions = {
   version: string;
 };
 
-/** How long tool servers and unresponsive tools may delay the exit of the process, in ms. */
-const EXIT_GRACE_MS = 2_000;
+/** How long calls in progress may take when the process ends, in ms. */
+const GRACE_MS = 2_000;
 
 /**
  * Implements `agentchart mcp`: offers agents as MCP tools on stdin and stdout, until stdin ends or a signal, or with
@@ -69,10 +70,7 @@ export async function mcp(options: McpOptions): Promise<number> {
     runs.pickUp().catch(error => report(`Cannot resume runs: ${messageOf(error)}`));
     await Promise.race([serving.ended, interrupted]);
     runs.close();
-    await serving.close();
-    await store.close();
-    setTimeout(() => process.exit(EXIT.done), EXIT_GRACE_MS).unref();
-    await Promise.allSettled([...agents.values()].map(agent => agent.close()));
+    await shutDown({ store, serving, graceMs: GRACE_MS, log, closing: [...agents.values()] });
     return EXIT.done;
   });
 }

@@ -3,7 +3,7 @@ import { createMcpApi } from '../../../fronts/mcp/mcp-api.ts';
 import { stateKeyOf } from '../../../fronts/mcp/state-key.ts';
 import { ServedRuns, type ServedRunsOptions } from '../../../fronts/served/served-runs.ts';
 import type { MountedApi } from '../../../server/mounted-api.ts';
-import type { ServerLog } from '../serve-log.ts';
+import type { ServerLog } from '../serving/serve-log.ts';
 
 type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'launches' | 'admission'>> & {
   /** The database, beside which keys are kept. */

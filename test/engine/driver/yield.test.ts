@@ -5,7 +5,6 @@ import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
-import type { ToolOptions } from '../../../tools/tool.ts';
 import { calls, eventsOf, makeGate, makeTool, wordsOf } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
@@ -21,7 +20,7 @@ async function claimsOf(store: Store, runId: string) {
 }
 
 /** A process with an agent whose tools note their calls in `begun`, and wait for `gate` where they are slow. */
-function makeProcess(store: Store, name: string, slow: Partial<ToolOptions> = {}) {
+function makeProcess(store: Store, name: string, slow: Parameters<typeof makeTool>[1] = {}) {
   const begun: string[] = [];
   const gate = makeGate<string>();
   const host = new ManualHost({ name: `${name}_` });

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { setInterval } from 'node:timers';
 import { describe, expect, test } from 'vitest';
+import { sqlite } from '../../../stores/sqlite.ts';
 import { built } from '../../support/built.ts';
 import { AGENT, calling, Desk, REFUND, typesOf } from '../../support/cli/desk.ts';
 import { testInTurn } from '../../support/in-turn.ts';
@@ -215,11 +216,38 @@ describe.concurrent('a server that exits', () => {
     expect((await second.stop()).stderr).toContain(`resuming ${runId}`);
   });
 
+  inTurn(
+    'by SIGTERM lets a call in progress end and releases its lease: no doubt, no standstill',
+    async () => {
+      const desk = new Desk([calling('settle'), done]);
+      const first = await ServedDesk.start(desk);
+      const runId = await first.begin();
+      const watcher = new Watcher(`${first.url}/runs/${runId}/events`);
+      await watcher.sees('tool.started');
+      watcher.close();
+      const ended = first.stop();
+      await first.started.printed('Stopping');
+      desk.write('ready', '');
+      expect((await ended).code).toBe(0);
+      expect(typesOf(await desk.journal(runId)).at(-1)).toBe('tool.settled');
+      const store = sqlite(desk.store);
+      expect(await store.get(runId)).toMatchObject({ status: 'running', epoch: 1 });
+      expect(await store.get(runId)).not.toHaveProperty('owner');
+      await store.close();
+      const second = await ServedDesk.start(desk);
+      await second.viewOnce(runId, ({ status }) => status === 'finished');
+      const claims = (await desk.journal(runId)).filter(({ type }) => type === 'run.claimed');
+      expect(claims).toHaveLength(2);
+      expect(claims[1]).not.toHaveProperty('replaces');
+      await second.stop();
+    },
+  );
+
   test.each(['wait', 'ignore'])(
-    'by SIGTERM leaves its runs resumable, with a tool that can %s',
+    'by SIGTERM leaves its runs resumable, with a tool that can %s after the grace time',
     async tool => {
       const desk = new Desk([calling(tool), done]);
-      const first = await ServedDesk.start(desk);
+      const first = await ServedDesk.start(desk, { args: ['--agent', AGENT, '--grace', '0.2'] });
       const runId = await first.begin();
       const watcher = new Watcher(`${first.url}/runs/${runId}/events`);
       await watcher.sees('tool.started');
@@ -227,7 +255,8 @@ describe.concurrent('a server that exits', () => {
       watcher.close();
       expect(ended.code).toBe(0);
       expect(ended.stderr).not.toContain('Error');
-      expect(typesOf(await desk.journal(runId)).at(-1)).toBe('tool.started');
+      const types = typesOf(await desk.journal(runId));
+      expect(types.filter(type => type !== 'tool.late').at(-1)).toBe('tool.started');
       const second = await ServedDesk.start(desk);
       const view = await second.viewOnce(runId, ({ status }) => status === 'waiting');
       expect(view.calls).toMatchObject([{ name: tool, status: 'doubted' }]);

@@ -1,7 +1,7 @@
-import { systemHost } from '../../engine/driver/host.ts';
-import type { RequestRecord } from '../../server/request-record.ts';
-import { Output } from '../render/output.ts';
-import { formatSafeJson } from '../render/show-safely.ts';
+import { systemHost } from '../../../engine/driver/host.ts';
+import type { RequestRecord } from '../../../server/request-record.ts';
+import { Output } from '../../render/output.ts';
+import { formatSafeJson } from '../../render/show-safely.ts';
 
 /** `text`: lines for people. `json`: one JSON object per line, also for each request. */
 export type LogFormat = 'text' | 'json';

@@ -1,26 +1,26 @@
-import { EngineError, messageOf } from '../../protocol/error.ts';
-import { omitUndefined } from '../../protocol/json.ts';
-import type { Store } from '../../protocol/store.ts';
-import type { Caller } from '../../server/access/caller.ts';
-import { Tokens } from '../../server/access/tokens.ts';
-import { createRunsApp } from '../../server/app.ts';
-import { assertMayBind } from '../../server/bind-address.ts';
-import { createGateway } from '../../server/gateway.ts';
-import type { PageAssets } from '../../server/page-assets.ts';
-import { describeGatewayConfig, EMPTY_GATEWAY } from '../../server/responses/gateway/gateway-config.ts';
-import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
-import type { Serving } from '../../server/serve.ts';
-import { pageAssets } from '../../visualizer/page-assets.ts';
-import { reportUncaught } from '../detect-early-exit.ts';
-import { EXIT } from '../exit-codes.ts';
-import { watchInterrupts } from '../interrupts.ts';
-import { bareAgent, makeAgents, readLaunch } from '../launch.ts';
-import { storeFile, withStore } from '../open-store.ts';
-import { readPort, readToken } from '../options.ts';
-import { formatStore } from '../render/format-path.ts';
-import { listen } from './fronts/listen.ts';
-import { serveFronts } from './fronts/serve-fronts.ts';
+import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import type { Caller } from '../../../server/access/caller.ts';
+import { Tokens } from '../../../server/access/tokens.ts';
+import { createRunsApp } from '../../../server/app.ts';
+import { assertMayBind } from '../../../server/bind-address.ts';
+import { createGateway } from '../../../server/gateway.ts';
+import type { PageAssets } from '../../../server/page-assets.ts';
+import { describeGatewayConfig, EMPTY_GATEWAY } from '../../../server/responses/gateway/gateway-config.ts';
+import { readGatewayConfig } from '../../../server/responses/gateway/read-gateway-config.ts';
+import type { Serving } from '../../../server/serve.ts';
+import { pageAssets } from '../../../visualizer/page-assets.ts';
+import { reportUncaught } from '../../detect-early-exit.ts';
+import { EXIT } from '../../exit-codes.ts';
+import { watchInterrupts } from '../../interrupts.ts';
+import { bareAgent, makeAgents, readLaunch } from '../../launch.ts';
+import { storeFile, withStore } from '../../open-store.ts';
+import { readPort, readToken } from '../../options.ts';
+import { formatStore } from '../../render/format-path.ts';
+import { listen } from '../fronts/listen.ts';
+import { serveFronts } from '../fronts/serve-fronts.ts';
 import { type LogFormat, ServerLog } from './serve-log.ts';
+import { readGrace, shutDown } from './shut-down.ts';
 
 export type ServeOptions = {
   db?: string;
@@ -29,6 +29,7 @@ export type ServeOptions = {
   host: string;
   port: string;
   token?: string;
+  grace: string;
   log?: string;
   configSchema?: boolean;
   version: string;
@@ -37,18 +38,16 @@ export type ServeOptions = {
 /** How long the start waits for hidden MCP servers, so that the first requests have their tools, in ms. */
 const HIDDEN_START_MS = 5_000;
 
-/** How long tool servers and unresponsive tools may delay the exit of the process, in ms. */
-const EXIT_GRACE_MS = 2_000;
-
 /**
- * Implements `agentchart serve`. Serves until SIGINT or SIGTERM, then stops driving; the next process resumes
- * the runs. A second signal exits at once.
+ * Implements `agentchart serve`. Serves until SIGINT or SIGTERM, then hands its runs over; other processes resume them.
+ * A second signal exits at once.
  */
 export async function serve(options: ServeOptions): Promise<number> {
   if (options.configSchema === true) return printConfigSchema();
   const log = new ServerLog(readFormat(options.log));
   const file = storeFile(options.db);
   const port = readPort(options.port);
+  const graceMs = readGrace(options.grace);
   const token = readToken(options.token);
   const gateway = options.config === undefined ? EMPTY_GATEWAY : await readGatewayConfig(options.config);
   const { callers } = new Tokens(token, gateway.tokens);
@@ -101,7 +100,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       error => log.problem(`Cannot resume runs: ${messageOf(error)}`),
     );
     await ended;
-    await shutDown({ serving, store, closing: [...agents.values(), service] });
+    await shutDown({ serving, store, graceMs, log, closing: [...agents.values(), service] });
     return EXIT.done;
   });
 }
@@ -148,27 +147,7 @@ function announce(
 function untilInterrupted(log: ServerLog): Promise<void> {
   return new Promise<void>(first => {
     watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
-  }).then(() => log.notice('Stopping; runs can be resumed. Press Ctrl-C again to exit now.'));
-}
-
-/**
- * Closes the store before the tool servers, so that a call that fails because its server ends is not recorded
- * as failed. Leases are not released: the next process sees that this one is dead and takes over at once.
- */
-async function shutDown({
-  serving,
-  store,
-  closing,
-}: {
-  serving: Serving;
-  store: Store;
-  /** Owners of tool servers. */
-  closing: readonly { close(): Promise<void> }[];
-}): Promise<void> {
-  await serving.close();
-  await store.close();
-  setTimeout(() => process.exit(EXIT.done), EXIT_GRACE_MS).unref();
-  await Promise.allSettled(closing.map(each => each.close()));
+  }).then(() => log.notice('Stopping; calls in progress may end. Press Ctrl-C again to exit now.'));
 }
 
 /** Returns the format that `--log` or `AGENTCHART_LOG` asks for; default `text`. Throws `input-invalid` for another. */

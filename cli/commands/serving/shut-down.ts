@@ -1,0 +1,49 @@
+import { drivesOf } from '../../../engine/driver/drives.ts';
+import { systemHost } from '../../../engine/driver/host.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { EXIT } from '../../exit-codes.ts';
+
+/** How long tool servers and unresponsive tools may delay the exit of the process, in ms. */
+const EXIT_GRACE_MS = 2_000;
+
+/** The longest grace time, in seconds: process managers kill after half a minute. */
+const LONGEST_GRACE = 3_600;
+
+/**
+ * Ends a process that drives runs: it takes no other, lets calls in progress end within `graceMs`, and releases the
+ * leases of its runs, so that other processes go on with them at once. Then closes the store, and after it the tool
+ * servers, so that a call that fails because its server ends is not recorded as failed.
+ */
+export async function shutDown({
+  store,
+  serving,
+  graceMs,
+  closing,
+  log,
+}: {
+  store: Store;
+  /** What takes requests. */
+  serving: { close(): Promise<void> };
+  graceMs: number;
+  /** The owners of tool servers. */
+  closing: readonly { close(): Promise<void> }[];
+  log: { problem(line: string): void };
+}): Promise<void> {
+  const [kept] = await Promise.all([drivesOf(store).drain(systemHost, graceMs), serving.close()]);
+  if (kept > 0)
+    log.problem(`${kept} runs could not be handed over: the store does not answer. Their leases expire.`);
+  setTimeout(() => process.exit(EXIT.done), EXIT_GRACE_MS).unref();
+  await store.close();
+  await Promise.allSettled(closing.map(each => each.close()));
+}
+
+/** Reads `--grace`, in seconds; returns ms. Throws `input-invalid`. */
+export function readGrace(text: string): number {
+  const seconds = Number(text);
+  if (text.trim() !== '' && seconds >= 0 && seconds <= LONGEST_GRACE) return seconds * 1_000;
+  throw new EngineError(
+    'input-invalid',
+    `--grace must be a number of seconds from 0 to ${LONGEST_GRACE}, got "${text}".`,
+  );
+}
