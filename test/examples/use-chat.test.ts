@@ -99,9 +99,12 @@ describe.skipIf(CHROMIUM === undefined)('the page with useChat, in a browser', (
     await page.getByText('I refunded 42 dollars.').waitFor();
     const refund = await page.getByRole('region', { name: 'refund' }).textContent();
     expect(refund).toContain('output-available{"refunded":4200}');
+    const isReady = page.locator('output').getByText('ready');
+    await isReady.waitFor();
     const shown = await page.locator('main').innerText();
     await page.reload();
     await page.getByText('I refunded 42 dollars.').waitFor();
+    await isReady.waitFor();
     expect(await page.locator('main').innerText()).toBe(shown);
     await page.getByRole('button', { name: 'Again' }).click();
     await page.getByText('It pays 4200 cents.').waitFor();
