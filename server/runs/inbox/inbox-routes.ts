@@ -26,7 +26,7 @@ export const inboxQuery = z.strictObject({
   cursor,
 });
 
-export const inboxItemSchema = z.object({
+const inboxItemSchema = z.object({
   kind: z
     .enum(['approval', 'result', 'doubt'])
     .meta({ description: 'What to decide: approve or reject; give the result; resolve the doubt.' }),
