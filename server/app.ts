@@ -20,7 +20,7 @@ import { addPage } from './page-routes.ts';
 import { BODY_LIMITS, readBody } from './read-body.ts';
 import { logRequests } from './request-log.ts';
 import type { RequestRecord } from './request-record.ts';
-import { sessionBody } from './runs/request-bodies.ts';
+import { sessionBody } from './runs/commands/request-bodies.ts';
 import { createRunsApi, type RunsApiOptions } from './runs/runs-api.ts';
 import type { RunsEnv } from './runs-env.ts';
 

@@ -22,6 +22,12 @@ const LONGEST_WAIT_MS = 10_000;
 /** How long entries are gathered before the view is read again. */
 const GATHER_MS = 30;
 
+/** How long a command whose answer was lost waits before it is sent again, in ms: once for each. */
+const RESEND_AFTER_MS = [200, 500, 1_000, 2_000, 4_000];
+
+/** Answers after which nobody knows whether the command was taken: it is sent again under its id. */
+const LOST = ['unreachable', 'store-reply-lost', 'store-locked', 'shutting-down', 'lease-lost'];
+
 /** Statuses after which asking again brings nothing. */
 const FINAL_STATUSES: readonly number[] = [400, 401, 403, 404];
 
@@ -110,7 +116,8 @@ class RemoteRun {
     try {
       const own = target === undefined || target.runId === this.store.getSnapshot().runId;
       const path = own ? this.#url : this.#url.replace(/[^/]+$/, encodeURIComponent(target.runId));
-      const view = await this.#json<RunView>(`${path}/${name}`, { ...ids, ...digest, ...given });
+      const body = { ...ids, ...digest, requestId: newRequestId(), ...given };
+      const view = await this.#sendUntilAnswered(`${path}/${name}`, body);
       if (own) this.#takeView(view);
       else this.#look();
       return { accepted: true };
@@ -119,6 +126,19 @@ class RemoteRun {
       this.#look();
       return error.answer;
     }
+  }
+
+  /** A command has an id, so that the server carries it out once however often it arrives. */
+  async #sendUntilAnswered(url: string, body: object): Promise<RunView> {
+    for (const wait of RESEND_AFTER_MS) {
+      try {
+        return await this.#json<RunView>(url, body);
+      } catch (error) {
+        if (!(error instanceof Refused) || !LOST.includes(error.answer.code)) throw error;
+        await pause(wait * (0.5 + Math.random() / 2));
+      }
+    }
+    return await this.#json<RunView>(url, body);
   }
 
   #find(callId: string): OpenCall | undefined {
@@ -218,7 +238,9 @@ class RemoteRun {
     const type = body && { 'content-type': 'application/json' };
     const headers = { accept: 'application/json', ...type };
     const response = await this.#send(url, { ...sent, headers, ...(signal && { signal }) });
-    return (await response.json()) as Answer;
+    return (await response.json().catch(() => {
+      throw unreachable();
+    })) as Answer;
   }
 
   /** Throws `Refused` without a response, or for one that is not OK. */
@@ -226,7 +248,7 @@ class RemoteRun {
     const { token, fetch: request = fetch } = this.#options;
     const headers = { ...init.headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) };
     const response = await request(url, { ...init, headers, credentials: 'same-origin' }).catch(() => {
-      throw new Refused(0, { code: 'unreachable', message: 'No response from the server.' });
+      throw unreachable();
     });
     if (!response.ok) throw await refusalOf(response);
     return response;
@@ -240,10 +262,21 @@ function callsOf({ settled, calls }: RunView): readonly OpenCall[] {
   return [...approvals, ...results.filter(call => call.waitsFor === undefined), ...doubts];
 }
 
+/** Random, also on pages without HTTPS, where `crypto.randomUUID` is missing. */
+function newRequestId(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte =>
+    byte.toString(16).padStart(2, '0'),
+  ).join('');
+}
+
 type Place = { turn: number; attempt: number };
 
 function isAt(one: Place, other: Place): boolean {
   return one.turn === other.turn && one.attempt === other.attempt;
+}
+
+function unreachable(): Refused {
+  return new Refused(0, { code: 'unreachable', message: 'No response from the server.' });
 }
 
 async function refusalOf(response: Response): Promise<Refused> {

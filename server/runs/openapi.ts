@@ -1,12 +1,12 @@
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { ROLES } from '../access/caller.ts';
+import { listQuery, sessionBody, startBody } from './commands/request-bodies.ts';
+import { RUN_COMMANDS } from './commands/run-commands.ts';
 import { inboxQuery, inboxSchema } from './inbox/inbox-routes.ts';
 import { eventsQuery } from './live/event-routes.ts';
 import { entriesQuery, entriesSchema, stateQuery, stateSchema } from './reading/journal-routes.ts';
-import { listQuery, sessionBody, startBody } from './request-bodies.ts';
 import { resultPageSchema, resultQuery } from './result-routes.ts';
-import { RUN_COMMANDS } from './run-commands.ts';
 import { agentSummarySchema, runSummarySchema, runViewSchema } from './run-view.ts';
 
 const errorSchema = z.object({

@@ -15,15 +15,16 @@ import { forbidden } from '../access/gate.ts';
 import { ApiError } from '../error-envelope.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
+import type { RepeatedCommands } from './commands/repeated-commands.ts';
+import { listQuery, startBody } from './commands/request-bodies.ts';
+import { type CommandPath, RUN_COMMANDS } from './commands/run-commands.ts';
 import { readInbox } from './inbox/inbox-routes.ts';
 import type { Inbox } from './inbox/read-inbox.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
 import type { StreamBounds } from './live/event-stream.ts';
 import type { RunChanges } from './live/run-changes.ts';
 import { readEntries, readState } from './reading/journal-routes.ts';
-import { listQuery, startBody } from './request-bodies.ts';
 import { downloadResult, readResultPage } from './result-routes.ts';
-import { type CommandPath, RUN_COMMANDS } from './run-commands.ts';
 import { assertSees, findRecord, type RunRegistry } from './run-registry.ts';
 import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
@@ -34,6 +35,7 @@ type RunRoutesOptions = {
   agents: ServedAgents;
   held: RunRegistry;
   inbox: Inbox;
+  requests: RepeatedCommands;
   changes: RunChanges;
   admission: Admission;
   bodyLimits: BodyLimits;
@@ -136,7 +138,7 @@ async function submitCommands(
   try {
     assertSees(caller, run.context.labels);
     if (needsAgent && !isServed) throw unavailable(run);
-    const result = await run.submit(commands);
+    const result = await options.requests.once(runId, commands, () => run.submit(commands));
     if (!result.accepted) {
       const place = name === 'commands' ? { details: { index: result.index } } : {};
       throw new ApiError(result.code, result.message, { by: result.by, ...place });

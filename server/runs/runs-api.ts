@@ -3,6 +3,7 @@ import type { Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
 import { answerRunsError, type MountedApi } from '../mounted-api.ts';
 import { BODY_LIMITS, type BodyLimits } from '../read-body.ts';
+import { RepeatedCommands } from './commands/repeated-commands.ts';
 import { Inbox } from './inbox/read-inbox.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './live/event-stream.ts';
 import { RunChanges } from './live/run-changes.ts';
@@ -61,6 +62,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
         agents,
         held,
         inbox,
+        requests: new RepeatedCommands(store),
         changes,
         admission,
         log,

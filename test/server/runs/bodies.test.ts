@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
 import { measureJson } from '../../../protocol/json.ts';
-import { sessionBody, startBody } from '../../../server/runs/request-bodies.ts';
-import { RUN_COMMANDS } from '../../../server/runs/run-commands.ts';
+import { sessionBody, startBody } from '../../../server/runs/commands/request-bodies.ts';
+import { RUN_COMMANDS } from '../../../server/runs/commands/run-commands.ts';
 import { errorOf, makeApp } from '../../support/server/runs-app.ts';
 
 type Target = { path: string; schema: z.ZodType; examples: object[] };

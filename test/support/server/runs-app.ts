@@ -30,7 +30,7 @@ export async function until<Value>(
   }
 }
 
-function makeTools() {
+export function makeTools() {
   let charged = false;
   return [
     tool({

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { limitsSchema, runParamsSchema } from '../../protocol/config.ts';
-import { itemSchema } from '../../protocol/item.ts';
-import type { JsonValue } from '../../protocol/json.ts';
-import { listFilterSchema, MOST_LISTED } from '../../protocol/listing/run-list.ts';
+import { limitsSchema, runParamsSchema } from '../../../protocol/config.ts';
+import { itemSchema } from '../../../protocol/item.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
+import { listFilterSchema, MOST_LISTED } from '../../../protocol/listing/run-list.ts';
 
 const MOST_ITEMS = 1_000;
 
@@ -13,6 +13,14 @@ const callId = z.string().min(1).max(500);
 const by = z.exactOptional(
   z.string().min(1).max(200).meta({ description: 'Who submits this; recorded in the journal.' }),
 );
+const requestId = z.exactOptional(
+  z.string().min(1).max(64).meta({
+    description:
+      'An id that you choose for this command. Sent again with it, after a lost answer, the command changes nothing and is answered as the first time.',
+  }),
+);
+/** What every command may say about itself. */
+const sender = { by, requestId };
 const digest = z.exactOptional(
   z
     .string()
@@ -55,32 +63,43 @@ export const startBody = z.strictObject({
   runContext: z.exactOptional(json.meta({ description: 'The run context, for an agent that requires one.' })),
 });
 
-export const approveBody = z.strictObject({ callId, input: z.exactOptional(json), digest, by, sticky });
+export const approveBody = z.strictObject({
+  callId,
+  input: z.exactOptional(json),
+  digest,
+  sticky,
+  ...sender,
+});
 
 export const rejectBody = z.strictObject({
   callId,
   reason: z.exactOptional(z.string().meta({ description: 'Shown to the model.' })),
   digest,
-  by,
   sticky,
+  ...sender,
 });
 
-export const answerBody = z.strictObject({ callId, output: json, isError: z.exactOptional(z.boolean()), by });
+export const answerBody = z.strictObject({
+  callId,
+  output: json,
+  isError: z.exactOptional(z.boolean()),
+  ...sender,
+});
 
 export const resolveBody = z.union(
   [
-    z.strictObject({ callId, retry: z.literal(true), force: z.exactOptional(z.boolean()), by }),
-    z.strictObject({ callId, happened: z.literal(true), output: json, by }),
-    z.strictObject({ callId, failed: z.string(), by }),
+    z.strictObject({ callId, retry: z.literal(true), force: z.exactOptional(z.boolean()), ...sender }),
+    z.strictObject({ callId, happened: z.literal(true), output: json, ...sender }),
+    z.strictObject({ callId, failed: z.string(), ...sender }),
   ],
   'expected callId and exactly one of { retry: true, force? }, { happened: true, output } or { failed: "reason" }',
 );
 
-export const sendBody = z.strictObject({ message: input, by });
+export const sendBody = z.strictObject({ message: input, ...sender });
 
-export const byBody = z.strictObject({ by });
+export const byBody = z.strictObject(sender);
 
-export const cancelBody = z.strictObject({ reason: z.exactOptional(z.string()), by });
+export const cancelBody = z.strictObject({ reason: z.exactOptional(z.string()), ...sender });
 
 const MOST_COMMANDS = 100;
 
@@ -97,8 +116,8 @@ const commandBody = z.union(
     z.strictObject({ ...typed('resolve'), ...happenedBody.shape }),
     z.strictObject({ ...typed('resolve'), ...failedBody.shape }),
     z.strictObject({ ...typed('send'), ...sendBody.shape }),
-    z.strictObject({ ...typed('set-params'), params: z.strictObject(runParamsSchema.shape), by }),
-    z.strictObject({ type: z.enum(['pause', 'unpause', 'step']), by }),
+    z.strictObject({ ...typed('set-params'), params: z.strictObject(runParamsSchema.shape), ...sender }),
+    z.strictObject({ type: z.enum(['pause', 'unpause', 'step']), ...sender }),
     z.strictObject({ ...typed('cancel'), ...cancelBody.shape }),
   ],
   'expected a "type" (approve, reject, answer, resolve, send, set-params, pause, unpause, step or cancel) and its fields',
