@@ -1,15 +1,30 @@
 import { createMcpFront, type McpFrontOptions } from './mcp-front.ts';
 
-/** A server that runs. `ended` resolves when its client has left; one for many clients never does. */
-export type McpServing = { ended: Promise<void>; close(): Promise<void> };
+/**
+ * A server that runs. `begun` resolves with the first request that is more than `server/discover`, `ended` when the
+ * client has left; a server for many clients has begun, and never ends.
+ */
+export type McpServing = { begun: Promise<void>; ended: Promise<void>; close(): Promise<void> };
 
-/** Serves MCP on stdin and stdout, to clients of every revision. */
+/**
+ * Serves MCP on stdin and stdout, to clients of every revision. A client that is to find out the revision may start a
+ * process for its `server/discover` alone, which it kills: that process begins nothing.
+ */
 export async function serveMcpStdio(options: McpFrontOptions): Promise<McpServing> {
-  const { serveStdio } = await import('@modelcontextprotocol/server/stdio');
+  const { serveStdio, StdioServerTransport } = await import('@modelcontextprotocol/server/stdio');
   const front = await createMcpFront(options);
   const ended = new Promise<void>(resolve => {
     for (const event of ['end', 'close']) process.stdin.once(event, () => resolve());
   });
-  const { close } = serveStdio(front, { onerror: error => options.log(`MCP: ${error.message}`) });
-  return { ended, close };
+  const transport = new StdioServerTransport();
+  const onerror = (error: Error) => options.log(`MCP: ${error.message}`);
+  const { close } = serveStdio(front, { transport, onerror });
+  const { onmessage } = transport;
+  const begun = new Promise<void>(resolve => {
+    transport.onmessage = message => {
+      if ('method' in message && message.method !== 'server/discover') resolve();
+      onmessage?.(message);
+    };
+  });
+  return { begun, ended, close };
 }

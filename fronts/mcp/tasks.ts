@@ -1,7 +1,6 @@
 /** The tasks extension: a run is a task, and its id the task's. A run that waits for a decision is `input_required`. */
 import type { CallToolResult, ProtocolError, Server, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import type { JsonObject } from '../../protocol/json.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import type { Caller } from '../../server/access/caller.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
@@ -13,16 +12,19 @@ import type { Offer } from './offers.ts';
 import { resultOf } from './tool-result.ts';
 
 /** How often clients should ask for a task, in ms. */
-const POLL_MS = 500;
+export const POLL_MS = 500;
 
 /** The JSON-RPC codes of a task that does not exist, and of one whose run failed. */
-const INVALID_PARAMS = -32602;
+export const INVALID_PARAMS = -32602;
 const RUN_FAILED = -32000;
 
-const taskId = z.string().min(1).max(500);
+/** The result of a request about tasks. */
+type Fields = { [name: string]: unknown };
+
+export const taskId = z.string().min(1).max(500);
 const anyResult = z.looseObject({});
 
-type TaskOptions = {
+export type TaskOptions = {
   runs: ServedRuns;
   offers: ReadonlyMap<string, Offer>;
   log(line: string): void;
@@ -41,7 +43,7 @@ export function addTasks(server: Server, { runs, offers, log, Failure }: TaskOpt
   const answer = async (
     ctx: ServerContext,
     id: string,
-    act: (hold: Hold, caller: Caller) => Promise<JsonObject>,
+    act: (hold: Hold, caller: Caller) => Promise<Fields>,
   ) => {
     try {
       const caller = callerOf(ctx);
@@ -87,7 +89,7 @@ export function addTasks(server: Server, { runs, offers, log, Failure }: TaskOpt
     }),
   );
 
-  async function viewTask({ run }: Hold, caller: Caller): Promise<JsonObject> {
+  async function viewTask({ run }: Hold, caller: Caller): Promise<Fields> {
     const record = await runs.record(run.id, caller);
     const settled = await runs.look(run);
     const { name } = run.context.agent;
@@ -101,12 +103,12 @@ export function addTasks(server: Server, { runs, offers, log, Failure }: TaskOpt
         const questions = listQuestions(run.id, settled);
         if (questions.length === 0)
           return { ...task, status: 'working', statusMessage: `Run ${run.id} is paused.` };
-        const inputRequests = formsFor(questions, name, NOTHING_DECIDED) as unknown as JsonObject;
+        const inputRequests = formsFor(questions, name, NOTHING_DECIDED);
         return { ...task, status: 'input_required', inputRequests };
       }
       case 'finished': {
         const result = { ...resultOf(run.id, settled, { hasSchema }), resultType: 'complete' };
-        return { ...task, status: 'completed', result: result as unknown as JsonObject };
+        return { ...task, status: 'completed', result: result };
       }
       case 'failed':
         return { ...task, status: 'failed', error: { code: RUN_FAILED, message: settled.error.message } };

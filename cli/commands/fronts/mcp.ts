@@ -67,7 +67,7 @@ export async function mcp(options: McpOptions): Promise<number> {
     const interrupted = new Promise<void>(first => {
       watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
     });
-    runs.pickUp().catch(error => report(`Cannot resume runs: ${messageOf(error)}`));
+    serving.begun.then(() => runs.pickUp()).catch(error => report(`Cannot resume runs: ${messageOf(error)}`));
     await Promise.race([serving.ended, interrupted]);
     runs.close();
     await shutDown({ store, serving, graceMs: GRACE_MS, log, closing: [...agents.values()] });
@@ -97,5 +97,5 @@ async function serveHttp(
   const serving = await listen(app, { host, port: readPort(port) }, log);
   if (serving === null) return null;
   log.notice(`listening on ${serving.url}/mcp`);
-  return { ended: new Promise(() => {}), close: () => serving.close() };
+  return { begun: Promise.resolve(), ended: new Promise(() => {}), close: () => serving.close() };
 }

@@ -1,4 +1,8 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Client as SdkClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as SdkTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
@@ -15,6 +19,9 @@ const KEY = new Uint8Array(32).fill(7);
 export type FormAnswer = { action: 'accept' | 'decline' | 'cancel'; content?: Record<string, string> };
 /** What a client was asked: the message of the form and its fields. */
 export type Form = { message: string; requestedSchema: { properties: Record<string, { default?: string }> } };
+
+/** A form about a task. */
+export type TaskForm = Form & { _meta?: Record<string, unknown> };
 
 export const REFUND: ScriptedTurn = {
   toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1', cents: 4200 } }],
@@ -85,6 +92,25 @@ export async function earlierClient(
       async ({ params }) => await answer(params as unknown as Form),
     );
   await client.connect(new StreamableHTTPClientTransport(url, { fetch: send, requestInit }));
+  return client;
+}
+
+/** A client of the SDK's version 1, which has the tasks of revision 2025-11-25. `answer` as for `earlierClient`. */
+export async function taskClient(
+  { url, send }: Pick<McpServer, 'url' | 'send'>,
+  answer?: (form: TaskForm) => FormAnswer | Promise<FormAnswer>,
+): Promise<SdkClient> {
+  const client = new SdkClient(
+    { name: 'tasks', version: '1' },
+    { capabilities: answer ? { elicitation: {} } : {} },
+  );
+  if (answer)
+    client.setRequestHandler(
+      ElicitRequestSchema,
+      async ({ params }) => await answer(params as unknown as TaskForm),
+    );
+  await client.connect(new SdkTransport(url, { fetch: send }) as Transport);
+  await client.listTools();
   return client;
 }
 
