@@ -28,6 +28,7 @@ const refund = tool({
 /** The model comes from AGENTCHART_MODEL. */
 export default createAgent({
   name: 'refunds',
+  description: 'Looks up and refunds orders. Refunds wait for a person to approve them.',
   instructions:
     'You handle refunds. Look the order up before you refund it, and never refund more than was paid.',
   tools: [lookupOrder, refund],

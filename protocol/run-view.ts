@@ -131,6 +131,7 @@ export type RunView = RunSummary & {
 /** An agent that a server serves. */
 export type AgentSummary = {
   name: string;
+  description?: string;
   version?: string;
   models: { provider: string; model: string }[];
   /** The number of tools, if it is known without connecting to tool servers. */

@@ -4,8 +4,8 @@ import { A2A_VERSION } from './wire.ts';
 
 /** The card of an agent whose operations are at `url`. `hasToken`: requests need a bearer token. */
 export function agentCard(agent: Agent, { url, hasToken }: { url: string; hasToken: boolean }): object {
-  const { version, output } = agent.options;
-  const description = `The agent "${agent.name}": give it a task in words.`;
+  const { version, output, ...options } = agent.options;
+  const description = options.description ?? `The agent "${agent.name}": give it a task in words.`;
   const outputModes = ['text/plain', ...(output === undefined ? [] : ['application/json'])];
   const bind = (protocolBinding: string) => ({ url, protocolBinding, protocolVersion: A2A_VERSION });
   const security = {

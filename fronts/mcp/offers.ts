@@ -28,7 +28,7 @@ function offer(name: string, agent: Agent): Offer {
     agent,
     tool: {
       name,
-      description: `Gives a task to the agent "${agent.name}" and returns its answer.`,
+      description: options.description ?? `Gives a task to the agent "${agent.name}" and returns its answer.`,
       inputSchema: {
         type: 'object',
         properties: {

@@ -20,6 +20,7 @@ import { usageSchema } from '../../protocol/turn.ts';
 
 export const agentSummarySchema = z.object({
   name: z.string(),
+  description: z.exactOptional(z.string()),
   version: z.exactOptional(z.string()),
   models: z.array(z.object({ provider: z.string(), model: z.string() })),
   tools: z

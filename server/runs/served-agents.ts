@@ -93,12 +93,12 @@ export class ServedAgents {
 }
 
 function summarizeAgent({ name, options }: Agent): AgentSummary {
-  const { version, model = [], tools = [] } = options;
+  const { description, version, model = [], tools = [] } = options;
   const models = 'length' in model ? model : [model];
   const isKnown = tools.every(tool => 'name' in tool);
   return {
     name,
     models: models.map(({ provider, model: id }) => ({ provider, model: id })),
-    ...omitUndefined({ version, tools: isKnown ? tools.length : undefined }),
+    ...omitUndefined({ description, version, tools: isKnown ? tools.length : undefined }),
   };
 }

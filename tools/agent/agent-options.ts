@@ -39,6 +39,8 @@ export type AgentOptions<
 > = {
   /** Identifies the agent's runs in a store. Must differ from the names of its sub-agents. */
   name: string;
+  /** What the agent is for, in a sentence. Callers over MCP, A2A and HTTP choose it by this; its own model never sees it. */
+  description?: string;
   /**
    * The model, or several in order of preference: when the retries of one are used up, the run falls back to
    * the next. May be omitted for a sub-agent, which then uses the model of its parent, and for the CLI, which
@@ -154,6 +156,8 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   const { name, model, version, instructions, providerOptions, prices, prepareTurn, maxResultBytes } =
     options;
   check(typeof name === 'string' && name !== '', 'name must be a non-empty string.');
+  const { description = name } = options;
+  check(typeof description === 'string' && description !== '', 'description must be a non-empty string.');
   const models = listModels(model);
   const limits = { ...DEFAULT_LIMITS, ...omitUndefined(options.limits ?? {}) };
   const retry = { ...DEFAULT_RETRY, ...omitUndefined(options.retry ?? {}) };

@@ -194,11 +194,14 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('the official client over %s', 
 describe('the server', () => {
   it('has a card for each agent, and refuses other versions and unknown routes in the envelope of REST', async () => {
     const agent = makeDesk([DONE]);
-    const other = makeDesk([DONE], [], { name: 'other one', store: agent.store });
+    const description = 'Refunds orders.';
+    const other = makeDesk([DONE], [], { name: 'other one', description, store: agent.store });
     const { send } = used(a2aServer([agent, other]));
     const card = await (await send('/a2a/other_one/.well-known/agent-card.json')).json();
     expect(card).toMatchObject({
       name: 'other one',
+      description,
+      skills: [{ description }],
       supportedInterfaces: [
         { protocolBinding: 'JSONRPC', url: 'http://127.0.0.1:4100/a2a/other_one' },
         { protocolBinding: 'HTTP+JSON' },

@@ -45,6 +45,17 @@ describe('an agent as a tool', () => {
     expect(textOf(await client.callTool({ name: 'desk', arguments: input }))).toBe('Done by the desk.');
   });
 
+  it('has the description of the agent', async () => {
+    const described = makeDesk([DONE], [], { description: 'Refunds orders.' });
+    const plain = makeDesk([DONE], [], { name: 'plain', store: described.store });
+    const client = used(await earlierClient(used(mcpServer([described, plain]))));
+    expect((await client.listTools()).tools.map(({ description }) => description)).toEqual([
+      'Refunds orders.',
+      'Gives a task to the agent "plain" and returns its answer.',
+    ]);
+    expect(() => makeDesk([DONE], [], { description: '' })).toThrow('description');
+  });
+
   it('returns at most a megabyte of an answer', async () => {
     const long = makeDesk([{ text: 'ä'.repeat(700_000) }]);
     const client = used(await earlierClient(used(mcpServer([long]))));

@@ -275,10 +275,17 @@ test('text filters apply to the transcript and the answer that clients get', asy
   expect(JSON.stringify(view)).not.toContain('secret');
 });
 
-test('the agent list has models and tools', async () => {
-  const { send } = makeApp();
+test('the agent list has descriptions, models and tools', async () => {
+  const { send } = makeApp({ agent: { description: 'Refunds orders.' } });
   expect(await (await send('GET', '/agents')).json()).toEqual({
-    agents: [{ name: 'desk', models: [{ provider: 'scripted', model: expect.any(String) }], tools: 5 }],
+    agents: [
+      {
+        name: 'desk',
+        description: 'Refunds orders.',
+        models: [{ provider: 'scripted', model: expect.any(String) }],
+        tools: 5,
+      },
+    ],
   });
 });
 

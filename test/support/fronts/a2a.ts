@@ -123,9 +123,9 @@ export function foldUpdates(updates: readonly StreamResponse[]): Pick<Task, 'sta
   return task;
 }
 
-/** All updates of a stream. */
-export async function allOf(stream: AsyncIterable<StreamResponse>): Promise<StreamResponse[]> {
-  const updates: StreamResponse[] = [];
-  for await (const update of stream) updates.push(update);
-  return updates;
+/** All values of a stream. */
+export async function allOf<Value>(stream: AsyncIterable<Value>): Promise<Value[]> {
+  const values: Value[] = [];
+  for await (const value of stream) values.push(value);
+  return values;
 }
