@@ -2,7 +2,7 @@ import type { Limits } from './config.ts';
 import type { NextAction } from './effect.ts';
 import type { ToolResultOf } from './finisher.ts';
 import type { Item } from './item.ts';
-import type { JsonValue } from './json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import type { RunRecord } from './store.ts';
 import type { AgentTool, SideEffect, Tool } from './tool.ts';
 import type { Usage } from './turn.ts';
@@ -151,4 +151,43 @@ export type InboxItem = {
   /** When the run began to wait as it does now, in ms since the epoch. */
   since: number;
   call: JsonCall;
+};
+
+/** A tool of an agent, for people. */
+export type ToolSummary = {
+  name: string;
+  description: string;
+  /** The JSON Schema of the input, as the model gets it. */
+  inputSchema: JsonObject;
+  sideEffect: SideEffect;
+  /** Whether calls need approval; `depends`: a function of the agent decides for each call. */
+  approval: 'always' | 'never' | 'depends';
+  /** Why calls need approval, if it is always the same. */
+  reason?: string;
+  /** Whether the tool can find out what became of a call in doubt. */
+  reconcilable: boolean;
+  /** `client`: the caller of the run gives the result. `agent`: each call is a run of a sub-agent of this name. */
+  executedBy: 'engine' | 'client' | 'agent';
+  agent?: string;
+  retries: number;
+  timeoutMs?: number;
+  /** The label of the tool server that has it. */
+  server?: string;
+};
+
+/** An agent and what its runs may do. */
+export type AgentView = Omit<AgentSummary, 'tools'> & {
+  /** The system prompt; `null` if a function writes it for each run. Absent without one. */
+  instructions?: string | null;
+  tools: ToolSummary[];
+  /** How many tool servers it has, whose tools are known only once they are connected. */
+  sources: number;
+  limits: Limits;
+  onLimit: 'answer' | 'stop';
+  finalAnswer: 'live' | 'held' | 'separate';
+  onMessage: 'queue' | 'supersede';
+  toolConcurrency: number;
+  /** Whether `start` requires a run context, and whether the answer has a schema. */
+  needsRunContext: boolean;
+  hasOutput: boolean;
 };

@@ -1,10 +1,13 @@
 import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
 import { ROLES } from '../access/caller.ts';
+import { bulkBody, bulkSchema } from './commands/command-routes.ts';
 import { listQuery, sessionBody, startBody } from './commands/request-bodies.ts';
 import { RUN_COMMANDS } from './commands/run-commands.ts';
 import { inboxQuery, inboxSchema } from './inbox/inbox-routes.ts';
 import { eventsQuery } from './live/event-routes.ts';
+import { agentViewSchema } from './reading/agent-view.ts';
 import { entriesQuery, entriesSchema, stateQuery, stateSchema } from './reading/journal-routes.ts';
 import { resultPageSchema, resultQuery } from './result-routes.ts';
 import { agentSummarySchema, runSummarySchema, runViewSchema } from './run-view.ts';
@@ -19,6 +22,14 @@ const errorSchema = z.object({
 });
 
 const agentsSchema = z.object({ agents: z.array(agentSummarySchema) });
+
+const meSchema = z.object({
+  name: z.string(),
+  role: z.enum(ROLES),
+  labels: z
+    .custom<Labels>()
+    .meta({ description: 'Strings by name: the caller sees only runs with these.', type: 'object' }),
+});
 
 const callerSchema = z.object({ name: z.string(), role: z.enum(ROLES) });
 
@@ -85,6 +96,14 @@ function describeServer(): JsonObject {
     '/agents': {
       get: { summary: 'List the agents that can start runs.', responses: ok(toSchema(agentsSchema)) },
     },
+    '/agents/{name}': {
+      get: {
+        summary: 'Read an agent: its instructions, its tools and their schemas, and its limits.',
+        parameters: [{ name: 'name', in: 'path', required: true, schema: { type: 'string' } }],
+        responses: ok(toSchema(agentViewSchema)),
+      },
+    },
+    '/me': { get: { summary: 'Read whose token the request has.', responses: ok(toSchema(meSchema)) } },
     '/session': {
       post: {
         summary: 'Sign in: exchange the token for a session cookie.',
@@ -227,12 +246,20 @@ function describeAllEvents(): JsonObject {
 
 function describeCommands(): JsonObject {
   const responses = ok({ $ref: '#/components/schemas/Run' });
-  return Object.fromEntries(
+  const bulk: JsonObject = {
+    post: {
+      summary: 'Submit one command to many runs, and read what each of them said.',
+      ...body(bulkBody),
+      responses: ok(toSchema(bulkSchema)),
+    },
+  };
+  const single = Object.fromEntries(
     Object.entries(RUN_COMMANDS).map(([name, { summary, body: schema }]) => [
       `/runs/{id}/${name}`,
       { post: { summary, parameters: [RUN_ID], ...body(schema), responses } },
     ]),
   );
+  return { ...single, '/runs/bulk': bulk };
 }
 
 function queryParameters(query: z.ZodType): JsonValue[] {

@@ -3,21 +3,18 @@ import { etag } from 'hono/etag';
 import type { Host } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
-import type { RunCommand } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { parseLabels, readLabels } from '../../protocol/listing/label.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
-import { ANYONE, type Caller, MAIN_OPERATOR, mayCommand, withLabelsOf } from '../access/caller.ts';
-import { forbidden } from '../access/gate.ts';
-import { ApiError } from '../error-envelope.ts';
+import { withLabelsOf } from '../access/caller.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
+import { addCommandRoutes } from './commands/command-routes.ts';
 import type { RepeatedCommands } from './commands/repeated-commands.ts';
 import { listQuery, startBody } from './commands/request-bodies.ts';
-import { type CommandPath, RUN_COMMANDS } from './commands/run-commands.ts';
 import { readInbox } from './inbox/inbox-routes.ts';
 import type { Inbox } from './inbox/read-inbox.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
@@ -25,7 +22,7 @@ import type { StreamBounds } from './live/event-stream.ts';
 import type { RunChanges } from './live/run-changes.ts';
 import { readEntries, readState } from './reading/journal-routes.ts';
 import { downloadResult, readResultPage } from './result-routes.ts';
-import { assertSees, findRecord, type RunRegistry } from './run-registry.ts';
+import { findRecord, type RunRegistry } from './run-registry.ts';
 import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
 
@@ -58,10 +55,11 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
   const { store, clock } = options;
   app.post('/runs', c => startRun(c, options));
   app.get('/runs', tagged, async c => {
-    const given = omitUndefined({ label: c.req.queries('label') });
-    const query = listQuery.safeParse({ ...c.req.query(), ...given });
+    const labelled = omitUndefined({ label: c.req.queries('label') });
+    const query = listQuery.safeParse({ ...c.req.query(), ...labelled });
     if (!query.success) throw describeIssues(query.error.issues);
-    const { label = [], ...filter } = query.data;
+    const { label = [], q, ...given } = query.data;
+    const filter = { ...given, ...omitUndefined({ text: q ?? given.text }) };
     const caller = c.get('caller');
     const damaged: string[] = [];
     const { runs, next } = await store.list({
@@ -94,11 +92,7 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
   app.get('/runs/:id/results/:call/download', c =>
     downloadResult(c, store, c.req.param('id'), c.req.param('call')),
   );
-  for (const [name, path] of Object.entries(RUN_COMMANDS)) {
-    app.post(`/runs/:id/${name}`, c =>
-      submitCommands(c, { runId: c.req.param('id') ?? '', name, ...path }, options),
-    );
-  }
+  addCommandRoutes(app, { ...options, viewHeld: run => viewHeld(run, options) });
 }
 
 async function startRun(c: Request, options: RunRoutesOptions): Promise<Response> {
@@ -124,44 +118,6 @@ async function startRun(c: Request, options: RunRoutesOptions): Promise<Response
   return c.json(await viewHeld(run, options), 201);
 }
 
-async function submitCommands(
-  c: Request,
-  { runId, name, body, needsAgent }: CommandPath & { runId: string; name: string },
-  options: RunRoutesOptions,
-): Promise<Response> {
-  const { held, bodyLimits } = options;
-  const value = await readBody(c.req.raw, body, bodyLimits);
-  const caller = c.get('caller');
-  const commands = signed(commandsOf(name, value), caller);
-  if (!commands.every(({ type }) => mayCommand(caller, type))) throw forbidden(caller);
-  const { run, isServed, release } = await held.hold(runId);
-  try {
-    assertSees(caller, run.context.labels);
-    if (needsAgent && !isServed) throw unavailable(run);
-    const result = await options.requests.once(runId, commands, () => run.submit(commands));
-    if (!result.accepted) {
-      const place = name === 'commands' ? { details: { index: result.index } } : {};
-      throw new ApiError(result.code, result.message, { by: result.by, ...place });
-    }
-    held.drive(runId);
-    return c.json(await viewHeld(run, options));
-  } finally {
-    release();
-  }
-}
-
-/** Commands without an author are recorded with the caller's name, if the caller has one of its own. */
-function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
-  if (caller === ANYONE || caller === MAIN_OPERATOR) return [...commands];
-  return commands.map(command => ({ by: caller.name, ...command }));
-}
-
-/** The commands in a body that its route's schema has validated. */
-function commandsOf(name: string, body: unknown): RunCommand[] {
-  if (name === 'resume') return [];
-  return name === 'commands' ? (body as RunCommand[]) : [{ type: name, ...(body as object) } as RunCommand];
-}
-
 /** The view from the fold in memory, without reading the journal again. */
 async function viewHeld(run: Run, options: RunRoutesOptions): Promise<RunView> {
   const record = await findRecord(options.store, run.id);
@@ -175,11 +131,4 @@ function view(record: RunRecord, fold: Fold, { store, clock, agents }: RunRoutes
     availableAgent: agents.has(record.agent),
     showText: text => agents.showText(record.agent, text),
   });
-}
-
-function unavailable({ context }: Run): ApiError {
-  return new ApiError(
-    'agent-unavailable',
-    `This server does not have the run's agent, "${context.agent.name}", so the run cannot continue here. Restart the server with --agent and that agent's module, or use the command line. Reading, pausing and cancelling the run work without it.`,
-  );
 }

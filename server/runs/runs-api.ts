@@ -51,11 +51,16 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
   });
   return {
     prefix: '/runs',
-    paths: ['/runs', '/agents', '/inbox', '/events', '/openapi.json'],
+    paths: ['/runs', '/agents', '/inbox', '/events', '/me', '/openapi.json'],
     area: 'runs',
     add(app) {
       app.get('/openapi.json', c => c.json(describeApi({ version, hasToken })));
       app.get('/agents', c => c.json({ agents: agents.list() }));
+      app.get('/agents/:name', c => c.json(agents.describe(c.req.param('name'))));
+      app.get('/me', c => {
+        const { name, role, labels } = c.get('caller');
+        return c.json({ name, role, labels });
+      });
       addRunRoutes(app, {
         store,
         clock,

@@ -1,12 +1,12 @@
 import type { Run } from '../../engine/run/run.ts';
-import { omitUndefined } from '../../protocol/json.ts';
-import type { AgentSummary } from '../../protocol/run-view.ts';
+import type { AgentSummary, AgentView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { filterText } from '../../text/text-filter.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { agentNamed, namesOf } from '../../tools/agent/sub-agents.ts';
 import { ApiError } from '../error-envelope.ts';
+import { summarizeAgent, viewAgent } from './reading/agent-view.ts';
 
 /** How a later process recreates an agent; stored with each run. */
 export type Launch = { module?: string; model?: string };
@@ -33,6 +33,14 @@ export class ServedAgents {
   /** Summaries of the agents that can start runs. */
   list(): AgentSummary[] {
     return [...this.#options.agents.values()].map(summarizeAgent);
+  }
+
+  /** An agent that can start runs, or a sub-agent of one. Throws `agent-unknown`. */
+  describe(name: string): AgentView {
+    const agent = this.#find(name);
+    const named = agent === undefined ? undefined : (agentNamed(agent, name) ?? agent);
+    if (named !== undefined) return viewAgent(named);
+    throw new ApiError('agent-unknown', 'This server has no agent of that name. GET /agents lists them.');
   }
 
   /** Whether this server can drive runs of the agent; sub-agents count. */
@@ -90,15 +98,4 @@ export class ServedAgents {
     const { agents } = this.#options;
     return agents.get(name) ?? [...agents.values()].find(agent => namesOf(agent).includes(name));
   }
-}
-
-function summarizeAgent({ name, options }: Agent): AgentSummary {
-  const { description, version, model = [], tools = [] } = options;
-  const models = 'length' in model ? model : [model];
-  const isKnown = tools.every(tool => 'name' in tool);
-  return {
-    name,
-    models: models.map(({ provider, model: id }) => ({ provider, model: id })),
-    ...omitUndefined({ description, version, tools: isKnown ? tools.length : undefined }),
-  };
 }

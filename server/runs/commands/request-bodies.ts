@@ -107,7 +107,7 @@ const typed = <Type extends string>(type: Type) => ({ type: z.literal(type) });
 const [retryBody, happenedBody, failedBody] = resolveBody.options;
 
 /** Each command is the body of its route plus its `type`. */
-const commandBody = z.union(
+export const commandBody = z.union(
   [
     z.strictObject({ ...typed('approve'), ...approveBody.shape }),
     z.strictObject({ ...typed('reject'), ...rejectBody.shape }),
@@ -132,6 +132,9 @@ const time = z.exactOptional(z.coerce.number().meta({ description: 'ms since the
 
 /** The query of `GET /runs`. */
 export const listQuery = z.strictObject({
+  q: z
+    .exactOptional(z.string().min(1).max(200))
+    .meta({ description: 'A part of the title, in upper or lower case; the same as `text`.' }),
   status,
   agent,
   label: z

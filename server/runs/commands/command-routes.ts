@@ -1,0 +1,135 @@
+import type { Context, Hono } from 'hono';
+import * as z from 'zod';
+import type { RunCommand } from '../../../engine/run/command.ts';
+import type { Run } from '../../../engine/run/run.ts';
+import type { RunView } from '../../../protocol/run-view.ts';
+import { ANYONE, type Caller, MAIN_OPERATOR, mayCommand } from '../../access/caller.ts';
+import { forbidden } from '../../access/gate.ts';
+import { ApiError, describeError } from '../../error-envelope.ts';
+import { type BodyLimits, readBody } from '../../read-body.ts';
+import type { RunsEnv } from '../../runs-env.ts';
+import { assertSees, type RunRegistry } from '../run-registry.ts';
+import type { RepeatedCommands } from './repeated-commands.ts';
+import { byBody, commandBody } from './request-bodies.ts';
+import { type CommandPath, RUN_COMMANDS } from './run-commands.ts';
+
+const MOST_RUNS = 200;
+
+/** How many runs of a bulk request are opened at the same time. */
+const AT_ONCE = 8;
+
+export const bulkBody = z.strictObject({
+  runs: z.array(z.string().min(1).max(1_000)).min(1).max(MOST_RUNS).meta({ description: 'Ids of runs.' }),
+  command: z.union([z.strictObject({ type: z.literal('resume'), ...byBody.shape }), commandBody]).meta({
+    description: 'As in `POST /runs/{id}/commands`, or { type: "resume" }. Each run takes it on its own.',
+  }),
+});
+
+export const bulkSchema = z.object({
+  results: z.array(
+    z.object({
+      runId: z.string(),
+      accepted: z.boolean(),
+      code: z.exactOptional(z.string()),
+      message: z.exactOptional(z.string()),
+      by: z.exactOptional(z.string().meta({ description: 'Who made the earlier decision.' })),
+    }),
+  ),
+});
+
+export type CommandRoutesOptions = {
+  held: RunRegistry;
+  requests: RepeatedCommands;
+  bodyLimits: BodyLimits;
+  viewHeld(run: Run): Promise<RunView>;
+};
+
+type Submission = { runId: string; name: string; needsAgent: boolean; commands: readonly RunCommand[] };
+
+/** Adds the routes of commands: one run's, and those of many runs at once. */
+export function addCommandRoutes(app: Hono<RunsEnv>, options: CommandRoutesOptions): void {
+  app.post('/runs/bulk', c => submitToMany(c, options));
+  for (const [name, path] of Object.entries(RUN_COMMANDS))
+    app.post(`/runs/:id/${name}`, c => submitToOne(c, { name, ...path }, options));
+}
+
+async function submitToOne(
+  c: Context<RunsEnv>,
+  { name, body, needsAgent }: CommandPath & { name: string },
+  options: CommandRoutesOptions,
+): Promise<Response> {
+  const value = await readBody(c.req.raw, body, options.bodyLimits);
+  const runId = c.req.param('id') ?? '';
+  const caller = c.get('caller');
+  const commands = signed(commandsOf(name, value), caller);
+  const { viewHeld } = options;
+  return c.json(await submit({ runId, name, needsAgent, commands }, caller, options, viewHeld));
+}
+
+/** Answers with what each run said. A run that refuses, or that the caller cannot see, does not affect the others. */
+async function submitToMany(c: Context<RunsEnv>, options: CommandRoutesOptions): Promise<Response> {
+  const { runs, command } = await readBody(c.req.raw, bulkBody, options.bodyLimits);
+  const caller = c.get('caller');
+  const name = command.type;
+  const commands = name === 'resume' ? [] : signed([command as RunCommand], caller);
+  const needsAgent = name !== 'pause' && name !== 'cancel';
+  const waiting = [...new Set(runs)];
+  const results = new Map<string, object>();
+  const work = async () => {
+    for (let runId = waiting.shift(); runId !== undefined; runId = waiting.shift()) {
+      const submission = { runId, name, needsAgent, commands };
+      const done = submit(submission, caller, options, async () => ({ accepted: true }));
+      results.set(runId, await done.catch(describeRefusal));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return c.json({ results: [...new Set(runs)].map(runId => ({ runId, ...results.get(runId) })) });
+}
+
+function describeRefusal(error: unknown) {
+  const { code, message, by } = describeError(error).envelope.error;
+  return { accepted: false, code, message, ...(by !== undefined && { by }) };
+}
+
+/** Submits commands to a run, then has it driven. Throws an `ApiError` if they are refused. */
+async function submit<Answer>(
+  { runId, name, needsAgent, commands }: Submission,
+  caller: Caller,
+  { held, requests }: CommandRoutesOptions,
+  answer: (run: Run) => Promise<Answer>,
+): Promise<Answer> {
+  if (!commands.every(({ type }) => mayCommand(caller, type))) throw forbidden(caller);
+  const { run, isServed, release } = await held.hold(runId);
+  try {
+    assertSees(caller, run.context.labels);
+    if (needsAgent && !isServed) throw unavailable(run);
+    const result = await requests.once(runId, commands, () => run.submit(commands));
+    if (!result.accepted) {
+      const place = name === 'commands' ? { details: { index: result.index } } : {};
+      throw new ApiError(result.code, result.message, { by: result.by, ...place });
+    }
+    held.drive(runId);
+    return await answer(run);
+  } finally {
+    release();
+  }
+}
+
+/** Commands are recorded with the name of their token. Without one of its own, the caller says who decides. */
+function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
+  if (caller === ANYONE || caller === MAIN_OPERATOR) return [...commands];
+  return commands.map(command => ({ ...command, by: caller.name }));
+}
+
+/** The commands in a body that its route's schema has validated. */
+function commandsOf(name: string, body: unknown): RunCommand[] {
+  if (name === 'resume') return [];
+  return name === 'commands' ? (body as RunCommand[]) : [{ type: name, ...(body as object) } as RunCommand];
+}
+
+function unavailable({ context }: Run): ApiError {
+  return new ApiError(
+    'agent-unavailable',
+    `This server does not have the run's agent, "${context.agent.name}", so the run cannot continue here. Restart the server with --agent and that agent's module, or use the command line. Reading, pausing and cancelling the run work without it.`,
+  );
+}
