@@ -127,7 +127,7 @@ function announce(
   const served =
     agents.length > 0
       ? `agents   ${agents.join(', ')}`
-      : 'agents   none: read-only. To start and drive runs, give --agent MODULE or set AGENTCHART_MODEL.';
+      : 'agents   none: only requests to /v1 start and drive runs. For runs of agents, give --agent MODULE or set AGENTCHART_MODEL.';
   const named = callers.map(({ name, role }) => (name === role ? name : `${name} (${role})`));
   const hasOperator = callers.some(({ role }) => role === 'operator');
   log.notice(
