@@ -1,5 +1,5 @@
 import { blobChecks, blobDurabilityChecks } from './conformance/blob-checks.ts';
-import type { StoreCheck, StoreUnderTest } from './conformance/check.ts';
+import type { ConnectionCheck, StoreCheck, StoreUnderTest } from './conformance/check.ts';
 import { claimChecks } from './conformance/claim-checks.ts';
 import { contentChecks } from './conformance/content-checks.ts';
 import { deltaChecks } from './conformance/delta-checks.ts';
@@ -10,18 +10,22 @@ import { listChecks, listDurabilityChecks } from './conformance/list-checks.ts';
 import { lookupChecks } from './conformance/lookup-checks.ts';
 import { pruneChecks } from './conformance/prune-checks.ts';
 import { removalChecks, removalDurabilityChecks } from './conformance/removal-checks.ts';
+import { connectionChecks, watchChecks } from './conformance/watch-checks.ts';
+import { withClock } from './conformance/with-clock.ts';
+import { workChecks } from './conformance/work-checks.ts';
 
 export type { StoreCheck, StoreUnderTest };
 
 /**
  * Returns the conformance checks for a store, for any test runner. Each check opens its own store, rejects if the store
  * is wrong, and closes it. Durability checks are included only with `reopen`, those of a store
- * that several processes share only with `openAgain`.
+ * that several processes share only with `openAgain`, and those of lost connections only with `disconnect` too.
  *
  * @example
  * for (const { name, run } of storeChecks({ open: async () => memory() })) test(name, run);
  */
-export function storeChecks({ open, reopen, openAgain }: StoreUnderTest): StoreCheck[] {
+export function storeChecks(tested: StoreUnderTest): StoreCheck[] {
+  const { open, reopen, openAgain, disconnect } = withClock(tested);
   const checks = [
     journalChecks,
     claimChecks,
@@ -33,6 +37,7 @@ export function storeChecks({ open, reopen, openAgain }: StoreUnderTest): StoreC
     feedChecks,
     removalChecks,
     pruneChecks,
+    workChecks,
   ].flat();
   const lasting = [
     ...durabilityChecks,
@@ -67,13 +72,13 @@ export function storeChecks({ open, reopen, openAgain }: StoreUnderTest): StoreC
         }
       },
     })),
-    ...(openAgain === undefined ? [] : sharedFeedChecks).map(({ name, run }) => ({
+    ...sharedChecksOf(openAgain, disconnect).map(({ name, run }) => ({
       name,
       run: async () => {
         const store = await open();
         const other = (await openAgain?.(store)) ?? store;
         try {
-          await run(store, other);
+          await run(store, other, async () => await disconnect?.(store));
         } finally {
           await store.close();
           await other.close();
@@ -81,4 +86,12 @@ export function storeChecks({ open, reopen, openAgain }: StoreUnderTest): StoreC
       },
     })),
   ];
+}
+
+function sharedChecksOf(
+  openAgain: StoreUnderTest['openAgain'],
+  disconnect: StoreUnderTest['disconnect'],
+): ConnectionCheck[] {
+  if (openAgain === undefined) return [];
+  return [...sharedFeedChecks, ...watchChecks, ...(disconnect === undefined ? [] : connectionChecks)];
 }

@@ -26,11 +26,13 @@ import type {
   Standing,
   Store,
   StoredSnapshot,
+  WorkRequest,
 } from '../protocol/store.ts';
-import { decodeJson, encodeEvent, lostEntries } from './journal-text.ts';
+import { decodeJson, lostEntries } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
 import { planDeletion } from './plan-deletion.ts';
+import { Appends } from './postgres/appends.ts';
 import { readBytes, writeBlob } from './postgres/blobs.ts';
 import { Database, type PostgresPool } from './postgres/database.ts';
 import { PostgresDeltas } from './postgres/deltas.ts';
@@ -38,20 +40,28 @@ import { PostgresFeed } from './postgres/feed.ts';
 import { insertAdopted, insertRun } from './postgres/insert-run.ts';
 import { decodeEntries, readTexts } from './postgres/journal.ts';
 import { findRuns, recordOf } from './postgres/list-runs.ts';
+import { Listener, tellWork, topicOf } from './postgres/listener.ts';
+import { locateRun, type Place } from './postgres/locate-run.ts';
 import { dropRuns, readKinship } from './postgres/remove-run.ts';
 import { rewriteRun } from './postgres/rewrite-run.ts';
 import { readSnapshot, saveSnapshotAs } from './postgres/snapshots.ts';
-import { locateRun, type Place, setStanding, valuesOf, writeSql } from './postgres/write-events.ts';
+import { takeRuns } from './postgres/take-work.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
-import { escapeText, type Row, type Transaction, toLease, toRecord, toRecords } from './rows.ts';
+import { escapeText, type Transaction, toLease, toRecord, toRecords } from './rows.ts';
 import { countByStatus, existingRun, followChain } from './run-record.ts';
+import { Watchers } from './work/watchers.ts';
 
 export type PostgresOptions = {
   /** The schema with the tables: lower-case letters, digits and `_`. Default `agentchart`. */
   schema?: string;
   /** The clock of this process, in ms since the epoch. Default `Date.now`. */
   now?(): number;
+  /**
+   * A connection string for the connection that gets the server's notifications, if `target` goes through a transaction
+   * pooler. Default: `target`.
+   */
+  listen?: string;
 };
 
 /**
@@ -69,13 +79,13 @@ export type PostgresOptions = {
  * const agent = createAgent({ name, model, store: postgres('postgres://localhost/agents') });
  */
 export function postgres(target: string | PostgresPool, options: PostgresOptions = {}): Store {
-  const { schema = 'agentchart', now = Date.now } = options;
+  const { schema = 'agentchart', now = Date.now, listen } = options;
   if (!/^[a-z_][a-z0-9_]{0,39}$/.test(schema))
     throw new EngineError(
       'input-invalid',
       `Expected a schema of lower-case letters, digits and _, at most 40, got "${schema}".`,
     );
-  return new PostgresStore(new Database(target, schema), schema, now);
+  return new PostgresStore(new Database(target, schema, listen), schema, now);
 }
 
 const NO_REST: JournalRest = { events: [], status: 'running' };
@@ -90,6 +100,9 @@ class PostgresStore implements Store {
   readonly #database: Database;
   readonly #schema: string;
   readonly #now: () => number;
+  readonly #watchers = new Watchers();
+  readonly #listener: Listener;
+  readonly #appends: Appends;
   readonly deltas: DeltaStore;
   readonly feed: StoreFeed;
 
@@ -97,6 +110,8 @@ class PostgresStore implements Store {
     this.#database = database;
     this.#schema = schema;
     this.#now = now;
+    this.#appends = new Appends(database, schema, now);
+    this.#listener = new Listener(database, schema, this.#watchers);
     this.deltas = new PostgresDeltas(this.#query, schema);
     this.feed = new PostgresFeed(database, schema, now);
   }
@@ -104,15 +119,18 @@ class PostgresStore implements Store {
   async create(
     event: RunStarted,
     claim?: ClaimRequest,
-    { events: rest, status, progress }: JournalRest = NO_REST,
+    { events: rest, status, progress, wakeAt }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     const events: RunEvent[] = [event, ...rest];
     const epoch = claim === undefined ? 0 : 1;
     if (claim !== undefined) events.push(recordClaim(claim, epoch, undefined));
     const commit = randomUUID();
     const made = await this.#database.queryOnce(
-      ...insertRun(this.#schema, { event, events, status, progress, claim, commit }),
-      () => this.#findCommit(escapeText(event.runId), events.length, commit),
+      ...insertRun(this.#schema, {
+        ...{ event, events, status, progress, claim, commit },
+        wakeInMs: this.#appends.untilOf(wakeAt),
+      }),
+      () => this.#appends.findCommit(escapeText(event.runId), events.length, commit),
     );
     if (made.length === 0) throw existingRun(event.runId);
     return { epoch, seq: events.length };
@@ -120,7 +138,8 @@ class PostgresStore implements Store {
 
   async adopt(run: AdoptedRun): Promise<void> {
     const { runId, seq, state } = run;
-    const made = await this.#database.queryOnce(...insertAdopted(this.#schema, run), async () => {
+    const inserted = insertAdopted(this.#schema, run, this.#appends.untilOf(run.wakeAt));
+    const made = await this.#database.queryOnce(...inserted, async () => {
       const snapshot = await this.loadSnapshot(runId);
       return snapshot?.seq === seq && JSON.stringify(snapshot.state) === JSON.stringify(state) ? [{}] : [];
     });
@@ -137,8 +156,8 @@ class PostgresStore implements Store {
     const epoch = 'epoch' in guard ? guard.epoch : null;
     const moved =
       events.length === 0
-        ? await setStanding(this.#query, this.#schema, { key: escapeText(runId), after, epoch, standing })
-        : await this.#write(runId, { after, epoch }, events, standing);
+        ? await this.#appends.setStanding(runId, { after, epoch }, standing)
+        : await this.#appends.write(runId, { after, epoch }, events, standing);
     if (moved) return { type: 'appended', seq: after + events.length };
     const place = await this.#locate(runId);
     if (epoch !== null && epoch !== place.epoch) return { type: 'superseded' };
@@ -165,7 +184,7 @@ class PostgresStore implements Store {
       const epoch = place.epoch + 1;
       const event = recordClaim(request, epoch, lease);
       const claimed = { request, epoch, from: row.lease_until };
-      if (await this.#write(runId, { after: seq, epoch: place.epoch }, [event], {}, claimed))
+      if (await this.#appends.write(runId, { after: seq, epoch: place.epoch }, [event], {}, claimed))
         return { type: 'claimed', epoch, seq: seq + 1 };
     }
   }
@@ -183,12 +202,29 @@ class PostgresStore implements Store {
     return leases.filter(({ runId, epoch }) => kept.get(escapeText(runId)) !== epoch);
   }
 
-  async release(runId: string, epoch: number): Promise<void> {
+  async release(runId: string, epoch: number, wakeAt?: number): Promise<void> {
+    const s = this.#schema;
     const released = await this.#database.query(
-      `UPDATE ${this.#schema}.runs SET owner = NULL, lease_until = NULL WHERE run_id = $1 AND epoch = $2 RETURNING 1`,
-      ...[escapeText(runId), epoch],
+      `UPDATE ${s}.runs SET owner = NULL, lease_until = NULL, wake_at = LEAST(wake_at, ${s}.now_ms() + $3::float8)
+       WHERE run_id = $1 AND epoch = $2
+       RETURNING CASE WHEN status = 'running' OR wake_at <= ${s}.now_ms() THEN ${tellWork(s)} END AS told`,
+      ...[escapeText(runId), epoch, this.#appends.untilOf(wakeAt) ?? null],
     );
     if (released.length === 0) await this.#locate(runId);
+  }
+
+  watch(runId: string, onChange: () => void): () => void {
+    this.#listener.start();
+    return this.#watchers.watch(topicOf(runId), onChange);
+  }
+
+  async takeWork(request: WorkRequest): Promise<RunRecord[]> {
+    return await takeRuns(this.#query, this.#schema, request, this.#now());
+  }
+
+  watchWork(onWork: () => void): () => void {
+    this.#listener.start();
+    return this.#watchers.watchWork(onWork);
   }
 
   async saveSnapshot(runId: string, { seq, state }: StoredSnapshot): Promise<void> {
@@ -289,6 +325,8 @@ class PostgresStore implements Store {
   }
 
   async close(): Promise<void> {
+    await this.#listener.close();
+    this.#watchers.clear();
     await this.#database.close();
   }
 
@@ -299,40 +337,4 @@ class PostgresStore implements Store {
   }
 
   readonly #locate = (runId: string): Promise<Place> => locateRun(this.#query, this.#schema, runId);
-
-  /** Appends events, and takes the lease with `claimed`. Resolves to false if the run is not as expected. */
-  async #write(
-    runId: string,
-    { after, epoch }: { after: number; epoch: number | null },
-    events: readonly RunEvent[],
-    standing: Partial<Standing>,
-    claimed?: { request: ClaimRequest; epoch: number; from: unknown },
-  ): Promise<boolean> {
-    const key = escapeText(runId);
-    const json = events.map(encodeEvent).join('\n');
-    const at = events.at(-1)?.at ?? 0;
-    const change = { key, after, epoch, json, count: events.length, at, standing };
-    const commit = randomUUID();
-    const s = this.#schema;
-    const find = () => this.#findCommit(key, after + events.length, commit);
-    const values = valuesOf(change, commit);
-    if (claimed === undefined)
-      return (await this.#database.queryOnce(writeSql(s, ''), values, find)).length > 0;
-    const { request, from } = claimed;
-    const lease = `, epoch = $12, owner = $13, lease_until = ${s}.now_ms() + $14::float8`;
-    const isUnchanged = 'AND lease_until IS NOT DISTINCT FROM $15::float8';
-    const leaseValues = [claimed.epoch, JSON.stringify(request.owner), request.leaseMs, from];
-    const sql = writeSql(s, lease, isUnchanged);
-    return (await this.#database.queryOnce(sql, [...values, ...leaseValues], find)).length > 0;
-  }
-
-  /** Returns the row of an append that was committed. */
-  async #findCommit(key: string, seq: number, commit: string): Promise<Row[]> {
-    const s = this.#schema;
-    return await this.#database.query(
-      `SELECT a.seq FROM ${s}.runs r JOIN ${s}.appends a USING (run)
-       WHERE r.run_id = $1 AND a.seq = $2 AND a.commit_id = $3`,
-      ...[key, seq, commit],
-    );
-  }
 }

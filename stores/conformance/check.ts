@@ -8,6 +8,13 @@ export type StoreUnderTest = {
   reopen?(store: Store): Promise<Store>;
   /** Opens `store` a second time, as another process would, while the first stays open. */
   openAgain?(store: Store): Promise<Store>;
+  /**
+   * For a store with a clock of its own: sets this clock, and that of the process, to `now` in ms since the epoch. It
+   * is called before each call that names a time, which may be earlier than the one before.
+   */
+  advance?(store: Store, now: number): Promise<void>;
+  /** For a store with connections: cuts those of `store`, as a failure of the network would. */
+  disconnect?(store: Store): Promise<void>;
 };
 
 /** A named check; `run` rejects if the store is wrong. */
@@ -24,3 +31,9 @@ export type DurabilityCheck = {
 
 /** A check of one empty store that two processes have open. */
 export type SharedCheck = { name: string; run(store: Store, other: Store): Promise<void> };
+
+/** A check of one empty store that two processes have open; `disconnect` cuts the connections of the first. */
+export type ConnectionCheck = {
+  name: string;
+  run(store: Store, other: Store, disconnect: () => Promise<void>): Promise<void>;
+};

@@ -8,9 +8,13 @@ type Query = (text: string, values?: readonly unknown[]) => Promise<Answer>;
 type Client = {
   query: Query;
   release(error?: Error | boolean): void;
-  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'error' | 'end', listener: (error: Error) => void): unknown;
+  on(event: 'notification', listener: (message: { payload?: string | undefined }) => void): unknown;
   off(event: 'error', listener: (error: Error) => void): unknown;
 };
+
+/** A connection that gets notifications. `ended` resolves when it has ended, whatever the reason. */
+export type Listening = { ended: Promise<void>; end(): Promise<void> };
 
 /** The used part of a `Pool` of the package `pg`. */
 export interface PostgresPool {
@@ -38,11 +42,14 @@ const STATEMENT_MS = 30_000;
 export class Database {
   readonly #source: string | PostgresPool;
   readonly #schema: string;
+  readonly #listenUrl: string | undefined;
   #pool: Promise<PostgresPool> | undefined;
   #isReached = false;
   #isClosed = false;
 
-  constructor(source: string | PostgresPool, schema: string) {
+  /** `listenUrl`: where to listen, if not at `source`. */
+  constructor(source: string | PostgresPool, schema: string, listenUrl?: string) {
+    this.#listenUrl = listenUrl ?? (typeof source === 'string' ? source : undefined);
     this.#source = source;
     this.#schema = schema;
   }
@@ -86,6 +93,41 @@ export class Database {
       async pool => await runTransaction(pool, work),
       error => !(error instanceof EngineError),
     );
+  }
+
+  /** Listens to a channel on a connection of its own, or on one of a pool that the caller made. */
+  async listen(channel: string, onPayload: (payload: string) => void): Promise<Listening> {
+    await this.#open();
+    const url = this.#listenUrl;
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    let client: Client;
+    let disconnect: () => Promise<void>;
+    if (url === undefined) {
+      client = await (await this.#open()).connect();
+      disconnect = async () => client.release(true);
+    } else {
+      const own = await makeClient(url);
+      client = own;
+      disconnect = () => own.end();
+    }
+    client.on('error', () => resolve());
+    client.on('end', () => resolve());
+    client.on('notification', ({ payload = '' }) => onPayload(payload));
+    let isOver = false;
+    const end = async () => {
+      if (isOver) return;
+      isOver = true;
+      resolve();
+      await disconnect().catch(() => {});
+    };
+    void ended.then(end);
+    try {
+      await client.query(`LISTEN ${channel}`);
+    } catch (error) {
+      await end();
+      throw error;
+    }
+    return { ended, end };
   }
 
   async close(): Promise<void> {
@@ -148,14 +190,32 @@ export class Database {
 async function makePool(url: string): Promise<PostgresPool> {
   const { Pool } = await loadDriver();
   return new Pool({
-    connectionString: url,
+    ...connectionOf(url),
     max: 10,
     allowExitOnIdle: true,
-    connectionTimeoutMillis: 10_000,
     query_timeout: 2 * STATEMENT_MS,
-    keepAlive: true,
     application_name: 'agentchart',
   });
+}
+
+/** A connection that keeps no process alive. */
+async function makeClient(url: string): Promise<Client & { end(): Promise<void> }> {
+  const { Client } = await loadDriver();
+  const client = new Client({ ...connectionOf(url), application_name: 'agentchart listener' });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+  } catch (error) {
+    await client.end().catch(() => {});
+    throw error;
+  }
+  // Its types do not have the method.
+  if ('unref' in client && typeof client.unref === 'function') client.unref();
+  return Object.assign(client, { release: () => {} });
+}
+
+function connectionOf(url: string) {
+  return { connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true };
 }
 
 async function loadDriver(): Promise<typeof import('pg').default> {

@@ -5,6 +5,7 @@ import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../checksum.ts';
 import { encodeEvent } from '../journal-text.ts';
 import { foldText } from '../list-query.ts';
 import { escapeOptional, escapeText } from '../rows.ts';
+import { tellWork } from './listener.ts';
 
 type Statement = [text: string, values: readonly unknown[]];
 
@@ -14,12 +15,17 @@ type NewRun = {
   events: readonly RunEvent[];
   status: RunStatus;
   progress: Progress | undefined;
+  /** How long until the run has to be driven again, in ms. */
+  wakeInMs: number | undefined;
   claim: ClaimRequest | undefined;
   commit: string;
 };
 
 /** The statement that creates a run with its first events. It returns a row, or none if the run exists. */
-export function insertRun(s: string, { event, events, status, progress, claim, commit }: NewRun): Statement {
+export function insertRun(
+  s: string,
+  { event, events, status, progress, wakeInMs, claim, commit }: NewRun,
+): Statement {
   const { runId, at, continues, parent, forkOf, chart, agent, labels = {} } = event;
   const json = events.map(encodeEvent).join('\n');
   const title = titleOf(event);
@@ -34,16 +40,17 @@ export function insertRun(s: string, { event, events, status, progress, claim, c
   const text = `WITH made AS (
       INSERT INTO ${s}.runs (run_id, agent, created_at, base, continues, agent_version, chart_version, chart_hash, title,
         search, labels, parent, parent_call, fork_of, fork_at, status, progress, updated_at, seq, last_sum, epoch,
-        owner, lease_until)
+        owner, lease_until, wake_at)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-        ${s}.now_ms() + $23::float8)
+        ${s}.now_ms() + $23::float8, ${s}.now_ms() + $28::float8)
       ON CONFLICT (run_id) DO NOTHING RETURNING run),
     copied AS (
       INSERT INTO ${s}.blobs (run, digest, start, sum, bytes)
       SELECT made.run, b.digest, b.start, b.sum, b.bytes FROM made, ${s}.runs o JOIN ${s}.blobs b ON b.run = o.run
       WHERE o.run_id = $14)
     INSERT INTO ${s}.appends (run, seq, count, chars, position, prior, sum, commit_id, json)
-    SELECT run, $19, $19, $24, ${s}.position_of(pg_current_xact_id()), $25, $20, $26, $27 FROM made RETURNING run`;
+    SELECT run, $19, $19, $24, ${s}.position_of(pg_current_xact_id()), $25, $20, $26, $27 FROM made
+    RETURNING run, ${claim === undefined ? tellWork(s) : 'NULL'} AS told`;
   return [
     text,
     [
@@ -70,6 +77,7 @@ export function insertRun(s: string, { event, events, status, progress, claim, c
       prior,
       commit,
       json,
+      wakeInMs ?? null,
     ],
   ];
 }
@@ -77,15 +85,16 @@ export function insertRun(s: string, { event, events, status, progress, claim, c
 /** The statement that imports a run. It returns a row, or none if the run exists. */
 export function insertAdopted(
   s: string,
-  { runId, agent, title, labels, parent, status, progress, createdAt, seq, state }: AdoptedRun,
+  { runId, agent, title, labels, parent, status, progress, createdAt, seq, state, ...run }: AdoptedRun,
+  wakeInMs: number | undefined,
 ): Statement {
   const key = escapeText(runId);
   const record = { run_id: key, agent: escapeText(agent), created_at: createdAt, base: seq, continues: null };
   const stateText = JSON.stringify(state);
   const text = `WITH made AS (
       INSERT INTO ${s}.runs (run_id, agent, created_at, base, continues, title, search, labels, parent, parent_call,
-        status, progress, updated_at, seq, last_sum, epoch)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $3, $4, $13, 0)
+        status, progress, updated_at, seq, last_sum, epoch, agent_version, chart_version, chart_hash, wake_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $3, $4, $13, 0, $16, $17, $18, ${s}.now_ms() + $19::float8)
       ON CONFLICT (run_id) DO NOTHING RETURNING run)
     INSERT INTO ${s}.snapshots (run, seq, sum, state) SELECT run, $4, $14, $15 FROM made RETURNING run`;
   return [
@@ -102,6 +111,10 @@ export function insertAdopted(
       sumOfRecord(record),
       sumOfSnapshot(key, seq, stateText),
       stateText,
+      escapeOptional(run.agentVersion),
+      run.chart?.version ?? null,
+      escapeOptional(run.chart?.hash),
+      wakeInMs ?? null,
     ],
   ];
 }

@@ -6,9 +6,10 @@ import { isHeld } from '../lease.ts';
 import { foldText } from '../list-query.ts';
 import { escapeText, type Transaction, toLease } from '../rows.ts';
 import { drivenRun } from '../run-record.ts';
+import { valuesOf, writeSql } from './appends.ts';
 import { rewriteRows } from './journal.ts';
+import { locateRun } from './locate-run.ts';
 import { saveSnapshotAs } from './snapshots.ts';
-import { locateRun, valuesOf, writeSql } from './write-events.ts';
 
 /** Implements `Store.rewrite` in a transaction. */
 export async function rewriteRun(
@@ -39,7 +40,7 @@ export async function rewriteRun(
   }
   if (event && written) {
     const change = { key, after, epoch: null, json: written, count: 1, at: event.at, standing: {} };
-    await query(writeSql(s, ''), ...valuesOf(change, randomUUID()));
+    await query(writeSql(s), ...valuesOf(change, randomUUID()));
   }
   const seq = after + (event === undefined ? 0 : 1);
   for (const table of ['snapshots', 'deltas']) await query(`DELETE FROM ${s}.${table} WHERE run = $1`, run);

@@ -2,7 +2,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Transaction } from '../rows.ts';
 
 /** The version of the tables below, stored in the table `meta`. */
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 
 /** More transactions than a server has in one era. A position stays below 2^50. */
 const ERA = 2 ** 40;
@@ -16,6 +16,7 @@ const MIGRATION_LOCK = 0x61676374;
  *
  * - `now_ms()`: the clock that decides leases.
  * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry.
+ *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over.
  * - `position_of()`: the place of a transaction in the feed. `era` counts the servers that the tables were restored to:
  *   another server numbers its transactions anew.
  * - `appends`: the journals, one row per append. `seq` is the number of its last entry, `count` how many it has, `json`
@@ -56,6 +57,7 @@ CREATE TABLE ${schema}.runs (
   created_at float8 NOT NULL,
   updated_at float8 NOT NULL,
   wake_at float8,
+  reserved_until float8,
   base int8 NOT NULL,
   seq int8 NOT NULL,
   last_sum text NOT NULL,
@@ -68,6 +70,7 @@ CREATE INDEX runs_by_status ON ${schema}.runs (status, created_at, run_id);
 CREATE INDEX runs_by_agent ON ${schema}.runs (agent, created_at, run_id);
 CREATE INDEX runs_by_parent ON ${schema}.runs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_by_continued ON ${schema}.runs (continues) WHERE continues IS NOT NULL;
+${indexesOfWork(schema)}
 CREATE INDEX runs_by_label ON ${schema}.runs USING gin (labels jsonb_path_ops);
 
 CREATE TABLE ${schema}.appends (
@@ -116,6 +119,20 @@ CREATE TABLE ${schema}.listeners (
 `;
 }
 
+/** Only what `takeWork` looks for is in them, and no column that an append changes: appends leave them alone. */
+function indexesOfWork(schema: string): string {
+  return `CREATE INDEX runs_at_work ON ${schema}.runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
+CREATE INDEX runs_to_wake ON ${schema}.runs (wake_at) WHERE wake_at IS NOT NULL;`;
+}
+
+/** Version 1 recorded no time to wake a run: each run that waits is looked at once. */
+function fromVersion1(schema: string): string {
+  return `ALTER TABLE ${schema}.runs ADD COLUMN reserved_until float8;
+UPDATE ${schema}.runs SET wake_at = updated_at WHERE status = 'waiting';
+${indexesOfWork(schema)}
+UPDATE ${schema}.meta SET version = 2;`;
+}
+
 /** Creates or migrates the tables. Several processes may do so at once. Throws `store-unavailable` for newer tables. */
 export async function migrate(query: Transaction, schema: string): Promise<void> {
   const find = `SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = '${schema}' AND tablename = 'meta'`;
@@ -124,8 +141,12 @@ export async function migrate(query: Transaction, schema: string): Promise<void>
     await query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
     if ((await query(find)).length === 0) await query(tablesOf(schema));
   }
-  const [meta] = await query(`SELECT version FROM ${schema}.meta`);
-  const version = Number(meta?.version);
+  let version = await readVersion(query, schema);
+  if (version < SCHEMA_VERSION) {
+    await query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+    version = await readVersion(query, schema);
+    if (version < SCHEMA_VERSION) await query(fromVersion1(schema));
+  }
   if (version > SCHEMA_VERSION)
     throw new EngineError(
       'store-unavailable',
@@ -136,4 +157,9 @@ export async function migrate(query: Transaction, schema: string): Promise<void>
     `UPDATE ${schema}.meta SET era = era + 1
      WHERE (SELECT max(position) FROM ${schema}.appends) >= ${schema}.position_of(pg_current_xact_id())`,
   );
+}
+
+async function readVersion(query: Transaction, schema: string): Promise<number> {
+  const [meta] = await query(`SELECT version FROM ${schema}.meta`);
+  return Number(meta?.version);
 }

@@ -8,19 +8,19 @@ export class Watchers {
     return this.#ofRuns.size === 0 && this.#ofWork.size === 0;
   }
 
-  /** The ids of the watched runs. */
-  get runIds(): string[] {
+  /** The names of the watched runs. */
+  get topics(): string[] {
     return [...this.#ofRuns.keys()];
   }
 
-  /** Adds a callback for a run; the returned function removes it. */
-  watch(runId: string, onChange: () => void): () => void {
-    const callbacks = this.#ofRuns.get(runId) ?? new Set();
+  /** Adds a callback for a run, under a name that the store gives it; the returned function removes it. */
+  watch(topic: string, onChange: () => void): () => void {
+    const callbacks = this.#ofRuns.get(topic) ?? new Set();
     const own = () => onChange();
-    this.#ofRuns.set(runId, callbacks.add(own));
+    this.#ofRuns.set(topic, callbacks.add(own));
     return () => {
       callbacks.delete(own);
-      if (callbacks.size === 0 && this.#ofRuns.get(runId) === callbacks) this.#ofRuns.delete(runId);
+      if (callbacks.size === 0 && this.#ofRuns.get(topic) === callbacks) this.#ofRuns.delete(topic);
     };
   }
 
@@ -31,8 +31,8 @@ export class Watchers {
     return () => this.#ofWork.delete(own);
   }
 
-  tellRun(runId: string): void {
-    callSoon(this.#ofRuns.get(runId));
+  tellRun(topic: string): void {
+    callSoon(this.#ofRuns.get(topic));
   }
 
   tellWork(): void {
@@ -40,7 +40,7 @@ export class Watchers {
   }
 
   tellAll(): void {
-    for (const runId of this.#ofRuns.keys()) this.tellRun(runId);
+    for (const topic of this.#ofRuns.keys()) this.tellRun(topic);
     this.tellWork();
   }
 

@@ -2,6 +2,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chownSync, existsSync, globSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import pg from 'pg';
 import { makeTemporaryFolder } from '../temporary-folders.ts';
 
 /** PostgreSQL refuses to run as root: then its processes are this user's, whom Debian's package creates. */
@@ -33,6 +34,8 @@ export type PostgresServer = {
   /** Stops the server at once, as a crash would. */
   crash(): Promise<void>;
   start(): Promise<void>;
+  /** Ends all connections to the server. */
+  cutConnections(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -81,8 +84,9 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     return { child, ended, ready };
   }
   await server.ready;
+  const url = `postgres://test@127.0.0.1:${port}/postgres`;
   return {
-    url: `postgres://test@127.0.0.1:${port}/postgres`,
+    url,
     pid: () => server.child.pid ?? 0,
     async crash() {
       server.child.kill('SIGQUIT');
@@ -91,6 +95,14 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     async start() {
       server = launch();
       await server.ready;
+    },
+    async cutConnections() {
+      const client = new pg.Client(url);
+      await client.connect();
+      await client.query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename IS NOT NULL AND pid <> pg_backend_pid()',
+      );
+      await client.end();
     },
     async stop() {
       server.child.kill('SIGINT');

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import type { Standing, Store, WorkRequest } from '../../protocol/store.ts';
+import type { Check } from './check.ts';
+import { begin, receive, request } from './samples.ts';
+
+const RUNNING: Standing = { status: 'running' };
+const WAITING: Standing = { status: 'waiting' };
+
+/** Checks of the work that stores hand out. A store without `takeWork` passes them. */
+export const workChecks: readonly Check[] = [
+  workCheck('work is a run that nobody drives and that has something to do', async (store, take) => {
+    await store.create(begin('free'));
+    await store.create(begin('driven'), request('one'));
+    await store.create(begin('waiting'), undefined, { events: [], status: 'waiting' });
+    await store.create(begin('ended'), undefined, { events: [], status: 'finished' });
+    assert.deepEqual(await take({}), ['free']);
+    assert.deepEqual(await take({ now: 6000 }), ['driven', 'free']);
+  }),
+  workCheck(
+    'a reserved run is not work until its reservation ends, or its claim is released',
+    async (store, take) => {
+      await store.create(begin('a'));
+      assert.deepEqual(await take({ reserveMs: 500 }), ['a']);
+      assert.deepEqual(await take({ now: 5499 }), []);
+      assert.deepEqual(await take({ now: 5500, reserveMs: 9000 }), ['a']);
+      await store.claim('a', request('one', { now: 5600 }));
+      assert.deepEqual(await take({ now: 5700 }), []);
+      await store.release('a', 1);
+      assert.deepEqual(await take({ now: 5800 }), ['a']);
+    },
+  ),
+  workCheck(
+    'the records of the work are returned, longest untouched first, up to the limit',
+    async (store, take) => {
+      await store.create(begin('new', { at: 3000 }));
+      await store.create(begin('old', { at: 1000 }));
+      await store.create(begin('touched', { at: 500 }));
+      await store.append('touched', { after: 1, input: true }, [receive('x', 4000)], RUNNING);
+      assert.deepEqual(await store.takeWork?.({ ...WORK, limit: 1 }), [await store.get('old')]);
+      assert.deepEqual(await take({ limit: 0 }), []);
+      assert.deepEqual(await take({}), ['new', 'touched']);
+    },
+  ),
+  workCheck('work is of the agents, their versions and the charts of the request', async (store, take) => {
+    const chart = { version: 2, hash: 'later' };
+    await store.create(begin('a', { agent: { name: 'refunds', version: '1' } }));
+    await store.create(begin('b', { at: 1001, agent: { name: 'refunds', version: '2' }, chart }));
+    await store.create(begin('c', { at: 1002, agent: { name: 'other' } }));
+    const state = { fold: 7 };
+    const adopted = {
+      ...{ title: '', labels: {}, createdAt: 1003, seq: 7, state },
+      status: 'running',
+    } as const;
+    await store.adopt({ ...adopted, runId: 'd', agent: 'refunds' });
+    await store.adopt({ ...adopted, runId: 'e', agent: 'refunds', agentVersion: '3', chart });
+    assert.deepEqual(await take({ agents: [{ name: 'none' }] }), []);
+    assert.deepEqual(await take({ agents: [{ name: 'refunds' }], reserveMs: 0 }), ['a', 'b', 'd', 'e']);
+    const one = { agents: [{ name: 'refunds', versions: ['1'] }], reserveMs: 0 };
+    assert.deepEqual(await take(one), ['a', 'd']);
+    assert.deepEqual(await take({ ...one, charts: [chart] }), ['d']);
+    assert.deepEqual(await take({ charts: [chart], reserveMs: 0 }), ['b', 'd', 'e']);
+    assert.deepEqual(await take({ agents: [{ name: 'other' }, { name: 'refunds' }] }), [
+      'a',
+      'b',
+      'c',
+      'd',
+      'e',
+    ]);
+  }),
+  workCheck('a run that rests is work at the time that its last append named', async (store, take) => {
+    await store.create(begin('a'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
+    assert.equal((await store.get('a'))?.wakeAt, 5500);
+    assert.deepEqual(await take({ now: 5499 }), []);
+    await store.append('a', { after: 1, input: true }, [receive('x', 5000)], { ...WAITING, wakeAt: 5400 });
+    assert.deepEqual(await take({ now: 5399 }), []);
+    assert.deepEqual(await take({ now: 5400, reserveMs: 0 }), ['a']);
+    await store.claim('a', request('one', { now: 5400, leaseMs: 100 }));
+    assert.equal((await store.get('a'))?.wakeAt, undefined);
+    await store.release('a', 1);
+    assert.deepEqual(await take({ now: 9000 }), []);
+  }),
+  workCheck(
+    'a time to wake a run that has come stays until a claim, and one that has not is replaced',
+    async (store, take) => {
+      await store.create(begin('a'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
+      await store.takeWork?.({ ...WORK, now: 5200 });
+      await store.append('a', { after: 1, input: true }, [receive('x', 5200)], WAITING);
+      assert.equal((await store.get('a'))?.wakeAt, undefined);
+      await store.create(begin('b'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
+      assert.deepEqual(await take({ now: 5600, reserveMs: 0 }), ['b']);
+      await store.append('b', { after: 1, input: true }, [receive('x', 5600)], WAITING);
+      assert.deepEqual(await take({ now: 5600 }), ['b']);
+    },
+  ),
+  workCheck(
+    'a released lease names when the run is driven again; the earlier time counts',
+    async (store, take) => {
+      await store.create(begin('a'), request('one'), { events: [], status: 'waiting', wakeAt: 5900 });
+      await store.release('a', 1, 5700);
+      assert.deepEqual(await take({ now: 5699 }), []);
+      await store.claim('a', request('two', { now: 5699 }));
+      await store.release('a', 2, 5800);
+      assert.equal((await store.get('a'))?.wakeAt, 5700);
+      assert.deepEqual(await take({ now: 5700 }), ['a']);
+    },
+  ),
+  workCheck(
+    'a run whose owner did not release it is work when its lease has ended, although it rests',
+    async (store, take) => {
+      await store.create(begin('a'), request('one'), { events: [], status: 'waiting' });
+      assert.deepEqual(await take({ now: 5999 }), []);
+      assert.deepEqual(await take({ now: 6000 }), ['a']);
+    },
+  ),
+  workCheck('a run of a dead owner is work before its lease ends', async (store, take) => {
+    const owner = (pid: number) => ({ id: `driver ${pid}`, host: 'host', pid, startedAt: 'then' });
+    for (const pid of [1, 2]) await store.create(begin(`run ${pid}`), request('', { owner: owner(pid) }));
+    assert.deepEqual(await take({ isDead: ({ pid }) => pid === 2 }), ['run 2']);
+  }),
+  workCheck('an append wakes another run in its commit, unless that has ended', async (store, take) => {
+    await store.create(begin('parent'), undefined, { events: [], status: 'waiting' });
+    await store.create(begin('ended'), undefined, { events: [], status: 'finished' });
+    const guard = { after: 2, epoch: 1 };
+    const end = async (runId: string, wakes: string, epoch = 1) =>
+      await store.append(runId, { ...guard, epoch }, [receive('x', 5000)], { status: 'finished', wakes });
+    for (const id of ['one', 'two', 'three']) await store.create(begin(id), request(id));
+    assert.equal((await end('one', 'parent', 0)).type, 'superseded');
+    assert.deepEqual(await take({ reserveMs: 0 }), []);
+    for (const [id, wakes] of [
+      ['one', 'parent'],
+      ['two', 'ended'],
+      ['three', 'none'],
+    ] as const) {
+      assert.equal((await end(id, wakes)).type, 'appended');
+      await store.release(id, 1);
+      assert.deepEqual(await take({ reserveMs: 0 }), ['parent']);
+    }
+  }),
+  workCheck('of many concurrent requests, each gets other runs', async (store, take) => {
+    const ids = Array.from({ length: 12 }, (_, index) => `run ${index}`);
+    await Promise.all(ids.map(id => store.create(begin(id))));
+    const taken = await Promise.all(Array.from({ length: 8 }, () => take({ limit: 3 })));
+    const rest = await take({ limit: 12 });
+    assert.deepEqual([...taken.flat(), ...rest].sort(), ids.sort());
+  }),
+];
+
+const WORK: WorkRequest = { agents: [{ name: 'refunds' }], limit: 10, reserveMs: 1000, now: 5000 };
+
+type Take = (request: Partial<WorkRequest>) => Promise<string[]>;
+
+/** A check that takes the ids of runs; among runs that were touched at one time, in their order. */
+function workCheck(name: string, run: (store: Store, take: Take) => Promise<void>): Check {
+  return {
+    name,
+    async run(store) {
+      if (store.takeWork === undefined) return;
+      await run(store, async changes => {
+        const found = (await store.takeWork?.({ ...WORK, ...changes })) ?? [];
+        const order = found.map(({ updatedAt }) => updatedAt);
+        assert.deepEqual(
+          order,
+          order.toSorted((one, other) => one - other),
+        );
+        return found.map(({ runId }) => runId).sort();
+      });
+    },
+  };
+}

@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import type { RunEvent } from '../../protocol/event.ts';
+import type { ClaimRequest, Standing } from '../../protocol/store.ts';
+import { encodeEvent } from '../journal-text.ts';
+import { escapeText, type Row } from '../rows.ts';
+import type { Database } from './database.ts';
+import { tellRun, tellWork } from './listener.ts';
+
+/** Where a journal has to end for an append; `epoch` is null for an input. */
+type Guard = { after: number; epoch: number | null };
+
+/** A granted claim. `from`: the end of the lease before, as stored. */
+type Claimed = { request: ClaimRequest; epoch: number; from: unknown };
+
+/** Writes journals. Each append is one statement, which counts once although its reply may be lost. */
+export class Appends {
+  readonly #database: Database;
+  readonly #schema: string;
+  readonly #now: () => number;
+
+  constructor(database: Database, schema: string, now: () => number) {
+    this.#database = database;
+    this.#schema = schema;
+    this.#now = now;
+  }
+
+  /** Appends events, and takes the lease with `claimed`. Resolves to false if the run is not as expected. */
+  async write(
+    runId: string,
+    { after, epoch }: Guard,
+    events: readonly RunEvent[],
+    standing: Partial<Standing>,
+    claimed?: Claimed,
+  ): Promise<boolean> {
+    const key = escapeText(runId);
+    const json = events.map(encodeEvent).join('\n');
+    const at = events.at(-1)?.at ?? 0;
+    const commit = randomUUID();
+    const values = valuesOf({ key, after, epoch, json, count: events.length, at, standing }, commit);
+    const [text, more] = claimed === undefined ? this.#append(epoch, standing) : this.#claim(claimed);
+    const written = await this.#database.queryOnce(text, [...values, ...more], () =>
+      this.findCommit(key, after + events.length, commit),
+    );
+    return written.length > 0;
+  }
+
+  /** Changes what the record says about a run, without an entry. Resolves to false if the run is not as expected. */
+  async setStanding(runId: string, { after, epoch }: Guard, standing: Standing): Promise<boolean> {
+    const { status, progress, wakeAt } = standing;
+    const set = await this.#database.query(
+      `UPDATE ${this.#schema}.runs r SET status = $4, progress = COALESCE($5, progress),
+         ${setWakeAt(this.#schema, '$6')}
+       WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3) RETURNING 1`,
+      ...[escapeText(runId), after, epoch, status, textOf(progress), this.untilOf(wakeAt) ?? null],
+    );
+    return set.length > 0;
+  }
+
+  /** Returns the row of an append that was committed. */
+  async findCommit(key: string, seq: number, commit: string): Promise<Row[]> {
+    const s = this.#schema;
+    return await this.#database.query(
+      `SELECT a.seq FROM ${s}.runs r JOIN ${s}.appends a USING (run)
+       WHERE r.run_id = $1 AND a.seq = $2 AND a.commit_id = $3`,
+      ...[key, seq, commit],
+    );
+  }
+
+  /** How long it is until then by the clock of this process, in ms. */
+  untilOf(time: number | undefined): number | undefined {
+    return time === undefined ? undefined : time - this.#now();
+  }
+
+  /** $12 is how long until the run is woken, in ms, and $13 the id of a run to wake, if there is one. */
+  #append(epoch: number | null, { wakeAt, wakes }: Partial<Standing>): [string, unknown[]] {
+    const s = this.#schema;
+    const told = `, ${tellRun(s, '$1::text')} AS told,
+      CASE WHEN $8 = 'running' AND (SELECT owner IS NULL OR lease_until <= ${s}.now_ms() FROM old)
+      THEN ${tellWork(s)} END AS work`;
+    const woken = `,
+    woken AS (
+      UPDATE ${s}.runs r SET wake_at = LEAST(r.wake_at, ${s}.now_ms()) FROM summed
+      WHERE r.run_id = $13 AND r.status IN ('running', 'waiting') RETURNING ${tellWork(s)} AS told)`;
+    const returning = [epoch === null && told, wakes !== undefined && ', (SELECT count(told) FROM woken)'];
+    const text = writeSql(s, {
+      columns: setWakeAt(s, '$12'),
+      parts: wakes === undefined ? '' : woken,
+      returning: returning.filter(part => part !== false).join(''),
+    });
+    return [text, [this.untilOf(wakeAt) ?? null, ...(wakes === undefined ? [] : [escapeText(wakes)])]];
+  }
+
+  /** $12 is the epoch, $13 the owner, $14 the length of the lease, and $15 the end of the lease before. */
+  #claim({ request, epoch, from }: Claimed): [string, unknown[]] {
+    const s = this.#schema;
+    const text = writeSql(s, {
+      columns: `epoch = $12, owner = $13, lease_until = ${s}.now_ms() + $14::float8, reserved_until = NULL,
+        wake_at = CASE WHEN r.wake_at <= ${s}.now_ms() THEN NULL ELSE r.wake_at END`,
+      condition: 'AND lease_until IS NOT DISTINCT FROM $15::float8',
+      returning: `, ${tellRun(s, '$1::text')} AS told`,
+    });
+    return [text, [epoch, JSON.stringify(request.owner), request.leaseMs, from]];
+  }
+}
+
+/** An append: `epoch` is null for an input, `at` is the time of the last event. */
+export type Change = {
+  key: string;
+  after: number;
+  epoch: number | null;
+  json: string;
+  count: number;
+  at: number;
+  standing: Partial<Standing>;
+};
+
+/** What a statement does beside an append: it sets columns of `runs r`, under a further condition. */
+type Beside = { columns?: string; condition?: string; parts?: string; returning?: string };
+
+/** The statement of an append, with the parameters of `valuesOf`. */
+export function writeSql(
+  s: string,
+  { columns = 'epoch = r.epoch', condition = '', parts = '', returning = '' }: Beside = {},
+): string {
+  return `WITH old AS (
+      SELECT run, last_sum, owner, lease_until FROM ${s}.runs
+      WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3) ${condition} FOR UPDATE),
+    summed AS (
+      SELECT run, last_sum AS prior,
+        left(encode(sha256(convert_to(last_sum || $4::text || COALESCE($5::text, ''), 'UTF8')), 'hex'), 16) AS sum
+      FROM old),
+    moved AS (
+      UPDATE ${s}.runs r SET seq = $2::int8 + $6::int4, last_sum = summed.sum, updated_at = $7,
+        status = COALESCE($8, status), progress = COALESCE($9, progress), ${columns}
+      FROM summed WHERE r.run = summed.run)${parts}
+    INSERT INTO ${s}.appends (run, seq, count, chars, position, prior, sum, state_hash, commit_id, json)
+    SELECT run, $2::int8 + $6::int4, $6, $10, ${s}.position_of(pg_current_xact_id()), prior, sum, $5, $11, $4 FROM summed
+    RETURNING seq${returning}`;
+}
+
+/** A time to wake the run that has come stays; otherwise the parameter, in ms from now, replaces it. */
+function setWakeAt(s: string, wakeInMs: string): string {
+  return `wake_at = CASE WHEN r.wake_at <= ${s}.now_ms() THEN r.wake_at ELSE ${s}.now_ms() + ${wakeInMs}::float8 END`;
+}
+
+/** The parameters $1 to $11 of that statement. */
+export function valuesOf(
+  { key, after, epoch, json, count, at, standing }: Change,
+  commit: string,
+): unknown[] {
+  const { status = null, progress, stateHash = null } = standing;
+  return [key, after, epoch, json, stateHash, count, at, status, textOf(progress), json.length, commit];
+}
+
+function textOf(progress: Standing['progress']): string | null {
+  return progress === undefined ? null : JSON.stringify(progress);
+}

@@ -1,0 +1,160 @@
+import { EngineError } from '../../protocol/error.ts';
+import { escapeText } from '../rows.ts';
+import type { Watchers } from '../work/watchers.ts';
+import type { Database, Listening } from './database.ts';
+
+/** The payload of a notification that there is work. That of a change is `topicOf` the run, which has a prefix. */
+const WORK = 'work';
+const RUN = 'run ';
+
+/** A payload has less than 8,000 bytes; longer ids share a topic. */
+const LONGEST_TOPIC = 200;
+
+/** How long a notification takes at most, in ms; later, the connection is taken for one that gets none. */
+const PROBE_MS = 2_000;
+
+/** The first and the longest pause before another attempt to connect, in ms. */
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 2_000;
+
+/** How often runs and work are looked for on a connection that gets no notifications, in ms. */
+const POLL_MS = 150;
+const WORK_POLL_MS = 1_000;
+
+/** SQL that tells watchers of the run in the column `key` about a change. */
+export function tellRun(schema: string, key: string): string {
+  return `pg_notify('${channelOf(schema)}', '${RUN}' || left(${key}, ${LONGEST_TOPIC}))::text`;
+}
+
+/** The name under which a run is watched: its id as stored, shortened. */
+export function topicOf(runId: string): string {
+  return [...escapeText(runId)].slice(0, LONGEST_TOPIC).join('');
+}
+
+/** SQL that tells watchers of work. */
+export function tellWork(schema: string): string {
+  return `pg_notify('${channelOf(schema)}', '${WORK}')::text`;
+}
+
+function channelOf(schema: string): string {
+  return `${schema}_changes`;
+}
+
+/**
+ * Has the watchers of a store told what other processes notify, on a connection of its own.
+ *
+ * 1. There is one connection, or one attempt to make it; the next attempt begins when it has ended.
+ * 2. Every watcher is told after the connection was made: what happened before is unknown.
+ * 3. A connection that gets no notifications, as behind a transaction pooler, is closed; then the watched runs are
+ *    looked for at intervals, all with one query.
+ */
+export class Listener {
+  readonly #database: Database;
+  readonly #schema: string;
+  readonly #watchers: Watchers;
+  #listening: Listening | undefined;
+  #isStarted = false;
+  #isClosed = false;
+  #cancelTimer = () => {};
+
+  constructor(database: Database, schema: string, watchers: Watchers) {
+    this.#database = database;
+    this.#schema = schema;
+    this.#watchers = watchers;
+  }
+
+  /** Connects, if it was not started before. */
+  start(): void {
+    if (this.#isStarted || this.#isClosed) return;
+    this.#isStarted = true;
+    void this.#connect(FIRST_PAUSE_MS);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    await this.#listening?.end();
+  }
+
+  async #connect(pauseMs: number): Promise<void> {
+    let isProbed = false;
+    try {
+      const probe = crypto.randomUUID();
+      const probed = Promise.withResolvers<boolean>();
+      const listening = await this.#database.listen(channelOf(this.#schema), payload => {
+        if (payload === probe) probed.resolve(true);
+        else this.#tell(payload);
+      });
+      this.#listening = listening;
+      const timer = setTimeout(() => probed.resolve(false), PROBE_MS);
+      await this.#database.query(`SELECT pg_notify($1, $2)`, channelOf(this.#schema), probe);
+      isProbed = await Promise.race([probed.promise, listening.ended.then(() => true)]);
+      clearTimeout(timer);
+      if (this.#isClosed || !isProbed) await listening.end();
+      if (this.#isClosed) return;
+      if (!isProbed) return this.#pollInstead();
+      this.#watchers.tellAll();
+      await listening.ended;
+    } catch (error) {
+      if (this.#isClosed || isMissingDriver(error)) return;
+    }
+    this.#listening = undefined;
+    if (this.#isClosed) return;
+    const nextMs = isProbed ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    this.#after(pauseMs * (0.5 + Math.random() / 2), () => void this.#connect(nextMs));
+  }
+
+  #tell(payload: string): void {
+    if (payload.startsWith(RUN)) this.#watchers.tellRun(payload.slice(RUN.length));
+    else if (payload === WORK) this.#watchers.tellWork();
+  }
+
+  #pollInstead(): void {
+    process.emitWarning(
+      'The connection to PostgreSQL passes no notifications, as with a transaction pooler: runs are looked for at intervals, so that decisions take longer. Name a direct connection with the option listen, or AGENTCHART_DB_LISTEN.',
+      { code: 'AGENTCHART_NO_NOTIFICATIONS' },
+    );
+    const seen = new Map<string, number>();
+    let workAt = 0;
+    const poll = async () => {
+      try {
+        await this.#lookForChanges(seen);
+        if (performance.now() >= workAt) {
+          workAt = performance.now() + WORK_POLL_MS;
+          this.#watchers.tellWork();
+        }
+      } catch {
+        // The server cannot be reached; the next look comes.
+      }
+      this.#after(POLL_MS, poll);
+    };
+    void poll();
+  }
+
+  async #lookForChanges(seen: Map<string, number>): Promise<void> {
+    const { topics } = this.#watchers;
+    if (topics.length === 0) return;
+    const rows = await this.#database.query(
+      `SELECT run_id, seq::float8 AS seq FROM ${this.#schema}.runs WHERE run_id = ANY($1)`,
+      topics,
+    );
+    for (const row of rows) {
+      const [topic, seq] = [String(row.run_id), Number(row.seq)];
+      if (seen.get(topic) !== seq) this.#watchers.tellRun(topic);
+      seen.set(topic, seq);
+    }
+    for (const topic of seen.keys()) if (!topics.includes(topic)) seen.delete(topic);
+  }
+
+  /** The timer keeps no process alive. */
+  #after(ms: number, work: () => void): void {
+    if (this.#isClosed) return;
+    const timer = setTimeout(work, ms);
+    timer.unref();
+    this.#cancelTimer = () => clearTimeout(timer);
+  }
+}
+
+function isMissingDriver(error: unknown): boolean {
+  return error instanceof EngineError && error.message.includes('npm install pg');
+}
