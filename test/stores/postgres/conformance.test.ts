@@ -20,14 +20,14 @@ describe.skipIf(POSTGRES_BIN === undefined)('the postgres store', () => {
       const pool = new pg.Pool({ connectionString: server.url, max: 4 });
       const store = postgres(pool, { schema, now: () => now });
       let made: Promise<unknown> | undefined;
+      let ending: Promise<void> | undefined;
       const setClock = async (time: number) => {
         now = time;
         made ??= store.get('none').then(() => pool.query(clockOf(schema)));
         await made;
-        await pool.query(`UPDATE ${schema}.clock SET ms = $1`, [time]);
+        if (ending === undefined) await pool.query(`UPDATE ${schema}.clock SET ms = $1`, [time]);
       };
       const close = store.close.bind(store);
-      let ending: Promise<void> | undefined;
       store.close = async () => {
         await close();
         ending ??= pool.end();
