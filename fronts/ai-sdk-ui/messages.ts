@@ -3,9 +3,8 @@ import type { Run } from '../../engine/run/run.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import type { UIMessage } from './chunk.ts';
 import { type DescribeError, describeSafely } from './describe-error.ts';
-import { childRunsIn, chunksOfChild } from './fold/child-calls.ts';
+import { FamilyFold } from './fold/child-calls.ts';
 import { foldMessage } from './fold/fold-message.ts';
-import { RunFold } from './fold/fold-run.ts';
 import { findMessageIds } from './read-journal.ts';
 
 /** Options of `toUIMessages` and `toUIMessageResponse`. */
@@ -37,16 +36,15 @@ async function messagesOf(
   describeError: DescribeError,
 ): Promise<UIMessage[]> {
   const messageId = await findMessageIds(store, record);
-  const fold = new RunFold({ messageId, showText, describeError });
-  const entries = await readJournal(store, record.runId);
-  for (const { seq, event } of entries) fold.take({ ...event, seq, runId: record.runId });
-  fold.rest();
-  const below = { messageId: messageId(fold.current), showText, describeError };
-  const children = childRunsIn(entries.map(({ event }) => event));
-  const late = (await Promise.all(children.map(id => chunksOfChild(store, id, below)))).flat();
-  return fold.drafts.map(draft => {
+  const family = new FamilyFold(store, { messageId, showText, describeError });
+  for (const { seq, event } of await readJournal(store, record.runId))
+    await family.take({ ...event, seq, runId: record.runId });
+  await family.rest();
+  return family.fold.drafts.map(draft => {
     if (draft.type === 'user') return draft.message;
-    const own = draft.chunks.map(({ chunk }) => chunk);
-    return foldMessage(draft.id, draft.number === fold.current ? [...own, ...late] : own);
+    return foldMessage(
+      draft.id,
+      draft.chunks.map(({ chunk }) => chunk),
+    );
   });
 }

@@ -1,10 +1,9 @@
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { Run, RunHappening } from '../../engine/run/run.ts';
-import type { RunEvent } from '../../protocol/event.ts';
-import type { ContentChunk, ToolChunk, UIMessage, UIMessageChunk } from './chunk.ts';
+import type { ContentChunk, UIMessage, UIMessageChunk } from './chunk.ts';
 import type { DescribeError } from './describe-error.ts';
-import { childRunsIn, chunksOfChild } from './fold/child-calls.ts';
-import { endOf, type Placed, RunFold } from './fold/fold-run.ts';
+import { FamilyFold } from './fold/child-calls.ts';
+import { endOf, type Placed } from './fold/fold-run.ts';
 import { PageFilter } from './fold/page-filter.ts';
 import { findMessageIds } from './read-journal.ts';
 
@@ -30,12 +29,11 @@ export async function* streamMessage(
   const { store, showText } = run.source;
   const messageId = await findMessageIds(store, (await store.get(run.id)) ?? { runId: run.id });
   const emitted: Placed[] = [];
-  const fold = new RunFold({ messageId, showText, describeError }, placed => emitted.push(placed));
-  const events: RunEvent[] = [];
+  const family = new FamilyFold(store, { messageId, showText, describeError }, one => emitted.push(one));
+  const { fold } = family;
   let seq = 0;
   for (const entry of await readJournal(store, run.id)) {
-    fold.take({ ...entry.event, seq: entry.seq, runId: run.id });
-    events.push(entry.event);
+    await family.take({ ...entry.event, seq: entry.seq, runId: run.id });
     seq = entry.seq;
   }
   const number = options.number ?? fold.current;
@@ -53,8 +51,7 @@ export async function* streamMessage(
   yield* pass(before);
   if (filter !== undefined) yield* pass(later);
   for await (const happening of untilSettled(run, seq, signal)) {
-    fold.take(happening);
-    if ('seq' in happening) events.push(happening);
+    await family.take(happening);
     const placed = emitted.splice(0);
     if (!isEarlier && fold.current > number) {
       yield* pass(placed.filter(({ message }) => message === number));
@@ -63,16 +60,10 @@ export async function* streamMessage(
     }
     yield* pass(placed);
   }
-  fold.rest();
+  const isAskedBelow = await family.rest();
   yield* pass(emitted.splice(0));
-  const below: ToolChunk[] = [];
-  for (const childRunId of childRunsIn(events))
-    below.push(
-      ...(await chunksOfChild(store, childRunId, { messageId: messageId(number), showText, describeError })),
-    );
-  yield* pass(below.map(chunk => placeLast(number, chunk)));
   yield { type: 'finish-step' };
-  yield* endOf(fold.state, describeError, { isAskedBelow: isAsked(below) });
+  yield* endOf(fold.state, describeError, { isAskedBelow });
 }
 
 /**
@@ -105,17 +96,7 @@ async function* untilSettled(run: Run, seq: number, signal?: AbortSignal): Async
   if (failure !== undefined) throw failure.error;
 }
 
-/** Whether a call among these waits for an approval. */
-function isAsked(chunks: readonly ToolChunk[]): boolean {
-  const last = new Map(chunks.map(chunk => [chunk.toolCallId, chunk.type]));
-  return [...last.values()].includes('tool-approval-request');
-}
-
 /** Steps of later messages come after all steps of this one. */
 function laterThan(number: number, placed: Placed): Placed {
   return placed.message > number ? { ...placed, step: Number.MAX_SAFE_INTEGER } : placed;
-}
-
-function placeLast(message: number, chunk: ToolChunk): Placed {
-  return { message, step: Number.MAX_SAFE_INTEGER, chunk };
 }

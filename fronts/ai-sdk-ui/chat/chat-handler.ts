@@ -61,7 +61,7 @@ class ChatHandler {
   async handle(request: Request): Promise<Response> {
     try {
       const caller = await this.#authorize(request);
-      const path = new URL(request.url).pathname.split('/');
+      const path = new URL(request.url).pathname.split('/').filter(segment => segment !== '');
       if (request.method === 'GET' || request.method === 'HEAD') return await this.#read(path, caller);
       if (request.method !== 'POST') throw new ChatError(405, 'not-found', 'Send GET or POST.');
       if (caller?.role === 'viewer') throw new ChatError(403, 'forbidden', 'You may only read.');
@@ -91,7 +91,7 @@ class ChatHandler {
       const messages = current && (await toUIMessages(await chat.open(current), this.#options));
       return Response.json(messages ?? [], { headers: { 'cache-control': 'no-store' } });
     }
-    if (current?.status !== 'running') return new Response(null, { status: 204 });
+    if (current === undefined || !(await chat.works(current))) return new Response(null, { status: 204 });
     return respondWith(await chat.open(current), { describeError: this.#describeError });
   }
 

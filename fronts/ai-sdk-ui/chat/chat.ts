@@ -4,7 +4,7 @@ import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Labels } from '../../../protocol/listing/label.ts';
-import type { RunRecord, Store } from '../../../protocol/store.ts';
+import { listAll, type RunRecord, type Store } from '../../../protocol/store.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
 import type { StartOptions } from '../../../tools/agent/begin-journal.ts';
 import { findLatestRun } from '../../chat/find-chat.ts';
@@ -40,6 +40,14 @@ export class Chat {
 
   async open({ runId }: RunRecord): Promise<Run> {
     return await this.#agent.open(runId, { labels: this.#labels });
+  }
+
+  /** Whether the run or the run of a sub-agent works. */
+  async works({ runId, status }: RunRecord): Promise<boolean> {
+    if (status !== 'waiting') return status === 'running';
+    for await (const child of listAll(this.#store, { parent: runId }))
+      if (await this.works(child)) return true;
+    return false;
   }
 
   /** Gives a message to the chat: to the current run, or to a new one that continues it. */

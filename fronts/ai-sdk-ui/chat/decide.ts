@@ -16,8 +16,10 @@ export async function applyAnswers(
   by: string | undefined,
 ): Promise<void> {
   const author = by === undefined ? {} : { by };
-  const open = new Set(
-    run.context.calls.filter(({ status }) => status === 'waiting').map(({ callId }) => callId),
+  const ofPage = new Set(
+    run.context.calls.flatMap(({ callId, status, executedBy }) =>
+      status === 'waiting' && executedBy === 'client' ? [callId] : [],
+    ),
   );
   for (const { role, parts } of messages) {
     if (role !== 'assistant') continue;
@@ -29,7 +31,7 @@ export async function applyAnswers(
         const options = { ...call, ...author };
         if (approved) await run.approve(call.callId, options);
         else await run.reject(call.callId, { ...options, ...(typeof reason === 'string' && { reason }) });
-      } else if (open.has(part.toolCallId)) await answer(run, part, author);
+      } else if (ofPage.has(part.toolCallId)) await answer(run, part, author);
     }
   }
 }
@@ -42,17 +44,18 @@ function approvalOf(part: ToolPart, messageIds: readonly string[]): boolean | un
 }
 
 /** The call of a part: of the run, or, as `RUN/CALL`, of a sub-agent's run. */
-async function findCall(run: Run, toolCallId: string): Promise<{ callId: string; runId?: string }> {
+async function findCall(run: Run, toolCallId: string): Promise<{ callId: string; runId: string }> {
   const at = toolCallId.indexOf('/');
   const runId = toolCallId.slice(0, Math.max(at, 0));
   const isBelow = at > 0 && (await run.source.store.get(runId))?.parent !== undefined;
-  return isBelow ? { callId: toolCallId.slice(at + 1), runId } : { callId: toolCallId };
+  return isBelow ? { callId: toolCallId.slice(at + 1), runId } : { callId: toolCallId, runId: run.id };
 }
 
 async function answer(run: Run, part: ToolPart, author: { by?: string }): Promise<void> {
   const { toolCallId, state, output, errorText = 'The call failed.' } = part;
+  const given = { runId: run.id, ...author };
   if (state === 'output-available')
-    await run.answer(toolCallId, { output: (output ?? null) as JsonValue, ...author });
+    await run.answer(toolCallId, { output: (output ?? null) as JsonValue, ...given });
   if (state === 'output-error')
-    await run.answer(toolCallId, { output: String(errorText), isError: true, ...author });
+    await run.answer(toolCallId, { output: String(errorText), isError: true, ...given });
 }

@@ -65,6 +65,12 @@ async function readText(request: Request, mostBytes: number): Promise<string> {
 }
 
 function parse(body: string): unknown {
+  if (body === '')
+    throw new ChatError(
+      400,
+      'input-invalid',
+      'The body is empty. Mount the handler before a body parser such as express.json().',
+    );
   try {
     return JSON.parse(body);
   } catch {

@@ -1,24 +1,70 @@
 import { readJournal } from '../../../engine/journal/read-journal.ts';
+import type { RunHappening } from '../../../engine/run/run-events.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { isToolChunk, type ToolChunk } from '../chunk.ts';
 import { type FoldOptions, RunFold } from './fold-run.ts';
 
-/** The runs of sub-agents whose calls a journal waited for, in order. */
-export function childRunsIn(events: readonly RunEvent[]): string[] {
-  return [...new Set(events.flatMap(event => (event.type === 'tool.suspended' ? [event.childRunId] : [])))];
+/**
+ * Folds a run together with the calls of its sub-agents' runs that people decide. A call's id there is `RUN/CALL`.
+ *
+ * C1 A sub-agent's calls stand in the step of the call that waits for it: before that call's result, or at the end.
+ * C2 Each chunk is shown once in a message. A message that the run receives shows the open calls again.
+ */
+export class FamilyFold {
+  readonly fold: RunFold;
+  readonly #store: Store;
+  readonly #options: FoldOptions;
+  /** The runs that the run's open calls wait for, by call. */
+  readonly #waiting = new Map<string, string>();
+  /** How many chunks of each sub-agent's run are shown in the current message. */
+  readonly #shown = new Map<string, number>();
+
+  constructor(store: Store, options: FoldOptions, placed?: ConstructorParameters<typeof RunFold>[1]) {
+    this.#store = store;
+    this.#options = options;
+    this.fold = new RunFold(options, placed);
+  }
+
+  async take(happening: RunHappening): Promise<void> {
+    if (happening.type === 'result.received' || happening.type === 'tool.settled')
+      await this.#show(happening.callId);
+    this.fold.take(happening);
+    if (happening.type === 'tool.suspended') this.#waiting.set(happening.callId, happening.childRunId);
+    if (happening.type === 'message.received') this.#shown.clear();
+  }
+
+  /** Shows what waits, at the end of a response. Returns whether a sub-agent's call waits for an approval. */
+  async rest(): Promise<boolean> {
+    this.fold.rest();
+    const open = await Promise.all([...this.#waiting.keys()].map(callId => this.#show(callId)));
+    return isAsked(open.flat());
+  }
+
+  /** Shows the calls of the sub-agent that a call waits for. Returns all their chunks. */
+  async #show(callId: string): Promise<ToolChunk[]> {
+    const childRunId = this.#waiting.get(callId);
+    if (childRunId === undefined) return [];
+    const messageId = this.#options.messageId(this.fold.current);
+    const chunks = await chunksOfChild(this.#store, childRunId, {
+      ...this.#options,
+      messageId: () => messageId,
+    });
+    for (const [runId, own] of chunks) {
+      this.fold.show(own.slice(this.#shown.get(runId) ?? 0));
+      this.#shown.set(runId, own.length);
+    }
+    return [...chunks.values()].flat();
+  }
 }
 
-/**
- * The calls of a sub-agent's run that people decide, as chunks for a message of the run above it. A call's id there is
- * `RUN/CALL`. `messageId` is that of the message.
- */
-export async function chunksOfChild(
+/** The chunks of a sub-agent's run, and of the runs below it, by run. */
+async function chunksOfChild(
   store: Store,
   childRunId: string,
-  { messageId, ...options }: Omit<FoldOptions, 'messageId'> & { messageId: string },
-): Promise<ToolChunk[]> {
-  const fold = new RunFold({ ...options, messageId: () => messageId, callPrefix: `${childRunId}/` });
+  options: FoldOptions,
+): Promise<Map<string, ToolChunk[]>> {
+  const fold = new RunFold({ ...options, callPrefix: `${childRunId}/` });
   const entries = await readJournal(store, childRunId);
   for (const { seq, event } of entries) fold.take({ ...event, seq, runId: childRunId });
   const chunks = fold.drafts.flatMap(draft =>
@@ -27,11 +73,18 @@ export async function chunksOfChild(
   const asked = new Set(
     chunks.flatMap(chunk => (chunk.type === 'tool-approval-request' ? [chunk.toolCallId] : [])),
   );
+  const below = childRunsIn(entries.map(({ event }) => event)).map(id => chunksOfChild(store, id, options));
   const own = chunks.filter(({ toolCallId }) => asked.has(toolCallId));
-  const below = await Promise.all(
-    childRunsIn(entries.map(({ event }) => event)).map(id =>
-      chunksOfChild(store, id, { messageId, ...options }),
-    ),
-  );
-  return [...own, ...below.flat()];
+  return new Map([[childRunId, own], ...(await Promise.all(below)).flatMap(map => [...map])]);
+}
+
+/** The runs of sub-agents whose calls a journal waited for, in order. */
+function childRunsIn(events: readonly RunEvent[]): string[] {
+  return [...new Set(events.flatMap(event => (event.type === 'tool.suspended' ? [event.childRunId] : [])))];
+}
+
+/** Whether a call among these waits for an approval. */
+function isAsked(chunks: readonly ToolChunk[]): boolean {
+  const last = new Map(chunks.map(chunk => [chunk.toolCallId, chunk.type]));
+  return [...last.values()].includes('tool-approval-request');
 }

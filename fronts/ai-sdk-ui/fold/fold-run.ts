@@ -90,6 +90,11 @@ export class RunFold {
     else this.#takeDelta(happening);
   }
 
+  /** Adds chunks at this place: those of a sub-agent's calls. */
+  show(chunks: readonly ContentChunk[]): void {
+    for (const chunk of chunks) this.#emit(chunk);
+  }
+
   /** Shows the calls that wait for a decision and are in an earlier message. For the end of a response. */
   rest(): void {
     this.#calls.repeatOpen(this.#number);
@@ -258,15 +263,22 @@ export function endOf(
 ): UIMessageChunk[] {
   const settled = describeSettled(state, text => text);
   switch (settled?.status) {
-    case 'finished':
-      return [{ type: 'finish', finishReason: finishReasonOf(settled.incomplete?.reason) }];
+    case 'finished': {
+      // A page may post a message that ends with its calls again, unless it was interrupted.
+      const endsWithCalls = (state.context.lastTurn?.calls ?? 0) > 0;
+      const reason = finishReasonOf(settled.incomplete?.reason);
+      return [{ type: 'finish', finishReason: endsWithCalls ? 'interrupted' : reason }];
+    }
     case 'failed':
       return [
         { type: 'finish', finishReason: 'error' },
         { type: 'error', errorText: describeError({ type: 'run', ...settled.error }) },
       ];
     case 'cancelled':
-      return [{ type: 'abort', reason: 'The run was cancelled.' }];
+      return [
+        { type: 'abort', reason: 'The run was cancelled.' },
+        { type: 'finish', finishReason: 'interrupted' },
+      ];
     case 'waiting': {
       const own = settled.results.filter(({ waitsFor }) => waitsFor === undefined);
       const isAsking = isAskedBelow || settled.approvals.length + own.length > 0;

@@ -1,7 +1,8 @@
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Item, Part } from '../../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { ContentChunk } from '../chunk.ts';
+import { providerChunks } from './provider-chunks.ts';
+import { sourceOf } from './source-chunks.ts';
 
 type Turn = Extract<RunEvent, { type: 'turn.completed' }>;
 
@@ -84,68 +85,4 @@ function partChunks(part: Part, key: string): ContentChunk[] {
 
 function mediaTypeOf(url: string): string | undefined {
   return /^data:([\w.+-]{1,100}\/[\w.+-]{1,100})/.exec(url)?.[1];
-}
-
-/** A provider's citation: of a page if it has an `http` URL, else of a document if it has a title. */
-function sourceOf(annotation: JsonValue, sourceId: string): ContentChunk[] {
-  if (!isJsonObject(annotation)) return [];
-  const cited = isJsonObject(annotation.url_citation) ? annotation.url_citation : annotation;
-  const url = firstText(cited, ['url', 'uri', 'source']);
-  const title = firstText(cited, ['title', 'document_title', 'filename', 'cited_text']);
-  if (url !== undefined && /^https?:\/\//.test(url))
-    return [{ type: 'source-url', sourceId, url, ...(title !== undefined && { title }) }];
-  if (title === undefined) return [];
-  const filename = firstText(cited, ['filename']);
-  const mediaType = firstText(cited, ['media_type', 'mediaType']) ?? 'text/plain';
-  return [
-    { type: 'source-document', sourceId, mediaType, title, ...(filename !== undefined && { filename }) },
-  ];
-}
-
-function firstText(object: JsonObject, names: readonly string[]): string | undefined {
-  for (const name of names) {
-    const value = object[name];
-    if (typeof value === 'string' && value !== '') return value;
-  }
-  return undefined;
-}
-
-/** A tool that the provider ran, with the parts of its item that are no provider's secret. */
-function providerChunks(
-  item: Extract<Item, { type: 'provider_item' }>,
-  items: readonly Item[],
-  key: string,
-): ContentChunk[] {
-  const data = dataOf(item);
-  const toolName = toolNameOf(item.kind, data);
-  if (toolName === undefined) return [];
-  const toolCallId = firstText(data, ['id', 'call_id']) ?? key;
-  const input =
-    data.input ?? data.action ?? data.queries ?? (data.code === undefined ? {} : { code: data.code });
-  const result = items
-    .map(one => (one.type === 'provider_item' ? dataOf(one) : {}))
-    .find(one => one.tool_use_id === toolCallId);
-  const output = result?.content ??
-    data.results ??
-    data.outputs ??
-    data.output ?? { status: data.status ?? 'completed' };
-  return [
-    { type: 'tool-input-available', toolCallId, toolName, input, providerExecuted: true },
-    { type: 'tool-output-available', toolCallId, output, providerExecuted: true },
-  ];
-}
-
-function dataOf({ opaque }: Extract<Item, { type: 'provider_item' }>): JsonObject {
-  const { data } = opaque;
-  if (!isJsonObject(data)) return {};
-  for (const name of ['item', 'block', 'part']) {
-    const inner = data[name];
-    if (isJsonObject(inner)) return inner;
-  }
-  return data;
-}
-
-function toolNameOf(kind: string, data: JsonObject): string | undefined {
-  if (/^[\w-]{1,60}_call$/.test(kind)) return kind.slice(0, -'_call'.length);
-  return /^(server|mcp)_tool_use$/.test(kind) ? firstText(data, ['name']) : undefined;
 }

@@ -51,6 +51,8 @@ export class ChatPage {
   readonly chat: Chat<UIMessage>;
   readonly requests: { method: string; url: string; body: string }[] = [];
   readonly errors: string[] = [];
+  /** The data parts that came, also those that are not kept. */
+  readonly seen: { type: string; data: unknown }[] = [];
 
   constructor(
     handler: Agent | Handler,
@@ -59,6 +61,7 @@ export class ChatPage {
     const handle = typeof handler === 'function' ? handler : createChatHandler(handler);
     const send = async (input: string | URL | Request, init: RequestInit = {}) => {
       const request = new Request(new URL(String(input), 'http://shop.example'), init);
+      if (this.requests.length > 20) throw new Error('too many requests');
       this.requests.push({ method: request.method, url: request.url, body: String(init.body ?? '') });
       return await handle(request);
     };
@@ -67,6 +70,7 @@ export class ChatPage {
       messages,
       transport: new DefaultChatTransport({ fetch: send }),
       onError: error => this.errors.push(error.message),
+      onData: part => this.seen.push(structuredClone(part)),
       ...(automatic && {
         sendAutomaticallyWhen: given =>
           lastAssistantMessageIsCompleteWithApprovalResponses(given) ||
@@ -93,6 +97,13 @@ export class ChatPage {
   /** `tool: state` of each call in a message, by default the last. */
   tools(message = this.last): string[] {
     return toolsIn(message).map(part => `${part.type}: ${part.state}`);
+  }
+
+  /** The data parts of a name in the last message. */
+  data(name: string): unknown[] {
+    return this.last.parts.flatMap(part =>
+      part.type === `data-${name}` && 'data' in part ? [part.data] : [],
+    );
   }
 
   /** The ids of the approvals that the page shows as open, in a message. */

@@ -1,0 +1,31 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import type { ContentChunk } from '../chunk.ts';
+
+/**
+ * The chunk of a provider's citation or source: of a page if it has an `http` URL, else of a document if it has a title.
+ * Providers nest it in `url_citation` (OpenRouter), `web` or `retrievedContext` (Gemini).
+ */
+export function sourceOf(annotation: JsonValue, sourceId: string): ContentChunk[] {
+  if (!isJsonObject(annotation)) return [];
+  const nested = [annotation.url_citation, annotation.web, annotation.retrievedContext].find(isJsonObject);
+  const cited = nested ?? annotation;
+  const url = firstText(cited, ['url', 'uri', 'source']);
+  const title = firstText(cited, ['title', 'document_title', 'filename', 'cited_text']);
+  if (url !== undefined && /^https?:\/\//.test(url))
+    return [{ type: 'source-url', sourceId, url, ...(title !== undefined && { title }) }];
+  if (title === undefined) return [];
+  const filename = firstText(cited, ['filename']);
+  const mediaType = firstText(cited, ['media_type', 'mediaType']) ?? 'text/plain';
+  return [
+    { type: 'source-document', sourceId, mediaType, title, ...(filename !== undefined && { filename }) },
+  ];
+}
+
+/** The first of the members that is a text and not empty. */
+export function firstText(object: JsonObject, names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const value = object[name];
+    if (typeof value === 'string' && value !== '') return value;
+  }
+  return undefined;
+}
