@@ -26,7 +26,7 @@ const PROCESSES = [
   'server/runs/{removal-at-work,serve}',
   'stores/postgres',
   'stores/sqlite-{locks,processes}',
-  'tools/agent/listening/webhook-killed',
+  'tools/agent/listening/{serve-webhooks,webhook-killed}',
   'tools/mcp-*',
   'tools/runner/resume',
   'tools/testing/exported-test',

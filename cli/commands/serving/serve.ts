@@ -19,6 +19,7 @@ import { readPort, readToken } from '../../options.ts';
 import { formatStore } from '../../render/format-path.ts';
 import { listen } from '../fronts/listen.ts';
 import { serveFronts } from '../fronts/serve-fronts.ts';
+import { sendWebhooks } from './send-webhooks.ts';
 import { type LogFormat, ServerLog } from './serve-log.ts';
 import { readGrace, shutDown } from './shut-down.ts';
 
@@ -94,12 +95,14 @@ export async function serve(options: ServeOptions): Promise<number> {
     const serving = await listen(app, { host: options.host, port }, log);
     if (serving === null) return EXIT.failed;
     const ended = untilInterrupted(log);
+    const webhooks = sendWebhooks(store, gateway.webhooks);
     announce(log, { serving, file, agents: [...agents.keys()], callers });
     app.pickUp().then(
       picked => picked.length > 0 && log.notice(`resuming ${picked.join(', ')}`),
       error => log.problem(`Cannot resume runs: ${messageOf(error)}`),
     );
     await ended;
+    webhooks.close();
     await shutDown({ serving, store, graceMs, log, closing: [...agents.values(), service] });
     return EXIT.done;
   });

@@ -10,6 +10,7 @@ import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { corsConfig, serverLimits, tokensConfig } from '../../access/access-config.ts';
 import { fields } from '../../config-fields.ts';
 import { builtinTools } from './builtins/builtin-config.ts';
+import { webhooksConfig } from './webhooks-config.ts';
 
 const names = z.array(z.string().min(1));
 const words = z.record(z.string().min(1), z.string());
@@ -108,7 +109,7 @@ const price = fields({
 /**
  * The JSON of `serve --config FILE`: `models` (alias → `provider:model`), `mcp_servers` by label,
  * `allowed_server_urls`, the server URLs that requests may use, `builtin_tools`, `prices` by `provider:model`, and who may use the server
- * and how much of it: `tokens`, `limits`, `cors`. Unknown fields are refused.
+ * and how much of it: `tokens`, `limits`, `cors`. `webhooks`: who is told about runs. Unknown fields are refused.
  */
 export const gatewayConfigSchema = fields({
   models: z._default(z.record(z.string().min(1), z.string().min(1)), {}),
@@ -119,6 +120,7 @@ export const gatewayConfigSchema = fields({
   tokens: z.exactOptional(tokensConfig),
   limits: z.exactOptional(serverLimits),
   cors: z.exactOptional(corsConfig),
+  webhooks: z.exactOptional(webhooksConfig),
   $schema: z.exactOptional(z.string().meta({ description: 'Where the JSON Schema of this file is.' })),
 }).transform(({ $schema: _, models, mcp_servers, allowed_server_urls, builtin_tools, ...access }) => ({
   models,

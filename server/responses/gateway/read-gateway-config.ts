@@ -7,14 +7,15 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import { mcp } from '../../../tools/mcp.ts';
 import type { BuiltinConfig } from './builtins/builtin-config.ts';
 import { type GatewayConfig, gatewayConfigSchema, type McpServerConfig } from './gateway-config.ts';
+import { checkWebhook } from './webhooks-config.ts';
 
 type Path = readonly PropertyKey[];
 type Problem = { path: Path; message: string };
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads the configuration from a JSON file. `${NAME}` in tokens and in the values of `headers` and `env` is replaced by
- * the environment variable NAME. Relative to the file's folder are: `cwd` (also the default), a `command` with a slash, and scripts.
+ * Reads the configuration from a JSON file. `${NAME}` in tokens, in `webhooks` and in the values of `headers` and `env` is replaced
+ * by the environment variable NAME. Relative to the file's folder are: `cwd` (also the default), a `command` with a slash, and scripts.
  *
  * Throws an `EngineError` `input-invalid` that lists the path of each problem and what is expected there. It never
  * shows a value, which may be a secret.
@@ -25,7 +26,7 @@ export async function readGatewayConfig(
 ): Promise<GatewayConfig> {
   const parsed = gatewayConfigSchema.safeParse(parse(await read(file), file));
   if (!parsed.success) throw refuse(file, parsed.error.issues.map(describeIssue));
-  const { prices, tokens } = parsed.data;
+  const { prices, tokens, webhooks } = parsed.data;
   const folder = dirname(resolve(file));
   const problems: Problem[] = [];
   const fillInAll = (words: Readonly<Record<string, string>>, path: Path) =>
@@ -52,9 +53,17 @@ export async function readGatewayConfig(
           ...token,
           token: fillIn(token.token, environment, ['tokens', name, 'token'], problems),
         })),
+      webhooks:
+        webhooks &&
+        mapValues(webhooks, (hook, name) => ({
+          ...hook,
+          url: fillIn(hook.url, environment, ['webhooks', name, 'url'], problems),
+          secret: fillIn(hook.secret, environment, ['webhooks', name, 'secret'], problems),
+        })),
     }),
   };
-  if (problems.length === 0) problems.push(...checkServers(config), ...checkPrices(config));
+  if (problems.length === 0)
+    problems.push(...checkServers(config), ...checkPrices(config), ...checkWebhooks(config));
   if (problems.length > 0) throw refuse(file, problems);
   return config;
 }
@@ -163,6 +172,13 @@ function checkServers({ mcpServers, builtinTools }: GatewayConfig): Problem[] {
     }
   });
   return [...problems, ...servers];
+}
+
+function checkWebhooks({ webhooks = {} }: GatewayConfig): Problem[] {
+  return Object.entries(webhooks).flatMap(([name, config]) => {
+    const problem = checkWebhook(config);
+    return problem === null ? [] : [{ path: ['webhooks', name, problem.field], message: problem.message }];
+  });
 }
 
 /** A limit of dollars needs the price of every model that requests may name. */

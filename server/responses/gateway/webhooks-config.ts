@@ -1,0 +1,46 @@
+import * as z from 'zod';
+import { messageOf } from '../../../protocol/error.ts';
+import { RUN_EVENT_TYPES } from '../../../protocol/event.ts';
+import { webhook } from '../../../tools/agent/listening/webhook.ts';
+import { STATUS_TOPICS, type WebhookTopic } from '../../../tools/agent/listening/webhook-notice.ts';
+import { fields } from '../../config-fields.ts';
+
+const topic = z.enum([...STATUS_TOPICS, ...RUN_EVENT_TYPES] as WebhookTopic[]);
+
+/** `webhooks` of the configuration: who is told about the runs of the store, by name. */
+export const webhooksConfig = z.record(
+  z.string().min(1).max(64),
+  fields({
+    url: z.string().min(1).meta({ description: 'Where messages are posted: an http or https URL.' }),
+    secret: z
+      .string()
+      .regex(
+        /^\$\{[A-Za-z_]\w*\}$/,
+        'expected a variable of the environment in braces, such as "${WEBHOOK_SECRET}"',
+      )
+      .meta({ description: 'Signs the messages: a variable of the environment in braces.' }),
+    on: z._default(
+      z.array(topic).min(1).meta({ description: 'What is told: how a run stands, or types of events.' }),
+      ['waiting'],
+    ),
+  }),
+);
+export type WebhooksConfig = z.output<typeof webhooksConfig>;
+
+/** The shortest secret, in characters. */
+const SHORTEST_SECRET = 16;
+
+/** What is wrong with a webhook once its variables are filled in; never shows a value. */
+export function checkWebhook(
+  config: WebhooksConfig[string],
+): { field: 'secret' | 'url'; message: string } | null {
+  if (config.secret.length < SHORTEST_SECRET)
+    return { field: 'secret', message: `expected a secret of at least ${SHORTEST_SECRET} characters` };
+  try {
+    webhook(config);
+    return null;
+  } catch (error) {
+    const message = messageOf(error);
+    return { field: message.includes('secret') ? 'secret' : 'url', message };
+  }
+}
