@@ -1,4 +1,5 @@
 import type { Store } from '../../protocol/store.ts';
+import type { ModelTurn } from '../../protocol/turn.ts';
 import type { RunEvents, RunHappening } from '../run/run-events.ts';
 
 /**
@@ -8,7 +9,12 @@ import type { RunEvents, RunHappening } from '../run/run-events.ts';
  */
 export type DriveWatcher = {
   begin(drive: { runId: string; epoch: number; store: Store }): WatchedDrive;
+  /** Calls `work`, which makes a model call, and returns its result: for what has to be active meanwhile. */
+  aroundModelCall?(call: ModelCall, work: () => Promise<ModelTurn>): Promise<ModelTurn>;
 };
+
+/** A model call: the number of its turn, which of the agent's models, and the attempt from 1. */
+export type ModelCall = { runId: string; turn: number; model: number; attempt: number };
 
 export type WatchedDrive = { receive(happening: RunHappening): void; end(): Promise<void> };
 

@@ -7,6 +7,7 @@ import type { ServiceName } from '../../protocol/effect.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { AgentDefinition } from '../definition.ts';
+import type { DriveWatcher } from '../driver/watch-drive.ts';
 import type { ChildRuns } from '../sub-agents/child-runs.ts';
 import { makeFinishers } from './finishers.ts';
 import { makeModelTurn } from './model-turn.ts';
@@ -14,12 +15,16 @@ import type { Service } from './service.ts';
 import { timer } from './timer.ts';
 import { makeToolBatch } from './tool-batch.ts';
 
-type ServiceParts = { connectTools(): Promise<ReadonlyMap<string, Tool>>; children: ChildRuns };
+type ServiceParts = {
+  connectTools(): Promise<ReadonlyMap<string, Tool>>;
+  children: ChildRuns;
+  watchers?: readonly DriveWatcher[] | undefined;
+};
 
 /** Returns the services of an agent, which all its runs share. */
 export function makeServices(
   definition: AgentDefinition,
-  { connectTools, children }: ServiceParts,
+  { connectTools, children, watchers }: ServiceParts,
 ): Readonly<Record<ServiceName, Service>> {
   const { models, instructions, settings, providerOptions, prepareTurn, textFilters, retry, output } =
     definition;
@@ -30,7 +35,7 @@ export function makeServices(
       settings,
       textFilters,
       retry,
-      ...omitUndefined({ instructions, providerOptions, prepareTurn, output: output?.format }),
+      ...omitUndefined({ instructions, providerOptions, prepareTurn, output: output?.format, watchers }),
     }),
     toolBatch: makeToolBatch({
       connectTools,

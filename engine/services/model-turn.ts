@@ -7,6 +7,7 @@ import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { Retry } from '../definition.ts';
 import type { Host } from '../driver/host.ts';
+import type { DriveWatcher } from '../driver/watch-drive.ts';
 import { digestOf } from '../journal/digest.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
 import { makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
@@ -17,6 +18,7 @@ type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   connectTools(): Promise<TurnParts['tools']>;
   textFilters: readonly (() => TextFilter)[];
   retry: Retry;
+  watchers?: readonly DriveWatcher[];
 };
 
 /**
@@ -34,7 +36,8 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       const tools = await parts.connectTools();
       const prepared = await prepareRequest({ ...parts, tools }, context, scope.inherited());
       scope.host.reach?.('model.before');
-      const turn = await callModel(scope, context, prepared, parts.textFilters);
+      const call = () => callModel(scope, context, prepared, parts.textFilters);
+      const turn = await watchCall(context, parts.watchers ?? [], call);
       scope.host.reach?.('model.after');
       if (!scope.signal.aborted) scope.report(await completeTurn(scope, turn, prepared, startedAt));
     } catch (error) {
@@ -44,6 +47,17 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       scope.report(describeFailure(error, scope.context(), parts.retry, scope.host, startedAt));
     }
   };
+}
+
+function watchCall(
+  { runId, turn: { number: turn, model, attempt } }: Context,
+  watchers: readonly DriveWatcher[],
+  call: () => Promise<ModelTurn>,
+): Promise<ModelTurn> {
+  return watchers.reduce<() => Promise<ModelTurn>>(
+    (work, watcher) => () => watcher.aroundModelCall?.({ runId, turn, model, attempt }, work) ?? work(),
+    call,
+  )();
 }
 
 async function callModel(

@@ -9,7 +9,7 @@ import {
   type DriveFacts,
   driveAttributes,
 } from './attributes.ts';
-import { placeOfCall, spanIdOf } from './ids.ts';
+import { placeOfCall, placeOfTurn, spanIdOf } from './ids.ts';
 import type { Attributes, RunSpan } from './run-span.ts';
 import { type OpenWait, outcomeOfWait, waitsIn } from './waits.ts';
 
@@ -150,14 +150,14 @@ export class SpanFold {
     { context: before }: ChartState,
     { context: after }: ChartState,
   ): RunSpan {
-    const { number, model, attempt } = before.turn;
+    const { number: turn, model, attempt } = before.turn;
     const asked = before.config.models[model]?.model ?? 'unknown';
     const drive = this.#drive;
     if (drive !== null) {
       drive.modelCalls += 1;
       if (event.type === 'turn.completed') drive.usage = addUsage(drive.usage, event.usage);
     }
-    return this.#makeSpan(this.#idOf(`turn:${number}:${model}:${attempt}`), {
+    return this.#makeSpan(this.#idOf(placeOfTurn({ turn, model, attempt })), {
       parentSpanId: drive?.spanId,
       name: `chat ${asked}`,
       kind: 'client',

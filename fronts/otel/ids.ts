@@ -1,3 +1,4 @@
+import type { ModelCall } from '../../engine/driver/watch-drive.ts';
 import { hashText } from '../../protocol/content/hash-text.ts';
 
 /** The trace of a run and of all runs below it, as 32 hex digits. `rootId` is the id of the topmost run. */
@@ -13,6 +14,11 @@ export function spanIdOf(runId: string, place: string): string {
 /** The place of an attempt of a tool call. */
 export function placeOfCall(callId: string, attempt: number): string {
   return `call:${attempt}:${callId}`;
+}
+
+/** The place of a model call. */
+export function placeOfTurn({ turn, model, attempt }: Omit<ModelCall, 'runId'>): string {
+  return `turn:${turn}:${model}:${attempt}`;
 }
 
 /** A span context as a W3C `traceparent`, sampled. */

@@ -11,7 +11,7 @@ import type { RunSpan } from './run-span.ts';
 import { makeSpanMetrics } from './span-metrics.ts';
 import { addStoreMetrics } from './store-metrics.ts';
 import { locateTrace } from './trace-run.ts';
-import { traceTool } from './trace-tools.ts';
+import { callWithin, traceTool } from './trace-tools.ts';
 
 /** The options of `instrument`. */
 export type InstrumentOptions = {
@@ -51,6 +51,7 @@ export function instrument<Instrumented extends Agent>(
     emitSpan(span);
     measure(span);
   };
+  const locate = async (runId: string) => await places.get(runId)?.catch(() => undefined);
   const watcher: DriveWatcher = {
     begin({ runId, epoch, store }) {
       const place = locateTrace(store, runId);
@@ -64,8 +65,8 @@ export function instrument<Instrumented extends Agent>(
         },
       };
     },
+    aroundModelCall: async (call, work) => await callWithin(api, await locate(call.runId), call, work),
   };
-  const locate = async (runId: string) => await places.get(runId)?.catch(() => undefined);
   return instrumentAll(agent, watcher, tool => traceTool(api, tool, locate)) as Instrumented;
 }
 

@@ -1,7 +1,9 @@
+import type { Context } from '@opentelemetry/api';
+import type { ModelCall } from '../../engine/driver/watch-drive.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { AgentTool, Tool, ToolCallContext, ToolSource } from '../../protocol/tool.ts';
 import type { TracePlace } from './fold-spans.ts';
-import { placeOfCall, spanIdOf, traceparentOf } from './ids.ts';
+import { placeOfCall, placeOfTurn, spanIdOf, traceparentOf } from './ids.ts';
 import type { OtelApi } from './load-api.ts';
 
 /** Where a run's spans belong, if this process drives it. */
@@ -37,18 +39,37 @@ function traceFunctions(api: OtelApi, tool: Tool, locate: Locate): Tool {
   };
 }
 
+/**
+ * Makes a model call within its `chat` span: spans that the adapter or its HTTP client start are its children.
+ */
+export async function callWithin<Result>(
+  api: OtelApi,
+  place: TracePlace | undefined,
+  { runId, ...turn }: ModelCall,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  if (place === undefined) return await work();
+  const spanId = spanIdOf(runId, placeOfTurn(turn));
+  return await api.context.with(activeSpan(api, { traceId: place.traceId, spanId }), work);
+}
+
+/** The current context with this span in it, which is emitted later. */
+function activeSpan(
+  { context, trace, TraceFlags }: OtelApi,
+  span: { traceId: string; spanId: string },
+): Context {
+  return trace.setSpanContext(context.active(), { ...span, traceFlags: TraceFlags.SAMPLED });
+}
+
 async function runWithin(
-  { context, propagation, trace, TraceFlags }: OtelApi,
+  api: OtelApi,
   { traceId }: TracePlace,
   call: ToolCallContext,
   run: (call: ToolCallContext) => unknown,
 ): Promise<unknown> {
+  const { context, propagation } = api;
   const spanId = spanIdOf(call.runId, placeOfCall(call.callId, call.attempt ?? 1));
-  const within = trace.setSpanContext(context.active(), {
-    traceId,
-    spanId,
-    traceFlags: TraceFlags.SAMPLED,
-  });
+  const within = activeSpan(api, { traceId, spanId });
   const carrier: Record<string, string> = {};
   propagation.inject(within, carrier);
   const { tracestate, baggage } = carrier;

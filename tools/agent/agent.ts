@@ -79,6 +79,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     this.#services = makeServices(definition, {
       connectTools: () => this.#tools.connect(),
       children: this.#subAgents,
+      watchers: options.watchers,
     });
   }
 

@@ -1,10 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Context, context, ROOT_CONTEXT } from '@opentelemetry/api';
 import { TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { instrument } from '../../../fronts/otel/index.ts';
-import type { Tool } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, clientTool, makeTool } from '../../support/engine/agents.ts';
@@ -180,41 +177,6 @@ describe('the spans of a run', () => {
       const agent = createAgent({ name: 'a', model, tools: [makeTool('look')] });
       await instrument(agent, { tracerProvider }).run('go');
       expect(spans().length).toBe(ratio === 0 ? 0 : 4);
-    }
-  });
-
-  test('are the parents of the spans that a tool starts, and reach the tool as a trace context', async () => {
-    const active = new AsyncLocalStorage<Context>();
-    const manager = {
-      active: () => active.getStore() ?? ROOT_CONTEXT,
-      with: (within: Context, run: (...args: never[]) => unknown, self: unknown, ...args: never[]) =>
-        active.run(within, () => run.apply(self, args)),
-      bind: (_: Context, target: unknown) => target,
-      enable: () => manager,
-      disable: () => manager,
-    };
-    context.setGlobalContextManager(manager as never);
-    try {
-      const { tracerProvider, spans } = recordSpans();
-      const seen: unknown[] = [];
-      const look = makeTool('look', {
-        run: (_input, { trace: passed }) => {
-          seen.push(passed);
-          tracerProvider.getTracer('app').startSpan('query').end();
-          return 'ok';
-        },
-      });
-      const source = { connect: async (): Promise<Tool[]> => [look], close: async () => {} };
-      const model = scripted({ turns: [calls('look'), { text: 'done' }] });
-      await instrument(createAgent({ name: 'a', model, tools: [source] }), { tracerProvider }).run('go');
-      const [query, call] = ['query', 'execute_tool look'].map(name =>
-        spans().find(span => span.name === name),
-      );
-      expect(query?.parentSpanId).toBe(call?.spanId);
-      expect(query?.traceId).toBe(call?.traceId);
-      expect(seen).toEqual([{ traceparent: `00-${call?.traceId}-${call?.spanId}-01` }]);
-    } finally {
-      context.disable();
     }
   });
 
