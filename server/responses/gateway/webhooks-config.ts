@@ -14,11 +14,10 @@ export const webhooksConfig = z.record(
     url: z.string().min(1).meta({ description: 'Where messages are posted: an http or https URL.' }),
     secret: z
       .string()
-      .regex(
-        /^\$\{[A-Za-z_]\w*\}$/,
-        'expected a variable of the environment in braces, such as "${WEBHOOK_SECRET}"',
-      )
-      .meta({ description: 'Signs the messages: a variable of the environment in braces.' }),
+      .regex(/^\$\{[A-Za-z_]\w*\}$/, 'expected a variable of the environment, as "$" and its name in braces')
+      .meta({
+        description: 'Signs the messages: a variable of the environment, as "$" and its name in braces.',
+      }),
     on: z._default(
       z.array(topic).min(1).meta({ description: 'What is told: how a run stands, or types of events.' }),
       ['waiting'],
