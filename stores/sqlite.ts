@@ -30,6 +30,7 @@ import type {
   Standing,
   Store,
   StoredSnapshot,
+  WorkRequest,
 } from '../protocol/store.ts';
 import { sumOfSnapshot } from './checksum.ts';
 import { encodeEvent, lostEntries } from './journal-text.ts';
@@ -44,12 +45,15 @@ import { Connection } from './sqlite/database/connection.ts';
 import { SqliteDeltas } from './sqlite/deltas.ts';
 import { SqliteFeed } from './sqlite/feed.ts';
 import { insertRun, writeTitle } from './sqlite/insert-run.ts';
-import { writeEvents, writeLease } from './sqlite/journal.ts';
+import { writeEvents, writeLease, writeWakeUps } from './sqlite/journal.ts';
 import { findRuns } from './sqlite/list-runs.ts';
 import { describeRun, findLease, locateRun } from './sqlite/locate-run.ts';
 import { readEntries, readJsonEntries, readSnapshot } from './sqlite/read-journal.ts';
 import { dropBlob, makeKinship, prunePage, removeRuns } from './sqlite/remove-run.ts';
 import { rewriteEntries } from './sqlite/rewrite-journal.ts';
+import { findCandidates, reserveRuns } from './sqlite/take-work.ts';
+import { ChangeWatcher } from './sqlite/watch-changes.ts';
+import { Watchers } from './work/watchers.ts';
 
 export type SqliteOptions = {
   /**
@@ -84,9 +88,12 @@ class SqliteStore implements Store {
   readonly feed: StoreFeed;
   readonly #connection: Connection;
   readonly deltas: DeltaStore;
+  readonly #watchers = new Watchers();
+  readonly #changes: ChangeWatcher;
 
   constructor(connection: Connection) {
     this.#connection = connection;
+    this.#changes = new ChangeWatcher(connection, this.#watchers);
     this.deltas = new SqliteDeltas(connection);
     this.feed = new SqliteFeed(connection);
   }
@@ -100,7 +107,7 @@ class SqliteStore implements Store {
     const epoch = claim === undefined ? 0 : 1;
     if (claim !== undefined) events.push(recordClaim(claim, epoch, undefined));
     const texts = events.map(encodeEvent);
-    return this.#connection.write(sql => {
+    const created = await this.#connection.write(sql => {
       const position = insertRun(sql, event.runId, {
         agent: event.agent.name,
         title: titleOf(event),
@@ -121,6 +128,8 @@ class SqliteStore implements Store {
       if (claim !== undefined) writeLease(sql, run, claim, epoch);
       return { epoch, seq };
     });
+    if (claim === undefined) this.#watchers.tellWork();
+    return created;
   }
 
   async adopt({ runId, seq, state, ...adopted }: AdoptedRun): Promise<void> {
@@ -138,17 +147,19 @@ class SqliteStore implements Store {
     standing: Standing,
   ): Promise<AppendResult> {
     const texts = events.map(encodeEvent);
-    return this.#connection.write<AppendResult>(sql => {
+    const result = await this.#connection.write<AppendResult>(sql => {
       const position = locateRun(sql, runId);
       const { seq, epoch } = position;
       if ('epoch' in guard && guard.epoch !== epoch) return { type: 'superseded' };
       if (guard.after > seq) throw lostEntries(runId, seq, guard.after);
       if (guard.after !== seq) return { type: 'conflict' };
-      return {
-        type: 'appended',
-        seq: writeEvents(sql, runId, position, events, texts, standing).seq,
-      };
+      const end = writeEvents(sql, runId, position, events, texts, standing);
+      writeWakeUps(sql, position.run, standing, events.at(-1)?.at ?? 0);
+      return { type: 'appended', seq: end.seq };
     });
+    if ('input' in guard) this.#watchers.tellRun(runId);
+    if ('input' in guard || standing.wakes !== undefined) this.#watchers.tellWork();
+    return result;
   }
 
   async read(runId: string, after = 0, page?: Page): Promise<JournalEntry[]> {
@@ -160,7 +171,7 @@ class SqliteStore implements Store {
   }
 
   async claim(runId: string, request: ClaimRequest): Promise<ClaimResult> {
-    return this.#connection.write<ClaimResult>(sql => {
+    const result = await this.#connection.write<ClaimResult>(sql => {
       const position = locateRun(sql, runId);
       const lease = findLease(sql, position.run);
       const refusal = refuseClaim(lease, request);
@@ -171,6 +182,8 @@ class SqliteStore implements Store {
       writeLease(sql, run, request, epoch);
       return { type: 'claimed', epoch, seq };
     });
+    this.#watchers.tellRun(runId);
+    return result;
   }
 
   async renew(leases: readonly HeldLease[], { now, leaseMs }: LeaseTime): Promise<HeldLease[]> {
@@ -185,6 +198,26 @@ class SqliteStore implements Store {
     await this.#connection.write(sql => {
       sql.release.run(wakeAt ?? null, wakeAt ?? null, locateRun(sql, runId).run, epoch);
     });
+    this.#watchers.tellWork();
+  }
+
+  watch(runId: string, onChange: () => void): () => void {
+    const end = this.#watchers.watch(runId, onChange);
+    this.#changes.start();
+    return end;
+  }
+
+  async takeWork(request: WorkRequest): Promise<RunRecord[]> {
+    if (request.limit <= 0) return [];
+    const candidates = await this.#connection.query(sql => findCandidates(sql, request));
+    if (candidates.length === 0) return [];
+    return await this.#connection.write(sql => reserveRuns(sql, candidates, request));
+  }
+
+  watchWork(onWork: () => void): () => void {
+    const end = this.#watchers.watchWork(onWork);
+    this.#changes.start();
+    return end;
   }
 
   async saveSnapshot(runId: string, { seq, state }: StoredSnapshot): Promise<void> {
@@ -285,6 +318,8 @@ class SqliteStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.#changes.stop();
+    this.#watchers.clear();
     this.#connection.close();
   }
 }

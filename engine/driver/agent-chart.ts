@@ -28,6 +28,16 @@ export const agentChart: Chart<ChartState> = {
   lateOutcomes,
 };
 
+/** The agent's chart for a run whose parent may wait for it in this process: then its end wakes no other process. */
+export function chartOf({ isAwaited }: { isAwaited?(): boolean }): Chart<ChartState> {
+  if (isAwaited === undefined) return agentChart;
+  const standing = (state: ChartState, seq: number) => {
+    const { wakes, ...rest } = standingAt(state, seq);
+    return wakes === undefined || isAwaited() ? rest : { ...rest, wakes };
+  };
+  return { ...agentChart, standing };
+}
+
 /** Loads the log of a run, to append to it without driving it. Throws like `loadRun`. */
 export async function loadLog(
   { store, host }: { store: Store; host: Host },

@@ -20,13 +20,11 @@ import type { Chart } from './chart.ts';
 import { findLiveAttempt } from './find-live-attempt.ts';
 import { runSoon, settledWithin } from './host.ts';
 import type { Lease } from './lease.ts';
-
-/** How often a driver looks for the entries of other processes, in ms; it sees them within 200 ms. */
-export const POLL_MS = 150;
+import { lookForEntries } from './look-for-entries.ts';
 
 type DriverOptions<State> = Pick<
   RunOptions,
-  'store' | 'host' | 'runId' | 'durability' | 'graceMs' | 'services' | 'judgeOwner'
+  'store' | 'host' | 'runId' | 'leaseMs' | 'durability' | 'graceMs' | 'services' | 'judgeOwner'
 > & {
   chart: Chart<State>;
   log: RunLog<State>;
@@ -69,7 +67,7 @@ export class Driver<State> {
   #isOver = false;
   readonly #yielding = new AbortController();
   #cancelling: Promise<AppendOutcome> | null = null;
-  #cancelTick = () => {};
+  #endLooking = () => {};
   #isCommitScheduled = false;
   #isChecking = false;
 
@@ -110,7 +108,7 @@ export class Driver<State> {
     });
     this.#honourCancelRequest();
     this.#matchServices();
-    this.#scheduleTick();
+    this.#endLooking = lookForEntries(this.#options, () => this.#look());
     void this.#endIfQuiet();
     return await this.#outcome.promise;
   }
@@ -273,19 +271,14 @@ export class Driver<State> {
     });
   }
 
-  #scheduleTick(): void {
-    this.#cancelTick = this.#options.host.setTimer(POLL_MS, () => void this.#tick());
-  }
-
-  async #tick(): Promise<void> {
-    if (this.#isOver) return;
+  /** Renews the lease in time, and reads the entries of other processes. */
+  async #look(): Promise<void> {
     try {
       await this.#renewAfter(1 / 3);
-      await this.#log.catchUp();
+      if (!this.#isOver) await this.#log.catchUp();
     } catch (error) {
-      return this.#giveUp(error);
+      this.#giveUp(error);
     }
-    if (!this.#isOver) this.#scheduleTick();
   }
 
   /** Renews the lease if this part of its time (0 to 1) has passed. */
@@ -326,22 +319,25 @@ export class Driver<State> {
     this.#close();
     const { resolve, reject } = this.#outcome;
     if (outcome === 'superseded') return resolve(outcome);
-    const wakeAt = this.#chart.hasEnded(this.#state) ? null : this.#chart.wakeAt(this.#state);
-    this.#lease.release(wakeAt ?? undefined).then(() => resolve(outcome), reject);
+    this.#release().then(() => resolve(outcome), reject);
   }
 
   #giveUp(error: unknown): void {
     if (this.#isOver) return;
     this.#close();
-    this.#lease
-      .release()
+    this.#release()
       .catch(() => {})
       .finally(() => this.#outcome.reject(error));
   }
 
+  async #release(): Promise<void> {
+    const wakeAt = this.#chart.hasEnded(this.#state) ? null : this.#chart.wakeAt(this.#state);
+    await this.#lease.release(wakeAt ?? undefined);
+  }
+
   #close(): void {
     this.#isOver = true;
-    this.#cancelTick();
+    this.#endLooking();
     this.#lease.end();
     for (const id of [...this.#running.keys()]) this.#stop(id);
     this.#log.stopDriving();

@@ -11,10 +11,11 @@ import { suspendedCalls } from '../sub-agents/child-runs.ts';
 import { addChildren, deliverToParent, findOrphan } from '../sub-agents/run-children.ts';
 import { agentChart } from './agent-chart.ts';
 import { detectCrashLoop } from './detect-crash-loop.ts';
-import { type DriveOutcome, Driver, POLL_MS } from './driver.ts';
+import { type DriveOutcome, Driver } from './driver.ts';
 import { type Drives, drivesOf } from './drives.ts';
 import { LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
 import { Lease } from './lease.ts';
+import { POLL_MS } from './look-for-entries.ts';
 import type { RunHost } from './run-host.ts';
 import { watchDrive } from './watch-drive.ts';
 

@@ -1,8 +1,8 @@
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { FeedEntry, StoreFeed } from '../../protocol/listing/feed.ts';
 import type { Owner, RunRecord, Store } from '../../protocol/store.ts';
-import { POLL_MS } from '../driver/driver.ts';
 import { type Host, sleep } from '../driver/host.ts';
+import { POLL_MS } from '../driver/look-for-entries.ts';
 
 /** How long one process keeps the cursor of a named reader without saving it, in ms. */
 const LEASE_MS = 15_000;

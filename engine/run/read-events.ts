@@ -1,8 +1,8 @@
 import type { ChartState } from '../../machines/step.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { FollowedText } from '../deltas/follow-text.ts';
-import { POLL_MS } from '../driver/driver.ts';
 import { runSoon, sleep } from '../driver/host.ts';
+import { POLL_MS } from '../driver/look-for-entries.ts';
 import type { RunHost } from '../driver/run-host.ts';
 import { readPages } from '../journal/read-journal.ts';
 import type { RunLog } from '../journal/run-log.ts';

@@ -8,7 +8,7 @@ import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
 import { FollowedText } from '../deltas/follow-text.ts';
-import { agentChart } from '../driver/agent-chart.ts';
+import { chartOf } from '../driver/agent-chart.ts';
 import type { Moment } from '../driver/host.ts';
 import type { RunHost } from '../driver/run-host.ts';
 import { Supervisor } from '../driver/supervisor.ts';
@@ -82,7 +82,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     this.#children = children;
     this.#router = new CallRouter(options, children);
     const events = new RunEvents(this.id, loaded.seq);
-    const log = new RunLog({ ...options, chart: agentChart }, this.id, loaded, events);
+    const log = new RunLog({ ...options, chart: chartOf(options) }, this.id, loaded, events);
     this.#log = log;
     const parts = { options, log, events, children, loaded, inherited };
     const runHost = options.makeRunHost?.(parts) ?? new Supervisor(parts);

@@ -13,7 +13,7 @@ type NewRun = {
   title: string;
   labels: Labels;
   agentVersion?: string | undefined;
-  chart?: { version: number; hash: string };
+  chart?: { version: number; hash: string } | undefined;
   parent?: RunRecord['parent'] | undefined;
   forkOf?: RunRecord['forkOf'] | undefined;
   continues?: string | undefined;

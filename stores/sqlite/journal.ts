@@ -4,6 +4,7 @@ import { sumOfEntry } from '../checksum.ts';
 import { describeDamage } from '../journal-text.ts';
 import { grantLease } from '../lease.ts';
 import { takePage, WHOLE } from '../page.ts';
+import { escapeText } from '../rows.ts';
 import type { Position } from './locate-run.ts';
 import type { Statements } from './statements.ts';
 
@@ -20,8 +21,9 @@ export function writeEvents(
   position: Position,
   events: readonly RunEvent[],
   texts: readonly string[],
-  { status = position.status, stateHash, progress }: Partial<Standing> = {},
+  standing: Partial<Standing> = {},
 ): Position {
+  const { status = position.status, stateHash, progress } = standing;
   const { run } = position;
   const last = events.at(-1);
   const progressText = progress === undefined ? null : JSON.stringify(progress);
@@ -37,6 +39,17 @@ export function writeEvents(
   if (status === position.status) sql.advance.run(end.seq, last.at, end.sum, progressText, run);
   else sql.advanceTo.run(end.seq, last.at, end.sum, progressText, status, run);
   return { ...position, ...end, status };
+}
+
+/** Records when the run and its parent have to be driven again, after an append at `now`, in ms since the epoch. */
+export function writeWakeUps(
+  sql: Statements,
+  run: number,
+  { wakeAt, wakes }: Pick<Standing, 'wakeAt' | 'wakes'>,
+  now: number,
+): void {
+  sql.setWakeAt.run(wakeAt ?? null, run, now);
+  if (wakes !== undefined) sql.wake.run(now, now, escapeText(wakes));
 }
 
 /** Writes one row, or several for a long append. `stateHash` belongs to the last entry. */
@@ -66,5 +79,5 @@ function writeRows(
 /** Writes the lease of a granted claim. The caller appends `run.claimed` in the same commit. */
 export function writeLease(sql: Statements, run: number, request: ClaimRequest, epoch: number): void {
   const { owner, until } = grantLease(request);
-  sql.setLease.run(epoch, JSON.stringify(owner), until, run);
+  sql.setLease.run(epoch, JSON.stringify(owner), until, request.now, run);
 }

@@ -10,10 +10,11 @@ const FROM_RUN = 'FROM runs WHERE run = (SELECT run FROM runs WHERE run_id = ?)'
 export const RECORD = `runs.run_id, runs.agent, runs.title, runs.status, runs.created_at, runs.updated_at, runs.base,
   runs.seq, runs.continues, runs.parent, runs.parent_call, runs.fork_of, runs.fork_at, runs.progress, runs.epoch,
   runs.owner, runs.lease_until, runs.agent_version, runs.chart_version, runs.chart_hash, runs.wake_at,
+  runs.reserved_until,
   (SELECT json_group_object(name, value) FROM labels WHERE labels.run = runs.run) AS labels`;
 
 /** The highest position that an append has or had. */
-const LAST_POSITION = `max((SELECT floor FROM feed), (SELECT ifnull(max(position), 0) FROM appends))`;
+const LAST_POSITION = `max((SELECT lowest FROM feed), (SELECT ifnull(max(position), 0) FROM appends))`;
 
 /** Parameters have no numbers: Node 22.13 takes `?1` for a name and refuses its value. */
 const SQL = {
@@ -36,18 +37,35 @@ const SQL = {
     FROM appends JOIN runs ON runs.run = appends.run WHERE position >= ? ORDER BY position LIMIT ?`,
   feedEnd: `SELECT ${LAST_POSITION} AS position,
     (SELECT seq FROM appends ORDER BY position DESC LIMIT 1) AS seq`,
-  raiseFloor: `UPDATE feed SET floor = ${LAST_POSITION}`,
+  raiseFloor: `UPDATE feed SET lowest = ${LAST_POSITION}`,
   listener: 'SELECT cursor, owner, until FROM listeners WHERE name = ?',
   setListener: `INSERT INTO listeners (name, cursor, owner, until) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET cursor = excluded.cursor, owner = excluded.owner, until = excluded.until`,
   advance: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress) WHERE run = ?`,
   advanceTo: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress), status = ?
     WHERE run = ?`,
+  setWakeAt: 'UPDATE runs SET wake_at = ? WHERE run = ? AND (wake_at IS NULL OR wake_at > ?)',
+  wake: `UPDATE runs SET wake_at = min(ifnull(wake_at, ?), ?)
+    WHERE run_id = ? AND status IN ('running', 'waiting')`,
   setStanding: 'UPDATE runs SET progress = coalesce(?, progress), status = ? WHERE run = ?',
-  setLease: 'UPDATE runs SET epoch = ?, owner = ?, lease_until = ? WHERE run = ?',
+  setLease: `UPDATE runs SET epoch = ?, owner = ?, lease_until = ?, reserved_until = NULL,
+    wake_at = CASE WHEN wake_at <= ? THEN NULL ELSE wake_at END WHERE run = ?`,
   renew: 'UPDATE runs SET lease_until = ? WHERE run_id = ? AND epoch = ? AND owner IS NOT NULL',
   release: `UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = min(ifnull(wake_at, ?), ifnull(?, wake_at))
     WHERE run = ? AND epoch = ?`,
+  processes: `SELECT json_remove(owner, '$.id') AS process, min(owner) AS owner FROM runs
+    WHERE (status = 'running' OR owner IS NOT NULL) AND lease_until > ? AND json_valid(owner) GROUP BY 1`,
+  candidates: `SELECT run_id FROM runs
+    WHERE run IN (
+        SELECT run FROM runs WHERE status = 'running' OR owner IS NOT NULL
+        UNION SELECT run FROM runs WHERE wake_at IS NOT NULL AND wake_at <= ?)
+      AND status IN ('running', 'waiting') AND (reserved_until IS NULL OR reserved_until <= ?)
+      AND (owner IS NULL OR lease_until <= ?
+        OR (json_valid(owner) AND json_remove(owner, '$.id') IN (SELECT value FROM json_each(?))))
+    ORDER BY updated_at, run`,
+  reserve: 'UPDATE runs SET reserved_until = ? WHERE run_id = ?',
+  dataVersion: 'PRAGMA data_version',
+  changedRuns: `SELECT DISTINCT run_id FROM appends JOIN runs ON runs.run = appends.run WHERE position > ?`,
   saveSnapshot: `INSERT INTO snapshots (run, seq, sum, state) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET seq = excluded.seq, sum = excluded.sum, state = excluded.state
     WHERE excluded.seq >= seq`,
@@ -126,7 +144,14 @@ export function prepareStatements(db: DatabaseSync): Statements {
     advance: db.prepare(SQL.advance),
     advanceTo: db.prepare(SQL.advanceTo),
     setStanding: db.prepare(SQL.setStanding),
+    setWakeAt: db.prepare(SQL.setWakeAt),
+    wake: db.prepare(SQL.wake),
     setLease: db.prepare(SQL.setLease),
+    processes: db.prepare(SQL.processes),
+    candidates: db.prepare(SQL.candidates),
+    reserve: db.prepare(SQL.reserve),
+    dataVersion: db.prepare(SQL.dataVersion),
+    changedRuns: db.prepare(SQL.changedRuns),
     renew: db.prepare(SQL.renew),
     release: db.prepare(SQL.release),
     saveSnapshot: db.prepare(SQL.saveSnapshot),

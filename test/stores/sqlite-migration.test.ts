@@ -219,6 +219,31 @@ describe('a large result', () => {
   });
 });
 
+test('a database that knows no time to wake a run: each run that waits is work once', async () => {
+  const file = await makeJournal(1);
+  const store = sqlite(file);
+  const rest = { events: [], status: 'waiting' } as const;
+  await store.create(begin('waiting'), undefined, rest);
+  await store.create(begin('ended'), undefined, { ...rest, status: 'finished' });
+  await store.close();
+  for (const step of [
+    'DROP INDEX runs_at_work',
+    'DROP INDEX runs_to_wake',
+    'ALTER TABLE runs DROP COLUMN reserved_until',
+    'ALTER TABLE feed RENAME COLUMN lowest TO floor',
+    'PRAGMA user_version = 6',
+  ])
+    change(file, step);
+  const migrated = sqlite(file);
+  const work = { agents: [{ name: 'refunds' }], limit: 9, reserveMs: 0, now: 9_000 };
+  expect((await migrated.takeWork?.(work))?.map(({ runId }) => runId)).toEqual(['a', 'waiting']);
+  await migrated.claim('waiting', request('one', { now: 9_000 }));
+  await migrated.release('waiting', 1);
+  expect((await migrated.takeWork?.(work))?.map(({ runId }) => runId)).toEqual(['a']);
+  await migrated.close();
+  expect(describeSchema(file)).toEqual(describeSchema(await makeJournal(1)));
+});
+
 describe('a database of the first release', () => {
   test('is readable and writable, and then belongs to the current release', async () => {
     const file = makeFirstRelease({ a: 3, b: 1 });

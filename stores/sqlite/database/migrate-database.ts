@@ -3,17 +3,28 @@ import * as z from 'zod';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../../checksum.ts';
 import { escapeOptional, type Row } from '../../rows.ts';
 import { fillListing } from './fill-listing.ts';
-import { APPENDS, DELTAS, FEED, KINSHIP, LISTED, LISTING, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import {
+  APPENDS,
+  DELTAS,
+  FEED,
+  KINSHIP,
+  LISTED,
+  LISTING,
+  RESERVED,
+  SCHEMA,
+  SCHEMA_VERSION,
+  WORK,
+} from './schema.ts';
 
 /**
  * The schema versions that can be migrated: 1 has no checksums, 2 may have no blobs, 3 has no state hashes, 4 has nothing
- * for lists, 5 has no feed.
+ * for lists, 5 has no feed, 6 knows no time to wake a run.
  */
-export type OldVersion = 1 | 2 | 3 | 4 | 5;
+export type OldVersion = 1 | 2 | 3 | 4 | 5 | 6;
 
 /** Whether a database with this version can be migrated. */
 export function isOldVersion(version: unknown): version is OldVersion {
-  return version === 1 || version === 2 || version === 3 || version === 4 || version === 5;
+  return version === 1 || version === 2 || version === 3 || version === 4 || version === 5 || version === 6;
 }
 
 /**
@@ -25,7 +36,10 @@ export function migrateDatabase(db: DatabaseSync, version: OldVersion): void {
   if (version < 3) migrateJournals(db, version);
   if (version === 3) db.exec(FROM_SCHEMA_3);
   if (version === 3 || version === 4) db.exec(FROM_SCHEMA_4);
-  if (version >= 3) db.exec(FROM_SCHEMA_5);
+  if (version >= 3 && version <= 5) db.exec(FROM_SCHEMA_5);
+  if (version >= 3) db.exec(FROM_SCHEMA_6);
+  if (version === 6) db.exec('ALTER TABLE feed RENAME COLUMN floor TO lowest');
+  db.exec(LOOK_ONCE);
   if (version < 5) fillListing(db);
 }
 
@@ -68,8 +82,16 @@ INSERT INTO appends (place, position, commit_id, wakes, state_hash, sums, json)
 DROP TABLE old_appends;
 ${DELTAS}
 ${FEED}
+`;
+
+const FROM_SCHEMA_6 = `
+ALTER TABLE runs ADD COLUMN ${RESERVED};
+${WORK}
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
+
+/** When a run that waits has to be driven again is not known: each is looked at once. */
+const LOOK_ONCE = `UPDATE runs SET wake_at = updated_at WHERE status = 'waiting'`;
 
 const TABLES = ['runs', 'events', 'items', 'snapshots', 'run_blobs'];
 const INDEXES = ['runs_by_age', 'runs_by_status', 'run_blobs_by_digest'];

@@ -1,5 +1,5 @@
 /** The version of the tables below, stored in the file as `user_version`. */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
 
 /** Marks a file as a store of runs, stored in it as `application_id`: the letters "agct". */
 export const APPLICATION_ID = 0x61676374;
@@ -10,6 +10,9 @@ CREATE INDEX runs_by_continued ON runs (continues) WHERE continues IS NOT NULL;`
 
 /** The columns that only lists read. */
 export const LISTED = ['search TEXT', 'progress TEXT', 'parent_call TEXT', 'fork_of TEXT', 'fork_at INTEGER'];
+
+/** The column that only `takeWork` reads. */
+export const RESERVED = 'reserved_until REAL';
 
 /** The index for the runs of an agent, and the table of labels, which its index finds in the order of lists. */
 export const LISTING = `CREATE INDEX runs_by_agent ON runs (agent, created_at, run_id);
@@ -34,6 +37,10 @@ export const DELTAS = `CREATE TABLE IF NOT EXISTS deltas (
   json TEXT
 ) STRICT;`;
 
+/** The indexes for work. Appends change none of their columns. */
+export const WORK = `CREATE INDEX runs_at_work ON runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
+CREATE INDEX runs_to_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;`;
+
 /** The table of journals. */
 export const APPENDS = `CREATE TABLE appends (
   place INTEGER PRIMARY KEY,
@@ -50,7 +57,7 @@ CREATE UNIQUE INDEX appends_by_position ON appends (position);`;
 
 /** The tables of the feed. */
 export const FEED = `CREATE TABLE feed (
-  floor INTEGER NOT NULL
+  lowest INTEGER NOT NULL
 ) STRICT;
 INSERT INTO feed VALUES (0);
 CREATE TABLE listeners (
@@ -65,6 +72,7 @@ CREATE TABLE listeners (
  * run has a number, `run`, which is never reused.
  *
  * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry,
+ *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over.
  *   `search` is the title as `foldText` returns it, and `progress` the JSON of a `Progress`.
  * - `labels`: the labels of the runs, with the columns by which lists are sorted.
  * - `journals`: a second copy of each run id, to distinguish a lost record from an unknown run.
@@ -72,14 +80,13 @@ CREATE TABLE listeners (
  *   of their last entry, `seq`. `json` holds the JSON of the entries, one per line; `sums` their checksums, 16
  *   characters each; `state_hash` the hash of the state after the last entry, if the run rests or has ended there.
  *   `position` numbers the appends of all runs in the order of their commits, from 1, and is never used again.
- * - `feed`: one row. `floor` is the highest position when runs were last deleted.
+ * - `feed`: one row. `lowest` is the highest position when runs were last deleted.
  * - `listeners`: the cursors of those who read the feed, by name, and who holds them until when (ms since the epoch).
  * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`. `run_blobs` assigns
  *   them to runs, so that runs can share a blob.
  * - `deltas`: see `DELTAS`. `seq` and `json` are null while there is no text.
  *
- * Not used yet: the columns `wake_at` (ms since the epoch), `commit_id` (identifies an append,
- * to find out whether it was made if its reply was lost) and `wakes` (the id of a run to wake).
+ * Not used: the columns `commit_id` and `wakes` of `appends`.
  */
 export const SCHEMA = `
 CREATE TABLE runs (
@@ -102,9 +109,10 @@ CREATE TABLE runs (
   epoch INTEGER NOT NULL,
   owner TEXT,
   lease_until REAL
-, ${LISTED.join(', ')}) STRICT;
+, ${LISTED.join(', ')}, ${RESERVED}) STRICT;
 CREATE INDEX runs_by_age ON runs (created_at, run_id);
 ${KINSHIP}
+${WORK}
 CREATE INDEX runs_by_status ON runs (status, created_at, run_id);
 
 CREATE TABLE journals (

@@ -1,0 +1,30 @@
+import type { RunRecord, WorkRequest } from '../../protocol/store.ts';
+import { escapeText, type Row, readOwner, toLease, toRecord } from '../rows.ts';
+import { isWork } from '../work/is-work.ts';
+import type { Statements } from './statements.ts';
+
+/** Returns the rows of the runs that may be work, longest untouched first. Writes nothing. */
+export function findCandidates(sql: Statements, { now, isDead }: WorkRequest): Row[] {
+  const processes = isDead === undefined ? [] : sql.processes.all(now);
+  const dead = processes.flatMap(({ process, owner }) => {
+    const found = readOwner(owner);
+    return found !== undefined && isDead?.(found) === true ? [process] : [];
+  });
+  return sql.candidates.all(now, now, now, JSON.stringify(dead));
+}
+
+/** Reserves those of the candidates that are work still, up to the limit, and returns their records. */
+export function reserveRuns(sql: Statements, candidates: readonly Row[], request: WorkRequest): RunRecord[] {
+  const taken: RunRecord[] = [];
+  for (const { run_id } of candidates) {
+    if (taken.length >= request.limit) break;
+    const row = sql.run.get(String(run_id));
+    if (row === undefined) continue;
+    const record = toRecord(row);
+    const reservedUntil = row.reserved_until === null ? undefined : Number(row.reserved_until);
+    if (!isWork({ ...record, lease: toLease(row), reservedUntil }, request)) continue;
+    sql.reserve.run(request.now + request.reserveMs, escapeText(record.runId));
+    taken.push(record);
+  }
+  return taken;
+}
