@@ -52,9 +52,10 @@ async function record(): Promise<Recording> {
     get(target, name) {
       const member: unknown = Reflect.get(target, name);
       if (typeof member !== 'function') return member;
+      if (!WRITES.some(write => write === name)) return member.bind(target);
       return async (...args: unknown[]) => {
         const result: unknown = await Reflect.apply(member, target, args);
-        if (WRITES.some(write => write === name)) await mark();
+        await mark();
         return result;
       };
     },
