@@ -19,6 +19,7 @@ const PROCESSES = [
   'fronts/a2a/processes',
   'fronts/mcp/stdio',
   'package',
+  'server/debugger/inspect',
   'server/responses/clients',
   'server/responses/live/interrupted',
   'server/responses/live/killed',

@@ -38,6 +38,7 @@ import {
   reading,
   showing,
 } from './program/command-options.ts';
+import { addInspect } from './program/inspect-command.ts';
 import { addRemoving } from './program/removing-commands.ts';
 
 /** Runs one command line and returns its exit code. Each command loads only the modules it needs. */
@@ -300,6 +301,7 @@ function addInspecting(program: Command, end: (exitCode: number) => void): void 
     .action(async (named: string, options: ReplayOptions) =>
       end(await (await import('./commands/replay.ts')).replay(named, options)),
     );
+  addInspect(program, end, readVersion);
   reading(program.command('traces'))
     .summary("send a run's spans to OpenTelemetry")
     .description(

@@ -6,6 +6,7 @@ import { messageOf } from '../protocol/error.ts';
 import type { Store } from '../protocol/store.ts';
 import type { TokensConfig } from './access/access-config.ts';
 import { Admission } from './access/admission.ts';
+import type { Caller } from './access/caller.ts';
 import { Gate } from './access/gate.ts';
 import { limitStreams } from './access/limit-streams.ts';
 import { Sessions } from './access/sessions.ts';
@@ -15,7 +16,6 @@ import { ApiError } from './error-envelope.ts';
 import { guardOrigin, setSecurityHeaders } from './guard-request.ts';
 import { RunMetrics } from './metrics/run-metrics.ts';
 import { type MountedApi, prepareError } from './mounted-api.ts';
-import type { PageAssets } from './page-assets.ts';
 import { addPage } from './page-routes.ts';
 import { BODY_LIMITS, readBody } from './read-body.ts';
 import { logRequests } from './request-log.ts';
@@ -31,11 +31,12 @@ export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'cl
   token?: string;
   /** The tokens of other callers, by name. */
   tokens?: TokensConfig;
+  /** The caller of every request to a server without tokens. Default: an operator. */
+  anyone?: Caller;
   /** Lets requests begin runs, within limits. Default: only the default limits of the server. */
   admission?: Admission;
   /** The origins whose pages may use `/v1`. Default: none. */
   corsOrigins?: readonly string[];
-  assets?: PageAssets;
   /** Other APIs to serve, behind the same checks. */
   mounted?: readonly MountedApi[];
   /** Clock and id generator. Default: the system's. */
@@ -85,7 +86,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   const log = options.log ?? (() => {});
   const bodyLimits = { ...BODY_LIMITS, ...options.bodyLimits };
   const tokens = new Tokens(token, options.tokens);
-  const gate = new Gate(tokens, new Sessions(clock), new SignInPace(clock));
+  const gate = new Gate(tokens, new Sessions(clock), new SignInPace(clock), options.anyone);
   const admission = options.admission ?? new Admission({ host: clock });
   const origins = options.corsOrigins ?? [];
   const runs = createRunsApi({ ...options, admission, clock, log, hasToken: tokens.callers.length > 0 });

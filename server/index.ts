@@ -52,7 +52,7 @@ export type RunsOptions = AccessOptions & {
 };
 
 /**
- * The runs API: `/runs`, `/agents` and `/openapi.json`. Drives runs in this process, and resumes those whose process
+ * The runs API: `/runs`, `/agents`, `/inbox`, `/events`, `/me` and `/openapi.json`. Drives runs in this process, and resumes those whose process
  * is gone. Throws a `TypeError` without an agent and without a store.
  *
  * @example

@@ -54,10 +54,7 @@ async function writeTest(
   output: Output,
 ): Promise<number> {
   const { out, version } = options;
-  const recorded = await recordRun(store, runId);
-  await assertPlayable(recorded, runId);
-  const agent = recorded.recording.at(-1)?.started.agent.name ?? '';
-  const text = formatTest(recorded, { runId, agent, version });
+  const text = await makeTest(store, runId, version);
   if (out === undefined) {
     if (output.json) output.data({ runId, test: text });
     else process.stdout.write(text);
@@ -67,6 +64,14 @@ async function writeTest(
   if (output.json) output.data({ runId, file: out });
   else output.line(`Exported ${runId} as a test. To run it: npx vitest run ${formatPath(out)}`);
   return EXIT.done;
+}
+
+/** Returns the source of a run's test. Throws `refused` if the test would fail. */
+export async function makeTest(store: Store, runId: string, version: string): Promise<string> {
+  const recorded = await recordRun(store, runId);
+  await assertPlayable(recorded, runId);
+  const agent = recorded.recording.at(-1)?.started.agent.name ?? '';
+  return formatTest(recorded, { runId, agent, version });
 }
 
 async function assertPlayable({ recording, outcome }: Recorded, runId: string): Promise<void> {

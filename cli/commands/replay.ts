@@ -1,21 +1,17 @@
-import { createReadStream, statSync } from 'node:fs';
-import { ExportedBlobs } from '../../engine/replay/export-blobs.ts';
-import { readExport, type UncheckedExport } from '../../engine/replay/read-export.ts';
 import { replayExport } from '../../engine/replay/replay-export.ts';
 import type { ReplayedEntry, ReplayObserver, ReplayReport } from '../../engine/replay/replay-journal.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
 import { describeSettled } from '../../engine/run/settled.ts';
 import { statePath } from '../../machines/step.ts';
-import { EngineError, messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';
 import { readEntryNumber } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
-import { formatPath } from '../render/format-path.ts';
 import { Output } from '../render/output.ts';
 import { showPlace } from '../render/show-place.ts';
+import { isFile, readExportFile } from './inspecting/read-export-file.ts';
 
 export type ReplayOptions = { db?: string; json?: boolean; until?: string };
 
@@ -37,12 +33,6 @@ export async function replay(named: string, options: ReplayOptions): Promise<num
   if (report.problem !== undefined)
     output.problem(`Run ${report.runId}: entry ${report.problem.seq} ${report.problem.message}.`);
   return report.equal ? EXIT.done : EXIT.failed;
-}
-
-/** Whether the argument names a file: it exists, or its form rules out a run id. */
-function isFile(named: string): boolean {
-  const found = statSync(named, { throwIfNoEntry: false });
-  return found?.isFile() === true || /[\\/]|\.json$/.test(named);
 }
 
 async function replayFile(
@@ -111,46 +101,4 @@ function showReport(output: Output, { equal, entries, of, redacted, comparedWith
 
 function makeFact(output: Output) {
   return (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(9) }, text);
-}
-
-/**
- * Reads a file written by `agentchart export`: a JSON document, then one JSON line for each part of its large
- * results. Holds one large result in memory at a time. Throws `input-invalid`.
- */
-async function readExportFile(file: string): Promise<{ exported: UncheckedExport; blobs: ExportedBlobs }> {
-  const document: string[] = [];
-  const blobs = new ExportedBlobs();
-  let exported: UncheckedExport | undefined;
-  for await (const line of readLines(file)) {
-    if (exported !== undefined) {
-      if (line !== '') blobs.take(line, file);
-      continue;
-    }
-    document.push(line);
-    const isComplete = line === '}' || (document.length === 1 && line.startsWith('{') && line.endsWith('}'));
-    if (isComplete) exported = readExport(document.join('\n'), file);
-  }
-  return { exported: exported ?? readExport(document.join('\n'), file), blobs };
-}
-
-async function* readLines(file: string): AsyncGenerator<string> {
-  let pending: string[] = [];
-  for await (const chunk of readChunks(file)) {
-    const [first = '', ...others] = chunk.split('\n');
-    pending.push(first);
-    for (const next of others) {
-      yield pending.join('');
-      pending = [next];
-    }
-  }
-  yield pending.join('');
-}
-
-async function* readChunks(file: string): AsyncGenerator<string> {
-  try {
-    for await (const chunk of createReadStream(file, 'utf8')) yield String(chunk);
-  } catch (cause) {
-    const message = `Cannot read ${formatPath(file)}: ${messageOf(cause)}. Expected a run id or an exported file.`;
-    throw new EngineError('input-invalid', message, { file }, { cause });
-  }
 }

@@ -37,12 +37,14 @@ export class ExportedBlobs {
   readonly #hashes = new Map<string, ReturnType<typeof makeHash>>();
   readonly #digests = new Map<string, string>();
 
-  /** Adds a line. Throws `input-invalid` for a line that is not a part; `name` names the export in the error. */
-  take(line: string, name: string): void {
-    const { blob, text } = readPart(line, name);
+  /** Adds a line and returns its part. Throws `input-invalid` for another line; `name` names the export in the error. */
+  take(line: string, name: string): ExportedPart {
+    const part = readPart(line, name);
+    const { blob, text } = part;
     const hash = this.#hashes.get(blob) ?? makeHash();
     this.#hashes.set(blob, hash);
     hash.update(new TextEncoder().encode(text));
+    return part;
   }
 
   /** Returns the fault of a result that an entry refers to, worded to follow "entry n"; otherwise `null`. */

@@ -25,6 +25,9 @@ type RecordedCaller = Pick<Caller, 'name' | 'labels'>;
 /** The caller of every request to a server without tokens. */
 export const ANYONE: Caller = { name: 'anyone', role: 'operator', labels: {} };
 
+/** The caller of every request to a server that only shows runs. */
+export const READER: Caller = { name: 'anyone', role: 'viewer', labels: {} };
+
 /** The caller whose token is `AGENTCHART_TOKEN` or `--token`. */
 export const MAIN_OPERATOR: Caller = { name: 'operator', role: 'operator', labels: {} };
 

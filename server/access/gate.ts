@@ -18,12 +18,15 @@ export class Gate {
   readonly #isOpen: boolean;
   readonly #sessions: Sessions;
   readonly #pace: SignInPace;
+  readonly #anyone: Caller;
 
-  constructor(tokens: Tokens, sessions: Sessions, pace: SignInPace) {
+  /** `anyone`: the caller of every request, if there are no tokens. */
+  constructor(tokens: Tokens, sessions: Sessions, pace: SignInPace, anyone: Caller = ANYONE) {
     this.#tokens = tokens;
     this.#isOpen = tokens.callers.length === 0;
     this.#sessions = sessions;
     this.#pace = pace;
+    this.#anyone = anyone;
   }
 
   /**
@@ -79,7 +82,7 @@ export class Gate {
 
   /** Cookies count for the server's own page only: a page that may use `/v1` must send a token. */
   #callerOf(c: Context<RunsEnv>): Caller | undefined {
-    if (this.#isOpen) return ANYONE;
+    if (this.#isOpen) return this.#anyone;
     const [, bearer] = /^Bearer +([^ ].*)$/i.exec(c.req.header('authorization') ?? '') ?? [];
     const token = bearer ?? c.req.header('x-api-key');
     if (token !== undefined) return this.#tokens.find(token);

@@ -11,6 +11,7 @@ import { agentViewSchema } from './reading/agent-view.ts';
 import { entriesQuery, entriesSchema, stateQuery, stateSchema } from './reading/journal-routes.ts';
 import { resultPageSchema, resultQuery } from './result-routes.ts';
 import { agentSummarySchema, runSummarySchema, runViewSchema } from './run-view.ts';
+import { exportQuery, shareQuery } from './sharing/share-routes.ts';
 
 const errorSchema = z.object({
   error: z.object({
@@ -177,6 +178,33 @@ function describeRuns(): JsonObject {
       },
     },
     ...describeResults(),
+    '/runs/{id}/export': {
+      get: {
+        summary:
+          'Download a run as agentchart export writes it: JSON, then a line for each part of a large result.',
+        parameters: [RUN_ID, ...queryParameters(exportQuery)],
+        responses: {
+          '200': {
+            description: 'The run, or a test of it',
+            content: {
+              'application/x-ndjson': { schema: { type: 'string' } },
+              'text/plain': { schema: { type: 'string' } },
+            },
+          },
+          ...ERRORS,
+        },
+      },
+    },
+    '/runs/{id}/share': {
+      get: {
+        summary: 'Download one HTML file that plays the run without a server.',
+        parameters: [RUN_ID, ...queryParameters(shareQuery)],
+        responses: {
+          '200': { description: 'The file', content: { 'text/html': { schema: { type: 'string' } } } },
+          ...ERRORS,
+        },
+      },
+    },
     '/inbox': {
       get: {
         summary:

@@ -2,6 +2,7 @@ import type { Host } from '../../engine/driver/host.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
 import { answerRunsError, type MountedApi } from '../mounted-api.ts';
+import type { PageAssets } from '../page-assets.ts';
 import { BODY_LIMITS, type BodyLimits } from '../read-body.ts';
 import { RepeatedCommands } from './commands/repeated-commands.ts';
 import { Inbox } from './inbox/read-inbox.ts';
@@ -12,6 +13,7 @@ import { RunRecovery } from './recover-runs.ts';
 import { findRecord, RunRegistry } from './run-registry.ts';
 import { addRunRoutes } from './run-routes.ts';
 import { ServedAgents, type ServedAgentsOptions } from './served-agents.ts';
+import { addShareRoutes, type ExportTest } from './sharing/share-routes.ts';
 
 export type RunsApiOptions = ServedAgentsOptions & {
   store: Store;
@@ -19,6 +21,10 @@ export type RunsApiOptions = ServedAgentsOptions & {
   /** Whether callers need credentials, for `/openapi.json`. */
   hasToken: boolean;
   version?: string;
+  /** The page, for runs that are shared as a page of their own. */
+  assets?: PageAssets;
+  /** Makes a test of a run, for `GET /runs/ID/export?as=test`. Default: there are none. */
+  exportTest?: ExportTest;
   bodyLimits?: Partial<BodyLimits>;
   streamBounds?: Partial<StreamBounds>;
   clock: Host;
@@ -61,6 +67,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
         const { name, role, labels } = c.get('caller');
         return c.json({ name, role, labels });
       });
+      addShareRoutes(app, { store, clock, log, assets: options.assets, exportTest: options.exportTest });
       addRunRoutes(app, {
         store,
         clock,

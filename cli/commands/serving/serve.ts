@@ -17,6 +17,7 @@ import { bareAgent, makeAgents, readLaunch } from '../../launch.ts';
 import { storeFile, withStore } from '../../open-store.ts';
 import { readPort, readToken } from '../../options.ts';
 import { formatStore } from '../../render/format-path.ts';
+import { makeTest } from '../export.ts';
 import { listen } from '../fronts/listen.ts';
 import { serveFronts } from '../fronts/serve-fronts.ts';
 import { sendWebhooks } from './send-webhooks.ts';
@@ -88,6 +89,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       mounted: [messages, responses, chat, ...fronts],
       agentsByRun,
       fallbackAgentFor: record => bareAgent(record, store),
+      exportTest: (from, runId) => makeTest(from, runId, options.version),
       log: line => log.problem(line),
       ...omitUndefined({ onRequest: log.reportRequest }),
     });

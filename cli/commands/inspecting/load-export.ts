@@ -1,0 +1,63 @@
+import { beginFold, foldEntry, standingAt } from '../../../engine/journal/load-run.ts';
+import { replayExport } from '../../../engine/replay/replay-export.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import { blobsOf, type JournalEntry, type RunStarted, runEventSchema } from '../../../protocol/event.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { readExportFile } from './read-export-file.ts';
+
+/** An exported run in a store of its own. `problem`: how the file differs from what was exported. */
+export type LoadedExport = { store: Store; runId: string; problem?: string };
+
+/**
+ * Loads an export, with the runs that it continues, into a store in memory. Throws `input-invalid` for a file that is
+ * none, and `chart-mismatch` for one of another version.
+ */
+export async function loadExport(file: string): Promise<LoadedExport> {
+  const texts = new Map<string, string[]>();
+  const { exported, blobs } = await readExportFile(file, ({ blob, text }) => {
+    texts.set(blob, [...(texts.get(blob) ?? []), text]);
+  });
+  const store = memory();
+  for (const { run, journal } of [...(exported.chain ?? []), exported]) {
+    const entries = journal.map(({ seq, event }) => readEntry(file, seq, event));
+    await loadJournal(store, run.runId, entries, file);
+    for (const { digest } of entries.flatMap(({ event }) => blobsOf(event)))
+      await store.putBlob(run.runId, digest, texts.get(digest)?.join('') ?? '');
+  }
+  const { problem } = replayExport(exported, () => {}, { until: undefined, blobs });
+  const { runId } = exported.run;
+  return {
+    store,
+    runId,
+    ...(problem !== undefined && { problem: `entry ${problem.seq} ${problem.message}` }),
+  };
+}
+
+async function loadJournal(
+  store: Store,
+  runId: string,
+  entries: readonly JournalEntry[],
+  file: string,
+): Promise<void> {
+  const [first, ...rest] = entries;
+  if (first?.event.type !== 'run.started' || first.event.runId !== runId)
+    throw invalid(file, 1, `is not the start of run ${runId}`);
+  const started: RunStarted = first.event;
+  let state = beginFold(started);
+  for (const entry of rest) state = foldEntry(state, entry, runId);
+  await store.create(started, undefined, {
+    events: rest.map(({ event }) => event),
+    ...standingAt(state, entries.length),
+  });
+}
+
+function readEntry(file: string, seq: number, event: unknown): JournalEntry {
+  const parsed = runEventSchema.safeParse(event);
+  if (parsed.success) return { seq, event: parsed.data };
+  throw invalid(file, seq, 'is not an event that this version knows');
+}
+
+function invalid(file: string, seq: number, problem: string): EngineError {
+  return new EngineError('input-invalid', `Cannot inspect ${file}: entry ${seq} ${problem}.`, { file, seq });
+}

@@ -1,0 +1,59 @@
+import { createReadStream, statSync } from 'node:fs';
+import { ExportedBlobs } from '../../../engine/replay/export-blobs.ts';
+import { readExport, type UncheckedExport } from '../../../engine/replay/read-export.ts';
+import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { formatPath } from '../../render/format-path.ts';
+
+/** An export, its large results, and their parts if they are kept. */
+export type ExportFile = { exported: UncheckedExport; blobs: ExportedBlobs };
+
+/** Whether the argument names a file: it exists, or its form rules out a run id. */
+export function isFile(named: string): boolean {
+  const found = statSync(named, { throwIfNoEntry: false });
+  return found?.isFile() === true || /[\\/]|\.json$/.test(named);
+}
+
+/**
+ * Reads a file written by `agentchart export`: a JSON document, then one JSON line for each part of its large
+ * results, which `onPart` gets. Throws `input-invalid`.
+ */
+export async function readExportFile(
+  file: string,
+  onPart: (part: { blob: string; text: string }) => void = () => {},
+): Promise<ExportFile> {
+  const document: string[] = [];
+  const blobs = new ExportedBlobs();
+  let exported: UncheckedExport | undefined;
+  for await (const line of readLines(file)) {
+    if (exported !== undefined) {
+      if (line !== '') onPart(blobs.take(line, file));
+      continue;
+    }
+    document.push(line);
+    const isComplete = line === '}' || (document.length === 1 && line.startsWith('{') && line.endsWith('}'));
+    if (isComplete) exported = readExport(document.join('\n'), file);
+  }
+  return { exported: exported ?? readExport(document.join('\n'), file), blobs };
+}
+
+async function* readLines(file: string): AsyncGenerator<string> {
+  let pending: string[] = [];
+  for await (const chunk of readChunks(file)) {
+    const [first = '', ...others] = chunk.split('\n');
+    pending.push(first);
+    for (const next of others) {
+      yield pending.join('');
+      pending = [next];
+    }
+  }
+  yield pending.join('');
+}
+
+async function* readChunks(file: string): AsyncGenerator<string> {
+  try {
+    for await (const chunk of createReadStream(file, 'utf8')) yield String(chunk);
+  } catch (cause) {
+    const message = `Cannot read ${formatPath(file)}: ${messageOf(cause)}. Expected a run id or an exported file.`;
+    throw new EngineError('input-invalid', message, { file }, { cause });
+  }
+}

@@ -1,0 +1,153 @@
+import type { Context, Hono } from 'hono';
+import * as z from 'zod';
+import type { Host } from '../../../engine/driver/host.ts';
+import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
+import { readFromStart, type WholeJournal } from '../../../engine/journal/read-journal.ts';
+import { redactContents } from '../../../engine/journal/redaction/redact-contents.ts';
+import { exportBlobs } from '../../../engine/replay/export-blobs.ts';
+import { exportRun } from '../../../engine/replay/export-run.ts';
+import { stamp } from '../../../engine/run/run-events.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
+import { titleOf } from '../../../protocol/listing/label.ts';
+import type { RunRecord, Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { ApiError } from '../../error-envelope.ts';
+import type { PageAssets } from '../../page-assets.ts';
+import { describeIssues } from '../../read-body.ts';
+import type { RunsEnv } from '../../runs-env.ts';
+import { findRecord } from '../run-registry.ts';
+import { viewRun } from '../run-view.ts';
+import { makeShareDocument } from './share-document.ts';
+
+/** The longest journal that is shared, and the longest that is exported as a test. */
+const MOST_ENTRIES = 50_000;
+
+/** The query of `GET /runs/ID/export`. */
+export const exportQuery = z.strictObject({
+  as: z
+    .enum(['run', 'test'])
+    .default('run')
+    .meta({ description: 'run: as `agentchart export`. test: a vitest file that replays it.' }),
+});
+
+/** The query of `GET /runs/ID/share`. */
+export const shareQuery = z.strictObject({
+  contents: z
+    .enum(['redacted', 'shown'])
+    .default('redacted')
+    .meta({
+      description: 'redacted: texts, inputs, outputs, names and labels are replaced by their digests.',
+    }),
+});
+
+/** Makes the source of a test from a run. Throws `refused` if the test would fail. */
+export type ExportTest = (store: Store, runId: string) => Promise<string>;
+
+export type ShareRoutesOptions = {
+  store: Store;
+  clock: Host;
+  assets: PageAssets | undefined;
+  exportTest: ExportTest | undefined;
+  log(line: string): void;
+};
+
+/** Adds the routes that take a run out of the server: as an export, as a test, and as a page of its own. */
+export function addShareRoutes(app: Hono<RunsEnv>, options: ShareRoutesOptions): void {
+  app.get('/runs/:id/export', c => sendExport(c, c.req.param('id'), options));
+  app.get('/runs/:id/share', c => sendShared(c, c.req.param('id'), options));
+}
+
+async function sendExport(
+  c: Context<RunsEnv>,
+  id: string,
+  { store, exportTest, log }: ShareRoutesOptions,
+): Promise<Response> {
+  const query = exportQuery.safeParse(c.req.query());
+  if (!query.success) throw describeIssues(query.error.issues);
+  const { runId, seq } = await findRecord(store, id, c.get('caller'));
+  if (query.data.as === 'test') {
+    if (exportTest === undefined)
+      throw new ApiError('not-found', 'This server does not export runs as tests.');
+    assertShort(seq);
+    return c.body(await exportTest(store, runId), 200, attachment('text/plain', `${runId}.test.ts`));
+  }
+  const exported = await exportRun(store, runId);
+  const lines = exportBlobs(store, exported);
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: controller => controller.enqueue(encoder.encode(`${JSON.stringify(exported)}\n`)),
+      async pull(controller) {
+        try {
+          const { done, value } = await lines.next();
+          if (done === true) controller.close();
+          else controller.enqueue(encoder.encode(`${JSON.stringify(value)}\n`));
+        } catch (error) {
+          log(`The export of run ${runId} broke off: ${String(error)}`);
+          controller.error(error);
+        }
+      },
+      async cancel() {
+        await lines.return(undefined);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return c.body(body, 200, attachment('application/x-ndjson', `${runId}.json`));
+}
+
+async function sendShared(
+  c: Context<RunsEnv>,
+  id: string,
+  { store, clock, assets }: ShareRoutesOptions,
+): Promise<Response> {
+  const query = shareQuery.safeParse(c.req.query());
+  if (!query.success) throw describeIssues(query.error.issues);
+  if (assets === undefined) throw new ApiError('not-found', 'This server has no page to share a run with.');
+  const record = await findRecord(store, id, c.get('caller'));
+  assertShort(record.seq);
+  const journal = await readFromStart(store, record.runId, 'Share');
+  const [first, ...rest] = journal.map(entry => forStrangers(entry, query.data.contents)) as WholeJournal;
+  let state = beginFold(first.event);
+  for (const entry of rest) state = foldEntry(state, entry, record.runId);
+  const { labels = {} } = first.event;
+  // An empty store: a share has no content of other runs, such as what those of its sub-agents wait for.
+  const shown: RunRecord = { ...withoutLease(record), title: titleOf(first.event), labels };
+  const last = rest.at(-1)?.seq ?? first.seq;
+  const options = { store: memory(), host: clock, availableAgent: false, showText };
+  const view = await viewRun(shown, { state, seq: last }, options);
+  const entries = [first, ...rest].map(entry => stamp(entry, record.runId));
+  const document = makeShareDocument(assets, { view, entries });
+  return c.body(document, 200, attachment('text/html', `${record.runId}.html`));
+}
+
+const showText = (text: string) => text;
+
+function withoutLease({ owner: _, leaseUntil: __, ...record }: RunRecord): RunRecord {
+  return record;
+}
+
+/** An entry without what only the own machines need, and, unless shown, without content. */
+function forStrangers({ seq, event }: JournalEntry, contents: 'redacted' | 'shown'): JournalEntry {
+  const told = contents === 'shown' ? event : redactContents(event);
+  if (told.type !== 'run.started') return { seq, event: told };
+  const { launch: _, ...started } = told;
+  return { seq, event: started };
+}
+
+function assertShort(seq: number): void {
+  if (seq <= MOST_ENTRIES) return;
+  throw new ApiError(
+    'too-large',
+    `The run has ${seq} entries; at most ${MOST_ENTRIES} are possible here. Use agentchart export.`,
+  );
+}
+
+/** The headers of a file to save. The browser shows none of it as a page of this server. */
+function attachment(type: string, name: string): Record<string, string> {
+  const safe = name.replaceAll(/[^\w.-]/g, '_').slice(-120);
+  return {
+    'Content-Type': `${type}; charset=utf-8`,
+    'Content-Disposition': `attachment; filename="${safe}"`,
+  };
+}
