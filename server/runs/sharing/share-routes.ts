@@ -32,12 +32,9 @@ export const exportQuery = z.strictObject({
 
 /** The query of `GET /runs/ID/share`. */
 export const shareQuery = z.strictObject({
-  contents: z
-    .enum(['redacted', 'shown'])
-    .default('redacted')
-    .meta({
-      description: 'redacted: texts, inputs, outputs, names and labels are replaced by their digests.',
-    }),
+  contents: z.enum(['redacted', 'shown']).default('redacted').meta({
+    description: 'redacted: texts, inputs, outputs, names and labels are replaced by their digests.',
+  }),
 });
 
 /** Makes the source of a test from a run. Throws `refused` if the test would fail. */
