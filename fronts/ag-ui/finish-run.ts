@@ -1,8 +1,8 @@
 import type { Context } from '../../machines/context.ts';
-import { codeOf, messageOf } from '../../protocol/error.ts';
 import { toJson } from '../../protocol/json.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { Usage } from '../../protocol/turn.ts';
+import { describeError } from '../../server/error-envelope.ts';
 import type { AgUiEvent, Message, TokenUsage } from './events.ts';
 import { interruptsOf } from './interrupts.ts';
 import type { SharedState } from './shared-state.ts';
@@ -83,7 +83,8 @@ function countOpen({ approvals, results, doubts }: Extract<Settled, { status: 'w
   return approvals.length + results.filter(call => call.waitsFor === undefined).length + doubts.length;
 }
 
-/** The event of an error that ended the request. */
+/** The event of an error that ended the request. What is not meant for clients is left out. */
 export function errorEvent(error: unknown): AgUiEvent {
-  return { type: 'RUN_ERROR', message: messageOf(error), code: codeOf(error) ?? 'internal' };
+  const { code, message } = describeError(error).envelope.error;
+  return { type: 'RUN_ERROR', message, code };
 }

@@ -130,7 +130,7 @@ export function commandOf({ interruptId, status, payload }: ResumeEntry): RunCom
       return decision(call, given);
     case 'result': {
       const output = isJsonObject(payload) && 'output' in given ? given.output : payload;
-      if (output === undefined) return null;
+      if (output === undefined || isEmpty(payload)) return null;
       return given.isError === true
         ? { type: 'answer', ...call, output, isError: true }
         : { type: 'answer', ...call, output };
@@ -143,6 +143,10 @@ export function commandOf({ interruptId, status, payload }: ResumeEntry): RunCom
     case 'pause':
       return given.approved === true ? { type: 'unpause' } : null;
   }
+}
+
+function isEmpty(payload: JsonValue | undefined): boolean {
+  return isJsonObject(payload) && Object.keys(payload).length === 0;
 }
 
 type CallRef = { callId: string; runId: string };
