@@ -59,6 +59,12 @@ export class RunFollower {
     return this.#root.projection;
   }
 
+  /** The seqs of the last entries that were read, by run. */
+  get seqs(): ReadonlyMap<string, number> {
+    const places = [this.#root, ...this.#children.values()];
+    return new Map(places.map(({ projection: { runId, seq } }) => [runId, seq]));
+  }
+
   /** Reads what the client has. Call it once, before `follow`. */
   async catchUp(): Promise<void> {
     await this.#catchUp(this.#root);
@@ -297,11 +303,6 @@ function projectionOf(
 ): RunProjection {
   const showText = (text: string) => filterText(text, agent.options.textFilters ?? []);
   return new RunProjection({ runId, messages, showText, ...(subagentRunId && { subagentRunId }) });
-}
-
-/** Adds the messages of a run that has ended, and of its sub-agents' runs, to those of the thread. */
-export async function addPastRun(agent: Agent, runId: string, messages: ThreadMessages): Promise<void> {
-  await new RunFollower({ agent, runId, messages, seen: new Map() }).catchUp();
 }
 
 /** The seqs of a run and of the runs of its sub-agents that are open, by id. */

@@ -10,8 +10,9 @@ import { BODY_LIMITS, readBody } from '../../server/read-body.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { chatLabels, findLatestRun } from '../chat/find-chat.ts';
 import { AgentsByTools } from './client-tools.ts';
-import { addPastRun, seqsOf } from './follow-run.ts';
+import { seqsOf } from './follow-run.ts';
 import { commandOf } from './interrupts.ts';
+import { PastRuns } from './past-runs.ts';
 import { contextItems, itemsOf, outputOf } from './read-messages.ts';
 import { type RunInput, runInputSchema } from './run-input.ts';
 import { type Plan, type Refused, streamRun } from './stream-run.ts';
@@ -61,6 +62,7 @@ class Endpoint {
   readonly #agent: Agent;
   readonly #options: AgUiOptions;
   readonly #agents: AgentsByTools;
+  readonly #past = new PastRuns();
   readonly #working = new Map<string, Run>();
   readonly #last = new Map<string, Promise<unknown>>();
 
@@ -94,7 +96,7 @@ class Endpoint {
     const messages = new ThreadMessages();
     const latest = await findLatestRun(agent.store, labels);
     const chain = latest === undefined ? [] : await agent.store.chain(latest.runId);
-    for (const { runId } of chain.slice(0, -1)) await addPastRun(agent, runId, messages);
+    for (const record of chain.slice(0, -1)) await this.#past.addTo(messages, agent, record);
     const before = latest && (await this.#hold(agent, latest.runId));
     const known = new Set([...messages.ids, ...itemIdsOf(before)]);
     const fresh = input.messages.filter(({ id, role }) => !known.has(id) && isInput(role, before));
@@ -107,7 +109,8 @@ class Endpoint {
       return { ...plan, run: before, seen, refused };
     }
     const refused = before === undefined ? [] : await this.#command(before, input, [], caller);
-    if (before !== undefined && items.length > 0) await addPastRun(agent, before.id, messages);
+    if (before !== undefined && items.length > 0)
+      await this.#past.addTo(messages, agent, { runId: before.id, seq: before.durable.seq });
     if (items.length === 0) {
       const seen = before === undefined ? new Map() : await seqsOf(agent.store, before);
       return { ...plan, run: before, seen, refused };

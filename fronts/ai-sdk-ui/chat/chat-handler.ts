@@ -119,7 +119,7 @@ class ChatHandler {
       if (answered !== undefined) return respondWith(answered.run, { describeError, ...answered.target });
       throw new ChatError(404, 'not-found', 'This chat has no run that waits for an answer.');
     }
-    const place = await chat.find(last.id);
+    const place = await chat.find(last.id, body.messages.at(-2)?.id);
     if (body.trigger === 'regenerate-message') {
       if (place === undefined) throw new ChatError(404, 'not-found', 'This chat does not have the message.');
       return respondWith(await chat.regenerate(place), { describeError });

@@ -82,8 +82,11 @@ export class Chat {
     return accepted;
   }
 
-  /** Where the chat has the user's message with this id; `undefined` if it has not. */
-  async find(messageId: string): Promise<Place | undefined> {
+  /**
+   * Where the chat has the user's message with this id; `undefined` if it has not. `after` is the id of the message
+   * before it: no run before that message's run is read.
+   */
+  async find(messageId: string, after = ''): Promise<Place | undefined> {
     const current = await this.current();
     for (const record of current === undefined ? [] : (await this.#store.chain(current.runId)).toReversed()) {
       let number = 0;
@@ -92,6 +95,7 @@ export class Chat {
         if (items !== undefined) number += 1;
         if (items?.some(item => item.id === messageId)) return { record, entry, number };
       }
+      if (after.startsWith(`${record.runId}.`)) return undefined;
     }
     return undefined;
   }

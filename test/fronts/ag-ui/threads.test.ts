@@ -163,3 +163,31 @@ test('a body that is no input of a run is refused by name', async () => {
   expect(await response.json()).toMatchObject({ error: { code: 'input-invalid', message } });
   expect((await fetch(desk.url)).status).toBe(405);
 });
+
+test('a request on a long thread reads the journals of its last runs alone, and what was redacted since', async () => {
+  const own = memory();
+  const read: string[] = [];
+  const reading = own.read.bind(own);
+  own.read = async (runId, after, page) => {
+    if (!after) read.push(runId);
+    return await reading(runId, after, page);
+  };
+  const turns = Array.from({ length: 12 }, (_, index) => ({ text: `Answer ${index}.` }));
+  const client = (await openDesk(createAgent({ name: 'talker', store: own, model: scripted(turns) }))).client(
+    'long',
+  );
+  for (let index = 0; index < 10; index += 1) await client.say(`question ${index}`);
+  read.length = 0;
+  await client.say('another');
+  expect(new Set(read).size).toBe(2);
+  expect(client.texts).toHaveLength(11);
+  const first = (await own.list()).runs.find(({ continues }) => continues === undefined);
+  await own.redact(first?.runId ?? '', { paths: ['/1/input/0/content/0/text'] });
+  read.length = 0;
+  const other = desk.client('long');
+  await other.run();
+  expect(new Set(read)).toContain(first?.runId);
+  expect(new Set(read).size).toBe(2);
+  expect(JSON.stringify(other.agent.messages)).not.toContain('question 0');
+  expect(other.texts).toEqual(client.texts);
+});

@@ -247,3 +247,20 @@ test('a message that ends with its calls is not posted again and again', async (
   expect((await runsOf(cancelled)).map(({ status }) => status)).toEqual(['cancelled']);
   expect(page.requests).toHaveLength(1);
 });
+
+test('a message to a long chat reads the journals of its last runs alone', async () => {
+  const store = memory();
+  const read: string[] = [];
+  const reading = store.read.bind(store);
+  store.read = async (runId, after, page) => {
+    if (!after) read.push(runId);
+    return await reading(runId, after, page);
+  };
+  const turns = Array.from({ length: 9 }, (_, index) => ({ text: `Answer ${index}.` }));
+  const page = new ChatPage(createAgent({ name: 'talker', store, model: scripted(turns) }));
+  for (let index = 0; index < 8; index += 1) await page.chat.sendMessage({ text: `question ${index}` });
+  read.length = 0;
+  await page.chat.sendMessage({ text: 'another' });
+  expect(new Set(read).size).toBe(2);
+  expect(page.text).toBe('Answer 8.');
+});
