@@ -325,7 +325,7 @@ class PostgresStore implements Store {
   }
 
   async close(): Promise<void> {
-    await this.#listener.close();
+    this.#listener.close();
     this.#watchers.clear();
     await this.#database.close();
   }

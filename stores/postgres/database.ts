@@ -14,7 +14,7 @@ type Client = {
 };
 
 /** A connection that gets notifications. `ended` resolves when it has ended, whatever the reason. */
-export type Listening = { ended: Promise<void>; end(): Promise<void> };
+export type Listening = { ended: Promise<void>; end(): void };
 
 /** The used part of a `Pool` of the package `pg`. */
 export interface PostgresPool {
@@ -100,34 +100,20 @@ export class Database {
     await this.#open();
     const url = this.#listenUrl;
     const { promise: ended, resolve } = Promise.withResolvers<void>();
-    let client: Client;
-    let disconnect: () => Promise<void>;
-    if (url === undefined) {
-      client = await (await this.#open()).connect();
-      disconnect = async () => client.release(true);
-    } else {
-      const own = await makeClient(url);
-      client = own;
-      disconnect = () => own.end();
-    }
+    const pooled = url === undefined ? await (await this.#open()).connect() : undefined;
+    const client = pooled ?? (await makeClient(url ?? ''));
     client.on('error', () => resolve());
     client.on('end', () => resolve());
     client.on('notification', ({ payload = '' }) => onPayload(payload));
-    let isOver = false;
-    const end = async () => {
-      if (isOver) return;
-      isOver = true;
-      resolve();
-      await disconnect().catch(() => {});
-    };
-    void ended.then(end);
+    // Nobody waits for the server's goodbye: it may never come.
+    void ended.then(() => ('release' in client ? client.release(true) : client.end().catch(() => {})));
     try {
       await client.query(`LISTEN ${channel}`);
     } catch (error) {
-      await end();
+      resolve();
       throw error;
     }
-    return { ended, end };
+    return { ended, end: resolve };
   }
 
   async close(): Promise<void> {
@@ -199,7 +185,7 @@ async function makePool(url: string): Promise<PostgresPool> {
 }
 
 /** A connection that keeps no process alive. */
-async function makeClient(url: string): Promise<Client & { end(): Promise<void> }> {
+async function makeClient(url: string) {
   const { Client } = await loadDriver();
   const client = new Client({ ...connectionOf(url), application_name: 'agentchart listener' });
   client.on('error', () => {});
@@ -211,7 +197,7 @@ async function makeClient(url: string): Promise<Client & { end(): Promise<void> 
   }
   // Its types do not have the method.
   if ('unref' in client && typeof client.unref === 'function') client.unref();
-  return Object.assign(client, { release: () => {} });
+  return client;
 }
 
 function connectionOf(url: string) {

@@ -70,10 +70,10 @@ export class Listener {
     void this.#connect(FIRST_PAUSE_MS);
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#isClosed = true;
     this.#cancelTimer();
-    await this.#listening?.end();
+    this.#listening?.end();
   }
 
   async #connect(pauseMs: number): Promise<void> {
@@ -90,7 +90,7 @@ export class Listener {
       await this.#database.query(`SELECT pg_notify($1, $2)`, channelOf(this.#schema), probe);
       isProbed = await Promise.race([probed.promise, listening.ended.then(() => true)]);
       clearTimeout(timer);
-      if (this.#isClosed || !isProbed) await listening.end();
+      if (this.#isClosed || !isProbed) listening.end();
       if (this.#isClosed) return;
       if (!isProbed) return this.#pollInstead();
       this.#watchers.tellAll();

@@ -27,9 +27,10 @@ function countReads(store: Store, onRead: (entries: number) => void): Store {
     get(target, property) {
       const member: unknown = Reflect.get(target, property);
       if (typeof member !== 'function') return member;
+      if (property !== 'read') return member.bind(target);
       return async (...args: unknown[]) => {
         const result: unknown = await Reflect.apply(member, target, args);
-        if (property === 'read' && Array.isArray(result)) onRead(result.length);
+        if (Array.isArray(result)) onRead(result.length);
         return result;
       };
     },
