@@ -17,7 +17,7 @@ import { LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
 import { Lease } from './lease.ts';
 import { POLL_MS } from './look-for-entries.ts';
 import type { RunHost } from './run-host.ts';
-import { watchDrive } from './watch-drive.ts';
+import { watchDrive, watchEnd } from './watch-drive.ts';
 
 /** `failed`: driving failed in this process and has not been retried. */
 type Stage =
@@ -79,7 +79,10 @@ export class Supervisor implements RunHost {
   /** Appends inputs and drives the run. */
   async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
     const result = await this.#log.put(makes);
-    if (result.accepted && !this.#log.isDriving) this.driveInBackground();
+    if (!result.accepted || this.#log.isDriving) return result;
+    const { runId, store, watchers } = this.#options;
+    if (hasEnded(this.#log.state)) await watchEnd(watchers?.() ?? [], { runId, store });
+    this.driveInBackground();
     return result;
   }
 

@@ -8,7 +8,7 @@ import type { RunEvents, RunHappening } from '../run/run-events.ts';
  * Neither may fail the run: what they throw is ignored.
  */
 export type DriveWatcher = {
-  begin(drive: { runId: string; epoch: number; store: Store }): WatchedDrive;
+  begin(drive: Watched): WatchedDrive;
   /** Calls `work`, which makes a model call, and returns its result: for what has to be active meanwhile. */
   aroundModelCall?(call: ModelCall, work: () => Promise<ModelTurn>): Promise<ModelTurn>;
 };
@@ -16,12 +16,15 @@ export type DriveWatcher = {
 /** A model call: the number of its turn, which of the agent's models, and the attempt from 1. */
 export type ModelCall = { runId: string; turn: number; model: number; attempt: number };
 
+/** A drive of a run. `epoch` is that of its claim; `null` if this process ended the run while nobody drove it. */
+type Watched = { runId: string; epoch: number | null; store: Store };
+
 export type WatchedDrive = { receive(happening: RunHappening): void; end(): Promise<void> };
 
 /** Lets the watchers watch a drive. Returns what ends it, and resolves once all of them are done. */
 export function watchDrive(
   watchers: readonly DriveWatcher[],
-  drive: { runId: string; epoch: number; store: Store },
+  drive: Watched,
   events: RunEvents,
 ): () => Promise<void> {
   const stops = watchers.flatMap(watcher => {
@@ -31,6 +34,15 @@ export function watchDrive(
   return async () => {
     await Promise.allSettled(stops.map(stop => stop()));
   };
+}
+
+/** Tells the watchers of a run that this process ended while nobody drove it. Resolves once all of them are done. */
+export async function watchEnd(
+  watchers: readonly DriveWatcher[],
+  run: { runId: string; store: Store },
+): Promise<void> {
+  const ends = watchers.map(async watcher => await watcher.begin({ ...run, epoch: null }).end());
+  await Promise.allSettled(ends);
 }
 
 function watch(watched: WatchedDrive, events: RunEvents): () => Promise<void> {

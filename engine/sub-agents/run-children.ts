@@ -10,6 +10,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { loadLog } from '../driver/agent-chart.ts';
 import type { Host } from '../driver/host.ts';
+import { type DriveWatcher, watchEnd } from '../driver/watch-drive.ts';
 import { hasEnded, isAtRest, loadRun } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
@@ -35,7 +36,11 @@ import {
 } from './child-runs.ts';
 
 type Stored = { store: Store; host: Host };
-type Cancelling = Stored & { isDead(owner: Owner): boolean; graceMs: number };
+type Cancelling = Stored & {
+  isDead(owner: Owner): boolean;
+  graceMs: number;
+  watchers?(): readonly DriveWatcher[];
+};
 type Environment = Cancelling & { children: ChildRuns };
 
 /** The child runs that a run's suspended calls wait for. */
@@ -221,6 +226,7 @@ async function cancelStored(
   const end = await endRun(where, runId, { reason });
   const log = await loadLog(where, runId);
   if (log.state.context.parent?.runId !== parentId || !(await log.put([end])).accepted) return;
+  if (hasEnded(log.state)) await watchEnd(where.watchers?.() ?? [], { runId, store: where.store });
   for (const childId of childIdsOf(log.state.context)) await cancelStored(where, childId, runId, reason);
 }
 

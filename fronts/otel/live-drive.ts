@@ -8,8 +8,8 @@ import type { RunSpan } from './run-span.ts';
 
 type LiveDriveOptions = {
   runId: string;
-  /** The epoch of the claim under which this process drives. */
-  epoch: number;
+  /** The epoch of the claim under which this process drives; `null` if it ended the run while nobody drove. */
+  epoch: number | null;
   store: Store;
   place: Promise<TracePlace>;
   content: boolean;
@@ -20,8 +20,8 @@ type LiveDriveOptions = {
  * Emits the spans of a run while this process drives it: each once its last entry is durable.
  *
  * L1 A span is emitted by the process that drives when it ends. Spans that inputs ended while nobody drove, and those
- *    that the death of the previous process cut short, are emitted by the next driver. The previous driver emitted
- *    everything up to the last report before the claim.
+ *    that the death of the previous process cut short, are emitted by the next driver, or by the process that ended the
+ *    run without driving it. The previous driver emitted everything up to the last report before that.
  * L2 Entries are folded in order and once; those that were not received are read from the store.
  */
 export class LiveDrive implements WatchedDrive {
@@ -50,6 +50,7 @@ export class LiveDrive implements WatchedDrive {
   async end(): Promise<void> {
     this.#pump();
     await this.#work;
+    if (this.#options.epoch === null) this.#emit(this.#before.splice(0));
   }
 
   #pump(): void {

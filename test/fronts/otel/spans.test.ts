@@ -149,6 +149,32 @@ describe('the spans of a run', () => {
     expect(byId(spans())).toEqual(byId(await tracedAfterwards(store, run.id)));
   });
 
+  test('of waits that a cancellation ended at rest are emitted, also those of a sub-agent', async () => {
+    const { tracerProvider, spans } = recordSpans();
+    const store = memory();
+    const pay = makeTool('pay', { approval: true });
+    const below = createAgent({ name: 'below', model: scripted({ turns: [calls('pay')] }), tools: [pay] });
+    const above = createAgent({
+      name: 'above',
+      store,
+      model: scripted({ turns: [calls(['ask', { input: 'pay' }], 'pay')] }),
+      tools: [below.asTool({ name: 'ask', description: 'Asks.' }), pay],
+    });
+    const run = await instrument(above, { tracerProvider }).start('go');
+    await run.settled();
+    expect(await run.cancel()).toEqual({ accepted: true });
+    const waits = spans().filter(({ name }) => name === 'agentchart.wait');
+    expect(
+      waits
+        .map(({ attributes }) => [attributes['gen_ai.agent.name'], attributes['agentchart.wait.outcome']])
+        .sort(),
+    ).toEqual([
+      ['above', 'cancelled'],
+      ['below', 'cancelled'],
+    ]);
+    expect(byId(spans())).toEqual(byId(await tracedAfterwards(store, run.id)));
+  });
+
   test('of a fork begin with the fork', async () => {
     const { tracerProvider, spans } = recordSpans();
     const store = memory();
