@@ -190,7 +190,9 @@ function readOnly(content: Answer['content']): string | undefined {
 
 /** The edited input of a call: nothing if the field is empty or unchanged. */
 function readEdit(field: unknown, input: unknown): { input?: unknown } | { fault: string } {
-  if (typeof field !== 'string' || field.trim() === '' || field === JSON.stringify(input)) return {};
+  if (field === undefined || field === null) return {};
+  if (typeof field !== 'string') return { fault: 'The field "input" is not text.' };
+  if (field.trim() === '' || field === JSON.stringify(input)) return {};
   try {
     return { input: JSON.parse(field) };
   } catch {

@@ -6,6 +6,7 @@ import { describeError } from '../../server/error-envelope.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';
 import { readBody } from '../../server/read-body.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
+import { logError } from './log-error.ts';
 import { createMcpFront, type McpFrontOptions } from './mcp-front.ts';
 import { McpSessions } from './mcp-sessions.ts';
 
@@ -56,7 +57,7 @@ export function createMcpApi(options: McpFrontOptions): MountedApi {
 async function loadAnswer(options: McpFrontOptions, closing: AbortSignal): Promise<Answer> {
   const front: McpServerFactory = await createMcpFront(options);
   const sdk = await import('@modelcontextprotocol/server');
-  const onerror = (error: Error) => options.log(`MCP: ${error.message}`);
+  const onerror = (error: Error) => logError(error, options.log);
   const current = sdk.createMcpHandler(front, { legacy: 'reject', onerror });
   const sessions = new McpSessions(front, sdk.WebStandardStreamableHTTPServerTransport);
   const end = () => {

@@ -22,6 +22,7 @@ import { type Decided, decide, formsFor, NOTHING_DECIDED } from './ask.ts';
 import { callerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
 import { addEarlierTasks, createdEarlierTask, EARLIER_TASKS } from './earlier-tasks.ts';
 import { digestsOf, type Followed, followAsking, questionsOf, settle, waitingOf } from './follow-run.ts';
+import { logError } from './log-error.ts';
 import { makeOffers, type Offer, readInput } from './offers.ts';
 import { addTasks, createdTask } from './tasks.ts';
 import { resultOf } from './tool-result.ts';
@@ -74,7 +75,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
         inputRequired: { legacyShim: false },
       },
     );
-    server.onerror = error => log(`MCP: ${error.message}`);
+    server.onerror = error => logError(error, log);
     const tools = [...offers.values()].map(({ tool }) =>
       isCurrent ? tool : { ...tool, execution: { taskSupport: 'optional' as const } },
     );
@@ -89,6 +90,8 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
         return await callEarlier(request, { asTask: params.task !== undefined });
       } catch (error) {
         if (ctx.mcpReq.signal.aborted) throw error;
+        if (params.task !== undefined && !isCurrent)
+          throw new ProtocolError(ProtocolErrorCode.InvalidParams, messageForClient(error, log));
         return { content: [{ type: 'text', text: messageForClient(error, log) }], isError: true };
       }
     });

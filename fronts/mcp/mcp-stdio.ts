@@ -1,3 +1,4 @@
+import { logError } from './log-error.ts';
 import { createMcpFront, type McpFrontOptions } from './mcp-front.ts';
 
 /**
@@ -13,13 +14,17 @@ export type McpServing = { begun: Promise<void>; ended: Promise<void>; close(): 
 export async function serveMcpStdio(options: McpFrontOptions): Promise<McpServing> {
   const { serveStdio, StdioServerTransport } = await import('@modelcontextprotocol/server/stdio');
   const front = await createMcpFront(options);
+  const transport = new StdioServerTransport();
+  const onerror = (error: Error) => logError(error, options.log);
+  const { close } = serveStdio(front, { transport, onerror });
+  const { onmessage, onclose } = transport;
   const ended = new Promise<void>(resolve => {
     for (const event of ['end', 'close']) process.stdin.once(event, () => resolve());
+    transport.onclose = () => {
+      onclose?.();
+      resolve();
+    };
   });
-  const transport = new StdioServerTransport();
-  const onerror = (error: Error) => options.log(`MCP: ${error.message}`);
-  const { close } = serveStdio(front, { transport, onerror });
-  const { onmessage } = transport;
   const begun = new Promise<void>(resolve => {
     transport.onmessage = message => {
       if ('method' in message && message.method !== 'server/discover') resolve();

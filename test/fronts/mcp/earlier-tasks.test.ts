@@ -151,6 +151,17 @@ describe('a client of the SDK with the tasks of revision 2025-11-25', () => {
     expect(ledger).toEqual([4200]);
   });
 
+  it('gets an error, not a task, for arguments that are not valid', async () => {
+    const server = used(mcpServer([makeDesk([DONE])]));
+    const client = used(await taskClient(server));
+    const messages = client.experimental.tasks.callToolStream({ name: 'desk', arguments: { input: 5 } });
+    const { value } = await messages.next();
+    expect(value).toMatchObject({ type: 'error', error: { code: -32602 } });
+    expect(String(value?.type === 'error' && value.error.message)).toContain(
+      'The arguments of "desk" are invalid',
+    );
+  });
+
   it('cancels a task once, and is told why a task failed', async () => {
     const failing = makeDesk([{ error: { code: 'authentication', message: 'wrong key' } } as never], [], {
       name: 'failing',

@@ -245,6 +245,16 @@ describe('a client of revision 2026-07-28', () => {
     expect(ledger).toEqual([]);
   });
 
+  it('is asked again when the input that it edited is not text', async () => {
+    const ledger: Ledger = [];
+    const client = used(await currentClient(used(mcpServer([makeDesk([REFUND, DONE], ledger)]))));
+    const asked = await callDesk(client);
+    const edits = { call_0_0: { action: 'accept', content: { input: ['{}'] as never } } } as const;
+    const again = await callDesk(client, asked, edits);
+    expect(again.inputRequests?.call_0_0?.params.message).toContain('The field "input" is not text.');
+    expect(ledger).toEqual([]);
+  });
+
   it('is asked about the call of a sub-agent, which it leaves open and then approves', async () => {
     const ledger: Ledger = [];
     const client = used(await currentClient(used(mcpServer([makeOffice(ledger)]))));

@@ -121,6 +121,22 @@ it('a run is resumed by the process of the session, not by one that only tells i
   ]);
 });
 
+it('the server ends with 0 when a client sends garbage without end, and logs none of what clients send', async () => {
+  const desk = new Desk([calling(REFUND), DONE]);
+  const server = desk.start(['mcp', '--agent', AGENT, '--db', desk.store], desk.model);
+  const { stdin } = server.child;
+  stdin.write(
+    'garbage\n[]\n{"jsonrpc":"2.0","id":7,"result":{"action":"accept","content":{"output":"my-pin"}}}\n',
+  );
+  stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+  await server.printed('"id":1');
+  stdin.write('x'.repeat(11_000_000));
+  const { code, stderr } = await server.ended;
+  expect(code).toBe(0);
+  expect(stderr).toContain('exceeded maximum size');
+  expect(stderr).not.toContain('my-pin');
+});
+
 it('without an agent exits with 2 and says how to give one', async () => {
   const desk = new Desk([]);
   const ended = await desk.run(['mcp']);
