@@ -13,7 +13,7 @@ const PROCESSES = [
   'engine/versions/command-line',
   'examples',
   'fronts/ag-ui/killed',
-  'fronts/react/page',
+  'fronts/react/{page,killed}',
   'faults/real-faults',
   'fronts/otel/{processes,traces-command}',
   'fronts/a2a/processes',

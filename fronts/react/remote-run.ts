@@ -94,6 +94,8 @@ class RemoteRun {
   #seq = 0;
   #viewSeq = -1;
   #place = { turn: 0, attempt: 0 };
+  /** Aborted when a command reached the server, so that a lost stream is opened again at once. */
+  #reached = new AbortController();
   #isReading = false;
   #readsAgain = false;
 
@@ -118,6 +120,7 @@ class RemoteRun {
       const path = own ? this.#url : this.#url.replace(/[^/]+$/, encodeURIComponent(target.runId));
       const body = { ...ids, ...digest, requestId: newRequestId(), ...given };
       const view = await this.#sendUntilAnswered(`${path}/${name}`, body);
+      this.#reached.abort();
       if (own) this.#takeView(view);
       else this.#look();
       return { accepted: true };
@@ -161,7 +164,8 @@ class RemoteRun {
         }
       }
       wait = this.#seq > before ? FIRST_WAIT_MS : Math.min(wait * 2, LONGEST_WAIT_MS);
-      await pause(wait * (0.5 + Math.random() / 2), signal);
+      this.#reached = new AbortController();
+      await pause(wait * (0.5 + Math.random() / 2), AbortSignal.any([signal, this.#reached.signal]));
     }
   }
 

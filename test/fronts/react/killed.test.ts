@@ -1,0 +1,32 @@
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { remoteRun } from '../../../fronts/react/index.ts';
+import { KilledServer } from '../../support/fronts/killed-server.ts';
+import { makeTemporaryFolder } from '../../support/temporary-folders.ts';
+
+const server = new KilledServer('runs-fixture.ts', join(makeTemporaryFolder('react'), 'runs.db'));
+let unsubscribe = () => {};
+afterEach(async () => {
+  unsubscribe();
+  await server.kill();
+});
+
+test('a server is killed while an approval waits; the page follows the next one, which takes its approval', async () => {
+  await server.start();
+  const send: typeof fetch = (path, init) => fetch(new URL(String(path), server.url), init);
+  const headers = { 'content-type': 'application/json' };
+  const begun = await send('/runs', { method: 'POST', headers, body: '{"input":"pay"}' });
+  const { runId } = (await begun.json()) as { runId: string };
+  const run = remoteRun(`/runs/${runId}`, { fetch: send });
+  const statuses: string[] = [];
+  unsubscribe = run.subscribe(({ status }) => statuses.push(status));
+  await expect.poll(() => run.getSnapshot().status, { timeout: 20_000 }).toBe('waiting');
+  const [call] = run.getSnapshot().calls;
+  await server.kill();
+  const approved = run.approve(call ?? '');
+  await server.start();
+  expect(await approved).toEqual({ accepted: true });
+  await expect.poll(() => run.getSnapshot().status, { timeout: 20_000 }).toBe('finished');
+  expect(run.getSnapshot()).toMatchObject({ state: 'finished', text: 'Paid.', calls: [], error: undefined });
+  expect(statuses.slice(statuses.indexOf('waiting'))).not.toContain('connecting');
+});
