@@ -8,6 +8,7 @@ import { inFlight } from './workloads/in-flight.ts';
 import { list } from './workloads/list.ts';
 import { parallel } from './workloads/parallel.ts';
 import { steps } from './workloads/steps.ts';
+import { stores } from './workloads/stores.ts';
 import { stream } from './workloads/stream.ts';
 import { turns } from './workloads/turns.ts';
 import { types } from './workloads/types.ts';
@@ -23,6 +24,7 @@ export const workloads: readonly Workload[] = [
   inFlight,
   gateway,
   list,
+  stores,
   chart,
   importing,
   types,

@@ -116,7 +116,8 @@ function findIds(): { uid?: number; gid?: number } {
   return { uid: ask('-u'), gid: ask('-g') };
 }
 
-async function findPort(): Promise<number> {
+/** Returns a free port of 127.0.0.1. */
+export async function findPort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise(resolve => server.once('listening', resolve));
   const address = server.address();

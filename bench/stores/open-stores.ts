@@ -1,0 +1,51 @@
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { Store } from '../../protocol/store.ts';
+import { postgres } from '../../stores/postgres.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+import { startPostgres } from '../../test/support/stores/postgres-server.ts';
+
+/** A place for stores that several processes open, by an address that `openStore` takes. */
+export type Place = {
+  address: string;
+  /** The bytes that the store takes on disk, its indexes included. */
+  bytes(): Promise<number>;
+  close(): Promise<void>;
+};
+
+/** Makes a place with a real disk: `sqlite` or `postgres`. */
+export async function makePlace(kind: string): Promise<Place> {
+  if (kind !== 'postgres') return makeFolder();
+  // fsync is on, as in production.
+  const server = await startPostgres(['fsync=on', 'max_connections=200']);
+  return {
+    address: server.url,
+    async bytes() {
+      const client = new pg.Client(server.url);
+      await client.connect();
+      const { rows } = await client.query(
+        `SELECT sum(pg_total_relation_size(c.oid))::float8 AS bytes FROM pg_class c
+         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'agentchart' AND c.relkind = 'r'`,
+      );
+      await client.end();
+      return Number(rows[0]?.bytes);
+    },
+    close: () => server.stop(),
+  };
+}
+
+function makeFolder(): Place {
+  const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
+  return {
+    address: join(folder, 'runs.db'),
+    bytes: async () => readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0),
+    close: async () => rmSync(folder, { recursive: true }),
+  };
+}
+
+/** Opens the store at the address of a place. */
+export function openStore(address: string): Store {
+  return address.startsWith('postgres:') ? postgres(address) : sqlite(address);
+}
