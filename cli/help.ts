@@ -18,6 +18,7 @@ Environment:
   AGENTCHART_LOG      json: serve writes its log, and a line per request, as JSON
   AGENTCHART_MCP_KEY  secret that seals the questions of mcp (default: a key beside the SQLite file)
   AGENTCHART_DB       SQLite file that holds the runs (default: .agentchart/runs.db), or postgres://… of a database
+  AGENTCHART_DB_LISTEN    postgres://… of the same database without a transaction pooler, for its notifications
   OPENAI_API_KEY      API key; other providers use their usual variables
   OPENAI_BASE_URL     API base URL; other providers likewise
   OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME    headers and service name of traces

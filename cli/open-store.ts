@@ -21,7 +21,7 @@ export async function withStore<Result>(
   file: string,
   work: (store: Store) => Promise<Result>,
 ): Promise<Result> {
-  const store = isDatabase(file) ? postgres(file) : sqlite(file);
+  const store = isDatabase(file) ? postgres(file, listenOptions()) : sqlite(file);
   try {
     return await work(store);
   } finally {
@@ -51,4 +51,10 @@ export function missingStore(file: string): EngineError {
     'run-unknown',
     `No runs: ${formatStore(file)} does not exist. Give the file with --db or AGENTCHART_DB.`,
   );
+}
+
+/** Where a database behind a transaction pooler is listened to. */
+function listenOptions(): { listen?: string } {
+  const listen = process.env.AGENTCHART_DB_LISTEN;
+  return listen ? { listen } : {};
 }
