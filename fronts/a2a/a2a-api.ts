@@ -26,6 +26,9 @@ type Outcome = { value: unknown } | { stream: AsyncGenerator<StreamResponse>; le
 
 const PREFIX = '/a2a';
 const CARD = '/.well-known/agent-card.json';
+/** JSON-RPC's code of a body that cannot be read. */
+const UNREADABLE = -32700;
+
 const JSON_TYPE = 'application/a2a+json';
 
 /**
@@ -71,7 +74,14 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
 
   /** The errors of an operation are results of JSON-RPC, with status 200. */
   async function answerRpc(c: Request, agent: Agent): Promise<Response> {
-    const body = await readBody(c.req.raw, z.json(), c.get('requestLimits'));
+    let body: unknown;
+    try {
+      body = await readBody(c.req.raw, z.json(), c.get('requestLimits'));
+    } catch (thrown) {
+      const { status, message } = describeForLog(thrown);
+      const error = { code: UNREADABLE, message };
+      return Response.json({ jsonrpc: '2.0', id: null, error }, { status });
+    }
     const call = rpcSchema.safeParse(body);
     const id = call.success ? (call.data.id ?? null) : null;
     const failed = (error: unknown) => {

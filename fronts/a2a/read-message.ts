@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { RunCommand } from '../../engine/run/command.ts';
 import type { Part as ItemPart, MessageItem } from '../../protocol/item.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Question } from '../served/questions.ts';
 import { A2aError } from './a2a-error.ts';
 import type { GivenPart } from './wire.ts';
@@ -51,8 +51,9 @@ export function readCommands(
   questions: readonly Question[],
   by: string,
 ): RunCommand[] {
-  const decisions = parts.flatMap(readDecision);
-  const others = parts.filter(part => readDecision(part).length === 0);
+  const read = parts.map(part => ({ part, found: readDecision(part) }));
+  const decisions = read.flatMap(({ found }) => found);
+  const others = read.filter(({ found }) => found.length === 0).map(({ part }) => part);
   const commands = decisions.map(decision => ({ ...commandFor(decision, questions), by }));
   if (others.length === 0) return commands;
   const [only, second] = questions;
@@ -63,11 +64,22 @@ export function readCommands(
   return [...commands, { type: 'send', message: [readItem(others)], by }];
 }
 
+/** Throws `invalid-params` for data that would decide a call but is malformed, or says two things. */
 function readDecision({ data }: GivenPart): Decision[] {
+  if (!isJsonObject(data)) return [];
+  const verdicts = VERDICTS.filter(verdict => data[verdict] !== undefined);
+  if (verdicts.length === 0) return [];
   const decision = decisionSchema.safeParse(data);
-  return decision.success && VERDICTS.some(verdict => decision.data[verdict] !== undefined)
-    ? [decision.data]
-    : [];
+  if (!decision.success) {
+    const [issue] = decision.error.issues;
+    const problem = `${issue?.path.join('.')}: ${issue?.message}`;
+    throw new A2aError('invalid-params', `The decision is invalid: ${problem}.`);
+  }
+  // The output of a call that happened belongs to that verdict.
+  const said = verdicts.filter(verdict => verdict !== 'output' || data.happened === undefined);
+  if (said.length > 1)
+    throw new A2aError('invalid-params', `A decision says one thing; this says ${said.join(' and ')}.`);
+  return [decision.data];
 }
 
 /** The decision in a message of text about the only open call. */

@@ -1,28 +1,12 @@
 import type { Task } from '@a2a-js/sdk';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import {
-  type A2aServer,
-  a2aClient,
-  a2aServer,
-  allOf,
-  foldUpdates,
-  seen,
-  sending,
-} from '../../support/fronts/a2a.ts';
+import { a2aClient, a2aServer, allOf, foldUpdates, seen, sending } from '../../support/fronts/a2a.ts';
+import { closeAfterTests } from '../../support/fronts/close-after-tests.ts';
 import { ASK, DONE, type Ledger, makeDesk, makeOffice, REFUND } from '../../support/fronts/mcp.ts';
 import { until } from '../../support/server/runs-app.ts';
 
-const closing: A2aServer[] = [];
-
-afterEach(() => {
-  for (const server of closing.splice(0)) server.close();
-});
-
-function used(server: A2aServer): A2aServer {
-  closing.push(server);
-  return server;
-}
+const used = closeAfterTests();
 
 describe.each(['JSONRPC', 'HTTP+JSON'] as const)('the official client over %s', binding => {
   it('sends a message, decides the gated call after a restart of the server, and gets the answer', async () => {
@@ -192,6 +176,31 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('the official client over %s', 
 });
 
 describe('the server', () => {
+  it('refuses decisions that do not fit or say two things, and decides nothing', async () => {
+    const ledger: Ledger = [];
+    const server = used(a2aServer([makeDesk([REFUND, DONE], ledger)]));
+    const client = await a2aClient(server, 'JSONRPC');
+    const { id: taskId } = (await client.sendMessage(sending({ text: 'Refund A-1' }))) as Task;
+    for (const data of [{ approved: 'yes' }, { approved: true, output: 5 }, { approved: true, reason: 7 }])
+      await expect(client.sendMessage(sending({ data, taskId }))).rejects.toThrow('decision');
+    expect(seen(await client.getTask({ tenant: '', id: taskId })).state).toBe('TASK_STATE_INPUT_REQUIRED');
+    expect(ledger).toEqual([]);
+    expect((await server.runs.store.read(taskId)).map(({ event }) => event.type)).not.toContain(
+      'message.received',
+    );
+  });
+
+  it('answers a body that is not JSON in the envelope of JSON-RPC', async () => {
+    const { send } = used(a2aServer([makeDesk([DONE])]));
+    const post = async (body: string) =>
+      await (
+        await send('/a2a/desk', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+      ).json();
+    expect(await post('{')).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32700 } });
+    expect(await post('[]')).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32600 } });
+    expect(await post('['.repeat(100))).toMatchObject({ jsonrpc: '2.0', error: { code: -32700 } });
+  });
+
   it('has a card for each agent, and refuses other versions and unknown routes in the envelope of REST', async () => {
     const agent = makeDesk([DONE]);
     const description = 'Refunds orders.';

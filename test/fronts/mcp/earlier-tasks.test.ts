@@ -1,5 +1,6 @@
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { closeAfterTests } from '../../support/fronts/close-after-tests.ts';
 import {
   ASK,
   DONE,
@@ -15,17 +16,7 @@ import {
 } from '../../support/fronts/mcp.ts';
 import { until } from '../../support/server/runs-app.ts';
 
-const closing: { close(): unknown }[] = [];
-
-afterEach(async () => {
-  for (const each of closing.splice(0).reverse()) await each.close();
-});
-
-/** Closes it after the test. */
-function used<Closed extends { close(): unknown }>(each: Closed): Closed {
-  closing.push(each);
-  return each;
-}
+const used = closeAfterTests();
 
 type TaskClient = Awaited<ReturnType<typeof taskClient>>;
 

@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { closeAfterTests } from '../../support/fronts/close-after-tests.ts';
 import {
   ASK,
   callDesk,
@@ -14,17 +15,7 @@ import {
   textOf,
 } from '../../support/fronts/mcp.ts';
 
-const closing: { close(): unknown }[] = [];
-
-afterEach(async () => {
-  for (const each of closing.splice(0).reverse()) await each.close();
-});
-
-/** Closes it after the test. */
-function used<Closed extends { close(): unknown }>(each: Closed): Closed {
-  closing.push(each);
-  return each;
-}
+const used = closeAfterTests();
 
 const input = { input: 'Refund A-1' };
 

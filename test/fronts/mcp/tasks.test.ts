@@ -3,7 +3,8 @@ import {
   resultFromTaskOutcome,
   type TaskEnabledSession,
 } from '@modelcontextprotocol/ext-tasks/client';
-import { afterEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { closeAfterTests } from '../../support/fronts/close-after-tests.ts';
 import {
   currentClient,
   DONE,
@@ -18,11 +19,7 @@ import {
 import { until } from '../../support/server/runs-app.ts';
 
 const VERSION = '2026-07-28';
-const closing: { close(): unknown }[] = [];
-
-afterEach(async () => {
-  for (const each of closing.splice(0).reverse()) await each.close();
-});
+const used = closeAfterTests();
 
 /** A session of the official extension on a client of the SDK, which cannot send the extension's requests itself. */
 async function taskSession(server: McpServer, answer?: () => FormAnswer): Promise<TaskEnabledSession> {
@@ -54,14 +51,14 @@ async function taskSession(server: McpServer, answer?: () => FormAnswer): Promis
     },
     ...(answer && { onInputRequest: async () => answer() as never }),
   });
-  closing.push(session, client);
+  used(session);
+  used(client);
   return session;
 }
 
 function begin(ledger: Ledger) {
   const agent = makeDesk([REFUND, DONE], ledger);
-  const server = mcpServer([agent]);
-  closing.push(server);
+  const server = used(mcpServer([agent]));
   return { agent, server };
 }
 
@@ -88,8 +85,7 @@ it('a task is found again by a restarted server, answered there, and cancelled',
   await execution.detach();
   server.close();
 
-  const restarted = mcpServer([agent]);
-  closing.push(restarted);
+  const restarted = used(mcpServer([agent]));
   const task = (await taskSession(restarted)).task(taskId as never);
   expect(await task.snapshot()).toMatchObject({ status: 'input_required' });
   await task.updateJson({ call_0_0: { action: 'decline' } });

@@ -1,21 +1,12 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/index.ts';
+import { closeAfterTests } from '../../support/fronts/close-after-tests.ts';
 import { DONE, earlierClient, makeDesk, mcpServer, textOf } from '../../support/fronts/mcp.ts';
 
-const closing: { close(): unknown }[] = [];
-
-afterEach(async () => {
-  for (const each of closing.splice(0).reverse()) await each.close();
-});
-
-/** Closes it after the test. */
-function used<Closed extends { close(): unknown }>(each: Closed): Closed {
-  closing.push(each);
-  return each;
-}
+const used = closeAfterTests();
 
 const input = { input: 'Refund A-1' };
 
