@@ -71,9 +71,7 @@ test.each([0, 1, 2, 3])(
       [...decisions.slice(first), ...decisions.slice(0, first)].map(decide => decide()),
     );
     const settled = await (await agent.open(runId)).settled();
-    const decided = (await agent.store.read(runId)).flatMap(({ event }) =>
-      event.type === 'approval.decided' ? [event.decision.type] : [],
-    );
+    const decided = await decisionsOf(agent, runId);
     expect(decided).toHaveLength(1);
     expect(paid).toHaveLength(decided[0] === 'approve' ? 1 : 0);
     expect(settled).toMatchObject({ status: 'finished', text: 'All is done.' });
@@ -96,5 +94,53 @@ test.each([0, 1, 2, 3])(
       remote: 'All is done.',
       called: paid.length,
     });
+  },
+);
+
+type Pages = Awaited<ReturnType<typeof openRun>>;
+
+/** How a front end decides; whether it was told that someone else was faster. */
+const DECIDE = {
+  page: async ({ page, agent, runId }: Pages, approved: boolean) => {
+    await page.decide(page.open()[0], approved);
+    const [won] = await decisionsOf(agent, runId);
+    expect(page.tools()).toEqual([`tool-pay: ${won === 'approve' ? 'output-available' : 'output-denied'}`]);
+    expect(page.text).toBe('All is done.');
+    return (won === 'approve') !== approved;
+  },
+  agUi: async ({ agUi }: Pages, approved: boolean) => {
+    await agUi.resume({ approved });
+    expect(agUi.results).toHaveLength(1);
+    expect(agUi.texts).toEqual(['All is done.']);
+    return agUi.of('CUSTOM').some(({ name }) => name === 'agentchart.refused');
+  },
+  remote: async ({ remote }: Pages, approved: boolean) => {
+    const [call] = remote.getSnapshot().calls;
+    const answer = await (approved ? remote.approve(call ?? '') : remote.reject(call ?? ''));
+    if (!answer.accepted) expect(answer.code).toBe('already-decided');
+    return !answer.accepted;
+  },
+};
+
+async function decisionsOf({ store }: Pages['agent'], runId: string): Promise<string[]> {
+  return (await store.read(runId)).flatMap(({ event }) =>
+    event.type === 'approval.decided' ? [event.decision.type] : [],
+  );
+}
+
+test.each([
+  ['page', 'agUi'],
+  ['agUi', 'remote'],
+  ['remote', 'page'],
+] as const)(
+  'approvals from two front ends at once: one wins, both are told (%s and %s)',
+  async (one, other) => {
+    const pages = await openRun();
+    const told = await Promise.all([DECIDE[one](pages, true), DECIDE[other](pages, false)]);
+    const decided = await decisionsOf(pages.agent, pages.runId);
+    expect(decided).toHaveLength(1);
+    expect(told).toEqual(decided[0] === 'approve' ? [false, true] : [true, false]);
+    await (await pages.agent.open(pages.runId)).settled();
+    expect(pages.paid).toHaveLength(decided[0] === 'approve' ? 1 : 0);
   },
 );
