@@ -27,9 +27,11 @@ export type AgUiOptions = {
   authorize?: Authorize;
   /** The run context of a new run, for an agent that requires one. `input` is the request's body. */
   runContext?(input: RunInput, request: Request): unknown;
-  /** The largest body in bytes. Default 1 MiB; a thread's messages are in every request. */
+  /** The largest body in bytes. Default 16 MiB; a thread's messages are in every request. */
   maxBytes?: number;
 };
+
+const BODY_BYTES = 16 * 1024 * 1024;
 
 const HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
@@ -74,7 +76,7 @@ class Endpoint {
 
   async answer(request: Request): Promise<Response> {
     try {
-      const { authorize = () => ANYONE, maxBytes = BODY_LIMITS.maxBytes } = this.#options;
+      const { authorize = () => ANYONE, maxBytes = BODY_BYTES } = this.#options;
       const caller = await authorize(request);
       if (caller === null) throw new ApiError('unauthorized', 'This endpoint needs credentials.');
       if (request.method !== 'POST') return new Response(null, { status: 405, headers: { Allow: 'POST' } });

@@ -62,7 +62,8 @@ class ChatHandler {
     try {
       const caller = await this.#authorize(request);
       const path = new URL(request.url).pathname.split('/').filter(segment => segment !== '');
-      if (request.method === 'GET' || request.method === 'HEAD') return await this.#read(path, caller);
+      if (request.method === 'GET') return await this.#read(path, caller);
+      if (request.method === 'HEAD') return await withoutBody(await this.#read(path, caller));
       if (request.method !== 'POST') throw new ChatError(405, 'not-found', 'Send GET or POST.');
       if (caller?.role === 'viewer') throw new ChatError(403, 'forbidden', 'You may only read.');
       if (path.at(-1) === 'stop') return await this.#stop(path, caller);
@@ -163,6 +164,11 @@ class ChatHandler {
       if (this.#turns.get(key) === done) this.#turns.delete(key);
     }
   }
+}
+
+async function withoutBody({ status, headers, body }: Response): Promise<Response> {
+  await body?.cancel();
+  return new Response(null, { status, headers });
 }
 
 /** Whether a request answers an assistant message, rather than adding a user's. */

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import type { Item, Part } from '../../../protocol/item.ts';
+import { DEEPEST_JSON, measureJson } from '../../../protocol/json.ts';
 import { labelsSchema } from '../../../protocol/listing/label.ts';
 import type { UIMessage } from '../chunk.ts';
 
@@ -15,6 +16,9 @@ export class ChatError extends Error {
     this.code = code;
   }
 }
+
+/** The deepest result of a tool, in a part of a message. */
+const MOST_DEPTH = DEEPEST_JSON + 10;
 
 const text = (most: number) => z.string().check(z.minLength(1), z.maxLength(most));
 
@@ -71,6 +75,8 @@ function parse(body: string): unknown {
       'input-invalid',
       'The body is empty. Mount the handler before a body parser such as express.json().',
     );
+  if (measureJson(body).depth > MOST_DEPTH)
+    throw new ChatError(400, 'input-invalid', `The body is nested deeper than ${MOST_DEPTH} levels.`);
   try {
     return JSON.parse(body);
   } catch {

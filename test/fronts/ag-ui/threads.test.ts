@@ -189,3 +189,14 @@ test('a request on a long thread reads the journals of its last runs alone, and 
   expect(JSON.stringify(other.agent.messages)).not.toContain('question 0');
   expect(other.texts).toEqual(client.texts);
 });
+
+test('a thread of several megabytes goes on', async () => {
+  const agent = createAgent({
+    ...{ name: 'reader', store: memory() },
+    model: scripted([{ text: 'Read.' }, { text: 'Read too.' }]),
+  });
+  const client = (await openDesk(agent)).client(newThread());
+  await client.say('é'.repeat(1_000_000));
+  await client.say('more');
+  expect(client.texts).toEqual(['Read.', 'Read too.']);
+});
