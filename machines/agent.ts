@@ -18,11 +18,19 @@ import {
   endWait,
 } from './entry-actions.ts';
 import { fold } from './fold.ts';
-import { canDecide, canEdit, isCurrent, isInDoubt, isWaitingFor } from './guards.ts';
+import {
+  canDecide,
+  canEdit,
+  canEditCall,
+  canEditTurn,
+  isCurrent,
+  isInDoubt,
+  isWaitingFor,
+} from './guards.ts';
 import { describeCancelled, describeFailed, describeFinished, type Ended } from './settled.ts';
 
 /** The version of the chart; raised whenever the same events could lead to a different state. */
-export const CHART_VERSION = 5;
+export const CHART_VERSION = 6;
 
 /** A placeholder for every service: a callback actor that reports plain events. */
 const missing = fromCallback<ChartEvent, ServiceInput, Notice>(() => {
@@ -60,6 +68,8 @@ export const agentMachine = setup({
       event.type === 'result.received' && isWaitingFor(context, event.callId),
     isInDoubt: ({ context, event }) => event.type === 'doubt.resolved' && isInDoubt(context, event.callId),
     canEdit: ({ context, event }) => event.type === 'transcript.edited' && canEdit(context, event),
+    canEditTurn: ({ context, event }) => event.type === 'turn.edited' && canEditTurn(context, event),
+    canEditCall: ({ context, event }) => event.type === 'call.edited' && canEditCall(context, event),
     isRunning: ({ context }) => !context.paused,
     isNotCancelling: ({ context }) => context.cancelling === null,
     isPaused: ({ context }) => context.paused,
@@ -102,6 +112,8 @@ export const agentMachine = setup({
     'cancel.requested': { guard: 'isNotCancelling', actions: 'record' },
     'step.requested': { actions: 'record' },
     'params.changed': { actions: 'record' },
+    'breakpoints.set': { actions: 'record' },
+    'call.edited': { guard: 'canEditCall', actions: 'record' },
     'run.unpaused': { guard: 'isPaused', actions: 'record' },
     'run.cancelled': { target: '.cancelled', actions: 'record' },
   },
@@ -202,6 +214,9 @@ export const agentMachine = setup({
         'cancel.requested': { guard: 'isNotCancelling', target: 'deciding', actions: 'record' },
         'step.requested': { target: 'deciding', actions: 'record' },
         'transcript.edited': { guard: 'canEdit', target: 'deciding', actions: ['discardText', 'record'] },
+        'turn.edited': { guard: 'canEditTurn', target: 'deciding', actions: 'record' },
+        'call.edited': { guard: 'canEditCall', target: 'deciding', actions: 'record' },
+        'breakpoints.set': { target: 'deciding', actions: 'record' },
         'run.unpaused': { guard: 'isPaused', target: 'deciding', actions: 'record' },
         'timer.fired': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
       },

@@ -1,4 +1,5 @@
 import type { RunConfig, RunParams } from '../protocol/config.ts';
+import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 import type { NextAction } from '../protocol/effect.ts';
 import type { Failure, QualifiedCall, RunStarted } from '../protocol/event.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
@@ -60,6 +61,10 @@ export type LastTurn = {
   final: boolean;
   /** With `finalAnswer: 'separate'`, a planning turn without calls; kept out of the transcript. */
   draft: boolean;
+  /** The index in the transcript of its first item; absent after an edit of the transcript. */
+  from?: number;
+  /** The text of the paused turns that it continues. */
+  before?: string;
 };
 
 /** The data of a run's state: JSON, folded from its events. Times are in ms since the epoch. */
@@ -115,6 +120,9 @@ export type Context = {
   /** Consecutive failures by call digest; counted only if the limit `repeatedFailures` is set. */
   failures: { [digest: string]: number };
   paused: boolean;
+  breakpoints: Breakpoint[];
+  /** The action that a person let past a breakpoint: it is not held again. `calls`: with their attempts. */
+  passed: { type: NextAction['type']; turn: number; calls: string[] } | null;
   /** Why the engine quarantined the run; otherwise `null`. */
   quarantined: string | null;
   /** A cancel was requested: nothing new is started. */
@@ -170,6 +178,8 @@ export function createContext(started: RunStarted): Context {
     activeSince: null,
     failures: {},
     paused: started.paused ?? false,
+    breakpoints: [],
+    passed: null,
     quarantined: null,
     cancelling: null,
     steps: 0,

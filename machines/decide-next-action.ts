@@ -1,5 +1,6 @@
 import type { NextAction } from '../protocol/effect.ts';
 import type { Item } from '../protocol/item.ts';
+import { findBreakpoint, spends } from './breakpoints.ts';
 import { callsWith, isOwed } from './calls.ts';
 import type { Call, Context } from './context.ts';
 import { findReachedLimit } from './limits.ts';
@@ -7,12 +8,21 @@ import { findReachedLimit } from './limits.ts';
 /**
  * Returns the next action of a run, from its context alone. Called after every wait.
  * A run that is being cancelled starts nothing and rests until `run.cancelled` ends it. A paused run takes no action
- * that spends, except for its allowed steps; with `holdsAtEnd` it does not finish by itself either.
+ * that spends, except for its allowed steps; with `holdsAtEnd` it does not finish by itself either. A breakpoint holds
+ * the actions that it matches, except for allowed steps.
  */
 export function decideNextAction(context: Context): NextAction {
   if (context.cancelling !== null) return { type: 'pause', why: describeCancel(context.cancelling) };
   const next = chooseAction(context);
-  if (!context.paused || context.steps > 0) return next;
+  if (context.paused && context.steps > 0) return next;
+  const hit = findBreakpoint(context, next);
+  if (hit !== undefined)
+    return {
+      type: 'pause',
+      breakpoint: hit.id,
+      why: `breakpoint ${hit.id} before ${next.type} (${next.why})`,
+    };
+  if (!context.paused) return next;
   if (!spends(next) && !(next.type === 'finish' && context.config.holdsAtEnd === true)) return next;
   return { type: 'pause', why: `paused before ${next.type} (${next.why})` };
 }
@@ -22,26 +32,8 @@ function describeCancel({ by, reason }: NonNullable<Context['cancelling']>): str
   return reason === undefined ? who : `${who}: ${reason}`;
 }
 
-/** Model calls, tools and finishers spend. */
-function spends(next: NextAction): boolean {
-  switch (next.type) {
-    case 'callModel':
-    case 'streamFinal':
-    case 'executeTools':
-      return true;
-    case 'finish':
-      return next.finishers;
-    case 'interruptForApproval':
-    case 'awaitResults':
-    case 'resolveDoubt':
-    case 'backOff':
-    case 'pause':
-    case 'fail':
-      return false;
-  }
-}
-
-function chooseAction(context: Context): NextAction {
+/** Returns the next action without regard to pauses, breakpoints and cancellation. */
+export function chooseAction(context: Context): NextAction {
   if (context.failure !== null) return afterFailure(context);
   if (context.open > 0) return withOpenCalls(context);
   return betweenRounds(context);

@@ -6,9 +6,11 @@ import { chooseFailureWay, decideNextAction, type FailureWay } from './decide-ne
  * The entry actions of the states, as pure functions of the context. Each runs before the state's service starts.
  */
 
-/** Stores the next action. */
+/** Stores the next action. A run that a breakpoint holds is paused. */
 export function decide(context: Context): Context {
-  return { ...context, next: decideNextAction(context) };
+  const next = decideNextAction(context);
+  const isHeld = next.type === 'pause' && next.breakpoint !== undefined;
+  return { ...context, next, paused: context.paused || isHeld };
 }
 
 /** Starts a new turn, or the next attempt of a failed one. Unread messages move into the transcript. */

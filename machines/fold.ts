@@ -1,12 +1,15 @@
-import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
+import type { ChartEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { costOf } from '../protocol/listing/cost.ts';
-import { textOf } from '../protocol/message.ts';
-import { callsWith, changeCall, findCall, isBusy, openRound, resultOf, settleCall } from './calls.ts';
+import { passBreakpoint } from './breakpoints.ts';
+import { callsWith, changeCall, findCall, isBusy, resultOf, settleCall } from './calls.ts';
 import type { Call, Context, LastTurn } from './context.ts';
-import { isAnswer } from './decide-next-action.ts';
-import { decideApproval, rejection, resolveDoubt } from './decisions.ts';
-import { addSpent, addUsage, limitsOf, modelOf } from './limits.ts';
+import { chooseAction } from './decide-next-action.ts';
+import { admitCalls, countOutcome } from './folding/admit-calls.ts';
+import { decideApproval, resolveDoubt } from './folding/decisions.ts';
+import { editCall, editTranscript, editTurn } from './folding/edits.ts';
+import { answerOf, describeTurn } from './folding/last-turn.ts';
+import { addSpent, addUsage, modelOf } from './limits.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
@@ -24,6 +27,12 @@ export function fold(context: Context, event: ChartEvent): Context {
       return resolveDoubt(now, event);
     case 'transcript.edited':
       return editTranscript(now, event);
+    case 'turn.edited':
+      return editTurn(now, event);
+    case 'call.edited':
+      return editCall(now, event);
+    case 'breakpoints.set':
+      return { ...now, breakpoints: event.breakpoints };
     case 'params.changed':
       return { ...now, params: event.params };
     case 'pause.requested':
@@ -31,9 +40,9 @@ export function fold(context: Context, event: ChartEvent): Context {
     case 'cancel.requested':
       return requestCancel(now, event);
     case 'step.requested':
-      return { ...now, paused: true, quarantined: null, steps: now.steps + 1 };
+      return { ...continueFrom(now), paused: true, quarantined: null, steps: now.steps + 1 };
     case 'run.unpaused':
-      return { ...now, paused: false, quarantined: null, steps: 0 };
+      return { ...continueFrom(now), paused: false, quarantined: null, steps: 0 };
     case 'run.quarantined':
       return quarantine(now, event);
     case 'run.cancelled':
@@ -72,6 +81,11 @@ export function fold(context: Context, event: ChartEvent): Context {
   }
 }
 
+/** A breakpoint that holds the run does not hold the same action again. */
+function continueFrom(context: Context): Context {
+  return passBreakpoint(context, chooseAction(context));
+}
+
 /** A message waits for gated calls; with `onMessage: 'supersede'` it rejects them. */
 function receiveMessage(context: Context, { items }: Of<'message.received'>): Context {
   const received = { ...context, inbox: [...context.inbox, ...items] };
@@ -93,7 +107,7 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
     usage: addUsage(context.usage, event.usage),
     cost: context.cost + costOf(event.usage, modelOf(context).model, context.config.prices),
     activeMs: context.activeMs + Math.max(0, event.at - event.startedAt),
-    answer: answerOf(context, lastTurn, event.text),
+    answer: answerOf(lastTurn, event.text),
   };
   if (lastTurn.draft) return counted;
   const read = {
@@ -104,22 +118,6 @@ function completeTurn(context: Context, event: Of<'turn.completed'>): Context {
   return admitCalls(read, event.calls, whyNoneRuns(lastTurn));
 }
 
-/** The answer if the run ended after this turn. The text of a paused turn continues in the next one. */
-function answerOf({ lastTurn: before, answer }: Context, turn: LastTurn, text: string): Context['answer'] {
-  const asksForCalls = turn.calls > 0 && !turn.final && turn.finishReason !== 'content_filter';
-  if (asksForCalls || turn.draft) return null;
-  const continues = before?.finishReason === 'pause' && before.calls === 0;
-  return { text: continues ? (answer?.text ?? '') + text : text };
-}
-
-function describeTurn({ config, turn }: Context, event: Of<'turn.completed'>): LastTurn {
-  const calls = event.calls.length;
-  const { provider, finishReason } = event;
-  const over = finishReason !== 'pause' && finishReason !== 'content_filter';
-  const draft = config.finalAnswer === 'separate' && !turn.final && calls === 0 && over;
-  return { provider, finishReason, calls, final: turn.final, draft };
-}
-
 /** Why no call of a turn may run: tools were off, or the turn was cut off. */
 function whyNoneRuns({ final, finishReason }: LastTurn): string | null {
   if (final) return 'Not run: tools are off for the final answer.';
@@ -127,78 +125,6 @@ function whyNoneRuns({ final, finishReason }: LastTurn): string | null {
     return 'Not run: the reply was cut off at its length limit, so this call may be incomplete. Make it again, shorter.';
   }
   return finishReason === 'content_filter' ? 'Not run: the reply was stopped by a content filter.' : null;
-}
-
-function admitCalls(context: Context, qualified: QualifiedCall[], refusal: string | null): Context {
-  let { toolCalls, deniedCalls } = context;
-  const limits = limitsOf(context);
-  const calls = qualified.map((call): Call => {
-    const known = findCall(context, call.callId);
-    if (known !== undefined) return known;
-    const rest = { ...call, attempt: 0 };
-    const refuse = (output: string): Call => ({
-      ...rest,
-      status: 'settled',
-      result: { output, isError: true },
-    });
-    if (refusal !== null) return refuse(refusal);
-    if (call.error !== undefined) return refuse(call.error);
-    const counts = call.executedBy === 'engine';
-    if (counts && toolCalls >= limits.toolCalls) {
-      deniedCalls += 1;
-      return refuse(`Not run: the run's limit of ${limits.toolCalls} tool calls is reached.`);
-    }
-    if (counts) toolCalls += 1;
-    const rule = call.gate ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
-    if (rule?.decision === 'reject') return refuse(rejection(rule.reason));
-    if (call.gate && rule === undefined) return { ...rest, status: 'gated' };
-    return { ...rest, status: call.executedBy === 'client' ? 'waiting' : 'ready' };
-  });
-  const failed = qualified.filter(call => refusal === null && call.error !== undefined);
-  const counted = failed.reduce((state, { digest }) => countOutcome(state, digest, true), context);
-  return openRound({ ...counted, toolCalls, deniedCalls }, calls);
-}
-
-/**
- * Replaces the transcript. Calls that it still contains keep their status; the others are dropped. Without open calls,
- * the run finishes if the last item is an answer, and otherwise calls the model.
- */
-function editTranscript(context: Context, event: Of<'transcript.edited'>): Context {
-  const { items, calls } = event;
-  const { lastTurn } = context;
-  const last = items.at(-1);
-  const edited: Context = {
-    ...context,
-    edited: true,
-    transcript: items,
-    calls: keptCalls(context, event),
-    resultsAt: endOfCalls(items, calls),
-    continuation: null,
-    failure: null,
-    sentBack: null,
-    finishersDone: false,
-    answer: last !== undefined && isAnswer(last) ? { text: textOf(last) } : null,
-    lastTurn: lastTurn && { ...lastTurn, finishReason: 'stop', calls: 0, draft: false },
-  };
-  return admitCalls(edited, calls, null);
-}
-
-/** The calls of the edited round that are already known: from their given results or from the current round. */
-function keptCalls(context: Context, { calls, results = [] }: Of<'transcript.edited'>): Call[] {
-  const outcomes = new Map(results.map(({ callId, ...result }) => [callId, result]));
-  return calls.flatMap((call): Call[] => {
-    const result = outcomes.get(call.callId);
-    if (result !== undefined) return [{ ...call, attempt: 0, status: 'settled', result }];
-    const known = findCall(context, call.callId);
-    return known?.digest === call.digest ? [known] : [];
-  });
-}
-
-/** The index after the last of the calls; `null` if that is the end, or without calls. */
-function endOfCalls(items: readonly Item[], calls: readonly QualifiedCall[]): number | null {
-  const ids = new Set(calls.map(({ callId }) => callId));
-  const place = items.findLastIndex(item => item.type === 'tool_call' && ids.has(item.callId)) + 1;
-  return place === 0 || place === items.length ? null : place;
 }
 
 /** Compares `retryAt` with the event's own time: the clock may have been set back since earlier events. */
@@ -279,12 +205,6 @@ function rejectAnswer(context: Context, { feedback, code }: Of<'finishers.reject
     sentBack: { code: code ?? 'finishers-rejected', feedback },
     transcript: [...context.transcript, message],
   };
-}
-
-function countOutcome(context: Context, digest: string, failed: boolean): Context {
-  if (context.config.limits.repeatedFailures === undefined) return context;
-  const { [digest]: before = 0, ...others } = context.failures;
-  return { ...context, failures: failed ? { ...others, [digest]: before + 1 } : others };
 }
 
 /** Active time counts only while a call runs, so the time in which no process drove the run does not count. */

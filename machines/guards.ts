@@ -36,6 +36,31 @@ export function canEdit(context: Context, { calls }: { calls: readonly Qualified
   );
 }
 
+/** Whether the latest turn may be edited: it is complete, and none of its calls has started or waits elsewhere. */
+export function canEditTurn(
+  context: Context,
+  { turn, calls }: { turn: number; calls: readonly QualifiedCall[] },
+): boolean {
+  const { lastTurn, failure, sentBack, batch } = context;
+  if (lastTurn?.from === undefined || turn !== context.turn.number) return false;
+  if (failure !== null || sentBack !== null || batch > 0) return false;
+  if (lastTurn.final && calls.length > 0) return false;
+  if (context.calls.length === 0) return lastTurn.calls === 0;
+  return context.calls.every(({ status, attempt }) => FREE.has(status) && attempt === 0);
+}
+
+/** Whether the call has not started, has the digest that the edit refers to, and can run as edited. */
+export function canEditCall(
+  context: Context,
+  event: { callId: string; digest: string; call: QualifiedCall },
+): boolean {
+  const call = findCall(context, event.callId);
+  if (call === undefined || call.digest !== event.digest) return false;
+  const { callId, name, error } = event.call;
+  if (callId !== call.callId || name !== call.name || error !== undefined) return false;
+  return (call.status === 'ready' || call.status === 'gated') && call.attempt === 0;
+}
+
 const FREE: ReadonlySet<CallStatus> = new Set(['ready', 'gated', 'settled']);
 
 /** Whether the call waits for a result from a client or a sub-agent. */

@@ -10,7 +10,8 @@ export type NextAction = { why: string } & (
   | { type: 'awaitResults'; calls: string[] }
   | { type: 'resolveDoubt'; calls: string[] }
   | { type: 'backOff'; until: number }
-  | { type: 'pause' }
+  /** `breakpoint`: the id of the breakpoint that holds the run. */
+  | { type: 'pause'; breakpoint?: string }
   | { type: 'finish'; reason?: string; finishers: boolean }
   | { type: 'fail'; code: string; message: string }
 );

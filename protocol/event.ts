@@ -1,6 +1,7 @@
 import { en } from 'zod/locales';
 import * as z from 'zod/mini';
 import { runConfigSchema, runParamsSchema } from './config.ts';
+import { breakpointsSchema } from './debugger/breakpoint.ts';
 import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
 import { labelsSchema, titleSchema } from './listing/label.ts';
@@ -155,6 +156,21 @@ export const inputEventSchema = z.discriminatedUnion('type', [
     ),
     by: optionalText,
   }),
+  /**
+   * Accepted at rest, before a call of the turn has started. `items` and `calls` replace those of the latest turn, and
+   * `text` is its new text. A call that keeps its id and its digest keeps its approval.
+   */
+  input('turn.edited', {
+    turn: z.int(),
+    text,
+    items: z.array(itemSchema),
+    calls: z.array(qualifiedCallSchema),
+    by: optionalText,
+  }),
+  /** Accepted before the call starts. `digest`: of the call that is replaced; approvals of it no longer apply. */
+  input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalText }),
+  /** Replaces the run's breakpoints. */
+  input('breakpoints.set', { breakpoints: breakpointsSchema, by: optionalText }),
   /** Applies to the following turns; replaces earlier parameters. */
   input('params.changed', { params: runParamsSchema, by: optionalText }),
   input('pause.requested', { by: optionalText }),
@@ -275,6 +291,22 @@ export function blobsOf(event: RunEvent): readonly BlobReference[] {
   return outcomesOf(event).flatMap(({ output, blob: named }) =>
     named === undefined || isRedaction(output) ? [] : [named],
   );
+}
+
+type Unmarked<Event> = Event extends { generation: number } ? Omit<Event, 'generation'> : Event;
+
+/** Returns the calls that an event introduces or replaces. */
+export function callsOf(event: Unmarked<RunEvent>): readonly QualifiedCall[] {
+  switch (event.type) {
+    case 'turn.completed':
+    case 'turn.edited':
+    case 'transcript.edited':
+      return event.calls;
+    case 'call.edited':
+      return [event.call];
+    default:
+      return [];
+  }
 }
 
 type Outcome = { output: JsonValue; blob?: BlobReference };

@@ -45,6 +45,12 @@ export function describeEvent(event: RunEvent, format: EventFormat): string {
       return `${format.nameCall(event.callId)} ${describeResolution(event, format)}${by(event)}`;
     case 'transcript.edited':
       return `${event.items.length} items, ${event.calls.length} calls to run${by(event)}`;
+    case 'turn.edited':
+      return `turn ${event.turn}: ${event.calls.length} calls${by(event)}`;
+    case 'call.edited':
+      return `${format.nameCall(event.callId)} ${value(event.call.input)}${by(event)}`;
+    case 'breakpoints.set':
+      return `${event.breakpoints.map(({ id }) => id).join(', ') || 'none'}${by(event)}`;
     case 'params.changed':
       return `${Object.keys(event.params).join(', ') || "reset to the agent's"}${by(event)}`;
     case 'pause.requested':

@@ -1,7 +1,7 @@
 import { systemHost } from '../../engine/driver/host.ts';
 import type { LoadedRun } from '../../engine/journal/load-run.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
-import { forkRun } from '../../engine/run/fork-run.ts';
+import { forkRun } from '../../engine/run/forks/fork-run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Agent } from '../../tools/agent/agent.ts';

@@ -140,6 +140,9 @@ export class TerminalView {
       case 'result.received':
       case 'doubt.resolved':
       case 'transcript.edited':
+      case 'turn.edited':
+      case 'call.edited':
+      case 'breakpoints.set':
       case 'params.changed':
       case 'pause.requested':
       case 'step.requested':

@@ -12,7 +12,7 @@ import { SharedText } from '../deltas/share-text.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import type { AppendOutcome, RunLog } from '../journal/run-log.ts';
 import type { Snapshots } from '../journal/snapshots.ts';
-import type { CommandOptions } from '../run/command.ts';
+import type { CommandOptions } from '../run/run-command.ts';
 import type { RunEvents } from '../run/run-events.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import { Cancelled, type Report, type ServiceScope, Stopped, Yielding } from '../services/service.ts';

@@ -1,7 +1,13 @@
 import { findCall } from '../../machines/calls.ts';
 import type { StoredState } from '../../machines/snapshot.ts';
 import type { ChartState } from '../../machines/step.ts';
-import type { JournalEntry, QualifiedCall, RunEvent, RunStarted } from '../../protocol/event.ts';
+import {
+  callsOf,
+  type JournalEntry,
+  type QualifiedCall,
+  type RunEvent,
+  type RunStarted,
+} from '../../protocol/event.ts';
 import { canonicalJson, type JsonValue, toJson } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import type { RunRecord, RunStatus, Store } from '../../protocol/store.ts';
@@ -150,8 +156,10 @@ const KEYS = ['agent', 'continues', 'status', 'epoch', 'createdAt', 'updatedAt']
 export function checkDigests(state: ChartState | null, event: RunEvent): string | null {
   switch (event.type) {
     case 'turn.completed':
+    case 'turn.edited':
+    case 'call.edited':
     case 'transcript.edited': {
-      const changed = event.calls.find(call => !isOfInput(call));
+      const changed = callsOf(event).find(call => !isOfInput(call));
       return changed === undefined
         ? null
         : `has call ${changed.callId} with a digest that does not match its input`;

@@ -1,6 +1,13 @@
 import { findCall } from '../../machines/calls.ts';
 import type { ChartState } from '../../machines/step.ts';
-import type { InputEvent, QualifiedCall, ReportEvent, RunEvent, RunStarted } from '../../protocol/event.ts';
+import {
+  callsOf,
+  type InputEvent,
+  type QualifiedCall,
+  type ReportEvent,
+  type RunEvent,
+  type RunStarted,
+} from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { SideEffect } from '../../protocol/tool.ts';
 import { beginFold, foldEntry } from '../journal/load-run.ts';
@@ -145,11 +152,6 @@ function unmark<Event extends ReportEvent>({ generation: _, ...event }: Event): 
 
 function asResult({ at, callId, output, isError }: Extract<ReportEvent, { type: 'tool.settled' }>) {
   return { type: 'result.received', at, callId, output, isError } as const;
-}
-
-/** Returns the calls that an event introduces. */
-export function callsOf(event: RunEvent | RecordedEvent): readonly QualifiedCall[] {
-  return event.type === 'turn.completed' || event.type === 'transcript.edited' ? event.calls : [];
 }
 
 /** Returns the names of the tools to whose calls such events refer. */

@@ -4,8 +4,9 @@ import type { Store } from '../../protocol/store.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import type { RunHandle, SoughtCall } from '../sub-agents/child-runs.ts';
 import type { RunChildren } from '../sub-agents/run-children.ts';
-import { APPLIES_TO, type CallCommand, isOwnCall, type RunCommand } from './command.ts';
+import { APPLIES_TO, isOwnCall } from './command.ts';
 import { type Refusal, refuse } from './explain-refusal.ts';
+import type { CallCommand, RunCommand } from './run-command.ts';
 
 /** Where a command goes: to the run itself, or to a child run, which applies it or passes it on. */
 export type Route =

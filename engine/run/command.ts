@@ -1,7 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
-import type { RunParams } from '../../protocol/config.ts';
 import type { Effect } from '../../protocol/effect.ts';
 import {
   type ChartEvent,
@@ -11,13 +10,22 @@ import {
   type RunStarted,
 } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../driver/host.ts';
-import { checkEdit, checkOutput } from './check-value.ts';
+import { checkEdit, checkOutput } from './edits/check-value.ts';
 import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
+import type {
+  AnswerOptions,
+  ApproveOptions,
+  CallCommand,
+  CommandOptions,
+  RejectOptions,
+  Resolution,
+  RunCommand,
+} from './run-command.ts';
 import { listOpenCalls } from './settled.ts';
 
 /* Turns the commands of people and clients into input events of the chart. */
@@ -33,64 +41,13 @@ type Unstamped<Event> = Event extends RunStarted ? never : Omit<Event, 'at'>;
 /** The event of a command, without its time. */
 export type Command = Unstamped<Extract<CommandEvent, InputEvent | { type: 'run.noted' }>>;
 
-/**
- * `by`: who gives the command. It is journaled, and shown to anyone who decides the same call later. `requestId`: an id
- * of 1 to 64 characters that the sender chose for the command; it is journaled with it.
- */
-export type CommandOptions = { by?: string; requestId?: string };
-
-/** Options of `run.yield`. `graceMs`: how long model and tool calls in progress may take, in ms. Default 5,000. */
-export type YieldOptions = { graceMs?: number };
-
-/** `runId`: the run that the call belongs to, if the run and its sub-agents have calls with the same id. */
-type CallOptions = CommandOptions & { runId?: string };
-
-/**
- * Options of `run.approve`. `input`: replaces the call's input. `digest`: of the call that was reviewed (default:
- * the current one). `sticky`: applies the decision to later calls of the same tool too.
- */
-export type ApproveOptions<Input = unknown> = CallOptions & {
-  input?: Input;
-  digest?: string;
-  sticky?: boolean;
-};
-/** Options of `run.reject`. `reason`: what the model reads. `digest` and `sticky` as in `ApproveOptions`. */
-export type RejectOptions = CallOptions & { reason?: string; digest?: string; sticky?: boolean };
-/** Options of `run.answer`. `output`: the call's result, JSON, or its error. `digest` as in `ApproveOptions`. */
-export type AnswerOptions<Output = unknown> = CallOptions & { digest?: string } & (
-    | { output: Output; isError?: false }
-    | { output: unknown; isError: true }
-  );
-/** `force`: retry even if an earlier attempt of the call may still act. */
-type Retry = { retry: true; force?: boolean };
-/** How `run.resolve` settles a call in doubt: run it again, or record that it happened or failed. */
-export type Resolution<Output = unknown> = CallOptions &
-  (Retry | { happened: true; output: Output } | { failed: string });
-
-/** A command about one call, with the options of the method of the same name. */
-export type CallCommand = { callId: string } & (
-  | ({ type: 'approve' } & ApproveOptions)
-  | ({ type: 'reject' } & RejectOptions)
-  | ({ type: 'answer' } & AnswerOptions)
-  | ({ type: 'resolve' } & Resolution)
-);
-
-/** A command as data: what `run.submit` accepts and clients send. */
-export type RunCommand =
-  | CallCommand
-  | ({ type: 'send'; message: string | readonly Item[] } & CommandOptions)
-  | ({ type: 'set-params'; params: RunParams } & CommandOptions)
-  | ({ type: 'pause' | 'unpause' | 'step' } & CommandOptions)
-  /** Keeps data of a surface with the run; see the event `run.noted`. */
-  | { type: 'note'; note: JsonValue; by: string }
-  | ({ type: 'cancel'; reason?: string } & CommandOptions);
-
 /** The call statuses that each command applies to. */
 export const APPLIES_TO: Readonly<Record<CallCommand['type'], readonly CallStatus[]>> = {
   approve: ['gated'],
   reject: ['gated'],
   answer: ['gated', 'waiting'],
   resolve: ['doubted'],
+  'edit-call': ['ready', 'gated'],
 };
 
 /** Whether a command is about a call of the run itself rather than of a sub-agent's run. */
@@ -104,9 +61,9 @@ export function isOwnCall(command: CallCommand, ownId: string, context: Context)
 /** Builds the input for the state it will be applied to. */
 export type MakeCommand<State = ChartState> = (state: State) => Command;
 
-/** The input for a command about `call`, or why it is refused. Validates an edited input with the call's tool. */
+/** The input for a decision about `call`, or why it is refused. Validates an edited input with the call's tool. */
 export function makeDecision(
-  command: CallCommand,
+  command: Exclude<CallCommand, { type: 'edit-call' }>,
   call: Call | undefined,
   connectTools: () => Promise<ReadonlyMap<string, Tool>>,
 ): Command | Refusal | Promise<Command | Refusal> {
@@ -124,7 +81,7 @@ export function makeDecision(
 
 /** The input for a command that is not about a call. */
 export function makeInput(
-  command: Exclude<RunCommand, CallCommand>,
+  command: Exclude<RunCommand, CallCommand | { type: 'edit-turn' }>,
   { host, graceMs }: { host: Host; graceMs: number },
 ): MakeCommand {
   const by = omitUndefined({ by: command.by });
@@ -135,6 +92,8 @@ export function makeInput(
     }
     case 'set-params':
       return () => ({ type: 'params.changed', params: command.params, ...by });
+    case 'breakpoints':
+      return () => ({ type: 'breakpoints.set', breakpoints: [...command.breakpoints], ...by });
     case 'pause':
       return () => ({ type: 'pause.requested', ...by });
     case 'unpause':

@@ -1,8 +1,8 @@
 import { findCall } from '../../machines/calls.ts';
-import type { CallStatus } from '../../machines/context.ts';
+import type { Call, CallStatus } from '../../machines/context.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import type { EngineErrorCode } from '../../protocol/error.ts';
-import type { ChartEvent, CommandEvent, JournalEntry } from '../../protocol/event.ts';
+import { type ChartEvent, type CommandEvent, callsOf, type JournalEntry } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { hasEnded } from '../journal/load-run.ts';
 
@@ -61,6 +61,12 @@ function explainRefusal(state: ChartState, event: ChartEvent, journal: readonly 
       `Run ${runId} cannot be edited now. Pause it, wait until it rests between turns, and keep every call that was started.`,
     );
   }
+  if (event.type === 'turn.edited') {
+    return refuse(
+      'refused',
+      `Turn ${event.turn} of run ${runId} cannot be edited now. Pause the run before the calls of its latest turn start. The closing turn takes no calls.`,
+    );
+  }
   if (event.type === 'pause.requested')
     return refuse('refused', `Run ${runId} is already paused. Unpause it to continue.`);
   if (event.type === 'run.unpaused')
@@ -76,7 +82,7 @@ type CallEvent = Extract<ChartEvent, { callId: string }>;
 function explainCallRefusal(state: ChartState, event: CallEvent, journal: readonly JournalEntry[]): Refusal {
   const { callId } = event;
   const { runId } = state.context;
-  const decided = findDecision(journal, event);
+  const decided = event.type === 'call.edited' ? undefined : findDecision(journal, event);
   if (decided !== undefined) {
     const { what, at, by } = decided;
     const who = by === undefined ? '' : ` by ${by}`;
@@ -90,7 +96,7 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
       `Run ${runId} has no call ${callId}. Check the ids of the calls that it waits for.`,
     );
   }
-  if (call?.status === 'gated' && event.type === 'approval.decided' && call.digest !== event.digest) {
+  if (call !== undefined && isAboutOther(event, call)) {
     return refuse(
       'wrong-digest',
       `Call ${callId} is not the one that was reviewed: its digest is ${call.digest}. Review it and decide again.`,
@@ -103,6 +109,13 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   }
   const status = call?.status ?? 'settled';
   return refuse('call-not-open', `Call ${callId} is ${status}. ${ADVICE[status] ?? 'It needs no decision.'}`);
+}
+
+/** Whether the call has changed since it was reviewed. */
+function isAboutOther(event: CallEvent, { status, digest }: Call): boolean {
+  if (event.type === 'call.edited')
+    return digest !== event.digest && (status === 'gated' || status === 'ready');
+  return event.type === 'approval.decided' && status === 'gated' && digest !== event.digest;
 }
 
 /** What people can do about a call of this status. */
@@ -135,9 +148,7 @@ function findDecision(journal: readonly JournalEntry[], { type, callId }: CallEv
 const PAST_TENSE = { approve: 'approved', reject: 'rejected', answer: 'answered' } as const;
 
 function wasCalled(journal: readonly JournalEntry[], callId: string): boolean {
-  return journal.some(
-    ({ event }) => event.type === 'turn.completed' && event.calls.some(call => call.callId === callId),
-  );
+  return journal.some(({ event }) => callsOf(event).some(call => call.callId === callId));
 }
 
 /** Whether the decision came after the call's `expiresAt`, even if the timer had not fired yet. */
@@ -145,11 +156,9 @@ function hadExpired(
   journal: readonly JournalEntry[],
   { callId, at }: { callId: string; at: number },
 ): boolean {
-  return journal.some(
-    ({ event }) =>
-      event.type === 'turn.completed' &&
-      event.calls.some(
-        call => call.callId === callId && call.expiresAt !== undefined && call.expiresAt <= at,
-      ),
+  return journal.some(({ event }) =>
+    callsOf(event).some(
+      call => call.callId === callId && call.expiresAt !== undefined && call.expiresAt <= at,
+    ),
   );
 }

@@ -5,15 +5,10 @@ import { findLateSuccess, findLiveAttempt } from '../driver/find-live-attempt.ts
 import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
 import { becameOnce } from '../services/call-run.ts';
 import type { CallRouter } from './call-router.ts';
-import {
-  type CallCommand,
-  type Command,
-  type MakeCommand,
-  makeDecision,
-  makeInput,
-  type RunCommand,
-} from './command.ts';
+import { type Command, type MakeCommand, makeDecision, makeInput } from './command.ts';
+import { editCall, editTurn } from './edits/edit-turn.ts';
 import { type Refusal, refuse } from './explain-refusal.ts';
+import type { CallCommand, RunCommand } from './run-command.ts';
 import type { RunOptions } from './run-options.ts';
 
 type Surroundings = Pick<RunOptions, 'runId' | 'store' | 'host' | 'graceMs' | 'judgeOwner' | 'connectTools'>;
@@ -28,13 +23,20 @@ export async function prepareCommand(
   context: Context,
   surroundings: Surroundings,
 ): Promise<MakeCommand | Refusal> {
-  const made =
-    'callId' in command
-      ? await boundInput(await prepareDecision(command, context, surroundings), context, surroundings)
-      : makeInput(command, surroundings);
+  const made = await makeCommand(command, context, surroundings);
   if ('accepted' in made || !('requestId' in command)) return made;
   const { requestId } = command;
   return state => ({ ...made(state), ...omitUndefined({ requestId }) });
+}
+
+async function makeCommand(
+  command: RunCommand,
+  context: Context,
+  surroundings: Surroundings,
+): Promise<MakeCommand | Refusal> {
+  if (command.type === 'edit-turn') return fixed(await editTurn(command, { ...surroundings, context }));
+  if (!('callId' in command)) return makeInput(command, surroundings);
+  return await boundInput(await prepareDecision(command, context, surroundings), context, surroundings);
 }
 
 /** Prepares the commands of one submission, or says why the first invalid one is refused. */
@@ -61,8 +63,12 @@ export async function boundInput(
   surroundings: Surroundings,
 ): Promise<MakeCommand | Refusal> {
   if ('accepted' in input) return input;
-  const bound = await boundCommand(input, context, new RunBlobs(surroundings));
-  return () => bound;
+  return fixed(await boundCommand(input, context, new RunBlobs(surroundings)));
+}
+
+/** An input that does not depend on the state. */
+function fixed(input: Command | Refusal): MakeCommand | Refusal {
+  return 'accepted' in input ? input : () => input;
 }
 
 /** Refuses to run a call again while an attempt of it may still act; `null` if none can. `attempt` as in `findLiveAttempt`. */
@@ -84,6 +90,8 @@ async function prepareDecision(
   surroundings: Surroundings,
 ): Promise<Command | Refusal> {
   const { connectTools } = surroundings;
+  if (command.type === 'edit-call')
+    return await editCall(command.callId, command, { ...surroundings, context });
   const call = findCall(context, command.callId);
   const isRetry = command.type === 'resolve' && 'retry' in command && command.force !== true;
   const isOnce = isRetry && (await mustNotRunTwice(call, connectTools));

@@ -4,6 +4,7 @@ import type { Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { findResult } from '../../machines/tool-results.ts';
 import type { RunParams } from '../../protocol/config.ts';
+import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
@@ -16,24 +17,12 @@ import { type Fold, hasEnded, type LoadedRun, makeImage } from '../journal/load-
 import { RunBlobs } from '../journal/run-blobs.ts';
 import { RunLog } from '../journal/run-log.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
-import { endRun, RunChildren } from '../sub-agents/run-children.ts';
+import { RunChildren } from '../sub-agents/run-children.ts';
 import { type CallReference, referTo } from './call-reference.ts';
-import { CallRouter } from './call-router.ts';
-import type {
-  AnswerOptions,
-  ApproveOptions,
-  Command,
-  CommandOptions,
-  MakeCommand,
-  RejectOptions,
-  Resolution,
-  RunCommand,
-  YieldOptions,
-} from './command.ts';
-import { editTranscript, retryCall } from './edit-transcript.ts';
-import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from './explain-refusal.ts';
-import { type ForkMessage, forkRun } from './fork-run.ts';
-import { boundInput, prepareCommand, prepareCommands, refuseLive } from './prepare-command.ts';
+import { editTranscript, retryCall } from './edits/edit-transcript.ts';
+import type { CommandResult, SubmitResult } from './explain-refusal.ts';
+import { type ForkMessage, forkRun } from './forks/fork-run.ts';
+import { refuseLive } from './prepare-command.ts';
 import {
   type BatchOptions,
   type EventSource,
@@ -42,9 +31,21 @@ import {
   readEvents,
   readText,
 } from './read-events.ts';
+import type {
+  AnswerOptions,
+  ApproveOptions,
+  CommandOptions,
+  EditCallOptions,
+  EditTurnOptions,
+  RejectOptions,
+  Resolution,
+  RunCommand,
+  YieldOptions,
+} from './run-command.ts';
 import { RunEvents, type RunHappening } from './run-events.ts';
 import type { RunOptions } from './run-options.ts';
 import type { Settled } from './settled.ts';
+import { Submitter } from './submitter.ts';
 
 export type { RunHappening } from './run-events.ts';
 
@@ -68,8 +69,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   readonly id: string;
   readonly #options: RunOptions;
   readonly #blobs: RunBlobs;
-  readonly #children: RunChildren;
-  readonly #router: CallRouter;
+  readonly #submitter: Submitter;
   readonly #log: RunLog<ChartState>;
   readonly #runHost: RunHost;
   readonly #source: EventSource;
@@ -79,14 +79,13 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     this.#options = options;
     this.#blobs = new RunBlobs(options);
     const children = new RunChildren(options);
-    this.#children = children;
-    this.#router = new CallRouter(options, children);
     const events = new RunEvents(this.id, loaded.seq);
     const log = new RunLog({ ...options, chart: chartOf(options) }, this.id, loaded, events);
     this.#log = log;
     const parts = { options, log, events, children, loaded, inherited };
     const runHost = options.makeRunHost?.(parts) ?? new Supervisor(parts);
     this.#runHost = runHost;
+    this.#submitter = new Submitter(parts, runHost, () => void this.settled().catch(() => {}));
     const isFollowing = () => runHost.driver === null && runHost.standing === 'running';
     const followed = new FollowedText({ ...options, events, isFollowing });
     this.#source = eventSourceOf({ ...options, log, events, runHost, followed });
@@ -163,12 +162,12 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: CallReference<Input>,
     options: ApproveOptions<NoInfer<Input>> = {},
   ): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'approve', ...referTo(call), ...options });
+    return await this.#submitter.submitOne({ type: 'approve', ...referTo(call), ...options });
   }
 
   /** Refuses a gated call. The model reads the reason as the call's result. */
   async reject(call: CallReference, options: RejectOptions = {}): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'reject', ...referTo(call), ...options });
+    return await this.#submitter.submitOne({ type: 'reject', ...referTo(call), ...options });
   }
 
   /** Supplies the result of a gated call instead of running it, or the result of a client tool's call. */
@@ -176,7 +175,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: CallReference<unknown, Given>,
     options: AnswerOptions<NoInfer<Given>>,
   ): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'answer', ...referTo(call), ...options });
+    return await this.#submitter.submitOne({ type: 'answer', ...referTo(call), ...options });
   }
 
   /** Resolves a call in doubt: it happened (`{ happened: true, output }`), it failed, or it is run again. */
@@ -184,12 +183,12 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: CallReference<unknown, Given>,
     resolution: Resolution<NoInfer<Given>>,
   ): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'resolve', ...referTo(call), ...resolution });
+    return await this.#submitter.submitOne({ type: 'resolve', ...referTo(call), ...resolution });
   }
 
   /** Queues a message for the next turn; gated calls keep waiting. If the agent's `onMessage` is `supersede`, rejects them. */
   async send(message: string | readonly Item[], options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'send', message, ...options });
+    return await this.#submitter.submitOne({ type: 'send', message, ...options });
   }
 
   /**
@@ -197,8 +196,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * the run has recorded, or is run. Then the model is called again.
    */
   async editTranscript(items: readonly Item[], options: CommandOptions = {}): Promise<CommandResult> {
-    const editable = { ...this.#options, context: await this.#readContext() };
-    return await this.#putInput(await editTranscript(items, editable, options));
+    const editable = { ...this.#options, context: await this.#submitter.readContext() };
+    return await this.#submitter.putInput(await editTranscript(items, editable, options));
   }
 
   /**
@@ -209,29 +208,61 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     callId: string,
     { force, ...options }: CommandOptions & { force?: boolean } = {},
   ): Promise<CommandResult> {
-    const editable = { ...this.#options, context: await this.#readContext() };
+    const editable = { ...this.#options, context: await this.#submitter.readContext() };
     const refusal = force === true ? null : await refuseLive({ callId, attempt: 0 }, this.#options);
-    return refusal ?? (await this.#putInput(await retryCall(callId, editable, options)));
+    return refusal ?? (await this.#submitter.putInput(await retryCall(callId, editable, options)));
+  }
+
+  /**
+   * Replaces the text, the calls, or both, of the latest turn, while the run rests before those calls start. The calls
+   * are qualified again; one that keeps its id and input keeps its approval.
+   */
+  async editTurn(options: EditTurnOptions): Promise<CommandResult> {
+    return await this.#submitter.submitOne({ type: 'edit-turn', ...options });
+  }
+
+  /** Replaces the input of a call that has not started. It is validated and asks for approval again if its tool requires one. */
+  async editCall<Input>(
+    call: CallReference<Input>,
+    options: EditCallOptions<NoInfer<Input>>,
+  ): Promise<CommandResult> {
+    return await this.#submitter.submitOne({ type: 'edit-call', ...referTo(call), ...options });
+  }
+
+  /**
+   * Replaces the run's breakpoints. The run rests before an action that one of them matches, whichever process drives
+   * it. `unpause` continues past it, `step` takes this action only.
+   *
+   * @example
+   * await run.setBreakpoints([
+   *   { id: 'large', tool: 'refund', where: { path: 'input.cents', op: '>', value: 10_000 } },
+   * ]);
+   */
+  async setBreakpoints(
+    breakpoints: readonly Breakpoint[],
+    options: CommandOptions = {},
+  ): Promise<CommandResult> {
+    return await this.#submitter.submitOne({ type: 'breakpoints', breakpoints, ...options });
   }
 
   /** Overrides the agent's parameters for future turns. Replaces all parameters that were set before. */
   async setParams(params: RunParams, options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'set-params', params, ...options });
+    return await this.#submitter.submitOne({ type: 'set-params', params, ...options });
   }
 
   /** Pauses the run before its next model call or round of tool calls. */
   async pause(options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'pause', ...options });
+    return await this.#submitter.submitOne({ type: 'pause', ...options });
   }
 
   /** Continues a paused run; if it is not paused itself, its paused sub-agent's run. */
   async unpause(options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'unpause', ...options });
+    return await this.#submitter.submitOne({ type: 'unpause', ...options });
   }
 
   /** Allows one model call or round of tool calls, then pauses. Applies to a paused sub-agent's run like `unpause`. */
   async step(options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitOne({ type: 'step', ...options });
+    return await this.#submitter.submitOne({ type: 'step', ...options });
   }
 
   /**
@@ -239,9 +270,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * requests the cancellation: the promise resolves once the request is durable, `settled()` once the run has ended.
    */
   async cancel(options: CommandOptions & { reason?: string } = {}): Promise<CommandResult> {
-    const result = await this.#cancel(options);
-    if (result.accepted && hasEnded(this.#log.state)) await this.#children.cancel(this.context);
-    return result;
+    return await this.#submitter.cancel(options);
   }
 
   /**
@@ -257,14 +286,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * await run.submit([{ type: 'pause' }, ...approvals, { type: 'unpause' }]);
    */
   async submit(commands: readonly RunCommand[]): Promise<SubmitResult> {
-    const [only, second] = commands;
-    if (only === undefined) return { accepted: true };
-    if (second === undefined) {
-      const result = await this.#submitOne(only);
-      return result.accepted ? result : { ...result, index: 0 };
-    }
-    const prepared = await prepareCommands(commands, await this.#readContext(), this.#options, this.#router);
-    return 'accepted' in prepared ? prepared : await this.#runHost.put(prepared);
+    return await this.#submitter.submit(commands);
   }
 
   /**
@@ -292,7 +314,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * this run, and `result-missing` if the store has only its head and tail.
    */
   async output(callId: string): Promise<JsonValue> {
-    const result = findResult(await this.#readContext(), callId);
+    const result = findResult(await this.#submitter.readContext(), callId);
     return result.blob === undefined ? result.output : await this.#blobs.load(result.blob);
   }
 
@@ -309,41 +331,5 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   /** The run's store, and its agent's text filters: for projections of a run. */
   get source(): Pick<RunOptions, 'store' | 'host' | 'showText'> {
     return this.#options;
-  }
-
-  /** The context, including the entries of other processes. */
-  async #readContext(): Promise<Context> {
-    await this.#runHost.refresh();
-    return this.context;
-  }
-
-  async #submitOne(command: RunCommand): Promise<CommandResult> {
-    if (command.type === 'cancel') return await this.cancel(command);
-    const route = await this.#router.route(command, this.context, () => this.#readContext());
-    if (route.type === 'refused') return route.refusal;
-    if (route.type === 'child') return await this.#passOn(route.child, command);
-    return await this.#putPrepared(await prepareCommand(command, this.context, this.#options));
-  }
-
-  async #passOn(child: RunHandle, command: RunCommand): Promise<CommandResult> {
-    const result = withoutIndex(await child.submit([command]));
-    if (result.accepted) this.settled().catch(() => {});
-    return result;
-  }
-
-  async #putInput(input: Command | Refusal): Promise<CommandResult> {
-    return await this.#putPrepared(await boundInput(input, this.context, this.#options));
-  }
-
-  async #putPrepared(prepared: MakeCommand | Refusal): Promise<CommandResult> {
-    return 'accepted' in prepared ? prepared : withoutIndex(await this.#runHost.put([prepared]));
-  }
-
-  async #cancel(options: CommandOptions & { reason?: string }): Promise<CommandResult> {
-    const outcome = await this.#runHost.driver?.cancel(options);
-    if (outcome?.type === 'appended') return { accepted: true };
-    const result = await this.#runHost.put([await endRun(this.#options, this.id, options)]);
-    const { cancelling } = this.context;
-    return cancelling === null || hasEnded(this.#log.state) ? withoutIndex(result) : { accepted: true };
   }
 }

@@ -6,8 +6,8 @@ import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import { digestOf } from '../journal/digest.ts';
-import type { CommandOptions, RunCommand, YieldOptions } from '../run/command.ts';
 import type { CommandResult, SubmitResult } from '../run/explain-refusal.ts';
+import type { CommandOptions, RunCommand, YieldOptions } from '../run/run-command.ts';
 import type { Settled } from '../run/settled.ts';
 
 /**

@@ -7,6 +7,7 @@ import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
+import { callsOf } from '../../protocol/event.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { loadLog } from '../driver/agent-chart.ts';
 import type { Host } from '../driver/host.ts';
@@ -14,14 +15,8 @@ import { type DriveWatcher, watchEnd } from '../driver/watch-drive.ts';
 import { hasEnded, isAtRest, loadRun } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
-import {
-  CANCEL_SLACK_MS,
-  type Command,
-  type CommandOptions,
-  cancelRun,
-  type MakeCommand,
-  requestCancel,
-} from '../run/command.ts';
+import { CANCEL_SLACK_MS, type Command, cancelRun, type MakeCommand, requestCancel } from '../run/command.ts';
+import type { CommandOptions } from '../run/run-command.ts';
 import { describeSettled, listOpenCalls, type OpenCall, type Settled } from '../run/settled.ts';
 import {
   answerOfChild,
@@ -99,8 +94,8 @@ export class RunChildren {
     for (const { event } of await readJournal(store, parentId)) {
       if (event.type !== 'tool.suspended' || (await store.get(event.childRunId)) === undefined) continue;
       if (runId !== undefined && runId !== event.childRunId) continue;
-      const made = (await readJournal(store, event.childRunId)).some(
-        ({ event: its }) => its.type === 'turn.completed' && its.calls.some(call => call.callId === callId),
+      const made = (await readJournal(store, event.childRunId)).some(({ event: its }) =>
+        callsOf(its).some(call => call.callId === callId),
       );
       if (made) return await children.open(event.childRunId).catch(ignoreUnknown);
     }

@@ -37,7 +37,7 @@ export type JournalMigration = {
   migrate(events: readonly JsonObject[]): readonly JsonObject[];
 };
 
-/** The steps of this release; an agent's own steps are tried first. Charts 3 and 4 read older journals unchanged. */
+/** The steps of this release; an agent's own steps are tried first. Charts 3, 4 and 6 read older journals unchanged. */
 export const OWN_MIGRATIONS: readonly JournalMigration[] = [
   { from: { chart: 2 }, to: { chart: 3 }, migrate: events => events },
   { from: { chart: 3 }, to: { chart: 4 }, migrate: events => events },
@@ -48,6 +48,7 @@ export const OWN_MIGRATIONS: readonly JournalMigration[] = [
     migrate: events =>
       events.map(event => (event.type === 'run.parked' ? { ...event, type: 'run.quarantined' } : event)),
   },
+  { from: { chart: 5 }, to: { chart: 6 }, migrate: events => events },
 ];
 
 /** The versions recorded in a journal. */
@@ -123,8 +124,14 @@ function renewDigests(events: readonly RunEvent[]): RunEvent[] {
   return events.map(event => {
     switch (event.type) {
       case 'turn.completed':
+      case 'turn.edited':
       case 'transcript.edited':
         return { ...event, calls: event.calls.map(renew) };
+      case 'call.edited': {
+        const { was, is } = renewed.get(event.callId) ?? {};
+        const digest = is === undefined || event.digest !== was ? event.digest : is;
+        return { ...event, digest, call: renew(event.call) };
+      }
       case 'approval.decided': {
         const { was, is } = renewed.get(event.callId) ?? {};
         return is === undefined || event.digest !== was ? event : { ...event, digest: is };

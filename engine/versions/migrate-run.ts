@@ -6,7 +6,7 @@ import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
 import { beginFold, foldEntry, standingOf } from '../journal/load-run.ts';
 import { describeRestored, readStart } from '../journal/read-journal.ts';
-import { beginDoubting, isOfChart } from '../run/fork-run.ts';
+import { beginDoubting, isOfChart } from '../run/forks/fork-run.ts';
 import { suspendedCalls } from '../sub-agents/child-runs.ts';
 import { checkRun, successorOf } from './check-run.ts';
 import { findSteps, type JournalMigration, migrateJournal, versionsOf } from './migrate-journal.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { RunCommand } from '../../engine/run/command.ts';
+import type { RunCommand } from '../../engine/run/run-command.ts';
 import type { Part as ItemPart, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Question } from '../served/questions.ts';

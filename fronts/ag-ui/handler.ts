@@ -1,6 +1,6 @@
 import { systemHost } from '../../engine/driver/host.ts';
-import type { RunCommand } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
+import type { RunCommand } from '../../engine/run/run-command.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';

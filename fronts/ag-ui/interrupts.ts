@@ -1,4 +1,4 @@
-import type { RunCommand } from '../../engine/run/command.ts';
+import type { RunCommand } from '../../engine/run/run-command.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { OpenCall, WaitingRun } from '../../protocol/run-view.ts';
 import type { Interrupt } from './events.ts';

@@ -3,7 +3,7 @@ import type { Host } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
-import { forkRun } from '../../engine/run/fork-run.ts';
+import { forkRun } from '../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';

@@ -1,5 +1,5 @@
-import type { RunCommand } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
+import type { RunCommand } from '../../engine/run/run-command.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { ResponsesError } from './api-error.ts';

@@ -25,7 +25,6 @@ export { type FaultPoint, type Host, systemHost } from '../../engine/driver/host
 export type { LiveOptions } from '../../engine/driver/live.ts';
 export { type RedactRunOptions, redactRun } from '../../engine/journal/redaction/redact-run.ts';
 export type { CallReference } from '../../engine/run/call-reference.ts';
-export type { RunCommand } from '../../engine/run/command.ts';
 export {
   type CallStorage,
   type CurrentCall,
@@ -34,6 +33,11 @@ export {
 } from '../../engine/run/current-call.ts';
 export type { CommandResult, SubmitResult } from '../../engine/run/explain-refusal.ts';
 export type { Run, RunHappening } from '../../engine/run/run.ts';
+export type {
+  EditCallOptions,
+  EditTurnOptions,
+  RunCommand,
+} from '../../engine/run/run-command.ts';
 export type {
   VersionDifference,
   VersionReport,
@@ -48,6 +52,7 @@ export type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
 export type { Limits, Prices } from '../../protocol/config.ts';
 export { type ContentPart, content } from '../../protocol/content/content.ts';
 export type { ContentOutput } from '../../protocol/content/read-content.ts';
+export type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
 export type { Delta, NextAction } from '../../protocol/effect.ts';
 export { EngineError, type EngineErrorCode, InDoubt, ProviderError } from '../../protocol/error.ts';
 export type { JournalEntry, RunEvent } from '../../protocol/event.ts';

@@ -44,11 +44,19 @@ export function abstractState(
     ],
     [Math.min(context.rejections, context.config.finisherRejections + 1), context.sentBack !== null],
     context.paused ? context.steps : 'runs',
+    abstractBreakpoints(context),
     [context.finishersDone, context.timer !== null],
     [context.edited && isAnswered(context), context.edited, context.resultsAt !== null],
     abstractReference(reference),
     past,
   ].join('|');
+}
+
+function abstractBreakpoints({ breakpoints, passed, turn }: Context): string {
+  if (breakpoints.length === 0) return '';
+  const isOld = passed === null || passed.turn < turn.number;
+  const past = isOld ? '' : `${passed.type} ${passed.turn - turn.number} ${passed.calls.length}`;
+  return `${breakpoints.map(({ id }) => id)} ${past}`;
 }
 
 function abstractTurn({ turn, failure, now }: Context): string {
@@ -63,7 +71,7 @@ function abstractLastTurn({ lastTurn }: Context): string {
   if (calls > 0 && !final && finishReason !== 'content_filter') return 'calls';
   const cutOff = finishReason === 'length' || finishReason === 'content_filter';
   const paused = finishReason === 'pause' && !final;
-  return `${cutOff || paused ? finishReason : 'over'} ${final} ${draft}`;
+  return `${cutOff || paused ? finishReason : 'over'} ${final} ${draft} ${calls > 0}`;
 }
 
 function abstractCall(call: Call, context: Context, detail: Detail): string {
@@ -107,6 +115,7 @@ function nameCall({ name, input, edited, result }: Call): string {
 
 function abstractStatus(call: Call, { now }: Context): string {
   if (call.status === 'settled') return 'settled';
+  if (call.status === 'ready' && call.attempt > 0) return `again ${riskOf(call)}`;
   const by = call.executedBy === 'client' ? 'client' : riskOf(call);
   return call.status === 'gated'
     ? `gated ${call.name} ${by} ${abstractExpiry(call, now)}`

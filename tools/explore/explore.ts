@@ -172,6 +172,7 @@ function* listPlans(
     mostUnread: 2,
   };
   const withEdits: Environment = { ...narrow, firstRounds: singles, rounds: singles, edits: true };
+  const withBreakpoints: Environment = { ...withEdits, edits: false, breakpoints: true };
   const withoutClients: Environment = { ...environment, clientEvents: false };
 
   const drive = new Drive(explorer, agent, environment);
@@ -197,6 +198,7 @@ function* listPlans(
       share: 0.5,
     };
   }
+  yield { name: 'breakpoints', environment: withBreakpoints, detail: 'chart', share: 0.2 };
   yield { name: 'all choices from the start', environment, detail, share: 1 };
 }
 

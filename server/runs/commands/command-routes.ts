@@ -1,7 +1,7 @@
 import type { Context, Hono } from 'hono';
 import * as z from 'zod';
-import type { RunCommand } from '../../../engine/run/command.ts';
 import type { Run } from '../../../engine/run/run.ts';
+import type { RunCommand } from '../../../engine/run/run-command.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import { ANYONE, type Caller, MAIN_OPERATOR, mayCommand } from '../../access/caller.ts';
 import { forbidden } from '../../access/gate.ts';

@@ -1,6 +1,6 @@
 import { readPages } from '../../../engine/journal/read-journal.ts';
-import type { RunCommand } from '../../../engine/run/command.ts';
 import { refuse, type SubmitResult } from '../../../engine/run/explain-refusal.ts';
+import type { RunCommand } from '../../../engine/run/run-command.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 

@@ -186,7 +186,7 @@ function frameOf(happening: RunHappening): Frame {
 /** One `text` event with all text of the turn so far, which replaces what the reader has; then the reasoning. */
 function frameSoFar(deltas: readonly RunHappening[]): Frame[] {
   const [first] = deltas;
-  if (first === undefined || !('turn' in first)) return [];
+  if (first === undefined || !('attempt' in first) || !('turn' in first)) return [];
   const { turn, attempt } = first;
   const text = deltas.map(part => (part.type === 'text.delta' ? part.text : '')).join('');
   const others = deltas.filter(part => part.type !== 'text.delta');

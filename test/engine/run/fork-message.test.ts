@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadRun } from '../../../engine/journal/load-run.ts';
-import { forkRun } from '../../../engine/run/fork-run.ts';
+import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import { toStored } from '../../../machines/snapshot.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { memory } from '../../../stores/memory.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
-import { forkRun } from '../../../engine/run/fork-run.ts';
+import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import { toStored } from '../../../machines/snapshot.ts';
 import { InDoubt } from '../../../protocol/error.ts';
 import type { RunEvent } from '../../../protocol/event.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
-import type { RunCommand } from '../../../engine/run/command.ts';
 import type { Run } from '../../../engine/run/run.ts';
+import type { RunCommand } from '../../../engine/run/run-command.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool } from '../../../protocol/tool.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import type { RunCommand } from '../../../engine/run/command.ts';
+import type { RunCommand } from '../../../engine/run/run-command.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';

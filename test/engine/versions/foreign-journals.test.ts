@@ -3,7 +3,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { loadRun, makeImage } from '../../../engine/journal/load-run.ts';
 import { exportRun } from '../../../engine/replay/export-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
-import { forkRun } from '../../../engine/run/fork-run.ts';
+import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import { checkRun } from '../../../engine/versions/check-run.ts';
 import { chartIdentity } from '../../../machines/snapshot.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../../protocol/event.ts';

@@ -303,6 +303,7 @@ describe('migrations of an agent', () => {
 describe.each([
   { chart: 3, steps: OWN_MIGRATIONS.slice(1) },
   { chart: 4, steps: OWN_MIGRATIONS.slice(2) },
+  { chart: 5, steps: OWN_MIGRATIONS.slice(3) },
 ])('journals of chart version $chart', ({ chart, steps }) => {
   test.each(readGolden(`chart-${chart}`))('%s reach their recorded states', (_, { entries }) => {
     const journal = entries.map(({ event }) => event as RunEvent as JsonObject);

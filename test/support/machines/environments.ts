@@ -18,7 +18,12 @@ export const gatedCall = (change: Partial<CallTemplate> = {}) =>
 export const clientCall = (change: Partial<CallTemplate> = {}) =>
   call({ name: 'ask', executedBy: 'client', ...change });
 
-export type WorldChange = { rounds?: readonly Round[]; sticky?: boolean; edits?: boolean };
+export type WorldChange = {
+  rounds?: readonly Round[];
+  sticky?: boolean;
+  edits?: boolean;
+  breakpoints?: boolean;
+};
 
 /**
  * An environment with every event, independent of the tools: the first turn makes one of `rounds` or a gated
@@ -28,6 +33,7 @@ export function makeEnvironment({
   rounds = [],
   sticky = false,
   edits = false,
+  breakpoints = false,
 }: WorldChange = {}): Environment {
   const later = [[gatedCall()]];
   return {
@@ -46,6 +52,7 @@ export function makeEnvironment({
     suspends: () => true,
     sticky,
     edits,
+    breakpoints,
     clientEvents: true,
     invalidEvents: true,
   };

@@ -27,6 +27,12 @@ export const WALKS: readonly Walk[] = [
     }),
   },
   {
+    name: 'breakpoints',
+    isBasic: true,
+    config: { limits: { turns: 1, toolCalls: 1 }, attempts: 1, onLimit: 'stop', onMessage: 'queue' },
+    environment: makeEnvironment({ rounds: [[gatedCall()]], breakpoints: true }),
+  },
+  {
     name: 'every kind of call',
     config: SMALL,
     environment: makeEnvironment({ rounds: everyCall(), sticky: true }),

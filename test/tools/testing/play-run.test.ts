@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { type RecordedEvent, recordRun as record } from '../../../engine/replay/record-run.ts';
 import { describeOutcome } from '../../../engine/run/describe-outcome.ts';
-import { forkRun } from '../../../engine/run/fork-run.ts';
+import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { playRun } from '../../../tools/testing/play/play-run.ts';

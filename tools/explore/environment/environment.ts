@@ -39,6 +39,8 @@ export type Environment = {
   sticky: boolean;
   /** Whether the transcript (once per turn) and the parameters are edited. */
   edits: boolean;
+  /** Whether breakpoints are set and removed. Default: `false`. */
+  breakpoints?: boolean;
   /** Whether people send messages, pause, step and cancel, in addition to deciding about calls. */
   clientEvents: boolean;
   /** The maximum of unread messages. Default 1. */

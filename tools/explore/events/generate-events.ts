@@ -4,6 +4,7 @@ import type { ChartEvent } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { Environment } from '../environment/environment.ts';
 import { listClientEvents, listDecisions, listEdits, QUARANTINED } from './client-events.ts';
+import { listBreakpoints, listCallEdits, listTurnEdits } from './debugger-events.ts';
 import { listInvalidEvents } from './invalid-events.ts';
 import {
   answering,
@@ -29,6 +30,9 @@ export function generateEvents(state: ChartState, environment: Environment): Cha
     ...(isOpen ? context.calls.flatMap(call => listDecisions(context, call, environment)) : []),
     ...(environment.clientEvents ? listClientEvents(context, environment) : []),
     ...(environment.edits && isOpen ? listEdits(place, context) : []),
+    ...(environment.edits && isOpen ? listTurnEdits(place, context, environment) : []),
+    ...(environment.edits && isOpen ? listCallEdits(context, environment) : []),
+    ...(environment.breakpoints === true && isOpen ? listBreakpoints(context) : []),
     ...(environment.invalidEvents ? listInvalidEvents(context, place) : []),
   ];
   return events.map(event => stamp(context, event));

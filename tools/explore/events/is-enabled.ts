@@ -9,13 +9,14 @@ import type { ReferenceCall, ReferenceModel } from '../reference/reference-model
 export function isEnabled(
   event: ChartEvent,
   reference: ReferenceModel,
-  { status, value }: ChartState,
+  { status, value, context }: ChartState,
 ): boolean {
   if (status !== 'active') return false;
   switch (event.type) {
     case 'message.received':
     case 'step.requested':
     case 'params.changed':
+    case 'breakpoints.set':
     case 'run.cancelled':
       return true;
     case 'pause.requested':
@@ -31,9 +32,17 @@ export function isEnabled(
     case 'doubt.resolved':
       return hasStage(reference, event.callId, 'doubted');
     case 'transcript.edited': {
-      const isResting = typeof value === 'object' && 'resting' in value;
       const digests = new Map(event.calls.map(({ callId, digest }) => [callId, digest]));
-      return isResting && reference.calls.every(entry => isFree(entry) || isKept(entry, digests));
+      return isResting(value) && reference.calls.every(entry => isFree(entry) || isKept(entry, digests));
+    }
+    case 'turn.edited':
+      return (
+        isResting(value) && event.turn === context.turn.number && isEditable(reference, event.calls.length)
+      );
+    case 'call.edited': {
+      const entry = find(reference, event.callId);
+      const isOpen = entry?.stage === 'ready' || entry?.stage === 'gated';
+      return isOpen && entry.starts === 0 && entry.digest === event.digest && event.call.error === undefined;
     }
     case 'run.quarantined':
       return (['modelTurn', 'toolBatch', 'finishers'] as const).some(id => id in reference.running);
@@ -56,6 +65,17 @@ export function isEnabled(
     case 'finishers.rejected':
       return isCurrentReport('finishers', event, reference);
   }
+}
+
+function isResting(value: ChartState['value']): boolean {
+  return typeof value === 'object' && 'resting' in value;
+}
+
+/** Whether the latest turn may be replaced: none of its calls has started, or is with a client or in doubt. */
+function isEditable({ latest, calls, final }: ReferenceModel, newCalls: number): boolean {
+  if (latest === null || (final && newCalls > 0)) return false;
+  if (calls.length === 0) return latest.calls === 0;
+  return calls.every(entry => isFree(entry) && entry.starts === 0);
 }
 
 /** Whether the call awaits approval, has the digest that was seen, and has not expired. */

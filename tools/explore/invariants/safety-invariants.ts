@@ -155,6 +155,15 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
       : `expected ${reference.steps} remaining steps, got ${steps}`;
   },
 
+  'a breakpoint holds what it matches until a person continues': ({ after, reference }) => {
+    if (reference.unheld.length > 0) return reference.unheld.join();
+    if (after.status !== 'active') return null;
+    const missing = reference.breakpoints.filter(
+      one => one.once !== true && !after.context.breakpoints.some(kept => isSame(one, kept)),
+    );
+    return missing.length === 0 ? null : `the breakpoint ${missing[0]?.id} is gone`;
+  },
+
   'a run that is being cancelled starts nothing': ({ before, effects }) => {
     if (before?.reference.cancelling !== true) return null;
     const begun = effects.find(effect => effect.type === 'start');

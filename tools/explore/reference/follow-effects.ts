@@ -10,6 +10,8 @@ export function followEffects(before: ReferenceModel, effects: readonly Effect[]
     switch (effect.type) {
       case 'publish':
         if (effect.notice.type === 'decided') decided = effect.notice.next;
+        if (decided?.type === 'pause' && decided.breakpoint !== undefined)
+          reference = { ...reference, paused: true };
         break;
       case 'stop':
         reference = stopService(reference, effect.id);
@@ -37,7 +39,8 @@ function startService(
     id in reference.running
       ? [...reference.misuse, `${id} was started and was already running`]
       : reference.misuse;
-  const begun = { ...reference, misuse, running: { ...reference.running, [id]: input } };
+  const unheld = service === 'timer' ? [] : findUnheld(reference, decided);
+  const begun = { ...reference, misuse, unheld, running: { ...reference.running, [id]: input } };
   switch (service) {
     case 'timer':
       return begun;
@@ -53,6 +56,23 @@ function startService(
     case 'modelTurn':
       return beginTurn(spendStep(begun, 'a model call'), decided);
   }
+}
+
+/**
+ * The breakpoints that should have held this start. A person let it past, asked for this step, or it repeats a turn that
+ * did not complete.
+ */
+function findUnheld(reference: ReferenceModel, decided: NextAction | null): string[] {
+  const { breakpoints, continued, paused, steps, unfinished, calls } = reference;
+  if (decided === null || continued || (paused && steps > 0)) return [];
+  if (unfinished && decided.type !== 'executeTools') return [];
+  const named = 'calls' in decided ? decided.calls : [];
+  return breakpoints
+    .filter(({ next, tool }) => {
+      const isAbout = calls.some(({ call }) => call.name === tool && named.includes(call.callId));
+      return (next === undefined || next === decided.type) && (tool === undefined || isAbout);
+    })
+    .map(({ id }) => `${decided.type} started at the breakpoint ${id}`);
 }
 
 /** Once a limit is reached, only one model call may start: the closing call. */
@@ -74,6 +94,7 @@ function beginTurn(reference: ReferenceModel, decided: NextAction | null): Refer
       reference.inbox.length === 0 ? reference.transcript : [...reference.transcript, ...reference.inbox],
     inbox: [],
     shown: false,
+    latest: null,
     final: isFinal,
     closing: isClosing ? 'begun' : closing,
   };

@@ -4,7 +4,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { addSpent, NOTHING_SPENT } from '../environment/spending.ts';
 import { followEffects } from './follow-effects.ts';
-import { followEdit, followTurn } from './follow-turn.ts';
+import { followCallEdit, followEdit, followTurn, followTurnEdit } from './follow-turn.ts';
 import { change, closeRound, countFailure, find, refuseCalls, settle } from './reference-calls.ts';
 import type { ReferenceCall, ReferenceModel } from './reference-model.ts';
 
@@ -17,6 +17,10 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     misuse: [],
     overruns: [],
     unpaid: [],
+    unheld: [],
+    continued: false,
+    breakpoints: [],
+    latest: null,
     transcript: started.input,
     inbox: [],
     messages: [],
@@ -39,9 +43,17 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
 
 /** Returns the reference model after an event that the chart accepted. */
 export function followReference(before: ReferenceModel, event: ChartEvent, step: Step): ReferenceModel {
-  const current = { ...before, now: Math.max(before.now, event.at), misuse: [], overruns: [], unpaid: [] };
+  const current = {
+    ...before,
+    now: Math.max(before.now, event.at),
+    misuse: [],
+    overruns: [],
+    unpaid: [],
+    unheld: [],
+  };
+  const continued = { ...current, continued: event.type === 'run.unpaused' };
   const reduce = REDUCERS[event.type] as Reducer<ChartEvent>;
-  return followEffects(closeRound(reduce(current, event, step)), step.effects);
+  return followEffects(closeRound(reduce(continued, event, step)), step.effects);
 }
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
@@ -57,6 +69,9 @@ const REDUCERS: { readonly [Type in ChartEvent['type']]: Reducer<Of<Type>> } = {
   'result.received': (reference, event) => settle(addSpentBy(reference, event), event.callId, event),
   'doubt.resolved': followResolution,
   'transcript.edited': followEdit,
+  'turn.edited': followTurnEdit,
+  'call.edited': followCallEdit,
+  'breakpoints.set': (reference, { breakpoints }) => ({ ...reference, breakpoints }),
   'params.changed': unchanged,
   'pause.requested': reference => ({ ...reference, paused: true }),
   'step.requested': reference => ({ ...reference, paused: true, steps: reference.steps + 1 }),
@@ -91,7 +106,7 @@ const REDUCERS: { readonly [Type in ChartEvent['type']]: Reducer<Of<Type>> } = {
   'finishers.completed': unchanged,
   'finishers.rejected': (reference, { feedback }) => {
     const content: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text: feedback }] };
-    return { ...reference, transcript: [...reference.transcript, content] };
+    return { ...reference, latest: null, transcript: [...reference.transcript, content] };
   },
 };
 

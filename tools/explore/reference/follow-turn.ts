@@ -1,7 +1,7 @@
 import type { Step } from '../../../machines/step.ts';
 import type { ChartEvent, QualifiedCall } from '../../../protocol/event.ts';
 import { costOf } from '../../../protocol/listing/cost.ts';
-import { countFailure, find } from './reference-calls.ts';
+import { change, countFailure, find } from './reference-calls.ts';
 import type { ReferenceCall, ReferenceModel } from './reference-model.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
@@ -14,9 +14,11 @@ export function followTurn(
 ): ReferenceModel {
   const { config, spending, final, closing } = reference;
   const { finishReason, calls, usage } = event;
+  const latest = { from: reference.transcript.length, calls: calls.length };
   const model = config.models[step.state.context.turn.model]?.model ?? '';
   const counted: ReferenceModel = {
     ...reference,
+    latest,
     shown: false,
     unfinished: false,
     closing: closing === 'begun' ? 'over' : closing,
@@ -93,10 +95,53 @@ export function followEdit(reference: ReferenceModel, event: Of<'transcript.edit
       ...reference.inbox,
     ].filter((item, index, all) => all.indexOf(item) === index),
     calls: kept,
+    latest: null,
     resultsAt: place === 0 || place === items.length ? null : place,
     shown: false,
     unfinished: false,
     continuation: null,
   };
   return admit(edited, calls, false);
+}
+
+/** Applies an edit of the latest turn. Calls that it replaces no longer count. */
+export function followTurnEdit(reference: ReferenceModel, event: Of<'turn.edited'>): ReferenceModel {
+  const { latest, config, final, spending, transcript } = reference;
+  if (latest === null) return reference;
+  const { calls, items } = event;
+  const kept = calls.flatMap(({ callId, digest }) => {
+    const known = find(reference, callId);
+    return known?.digest === digest ? [known] : [];
+  });
+  const dropped = reference.calls.filter(
+    entry => !kept.includes(entry) && entry.stage !== 'settled' && entry.call.executedBy === 'engine',
+  );
+  const isDraft = config.finalAnswer === 'separate' && !final && calls.length === 0;
+  const edited: ReferenceModel = {
+    ...reference,
+    transcript: [...transcript.slice(0, latest.from), ...(isDraft ? [] : items)],
+    calls: kept,
+    latest: { ...latest, calls: calls.length },
+    resultsAt: null,
+    continuation: null,
+    spending: { ...spending, toolCalls: spending.toolCalls - dropped.length },
+  };
+  return admit(edited, calls, false);
+}
+
+/** Applies an edit of a call that has not started: it needs an approval again, unless a sticky rule gives it. */
+export function followCallEdit(
+  reference: ReferenceModel,
+  { callId, call }: Of<'call.edited'>,
+): ReferenceModel {
+  const isAllowed = reference.sticky.some(
+    ({ tool, decision }) => tool === call.name && decision === 'approve',
+  );
+  const stage = call.executedBy === 'client' ? 'waiting' : 'ready';
+  const { input, digest } = call;
+  return change(reference, callId, {
+    ...{ call, input, digest },
+    approved: call.gate && isAllowed,
+    stage: call.gate && !isAllowed ? 'gated' : stage,
+  });
 }

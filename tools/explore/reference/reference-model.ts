@@ -1,5 +1,6 @@
 import type { CallStatus } from '../../../machines/context.ts';
 import type { RunConfig } from '../../../protocol/config.ts';
+import type { Breakpoint } from '../../../protocol/debugger/breakpoint.ts';
 import type { ServiceInput } from '../../../protocol/effect.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -21,6 +22,13 @@ export type ReferenceModel = {
   overruns: readonly string[];
   /** Services that the latest step started while the run was paused and had no requested step left. */
   unpaid: readonly string[];
+  /** Services that the latest step started although a breakpoint matches, and nobody continued. */
+  unheld: readonly string[];
+  /** Whether the latest event let the run continue. */
+  continued: boolean;
+  breakpoints: readonly Breakpoint[];
+  /** The latest turn, while it may be edited: where it begins in the transcript, and how many calls it made. */
+  latest: { from: number; calls: number } | null;
   transcript: readonly Expected[];
   inbox: readonly Item[];
   /** The accepted messages that must be in the transcript or the inbox. */

@@ -1,6 +1,5 @@
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import {
-  callsOf,
   type RecordedEvent,
   type RecordedRun,
   type Recording,
@@ -8,7 +7,7 @@ import {
 } from '../../../engine/replay/record-run.ts';
 import { describeOutcome, type Outcome } from '../../../engine/run/describe-outcome.ts';
 import type { Run } from '../../../engine/run/run.ts';
-import type { RunEvent } from '../../../protocol/event.ts';
+import { callsOf, type RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';

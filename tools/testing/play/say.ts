@@ -22,6 +22,14 @@ export async function submitRecorded(run: Run, event: RecordedInput): Promise<Co
       return await resolve(run, event, by);
     case 'transcript.edited':
       return await edit(run, event, by);
+    case 'turn.edited': {
+      const calls = event.calls.map(({ callId, name, input }) => ({ callId, name, input }));
+      return await run.editTurn({ text: event.text, calls, ...by });
+    }
+    case 'call.edited':
+      return await run.editCall(event.callId, { input: event.call.input, ...by });
+    case 'breakpoints.set':
+      return await run.setBreakpoints(event.breakpoints, by);
     case 'params.changed':
       return await run.setParams(event.params, by);
     case 'pause.requested':

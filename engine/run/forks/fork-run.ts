@@ -1,12 +1,12 @@
-import type { Call } from '../../machines/context.ts';
-import { type ChartState, next } from '../../machines/step.ts';
-import { EngineError } from '../../protocol/error.ts';
-import type { ChartEvent, RunEvent } from '../../protocol/event.ts';
-import type { Item } from '../../protocol/item.ts';
-import { omitUndefined } from '../../protocol/json.ts';
-import { countRedactions } from '../../protocol/redaction.ts';
-import type { Store } from '../../protocol/store.ts';
-import type { Host } from '../driver/host.ts';
+import type { Call } from '../../../machines/context.ts';
+import { type ChartState, next } from '../../../machines/step.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import type { ChartEvent, RunEvent } from '../../../protocol/event.ts';
+import type { Item } from '../../../protocol/item.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import { countRedactions } from '../../../protocol/redaction.ts';
+import type { Store } from '../../../protocol/store.ts';
+import type { Host } from '../../driver/host.ts';
 import {
   beginFold,
   foldEntry,
@@ -15,10 +15,11 @@ import {
   type LoadedRun,
   standingOf,
   statusOf,
-} from '../journal/load-run.ts';
-import { readFromStart, type WholeJournal } from '../journal/read-journal.ts';
-import { assertReadable } from '../versions/version-mismatch.ts';
-import { type CommandOptions, findFault, sendMessage, stampCommand } from './command.ts';
+} from '../../journal/load-run.ts';
+import { readFromStart, type WholeJournal } from '../../journal/read-journal.ts';
+import { assertReadable } from '../../versions/version-mismatch.ts';
+import { findFault, sendMessage, stampCommand } from '../command.ts';
+import type { CommandOptions } from '../run-command.ts';
 
 /** The message to append to a new fork, and who sends it. */
 export type ForkMessage = CommandOptions & { message?: string | readonly Item[] | undefined };

@@ -1,16 +1,24 @@
-import { resultOf } from '../../machines/calls.ts';
-import type { Context } from '../../machines/context.ts';
-import type { QualifiedCall } from '../../protocol/event.ts';
-import type { Item, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
-import { DEEPEST_JSON, isJsonObject, isTooDeep, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { Tool } from '../../protocol/tool.ts';
-import type { ToolCall } from '../../protocol/turn.ts';
-import type { Host } from '../driver/host.ts';
-import { qualifyCalls } from '../services/qualify-calls.ts';
-import { addItemIds, type Command, type CommandOptions } from './command.ts';
-import { type Refusal, refuse } from './explain-refusal.ts';
+import { resultOf } from '../../../machines/calls.ts';
+import type { Context } from '../../../machines/context.ts';
+import type { QualifiedCall } from '../../../protocol/event.ts';
+import type { Item, ToolCallItem, ToolResultItem } from '../../../protocol/item.ts';
+import {
+  DEEPEST_JSON,
+  isJsonObject,
+  isTooDeep,
+  type JsonValue,
+  omitUndefined,
+} from '../../../protocol/json.ts';
+import type { Tool } from '../../../protocol/tool.ts';
+import type { ToolCall } from '../../../protocol/turn.ts';
+import type { Host } from '../../driver/host.ts';
+import { qualifyCalls } from '../../services/qualify-calls.ts';
+import { addItemIds, type Command } from '../command.ts';
+import { type Refusal, refuse } from '../explain-refusal.ts';
+import type { CommandOptions } from '../run-command.ts';
 
-type EditedRun = { context: Context; host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
+/** The run that people edit, and what qualifies its calls. */
+export type EditedRun = { context: Context; host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };
 
 /**
  * The input that replaces a run's transcript. A call of the last turn without a result gets the run's recorded
@@ -181,9 +189,9 @@ function isOfModel(item: Item | undefined): boolean {
 }
 
 /** Qualifies the open calls; a call that the run has qualified before keeps that. */
-async function qualify(
+export async function qualify(
   open: readonly ToolCallItem[],
-  { runId, runContext, calls }: Context,
+  { runId, runContext, calls }: Pick<Context, 'runId' | 'runContext' | 'calls'>,
   host: Host,
   tools: ReadonlyMap<string, Tool>,
 ): Promise<QualifiedCall[]> {
@@ -196,7 +204,8 @@ async function qualify(
   });
 }
 
-function toolCallOf({ callId, name, arguments: text }: ToolCallItem): ToolCall {
+/** The call of an item, with its parsed arguments or what is wrong with them. */
+export function toolCallOf({ callId, name, arguments: text }: ToolCallItem): ToolCall {
   const call = { callId, name, arguments: text, executedBy: 'engine' } as const;
   if (isTooDeep(text)) return { ...call, error: `they are nested more than ${DEEPEST_JSON} levels deep` };
   try {

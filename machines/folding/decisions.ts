@@ -1,6 +1,6 @@
-import type { ChartEvent } from '../protocol/event.ts';
-import { changeCall, findCall, resultOf, settleCall } from './calls.ts';
-import type { Call, Context } from './context.ts';
+import type { ChartEvent } from '../../protocol/event.ts';
+import { changeCall, findCall, resultOf, settleCall } from '../calls.ts';
+import type { Call, Context } from '../context.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 

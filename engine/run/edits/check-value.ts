@@ -1,9 +1,9 @@
-import type { Call } from '../../machines/context.ts';
-import { messageOf } from '../../protocol/error.ts';
-import { type JsonValue, toBoundedJson } from '../../protocol/json.ts';
-import type { Tool } from '../../protocol/tool.ts';
-import { digestCall } from '../journal/digest.ts';
-import { type Refusal, refuse } from './explain-refusal.ts';
+import type { Call } from '../../../machines/context.ts';
+import { messageOf } from '../../../protocol/error.ts';
+import { type JsonValue, toBoundedJson } from '../../../protocol/json.ts';
+import type { Tool } from '../../../protocol/tool.ts';
+import { digestCall } from '../../journal/digest.ts';
+import { type Refusal, refuse } from '../explain-refusal.ts';
 
 /* Checks the inputs and outputs in the commands of people and clients with the tool of their call. */
 
@@ -51,7 +51,8 @@ export async function checkOutput(
   return refuse('input-invalid', `The output is not valid for ${call.name}: ${validation.message}`);
 }
 
-function readJson(value: unknown): { json: JsonValue } | Refusal {
+/** The value as JSON, or why it is refused: not JSON, too deep or too large. */
+export function readJson(value: unknown): { json: JsonValue } | Refusal {
   try {
     return { json: toBoundedJson(value) };
   } catch (error) {

@@ -1,0 +1,75 @@
+import type { RunParams } from '../../protocol/config.ts';
+import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
+import type { Item } from '../../protocol/item.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+
+/* The commands of people and clients, as data. */
+
+/**
+ * `by`: who gives the command. It is journaled, and shown to anyone who decides the same call later. `requestId`: an id
+ * of 1 to 64 characters that the sender chose for the command; it is journaled with it.
+ */
+export type CommandOptions = { by?: string; requestId?: string };
+
+/** Options of `run.yield`. `graceMs`: how long model and tool calls in progress may take, in ms. Default 5,000. */
+export type YieldOptions = { graceMs?: number };
+
+/** `runId`: the run that the call belongs to, if the run and its sub-agents have calls with the same id. */
+type CallOptions = CommandOptions & { runId?: string };
+
+/**
+ * Options of `run.approve`. `input`: replaces the call's input. `digest`: of the call that was reviewed (default:
+ * the current one). `sticky`: applies the decision to later calls of the same tool too.
+ */
+export type ApproveOptions<Input = unknown> = CallOptions & {
+  input?: Input;
+  digest?: string;
+  sticky?: boolean;
+};
+/** Options of `run.reject`. `reason`: what the model reads. `digest` and `sticky` as in `ApproveOptions`. */
+export type RejectOptions = CallOptions & { reason?: string; digest?: string; sticky?: boolean };
+/** Options of `run.answer`. `output`: the call's result, JSON, or its error. `digest` as in `ApproveOptions`. */
+export type AnswerOptions<Output = unknown> = CallOptions & { digest?: string } & (
+    | { output: Output; isError?: false }
+    | { output: unknown; isError: true }
+  );
+/** `force`: retry even if an earlier attempt of the call may still act. */
+type Retry = { retry: true; force?: boolean };
+/** How `run.resolve` settles a call in doubt: run it again, or record that it happened or failed. */
+export type Resolution<Output = unknown> = CallOptions &
+  (Retry | { happened: true; output: Output } | { failed: string });
+
+/** A call of an edited turn. Without `callId`, it is new. */
+type EditedCall = { callId?: string | undefined; name: string; input: JsonValue };
+/**
+ * Options of `run.editTurn`. `text` and `calls` replace those of the turn; what is absent stays. A call that `calls`
+ * leaves out is dropped. `turn`: the number of the turn that was reviewed (default: the latest).
+ */
+export type EditTurnOptions = CommandOptions & {
+  turn?: number;
+  text?: string;
+  calls?: readonly EditedCall[];
+};
+/** Options of `run.editCall`. `input` replaces the call's. `digest` as in `ApproveOptions`. */
+export type EditCallOptions<Input = unknown> = CallOptions & { input: Input; digest?: string };
+
+/** A command about one call, with the options of the method of the same name. */
+export type CallCommand = { callId: string } & (
+  | ({ type: 'approve' } & ApproveOptions)
+  | ({ type: 'reject' } & RejectOptions)
+  | ({ type: 'answer' } & AnswerOptions)
+  | ({ type: 'resolve' } & Resolution)
+  | ({ type: 'edit-call' } & EditCallOptions)
+);
+
+/** A command as data: what `run.submit` accepts and clients send. */
+export type RunCommand =
+  | CallCommand
+  | ({ type: 'send'; message: string | readonly Item[] } & CommandOptions)
+  | ({ type: 'set-params'; params: RunParams } & CommandOptions)
+  | ({ type: 'breakpoints'; breakpoints: readonly Breakpoint[] } & CommandOptions)
+  | ({ type: 'edit-turn' } & EditTurnOptions)
+  | ({ type: 'pause' | 'unpause' | 'step' } & CommandOptions)
+  /** Keeps data of a surface with the run; see the event `run.noted`. */
+  | { type: 'note'; note: JsonValue; by: string }
+  | ({ type: 'cancel'; reason?: string } & CommandOptions);
