@@ -3,6 +3,7 @@ import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/j
 import type { Labels } from '../../protocol/listing/label.ts';
 import { ROLES } from '../access/caller.ts';
 import { bulkBody, bulkSchema } from './commands/command-routes.ts';
+import { forkBody } from './commands/fork-route.ts';
 import { listQuery, sessionBody, startBody } from './commands/request-bodies.ts';
 import { RUN_COMMANDS } from './commands/run-commands.ts';
 import { inboxQuery, inboxSchema } from './inbox/inbox-routes.ts';
@@ -287,7 +288,19 @@ function describeCommands(): JsonObject {
       { post: { summary, parameters: [RUN_ID], ...body(schema), responses } },
     ]),
   );
-  return { ...single, '/runs/bulk': bulk };
+  const fork: JsonObject = {
+    post: {
+      summary:
+        'Begin a run with a copy of the journal up to an entry, and something different. This server drives it.',
+      parameters: [RUN_ID],
+      ...body(forkBody),
+      responses: {
+        '201': { description: 'The fork', ...json({ $ref: '#/components/schemas/Run' }) },
+        ...ERRORS,
+      },
+    },
+  };
+  return { ...single, '/runs/bulk': bulk, '/runs/{id}/fork': fork };
 }
 
 function queryParameters(query: z.ZodType): JsonValue[] {

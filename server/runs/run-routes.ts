@@ -13,6 +13,7 @@ import { withLabelsOf } from '../access/caller.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { addCommandRoutes } from './commands/command-routes.ts';
+import { fork } from './commands/fork-route.ts';
 import type { RepeatedCommands } from './commands/repeated-commands.ts';
 import { listQuery, startBody } from './commands/request-bodies.ts';
 import { readInbox } from './inbox/inbox-routes.ts';
@@ -92,7 +93,9 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
   app.get('/runs/:id/results/:call/download', c =>
     downloadResult(c, store, c.req.param('id'), c.req.param('call')),
   );
-  addCommandRoutes(app, { ...options, viewHeld: run => viewHeld(run, options) });
+  const commands = { ...options, viewHeld: (run: Run) => viewHeld(run, options) };
+  addCommandRoutes(app, commands);
+  app.post('/runs/:id/fork', c => fork(c, c.req.param('id'), commands));
 }
 
 async function startRun(c: Request, options: RunRoutesOptions): Promise<Response> {

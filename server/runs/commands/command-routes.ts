@@ -2,6 +2,7 @@ import type { Context, Hono } from 'hono';
 import * as z from 'zod';
 import type { Run } from '../../../engine/run/run.ts';
 import type { RunCommand } from '../../../engine/run/run-command.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import { ANYONE, type Caller, MAIN_OPERATOR, mayCommand } from '../../access/caller.ts';
 import { forbidden } from '../../access/gate.ts';
@@ -116,9 +117,13 @@ async function submit<Answer>(
 }
 
 /** Commands are recorded with the name of their token. Without one of its own, the caller says who decides. */
-function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
-  if (caller === ANYONE || caller === MAIN_OPERATOR) return [...commands];
-  return commands.map(command => ({ ...command, by: caller.name }));
+export function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
+  return commands.map(command => ({ ...command, ...omitUndefined({ by: byOf(caller, command.by) }) }));
+}
+
+/** Who sends a request: the name of its token, or, without one of its own, who the request says it is. */
+export function byOf(caller: Caller, by: string | undefined): string | undefined {
+  return caller === ANYONE || caller === MAIN_OPERATOR ? by : caller.name;
 }
 
 /** The commands in a body that its route's schema has validated. */

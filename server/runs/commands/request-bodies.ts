@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { limitsSchema, runParamsSchema } from '../../../protocol/config.ts';
+import { type Breakpoint, breakpointsSchema } from '../../../protocol/debugger/breakpoint.ts';
 import { itemSchema } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { listFilterSchema, MOST_LISTED } from '../../../protocol/listing/run-list.ts';
@@ -99,6 +100,42 @@ export const sendBody = z.strictObject({ message: input, ...sender });
 
 export const byBody = z.strictObject(sender);
 
+export const breakpointsBody = z.strictObject({
+  breakpoints: z
+    .custom<Breakpoint[]>(value => breakpointsSchema.safeParse(value).success, {
+      error: ({ input }) =>
+        `expected a list of breakpoints: ${breakpointsSchema.safeParse(input).error?.issues[0]?.message ?? ''}`,
+    })
+    .meta({
+      type: 'array',
+      items: { type: 'object', required: ['id'] },
+      description:
+        'Replaces all: at most 50 of { id, next?, tool?, turn?, costOver?, where?: { path, op, value }, once? }. The run pauses before an action that matches all members of one.',
+    }),
+  ...sender,
+});
+
+const MOST_CALLS = 1_000;
+
+export const editTurnBody = z.strictObject({
+  turn: z
+    .exactOptional(z.number().int().positive())
+    .meta({ description: 'The turn that was reviewed. Default: the latest.' }),
+  text: z.exactOptional(z.string()).meta({ description: 'Replaces its text. Default: stays.' }),
+  calls: z
+    .exactOptional(
+      z
+        .array(
+          z.strictObject({ callId: z.exactOptional(callId), name: z.string().min(1).max(500), input: json }),
+        )
+        .max(MOST_CALLS),
+    )
+    .meta({ description: 'Replaces its calls; a new one has no callId. Default: they stay.' }),
+  ...sender,
+});
+
+export const editCallBody = z.strictObject({ callId, input: json, digest, ...sender });
+
 export const cancelBody = z.strictObject({ reason: z.exactOptional(z.string()), ...sender });
 
 const MOST_COMMANDS = 100;
@@ -117,10 +154,13 @@ export const commandBody = z.union(
     z.strictObject({ ...typed('resolve'), ...failedBody.shape }),
     z.strictObject({ ...typed('send'), ...sendBody.shape }),
     z.strictObject({ ...typed('set-params'), params: z.strictObject(runParamsSchema.shape), ...sender }),
+    z.strictObject({ ...typed('breakpoints'), ...breakpointsBody.shape }),
+    z.strictObject({ ...typed('edit-turn'), ...editTurnBody.shape }),
+    z.strictObject({ ...typed('edit-call'), ...editCallBody.shape }),
     z.strictObject({ type: z.enum(['pause', 'unpause', 'step']), ...sender }),
     z.strictObject({ ...typed('cancel'), ...cancelBody.shape }),
   ],
-  'expected a "type" (approve, reject, answer, resolve, send, set-params, pause, unpause, step or cancel) and its fields',
+  'expected a "type" (approve, reject, answer, resolve, send, set-params, breakpoints, edit-turn, edit-call, pause, unpause, step or cancel) and its fields',
 );
 
 export const commandsBody = z.array(commandBody).min(1).max(MOST_COMMANDS);

@@ -2,9 +2,12 @@ import type * as z from 'zod';
 import {
   answerBody,
   approveBody,
+  breakpointsBody,
   byBody,
   cancelBody,
   commandsBody,
+  editCallBody,
+  editTurnBody,
   rejectBody,
   resolveBody,
   sendBody,
@@ -52,6 +55,21 @@ export const RUN_COMMANDS = {
   step: {
     summary: 'Run one model call or one batch of tool calls, then pause again.',
     body: byBody,
+    needsAgent: true,
+  },
+  breakpoints: {
+    summary: 'Set the breakpoints of a run: it pauses before an action that one of them matches.',
+    body: breakpointsBody,
+    needsAgent: false,
+  },
+  'edit-turn': {
+    summary: 'Replace the text or the calls of the latest turn, while none of its calls has started.',
+    body: editTurnBody,
+    needsAgent: true,
+  },
+  'edit-call': {
+    summary: 'Replace the input of a call that has not started.',
+    body: editCallBody,
     needsAgent: true,
   },
   cancel: { summary: 'Cancel the run.', body: cancelBody, needsAgent: false },
