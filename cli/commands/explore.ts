@@ -49,6 +49,7 @@ function walk(
     maxMs: Number.POSITIVE_INFINITY,
     onProgress: states => {
       if (showsProgress) process.stderr.write(`\r${states} states`);
+      process.send?.({ states });
     },
   });
   if (showsProgress) process.stderr.write('\r\u001b[K');

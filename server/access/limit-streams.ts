@@ -7,7 +7,7 @@ const BUSY_MS = 2_000;
 
 /**
  * Counts the open event streams. While `most` are open, throws `rate-limit-exceeded` for requests that could open
- * another: for a run's events, all that create something under `/v1`, and those to `/mcp` and `/a2a`. Streams are counted
+ * another: for events of runs, explorations, all that create something under `/v1`, and those to `/mcp` and `/a2a`. Streams are counted
  * by their sockets.
  */
 export function limitStreams(most: number): MiddlewareHandler<RunsEnv> {
@@ -17,7 +17,7 @@ export function limitStreams(most: number): MiddlewareHandler<RunsEnv> {
     const isGateway = /(^|\/)v1\//.test(path);
     const mayStream = isGateway
       ? method === 'POST' || c.req.query('stream') === 'true'
-      : /\/events$|(^|\/)mcp$|(^|\/)a2a\//.test(path);
+      : /\/(events|explore)$|(^|\/)mcp$|(^|\/)a2a\//.test(path);
     if (mayStream && open >= most)
       throw new ApiError('rate-limit-exceeded', 'The server has too many open streams. Retry later.', {
         retryAfterMs: BUSY_MS,

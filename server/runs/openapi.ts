@@ -6,6 +6,7 @@ import { bulkBody, bulkSchema } from './commands/command-routes.ts';
 import { forkBody } from './commands/fork-route.ts';
 import { listQuery, sessionBody, startBody } from './commands/request-bodies.ts';
 import { RUN_COMMANDS } from './commands/run-commands.ts';
+import { exploreQuery } from './exploring/explore-route.ts';
 import { inboxQuery, inboxSchema } from './inbox/inbox-routes.ts';
 import { eventsQuery } from './live/event-routes.ts';
 import { agentViewSchema } from './reading/agent-view.ts';
@@ -103,6 +104,24 @@ function describeServer(): JsonObject {
         summary: 'Read an agent: its instructions, its tools and their schemas, and its limits.',
         parameters: [{ name: 'name', in: 'path', required: true, schema: { type: 'string' } }],
         responses: ok(toSchema(agentViewSchema)),
+      },
+    },
+    '/agents/{name}/explore': {
+      get: {
+        summary: 'Walk every path of an agent’s runs in a process of its own. Executes nothing.',
+        description:
+          'Server-sent events: `progress` ({ states }), then `result` ({ report }, as `agentchart explore --json`) or `failed` ({ message }). One at a time.',
+        parameters: [
+          { name: 'name', in: 'path', required: true, schema: { type: 'string' } },
+          ...queryParameters(exploreQuery),
+        ],
+        responses: {
+          '200': {
+            description: 'The stream',
+            content: { 'text/event-stream': { schema: { type: 'string' } } },
+          },
+          ...ERRORS,
+        },
       },
     },
     '/me': { get: { summary: 'Read whose token the request has.', responses: ok(toSchema(meSchema)) } },

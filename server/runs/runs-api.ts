@@ -5,6 +5,7 @@ import { answerRunsError, type MountedApi } from '../mounted-api.ts';
 import type { PageAssets } from '../page-assets.ts';
 import { BODY_LIMITS, type BodyLimits } from '../read-body.ts';
 import { RepeatedCommands } from './commands/repeated-commands.ts';
+import { Explorations, type ExploreAgent } from './exploring/explore-route.ts';
 import { Inbox } from './inbox/read-inbox.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './live/event-stream.ts';
 import { RunChanges } from './live/run-changes.ts';
@@ -25,6 +26,8 @@ export type RunsApiOptions = ServedAgentsOptions & {
   assets?: PageAssets;
   /** Makes a test of a run, for `GET /runs/ID/export?as=test`. Default: there are none. */
   exportTest?: ExportTest;
+  /** Explores an agent, for `GET /agents/NAME/explore`. Default: none is explored. */
+  exploreAgent?: ExploreAgent;
   bodyLimits?: Partial<BodyLimits>;
   streamBounds?: Partial<StreamBounds>;
   clock: Host;
@@ -48,6 +51,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
   const held = new RunRegistry({ host: clock, log, open: openRun });
   const inbox = new Inbox(store);
   const changes = new RunChanges({ store, host: clock, inbox, log });
+  const explorations = new Explorations(options.exploreAgent, log);
   const recovery = new RunRecovery({
     store,
     log,
@@ -63,6 +67,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
       app.get('/openapi.json', c => c.json(describeApi({ version, hasToken })));
       app.get('/agents', c => c.json({ agents: agents.list() }));
       app.get('/agents/:name', c => c.json(agents.describe(c.req.param('name'))));
+      app.get('/agents/:name/explore', c => explorations.stream(c, agents.choose(c.req.param('name')).name));
       app.get('/me', c => {
         const { name, role, labels } = c.get('caller');
         return c.json({ name, role, labels });
@@ -88,6 +93,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     close() {
       recovery.stop();
       changes.close();
+      explorations.close();
       held.close();
     },
   };

@@ -20,6 +20,7 @@ import { formatStore } from '../../render/format-path.ts';
 import { makeTest } from '../export.ts';
 import { listen } from '../fronts/listen.ts';
 import { serveFronts } from '../fronts/serve-fronts.ts';
+import { exploreInProcess } from './explore-in-process.ts';
 import { sendWebhooks } from './send-webhooks.ts';
 import { type LogFormat, ServerLog } from './serve-log.ts';
 import { readGrace, shutDown } from './shut-down.ts';
@@ -89,6 +90,9 @@ export async function serve(options: ServeOptions): Promise<number> {
       mounted: [messages, responses, chat, ...fronts],
       agentsByRun,
       fallbackAgentFor: record => bareAgent(record, store),
+      ...(launches.size > 0 && {
+        exploreAgent: (name, given) => exploreInProcess(launches.get(name)?.module ?? '', given),
+      }),
       exportTest: (from, runId) => makeTest(from, runId, options.version),
       log: line => log.problem(line),
       ...omitUndefined({ onRequest: log.reportRequest }),

@@ -1,0 +1,94 @@
+import type { Context } from 'hono';
+import * as z from 'zod';
+import { messageOf } from '../../../protocol/error.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
+import { ApiError } from '../../error-envelope.ts';
+import { describeIssues } from '../../read-body.ts';
+import type { RunsEnv } from '../../runs-env.ts';
+import { frame, OPENING } from '../live/event-stream.ts';
+
+const MOST_STATES = 200_000;
+
+/** How many explorations run at the same time: each takes a processor. */
+const AT_ONCE = 1;
+
+const BUSY_MS = 5_000;
+
+/** The query of `GET /agents/NAME/explore`. */
+export const exploreQuery = z.strictObject({
+  maxStates: z.coerce.number().int().min(1).max(MOST_STATES).default(12_000),
+});
+
+/** How many states were visited so far, or at last the report. */
+export type Exploring = { type: 'progress'; states: number } | { type: 'result'; report: JsonObject };
+
+/** Explores an agent outside of this thread, until the signal aborts. Executes nothing. */
+export type ExploreAgent = (
+  agent: string,
+  options: { maxStates: number; signal: AbortSignal },
+) => AsyncIterable<Exploring>;
+
+/** The explorations of a server. */
+export class Explorations {
+  readonly #explore: ExploreAgent | undefined;
+  readonly #log: (line: string) => void;
+  readonly #running = new Set<AbortController>();
+
+  constructor(explore: ExploreAgent | undefined, log: (line: string) => void) {
+    this.#explore = explore;
+    this.#log = log;
+  }
+
+  /**
+   * Answers with `progress` events, then `result` or `failed`. A reader that leaves ends the exploration. Throws
+   * `not-found`, `input-invalid` and `rate-limit-exceeded`.
+   */
+  stream(c: Context<RunsEnv>, agent: string): Response {
+    const query = exploreQuery.safeParse(c.req.query());
+    if (!query.success) throw describeIssues(query.error.issues);
+    if (this.#explore === undefined)
+      throw new ApiError('not-found', 'This server does not explore agents. Use agentchart explore.');
+    if (this.#running.size >= AT_ONCE)
+      throw new ApiError('rate-limit-exceeded', 'Another exploration is in progress. Retry later.', {
+        retryAfterMs: BUSY_MS,
+      });
+    const stop = new AbortController();
+    this.#running.add(stop);
+    const { maxStates } = query.data;
+    const steps = this.#explore(agent, { maxStates, signal: stop.signal })[Symbol.asyncIterator]();
+    const encoder = new TextEncoder();
+    const end = () => {
+      stop.abort();
+      this.#running.delete(stop);
+    };
+    const body = new ReadableStream<Uint8Array>({
+      start: controller => controller.enqueue(encoder.encode(OPENING)),
+      pull: async controller => {
+        try {
+          const { done, value } = await steps.next();
+          if (done !== true) {
+            const { type, ...data } = value;
+            controller.enqueue(encoder.encode(frame(type, data).text));
+            return;
+          }
+        } catch (error) {
+          this.#log(`The exploration of ${agent} failed: ${messageOf(error)}`);
+          const message = 'The exploration failed. See the log of the server for the cause.';
+          if (!stop.signal.aborted) controller.enqueue(encoder.encode(frame('failed', { message }).text));
+        }
+        end();
+        controller.close();
+      },
+      cancel: end,
+    });
+    return c.body(body, 200, {
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      'X-Accel-Buffering': 'no',
+    });
+  }
+
+  /** Ends all explorations. */
+  close(): void {
+    for (const stop of this.#running) stop.abort();
+  }
+}

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import type { ExploreAgent } from '../../../server/runs/exploring/explore-route.ts';
+import { EventReader } from '../../support/server/event-reader.ts';
+import { errorOf, makeApp } from '../../support/server/runs-app.ts';
+
+test('an exploration tells its progress, then its report; one runs at a time, and a reader that leaves ends it', async () => {
+  const { promise: go, resolve } = Promise.withResolvers<void>();
+  let aborted = 0;
+  const exploreAgent: ExploreAgent = async function* (agent, { maxStates, signal }) {
+    signal.addEventListener('abort', () => {
+      aborted += 1;
+    });
+    yield { type: 'progress', states: 10 };
+    await go;
+    yield { type: 'result', report: { agent, states: maxStates, text: '\n\nevent: x' } };
+  };
+  const desk = makeApp({ exploreAgent });
+  const reader = new EventReader(await desk.send('GET', '/agents/desk/explore?maxStates=50'));
+  await reader.until(events => events.length === 1);
+  expect(reader.events).toEqual([{ event: 'progress', data: { states: 10 } }]);
+  const busy = await desk.send('GET', '/agents/desk/explore');
+  expect([busy.status, busy.headers.get('retry-after')]).toEqual([429, '5']);
+  resolve();
+  await reader.until(() => false);
+  expect(reader.events.slice(1)).toEqual([
+    { event: 'result', data: { report: { agent: 'desk', states: 50, text: '\n\nevent: x' } } },
+  ]);
+  const left = new EventReader(await desk.send('GET', '/agents/desk/explore'));
+  await left.until(events => events.length === 1);
+  const before = aborted;
+  await left.close();
+  expect(aborted).toBe(before + 1);
+  const next = new EventReader(await desk.send('GET', '/agents/desk/explore'));
+  expect(await next.until(() => false)).toHaveLength(2);
+});
+
+test('a failed exploration says so without its cause, which is in the log', async () => {
+  const desk = makeApp({
+    // biome-ignore lint/correctness/useYield: it fails before it yields.
+    exploreAgent: async function* () {
+      throw new Error('secret path /home/ann');
+    },
+  });
+  const events = await new EventReader(await desk.send('GET', '/agents/desk/explore')).until(() => false);
+  expect(events).toEqual([{ event: 'failed', data: { message: expect.not.stringContaining('ann') } }]);
+  expect(desk.log.join()).toContain('secret path');
+});
+
+test('unknown agents, wrong bounds and servers that do not explore are refused', async () => {
+  const desk = makeApp({ exploreAgent: async function* () {} });
+  const codeOf = async (path: string) => (await errorOf(await desk.send('GET', path))).code;
+  expect(await codeOf('/agents/nobody/explore')).toBe('agent-unknown');
+  for (const maxStates of ['0', 'x', '200001'])
+    expect(await codeOf(`/agents/desk/explore?maxStates=${maxStates}`)).toBe('input-invalid');
+  expect((await errorOf(await makeApp().send('GET', '/agents/desk/explore'))).code).toBe('not-found');
+});
