@@ -43,7 +43,8 @@ export function makeIdler(store: Store) {
 /** The first event of a run of the agent. */
 export async function describeStart(): Promise<RunStarted> {
   const store = memory();
-  const run = await makeAgent(store, 0).make().start('Look twice.', { paused: true });
+  const run = await makeAgent(store, 0).make().start('Look twice.');
+  await run.settled();
   const [first] = await store.read(run.id, 0, { entries: 1, chars: 1e6 });
   if (first?.event.type !== 'run.started') throw new Error('The run has no start.');
   return first.event;

@@ -12,8 +12,9 @@ import type { Metrics, Workload } from '../workload.ts';
 
 const APPEND_MS = 3_000;
 const SLOTS = 32;
+const MODELS_MS = [0, 300];
 const DECISIONS = 40;
-const IDLE = { active: 1_000, resting: 10_000, measuredMs: 10_000 };
+const IDLE = { active: 1_000, resting: 10_000, measuredMs: 10_000 } as const;
 
 /** The figures of a store that several processes share. */
 export const stores: Workload = {
@@ -24,7 +25,7 @@ export const stores: Workload = {
   columns: [
     { label: 'append 1', metric: 'appends1' },
     { label: `append ${SLOTS}`, metric: 'appends32' },
-    ...[0, 300].flatMap(ms =>
+    ...MODELS_MS.flatMap(ms =>
       [1, 2, 4].map(workers => ({ label: `${workers}w ${ms}ms`, metric: `turns${workers}x${ms}` })),
     ),
     { label: 'message', metric: 'messageMs', digits: 1 },
@@ -42,7 +43,7 @@ export const stores: Workload = {
       }
     };
     await measureIn(measureAppends);
-    for (const modelMs of [0, 300])
+    for (const modelMs of MODELS_MS)
       for (const workers of [1, 2, 4]) await measureIn(place => measureTurns(place, workers, modelMs));
     await measureIn(measureMessages);
     await measureIn(measureIdle);
