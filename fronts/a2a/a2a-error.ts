@@ -49,11 +49,11 @@ type DescribedError = {
   status: number;
   name: string;
   message: string;
-  /** What clients recognize the error by, in both. */
+  /** The reason that clients recognize, in both bindings. */
   details: object[];
 };
 
-/** What clients read of an error. Its message is theirs only if it is one of ours. */
+/** The error for clients. Only our own errors keep their message. */
 export function describeA2aError(thrown: unknown): DescribedError {
   const error = thrown instanceof A2aError ? thrown : toA2aError(thrown);
   const { reason, ...described } = FAULTS[error.fault];

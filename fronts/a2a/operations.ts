@@ -86,7 +86,7 @@ export class Operations {
     };
   }
 
-  /** Cancels the run and waits until it has ended. Throws `not-cancelable` for one that has. */
+  /** Cancels the run and waits until it has ended. Throws `not-cancelable` for an ended run. */
   async cancel(taskId: string): Promise<Task> {
     const hold = await this.#hold(taskId);
     try {
@@ -100,7 +100,7 @@ export class Operations {
     }
   }
 
-  /** The task, and its updates until it has ended. Throws `unsupported` for one that has. */
+  /** The task, and its updates until it has ended. Throws `unsupported` for an ended run. */
   async subscribe(taskId: string, left: AbortSignal): Promise<AsyncGenerator<StreamResponse>> {
     const hold = await this.#hold(taskId);
     const { settled } = await this.#image(hold);
@@ -153,7 +153,7 @@ export class Operations {
     }
   }
 
-  /** The run of a task of this agent; one that no process drives goes on. Throws `run-unknown`. */
+  /** The run of a task of this agent; resumes it if no process drives it. Throws `run-unknown`. */
   async #hold(taskId: string): Promise<Hold> {
     const hold = await this.#runs.hold(taskId, this.#caller);
     if (hold.run.context.agent.name === this.#agent.name) return hold;

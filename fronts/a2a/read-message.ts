@@ -38,13 +38,13 @@ const decisionSchema = z.looseObject({
 });
 type Decision = z.infer<typeof decisionSchema>;
 
-/** What makes a data part a decision. */
+/** The members that make a data part a decision. */
 const VERDICTS = ['approved', 'output', 'happened', 'failed', 'retry'] as const;
 
 /**
- * A message to the task of a waiting run as commands: its data parts decide calls, and its text goes on with the run.
+ * Converts a message to a waiting run's task to commands: data parts decide calls, and text continues the run.
  * If one call alone waits, a text answers a client tool, and the texts `approve` and `reject` decide an approval.
- * Throws `invalid-params` for a decision about no open call, and for one that does not fit the call.
+ * Throws `invalid-params` for a decision about a call that is not open, and for a decision that does not fit the call.
  */
 export function readCommands(
   parts: readonly GivenPart[],
@@ -64,7 +64,7 @@ export function readCommands(
   return [...commands, { type: 'send', message: [readItem(others)], by }];
 }
 
-/** Throws `invalid-params` for data that would decide a call but is malformed, or says two things. */
+/** Throws `invalid-params` for data for a decision that is malformed or ambiguous. */
 function readDecision({ data }: GivenPart): Decision[] {
   if (!isJsonObject(data)) return [];
   const verdicts = VERDICTS.filter(verdict => data[verdict] !== undefined);

@@ -37,7 +37,7 @@ const MOST_BYTES = 4 * 1024 * 1024;
 /** How many messages of its history a task has at most. */
 const MOST_HISTORY = 200;
 
-/** What a task shows of a run. */
+/** The parts of a run that its task shows. */
 export type RunImage = Place & {
   agent: string;
   /** The seq of the last entry, and when it was written, in ms since the epoch. */
@@ -84,7 +84,7 @@ function partsOf(runId: string, settled: Settled): Part[] {
   return settled.status === 'waiting' ? askParts(runId, settled) : [];
 }
 
-/** What a waiting run asks, as text and as data that says how to answer. */
+/** The questions of a waiting run, as text and as data with the possible answers. */
 function askParts(runId: string, settled: WaitingRun): Part[] {
   const questions = listQuestions(runId, settled);
   if (questions.length === 0) return [{ text: 'The run is paused.' }];
@@ -127,7 +127,7 @@ function describeQuestion({ key, kind, call }: Question): JsonObject {
   };
 }
 
-/** The artifacts of a run: `answer`, once it has finished, and before if the agent has said anything. */
+/** The artifacts of a run: `answer`, once it has finished, or earlier if the agent has produced text. */
 function artifactsOf({ settled, transcript }: RunImage): Artifact[] {
   const parts = settled?.status === 'finished' ? answerParts(settled) : textParts(latestText(transcript));
   return parts.length === 0 ? [] : [{ ...ANSWER, parts }];

@@ -5,7 +5,7 @@ import { listAll, type RunRecord, type Store } from '../../protocol/store.ts';
 const CHAT = 'chat';
 
 /**
- * The labels of a chat's runs: the chat's id beside the caller's own labels, so that a caller finds only chats of its own.
+ * The labels of a chat's runs: the chat's id and the caller's labels, so that a caller finds only its own chats.
  * Throws `input-invalid` for an id or labels that no run can have.
  */
 export function chatLabels(chatId: string, labels: Labels = {}): Labels {

@@ -9,7 +9,7 @@ const DECISIONS: readonly string[] = ['approval.decided', 'result.received', 'do
 
 /**
  * Sends forms to a client of revision 2025-11-25 or earlier, whose tool call is open meanwhile. Returns the answers by
- * key. A form that fails, and one whose call is decided elsewhere meanwhile, is withdrawn and counts as cancelled.
+ * key. A form that fails, or whose call is decided elsewhere in the meantime, is withdrawn and counts as cancelled.
  */
 export async function askOpenCall(
   run: Run,

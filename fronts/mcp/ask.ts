@@ -15,7 +15,7 @@ type Form = ElicitRequestFormParams;
 /** The longest input that the form of an approval offers for editing, in characters of its JSON. */
 const EDITED_INPUT = 4_000;
 
-/** What came of the answers to forms. Keys are those of questions. */
+/** The outcomes of form answers, by question key. */
 export type Decided = {
   /** Decisions that were accepted. */
   accepted: number;
@@ -23,7 +23,7 @@ export type Decided = {
   cancelled: ReadonlySet<string>;
   /** Why an answer could not be used, for questions that are still open. */
   faults: ReadonlyMap<string, string>;
-  /** What the caller should know, such as who decided a call first. */
+  /** Notes for the caller, such as who decided a call first. */
   notes: readonly string[];
 };
 
@@ -99,7 +99,7 @@ type Answer = z.infer<typeof answerSchema>;
 
 /**
  * Gives the answers to a run as decisions. `asked`: the digest of each call that was asked about, by key; other answers
- * are ignored, and so is one for a call that was decided meanwhile, with a note.
+ * are ignored. An answer for a call that was decided in the meantime is ignored with a note.
  */
 export async function decide(
   run: Run,
@@ -109,7 +109,7 @@ export async function decide(
     answers,
     by,
   }: {
-    /** What the run waits for now; `null` if it does not wait. */
+    /** The run's open calls; `null` if it does not wait. */
     waiting: WaitingRun | null;
     asked: Readonly<Record<string, string>>;
     answers: Readonly<Record<string, unknown>>;

@@ -28,7 +28,7 @@ export function takesTasks(server: Server, ctx: ServerContext): boolean {
   return isJsonObject(extensions) && TASKS in extensions;
 }
 
-/** What the client has declared: with the request since revision 2026-07-28, before with the connection. */
+/** The client's capabilities: sent with each request since revision 2026-07-28, with the connection before. */
 function capabilitiesOf(server: Server, { mcpReq }: ServerContext): JsonObject {
   const envelope: Readonly<Record<string, unknown>> = mcpReq.envelope ?? {};
   const declared = envelope['io.modelcontextprotocol/clientCapabilities'] ?? server.getClientCapabilities();

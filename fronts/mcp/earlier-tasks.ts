@@ -1,6 +1,6 @@
 /**
  * Tasks of revision 2025-11-25: a run is a task, and its id the task's. A client polls `tasks/get`; `tasks/result` waits
- * until the run has ended, and meanwhile sends the forms for what it asks.
+ * until the run has ended, and sends its questions as forms in the meantime.
  */
 import type { CallToolResult, Server, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
@@ -13,10 +13,10 @@ import { followToEnd, questionsOf } from './follow-run.ts';
 import { INVALID_PARAMS, POLL_MS, type TaskOptions, taskId } from './tasks.ts';
 import { resultOf } from './tool-result.ts';
 
-/** What the server says that it can do with tasks. */
+/** The server's declared capabilities for tasks. */
 export const EARLIER_TASKS = { cancel: {}, requests: { tools: { call: {} } } };
 
-/** Names the task in the `_meta` of what belongs to it. */
+/** The member of `_meta` that names a message's task. */
 const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 
 type Task = {

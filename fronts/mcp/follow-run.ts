@@ -25,13 +25,13 @@ export type Followed = {
   meta?: { [key: string]: unknown };
 };
 
-/** How a run settled, and what the caller should know of the decisions. */
+/** How a run settled, and notes for the caller about the decisions. */
 export type Followup = { settled: Settled; notes: readonly string[] };
 
 /**
  * Waits until the run settles and asks an earlier client what it waits for, by forms while the client's request is open.
  * Returns once the run has ended or a question is left open. Adds the keys of those to `left`, whose questions are not
- * asked. Throws when the request ends; the run goes on.
+ * asked. Throws when the request ends; the run continues.
  */
 export async function followAsking(followed: Followed, left = new Set<string>()): Promise<Followup> {
   const notes: string[] = [];
@@ -121,7 +121,7 @@ async function whileOpen<Value>(
   }
 }
 
-/** What the run waits for, if it waits. */
+/** The run's open calls, if it waits. */
 export function waitingOf(settled: Settled | null): WaitingRun | null {
   return settled?.status === 'waiting' ? settled : null;
 }

@@ -2,7 +2,7 @@
 const LONGEST = 300;
 
 /**
- * One line about an error of the SDK. What comes after the first brace or bracket is left out: the SDK quotes messages
+ * One line about an error of the SDK. The text after the first brace or bracket is omitted: the SDK quotes messages
  * of clients there, which may have the answers of people.
  */
 export function logError(error: Error, log: (line: string) => void): void {

@@ -15,7 +15,7 @@ const PATH = '/mcp';
 /** JSON-RPC's code of a request that the server could not read or refused. */
 const INVALID_REQUEST = -32600;
 
-/** What answers a request whose body is read. */
+/** Answers a request after its body was read. */
 type Answer = (request: Request, caller: Caller, parsedBody: unknown) => Promise<Response>;
 
 /**

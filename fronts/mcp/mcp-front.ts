@@ -1,13 +1,13 @@
 /**
  * Agents as the tools of an MCP server: one tool for each, named after it, which takes `{ input }` and answers with
- * what the run answers. `ask.ts` is how open calls reach the caller, `tasks.ts` and `earlier-tasks.ts` are runs as tasks,
- * `tool-result.ts` says what a tool returns, and `mcp-api.ts` serves over HTTP.
+ * what the run answers. `ask.ts` sends open calls to the caller, `tasks.ts` and `earlier-tasks.ts` offer runs as tasks,
+ * `tool-result.ts` defines the results of tools, and `mcp-api.ts` serves over HTTP.
  *
- * M1 A request that is cancelled or breaks off stops nothing: the run goes on.
+ * M1 Cancelling or losing a request stops nothing: the run continues.
  * M2 Clients of revision 2026-07-28 get `input_required` and ask again, also after a restart of the server: the sealed
  *    `requestState` names the run and the digest of each call that was asked about, and nothing else can be decided.
  * M3 Earlier clients are asked while their call, or the request for the result of their task, is open.
- * M4 A client without elicitation and tasks gets a result that says what waits.
+ * M4 A client without elicitation and tasks gets a result that names the open calls.
  */
 import type {
   CallToolResult,
@@ -49,7 +49,7 @@ type Request = {
   given: Readonly<Record<string, unknown>>;
 };
 
-/** Loads the SDK and returns what makes the MCP server of each connection or request. */
+/** Loads the SDK and returns a factory of MCP servers, one per connection or request. */
 export async function createMcpFront(options: McpFrontOptions): Promise<McpServerFactory> {
   const { createRequestStateCodec, inputRequired, ProtocolError, ProtocolErrorCode, Server } = await import(
     '@modelcontextprotocol/server'
@@ -118,7 +118,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
     }
   }
 
-  /** A call of revision 2026-07-28: it begins a run, or answers what an earlier call was asked. */
+  /** A call of revision 2026-07-28: it begins a run, or answers the questions of an earlier call. */
   async function callCurrent(request: Request): Promise<CallToolResult | InputRequiredResult> {
     const { server, ctx, offered, given } = request;
     const caller = callerOf(ctx);
@@ -145,7 +145,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
     }
   }
 
-  /** How the run settled, or what it asks. */
+  /** The result of the settled run, or its questions. */
   async function answerCurrent(
     { server, ctx, offered }: Request,
     followed: Pick<Followed, 'hold' | 'ctx'>,

@@ -6,7 +6,7 @@ import type {
 } from '@modelcontextprotocol/server';
 import type { Caller } from '../../server/access/caller.ts';
 
-/** How many sessions are kept; the one that was used least recently ends first. */
+/** The maximum number of sessions; the least recently used one ends first. */
 const MOST_SESSIONS = 1_000;
 
 /** JSON-RPC's code of a session that does not exist. */

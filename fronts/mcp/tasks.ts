@@ -14,7 +14,7 @@ import { resultOf } from './tool-result.ts';
 /** How often clients should ask for a task, in ms. */
 export const POLL_MS = 500;
 
-/** The JSON-RPC codes of a task that does not exist, and of one whose run failed. */
+/** The JSON-RPC codes for an unknown task and for a task with a failed run. */
 export const INVALID_PARAMS = -32602;
 const RUN_FAILED = -32000;
 
@@ -118,7 +118,7 @@ export function addTasks(server: Server, { runs, offers, log, Failure }: TaskOpt
   }
 }
 
-/** What a task says of its run in every status. Tasks are kept as long as their runs. */
+/** The task of a run, in any status. Tasks are kept as long as their runs. */
 function describe({ runId, createdAt, updatedAt }: RunRecord) {
   return {
     taskId: runId,

@@ -54,7 +54,7 @@ export function addUsage(sum: Usage | null, usage: Usage | null): Usage | null {
 
 type Turned = Extract<RunEvent, { type: 'turn.completed' | 'turn.failed' }>;
 
-/** A model call. `before` is the context that it was made in, `cost` what it cost in the unit of the prices. */
+/** A model call. `before` is the context before it; `cost` is its cost, in the unit of the prices. */
 export function chatAttributes(event: Turned, before: Context, cost: number): Attributes {
   const asked = before.config.models[before.turn.model];
   const provider = event.type === 'turn.completed' ? event.provider : asked?.provider;
@@ -128,13 +128,13 @@ export function callAttributes(
   };
 }
 
-/** What happened in a drive. `number` counts the drives of the run from 1. */
+/** The facts of a drive. `number` counts the drives of the run from 1. */
 export type DriveFacts = {
   number: number;
   modelCalls: number;
   toolCalls: number;
   usage: Usage | null;
-  /** What the run had cost before. */
+  /** The run's cost before. */
   costBefore: number;
 };
 

@@ -31,13 +31,13 @@ type Candidate = { seq: number; at: number; claimed: boolean };
  * Folds the journal of one run into its spans. Pure: the same entries give the same spans with the same ids, in the
  * process that drives the run and afterwards.
  *
- * F1 A drive is what happens between two rests under one claim: one `invoke_agent` span. The first drive of the topmost
+ * F1 A drive is the work between two rests under one claim: one `invoke_agent` span. The first drive of the topmost
  *    run is the root of the trace; later drives and waits are its children.
  * F2 A span is returned once, by the entry that ends it.
  * F3 A drive, a call or a wait before a retry that the death of its process cut short ends at the next claim, as an
  *    error of the type `interrupted`, and at the time of the last entry before it.
  * F4 A wait is of one call, or of a paused run, and lasts from the rest in which it began until it is over, even if the
- *    run goes on meanwhile. A call that waits for a sub-agent's run is no wait of its own.
+ *    run continues. A call that waits for a sub-agent's run has no span of its own.
  */
 export class SpanFold {
   readonly #place: TracePlace;
@@ -262,7 +262,7 @@ export class SpanFold {
     this.#drive = { ...facts, spanId, parentSpanId, start: at };
   }
 
-  /** Ends what the previous driver left open, at the last entry before this claim. */
+  /** Ends the spans that the previous driver left open, at the last entry before this claim. */
   #interrupt(): RunSpan[] {
     const spans = this.#endCalls(this.#lastAt, 'interrupted');
     if (this.#backoff !== null) spans.push(...this.#endBackoff(this.#backoff, this.#lastAt));

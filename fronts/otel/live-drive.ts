@@ -8,7 +8,7 @@ import type { RunSpan } from './run-span.ts';
 
 type LiveDriveOptions = {
   runId: string;
-  /** The epoch of the claim under which this process drives; `null` if it ended the run while nobody drove. */
+  /** The epoch of the claim under which this process drives; `null` if it ended the run while no process drove it. */
   epoch: number | null;
   store: Store;
   place: Promise<TracePlace>;
@@ -22,7 +22,7 @@ type LiveDriveOptions = {
  * L1 A span is emitted by the process that drives when it ends. Spans that inputs ended while nobody drove, and those
  *    that the death of the previous process cut short, are emitted by the next driver, or by the process that ended the
  *    run without driving it. The previous driver emitted everything up to the last report before that.
- * L2 Entries are folded in order and once; those that were not received are read from the store.
+ * L2 Entries are folded once, in order; missed entries are read from the store.
  */
 export class LiveDrive implements WatchedDrive {
   readonly #options: LiveDriveOptions;

@@ -1,7 +1,7 @@
 import type * as Api from '@opentelemetry/api';
 import { EngineError } from '../../protocol/error.ts';
 
-/** The API of OpenTelemetry. Its copies share what is registered globally, so any copy will do. */
+/** The API of OpenTelemetry. Its copies share one global registration, so any copy works. */
 export type OtelApi = typeof Api;
 
 /** Loads the optional peer dependency `@opentelemetry/api`. Throws `agent-invalid` with how to install it. */

@@ -36,7 +36,7 @@ export type OtlpOptions = {
   sleep(ms: number): Promise<void>;
 };
 
-/** Posts the spans. Returns how many there were. Throws an `Error` that says what the receiver answered. */
+/** Posts the spans. Returns their number. Throws an `Error` with the receiver's answer. */
 export async function postSpans(spans: AsyncIterable<RunSpan>, options: OtlpOptions): Promise<number> {
   let batch: RunSpan[] = [];
   let count = 0;
@@ -158,7 +158,7 @@ function readAccepted(text: string): Sent {
   };
 }
 
-/** A receiver may answer with nothing, or with what is no JSON: the status has said enough. */
+/** A receiver may answer without a body or without JSON: the status is enough. */
 function readAnswer(text: string): z.infer<typeof answerSchema> {
   try {
     return answerSchema.safeParse(JSON.parse(text)).data ?? {};

@@ -1,4 +1,4 @@
-/** The value of an attribute: what both the API of OpenTelemetry and OTLP accept. */
+/** The value of an attribute, as both the OpenTelemetry API and OTLP accept it. */
 export type AttributeValue = string | number | boolean | string[];
 
 export type Attributes = { [name: string]: AttributeValue };

@@ -3,12 +3,12 @@ import type { ChartState } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Attributes } from './run-span.ts';
 
-/** A wait that is not over: since which entry and time, and what it is for. */
+/** A wait in progress: its first entry, its time, and its reason. */
 export type OpenWait = { seq: number; start: number; attributes: Attributes };
 
 const WAITED_FOR = { gated: 'approval', waiting: 'result', doubted: 'resolution' } as const;
 
-/** What a run in this state waits for, by the call's id, without the calls that wait for a sub-agent's run. */
+/** The waits of a run in this state, by call id, without calls that wait for a sub-agent's run. */
 export function waitsIn(state: ChartState): Map<string, Pick<OpenWait, 'attributes'>> {
   const waits = new Map<string, Pick<OpenWait, 'attributes'>>();
   if (hasEnded(state)) return waits;

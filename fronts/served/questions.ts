@@ -21,14 +21,14 @@ function keyOf(runId: string, call: OpenCall): string {
 
 const SHOWN_INPUT = 2_000;
 
-/** One line about what a call would do: its tool and input, shortened, and why it is asked. */
+/** One line about a call: its tool and input, shortened, and the reason for the question. */
 export function describeCall({ name, input, reason }: OpenCall): string {
   const text = JSON.stringify(input) ?? '';
   const shown = text.length > SHOWN_INPUT ? `${text.slice(0, SHOWN_INPUT)}…` : text;
   return `${name} ${shown}${reason === undefined ? '' : ` (${reason.slice(0, SHOWN_INPUT)})`}`;
 }
 
-/** What a waiting run waits for, and the commands that decide it, as text for people and models. */
+/** The open calls of a waiting run, and the commands that decide them, as text for people and models. */
 export function describeWaiting(runId: string, settled: WaitingRun): string {
   const questions = listQuestions(runId, settled);
   const lines = questions.map(({ kind, call }) => `- ${describeCall(call)}\n${COMMANDS[kind](runId, call)}`);

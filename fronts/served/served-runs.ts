@@ -29,7 +29,7 @@ export type ServedRunsOptions = {
   log?(line: string): void;
 };
 
-/** What starts a run, besides the agent's options. The caller's labels are added. */
+/** The options of a new run, besides the agent's. The caller's labels are added. */
 type Start = Pick<StartOptions, 'continues' | 'runContext'> & { labels?: Labels };
 
 /**
@@ -62,7 +62,7 @@ export class ServedRuns {
     });
   }
 
-  /** Starts a run and drives it; release the result. Throws what `agent.start` throws, or `rate-limit-exceeded`. */
+  /** Starts a run and drives it; release the result. Throws the errors of `agent.start`, and `rate-limit-exceeded`. */
   async begin(
     agent: Agent,
     input: string | readonly Item[],
@@ -119,7 +119,7 @@ export class ServedRuns {
     return await this.#recovery.start();
   }
 
-  /** Ends what watches runs. Runs stay resumable. */
+  /** Stops watching runs. Runs stay resumable. */
   close(): void {
     this.#recovery.stop();
     this.#held.close();
@@ -152,7 +152,7 @@ export function byPlainName(agents: Iterable<Agent>): ReadonlyMap<string, Agent>
   return named;
 }
 
-/** What a client may read of an error: the message of ours; of others only that there was one, and the log has it. */
+/** The error text for clients: the message of our own errors. Other errors are only logged. */
 export function messageForClient(thrown: unknown, log: (line: string) => void): string {
   const { code, message } = describeError(thrown).envelope.error;
   if (code === 'internal') log(thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));

@@ -40,7 +40,7 @@ const GRACE_MS = 2_000;
 export async function mcp(options: McpOptions): Promise<number> {
   const log = new ServerLog('text');
   const file = storeFile(options.db);
-  // stdout is the protocol's: what agent modules and tools print goes to stderr.
+  // stdout carries the protocol: output of agent modules and tools goes to stderr.
   globalThis.console = new Console(process.stderr);
   reportUncaught({ survives: true, report: text => log.problem(text) });
   return await withStore(file, async store => {

@@ -33,7 +33,7 @@ export class AgentListeners {
     LISTENERS.set(agent, this);
   }
 
-  /** Adds a listener; returns what removes it. Throws `agent-invalid` for a store without a feed. */
+  /** Adds a listener; returns a function that removes it. Throws `agent-invalid` for a store without a feed. */
   add(listener: AgentListener | LastingListener): () => void {
     const { name, store } = this.#agent;
     const host = this.#host;
@@ -51,7 +51,7 @@ export class AgentListeners {
     };
   }
 
-  /** What watches the drives of this process while there are listeners. */
+  /** The watcher of this process's drives; present while there are listeners. */
   watchers(): readonly DriveWatcher[] {
     return this.#followers.size === 0 ? [] : [this.#watcher];
   }
