@@ -1,0 +1,118 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { loadLog } from '../../engine/driver/agent-chart.ts';
+import { systemHost } from '../../engine/driver/host.ts';
+import { Supervisor } from '../../engine/driver/supervisor.ts';
+import type { RunParts } from '../../engine/run/run-options.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import type { Agent } from '../../tools/agent/agent.ts';
+import { agentNamed } from '../../tools/agent/sub-agents.ts';
+import { hostAgent } from './host-agent.ts';
+import type { RestateCalls } from './ingress.ts';
+import type { Parked } from './requests.ts';
+import { RestateStore } from './restate-store.ts';
+
+/** One request of Restate to drive a run until it rests or has ended. */
+export type Delivery = { runId: string; delivery: number };
+
+/** Errors of Restate and of the network: the delivery is tried again. All others park the run. */
+const PASSING: ReadonlySet<string> = new Set(['store-unavailable', 'store-reply-lost', 'store-locked']);
+
+/** Drives the run of one delivery. Restate wakes the run later, and delivers it again after inputs. */
+class DeliveredRun extends Supervisor {
+  constructor(parts: RunParts) {
+    // The object of an ended run calls its parent's, so the answer is not delivered from here.
+    super({ ...parts, options: { ...parts.options, isAwaited: () => true } });
+  }
+
+  override wakeAtExpiry(): void {}
+
+  override driveInBackground(): void {}
+}
+
+/**
+ * The deliveries that this process works on.
+ *
+ * V1 A delivery drives with the engine's own driver and services, under an epoch of its own. The journal is written by
+ *    calls from outside Restate, so `tool.started` is durable before a tool's function is called.
+ * V2 A delivery that Restate repeats in this process joins the work under way; in another process it claims the run
+ *    and thereby fences this one.
+ * V3 What repeating cannot mend (no such agent, another version, a damaged journal, a defect) parks the run: it is
+ *    quarantined if its journal can be folded; else its object refuses deliveries until somebody resumes it.
+ */
+export class Deliveries {
+  readonly #store: RestateStore;
+  readonly #agents: readonly Agent[];
+  readonly #numbers = new Map<string, number>();
+  readonly #working = new Map<string, { delivery: number; done: Promise<Parked | null> }>();
+  /** The run that the current code opens in order to drive it. */
+  readonly #opening = new AsyncLocalStorage<{ runId: string; isTaken: boolean }>();
+
+  constructor(agents: readonly Agent[], calls: RestateCalls) {
+    this.#store = new RestateStore(calls, this.#numbers);
+    const own = (parts: RunParts) => (this.#takes(parts) ? new DeliveredRun(parts) : undefined);
+    this.#agents = agents.map(agent => hostAgent(agent, { store: this.#store, calls, own }));
+  }
+
+  /** Drives the run until it rests or has ended. Returns why it is parked, or `null`. Rejects to be tried again. */
+  async drive({ runId, delivery }: Delivery): Promise<Parked | null> {
+    const known = this.#working.get(runId);
+    if (known?.delivery === delivery) return await known.done;
+    await known?.done.catch(() => {});
+    const done = this.#drive(runId, delivery);
+    this.#working.set(runId, { delivery, done });
+    return await done;
+  }
+
+  /** The delivery was cancelled in Restate: this process claims and renews no more for it. */
+  abandon({ runId, delivery }: Delivery): void {
+    if (this.#numbers.get(runId) === delivery) this.#numbers.delete(runId);
+  }
+
+  async #drive(runId: string, delivery: number): Promise<Parked | null> {
+    this.#numbers.set(runId, delivery);
+    try {
+      const run = await this.#opening.run({ runId, isTaken: false }, () => this.#open(runId));
+      await run.settled();
+      return null;
+    } catch (error) {
+      if (error instanceof EngineError && PASSING.has(error.code)) throw error;
+      return await this.#park(runId, error);
+    } finally {
+      this.abandon({ runId, delivery });
+      if (this.#working.get(runId)?.delivery === delivery) this.#working.delete(runId);
+    }
+  }
+
+  async #open(runId: string) {
+    const record = await this.#store.get(runId);
+    if (record === undefined) throw new EngineError('run-unknown', `Restate has no run ${runId}.`);
+    const agent = this.#agents.find(candidate => agentNamed(candidate, record.agent) !== undefined);
+    if (agent !== undefined) return await agent.open(runId);
+    const served = this.#agents.map(({ name }) => name).join(', ');
+    throw new EngineError(
+      'run-foreign',
+      `This worker serves no agent "${record.agent}", only: ${served}. Deploy a worker that has it, then unpause the run.`,
+    );
+  }
+
+  /** Quarantines the run, so that people see why; if that is impossible, returns why. */
+  async #park(runId: string, error: unknown): Promise<Parked | null> {
+    const reason = messageOf(error);
+    const code = error instanceof EngineError ? error.code : 'refused';
+    try {
+      const log = await loadLog({ store: this.#store, host: systemHost }, runId);
+      const quarantined = await log.put([() => ({ type: 'run.quarantined', reason })]);
+      return quarantined.accepted ? null : { code, message: reason };
+    } catch (failure) {
+      if (failure instanceof EngineError && PASSING.has(failure.code)) throw failure;
+      return { code, message: reason };
+    }
+  }
+
+  #takes({ options: { runId } }: RunParts): boolean {
+    const opening = this.#opening.getStore();
+    if (opening === undefined || opening.isTaken || opening.runId !== runId) return false;
+    opening.isTaken = true;
+    return true;
+  }
+}

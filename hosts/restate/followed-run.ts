@@ -1,0 +1,105 @@
+import { POLL_MS } from '../../engine/driver/driver.ts';
+import { sleep } from '../../engine/driver/host.ts';
+import type { RunHost } from '../../engine/driver/run-host.ts';
+import { hasEnded, isAtRest } from '../../engine/journal/load-run.ts';
+import { cancelRun, type MakeCommand } from '../../engine/run/command.ts';
+import type { SubmitResult } from '../../engine/run/explain-refusal.ts';
+import type { RunParts } from '../../engine/run/run-options.ts';
+import { describeNow, type Settled } from '../../engine/run/settled.ts';
+import { suspendedCalls } from '../../engine/sub-agents/child-runs.ts';
+import { addChildren } from '../../engine/sub-agents/run-children.ts';
+import { EngineError } from '../../protocol/error.ts';
+import type { Item } from '../../protocol/item.ts';
+import type { RestateCalls } from './ingress.ts';
+
+/** How long one request waits for a run's rest, in ms. */
+const REST_MS = 30_000;
+
+/**
+ * A run that Restate has driven by its workers: this process appends inputs and follows the journal.
+ *
+ * F1 An accepted input is in the journal when the command resolves; Restate delivers the run in the same commit.
+ * F2 A run that its workers gave up (`parked`) rejects `settled()` with the error that stopped them, until it is resumed.
+ */
+export class FollowedRun implements RunHost {
+  readonly driver = null;
+  readonly failure = null;
+  readonly inherited: readonly Item[] | undefined;
+  readonly #parts: RunParts;
+  readonly #calls: RestateCalls;
+
+  constructor(parts: RunParts, calls: RestateCalls) {
+    this.#parts = parts;
+    this.#calls = calls;
+    this.inherited = parts.loaded.inherited ?? parts.inherited;
+  }
+
+  get standing(): 'running' | 'at-rest' | 'ended' {
+    const { state } = this.#parts.log;
+    if (hasEnded(state)) return 'ended';
+    return isAtRest(state) ? 'at-rest' : 'running';
+  }
+
+  async refresh(): Promise<void> {
+    await this.#parts.log.catchUp();
+  }
+
+  async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
+    return await this.#parts.log.put(makes);
+  }
+
+  async settled(): Promise<Settled> {
+    const { options, log } = this.#parts;
+    for (;;) {
+      await this.refresh();
+      const settled = describeNow(log.state, options);
+      if (settled !== null && !(await this.#hasAnswersToCome(settled)))
+        return await addChildren(options.store, log.state.context, settled);
+      if (settled !== null || isAtRest(log.state)) await sleep(options.host, POLL_MS);
+      else if (!(await this.#endIfOverdue())) await this.#waitForRest();
+    }
+  }
+
+  /** Restate drives a new run by itself. */
+  begin(): void {}
+
+  /** Restate wakes a run by itself. */
+  wakeAtExpiry(): void {}
+
+  /** Asks for a delivery: of a run that rests too, and of a parked one. */
+  async tryToDrive(): Promise<boolean> {
+    return await this.#calls.run(this.#parts.options.runId, 'call', { reason: 'resumed' });
+  }
+
+  /** Whether a child run still works, or has ended and its answer is on its way. */
+  async #hasAnswersToCome({ status }: Settled): Promise<boolean> {
+    if (status !== 'waiting') return false;
+    const { store } = this.#parts.options;
+    for (const { childRunId } of suspendedCalls(this.#parts.log.state.context)) {
+      const record = await store.get(childRunId);
+      if (record !== undefined && record.status !== 'waiting') return true;
+    }
+    return false;
+  }
+
+  /** Waits until nobody works on the run. One request waits in Restate, unless the run is being cancelled. */
+  async #waitForRest(): Promise<void> {
+    const { options, log } = this.#parts;
+    const { runId } = options;
+    if (log.state.context.cancelling !== null) return await sleep(options.host, POLL_MS);
+    const { seq } = log.durable;
+    await this.#calls.run(runId, 'changed', { reason: { type: 'rest' }, withinMs: REST_MS });
+    const meta = await this.#calls.run(runId, 'get', undefined);
+    if (meta?.parked === undefined || meta.record.seq > seq) return;
+    const message = `Run ${runId} is parked: ${meta.parked.message} Correct it, then resume the run.`;
+    throw new EngineError(meta.parked.code, message, { runId });
+  }
+
+  /** Ends the run if its driver has not honoured a request to cancel it by the deadline. */
+  async #endIfOverdue(): Promise<boolean> {
+    const { options, log } = this.#parts;
+    const { cancelling } = log.state.context;
+    if (cancelling === null || options.host.now() < cancelling.deadline) return false;
+    return (await this.put([state => cancelRun(state, cancelling)])).accepted;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * `agentchart/hosts/restate`: runs as virtual objects of Restate.
+ *
+ * - `services.ts` is what a worker serves. `run-object.ts` is the object of a run: its entries, its standing, and when it
+ *   has to be driven. `drive-run.ts` drives a run for one delivery, with the engine's own driver and services.
+ * - `restate-store.ts` is the journal for both, over `ingress.ts`; `text-object.ts` carries the text of turns.
+ * - `followed-run.ts` is the host of handles: it appends inputs and follows.
+ */
+import type { Agent } from '../../tools/agent/agent.ts';
+import { Deliveries } from './drive-run.ts';
+import { hostAgent } from './host-agent.ts';
+import { callsOver, type RestateAddress } from './ingress.ts';
+import { RestateStore } from './restate-store.ts';
+import { makeServices } from './services.ts';
+
+export type { RestateAddress } from './ingress.ts';
+
+/**
+ * Returns a copy of an agent whose runs are driven by the workers that Restate knows. `start`, `open` and the methods of
+ * a `Run` work as usual; nothing is driven in this process. docs/restate.md says what differs.
+ *
+ * @example
+ * const hosted = restateAgent(agent, { ingress: 'http://127.0.0.1:8080' });
+ * const run = await hosted.start('Refund order A-1001');
+ * const settled = await run.settled();
+ */
+export function restateAgent<Hosted extends Agent>(agent: Hosted, address: RestateAddress = {}): Hosted {
+  const calls = callsOver(address);
+  return hostAgent(agent, { store: new RestateStore(calls), calls }) as Hosted;
+}
+
+/**
+ * Returns the services that a worker serves: the objects of runs, and what drives the runs of these agents and their
+ * sub-agents.
+ *
+ * @example
+ * import { serve } from '@restatedev/restate-sdk';
+ * await serve({ services: restateServices([agent], { ingress: 'http://127.0.0.1:8080' }), port: 9080 });
+ */
+export function restateServices(agents: readonly Agent[], address: RestateAddress = {}) {
+  return makeServices(new Deliveries(agents, callsOver(address)));
+}

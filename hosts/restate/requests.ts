@@ -1,0 +1,113 @@
+import type { EngineErrorCode } from '../../protocol/error.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import type {
+  AdoptedRun,
+  JournalRest,
+  Owner,
+  RunRecord,
+  Standing,
+  StoredSnapshot,
+  StoredText,
+} from '../../protocol/store.ts';
+
+/** The virtual object of a run; its key is the run's id. */
+export const RUN_OBJECT = 'AgentchartRun';
+/** The service that drives runs: one invocation is one delivery. */
+export const DRIVE_SERVICE = 'AgentchartDrive';
+/** The virtual object with the text of a run's current turn; its key is the run's id. */
+export const TEXT_OBJECT = 'AgentchartText';
+
+/** An entry as the object of a run keeps it. */
+export type KeptEntry = { event: JsonValue; stateHash?: string };
+
+/** Why a run is not delivered any more, until somebody resumes it. */
+export type Parked = { code: EngineErrorCode; message: string };
+
+/** What the object of a run keeps beside its entries. It is small, and written with each append. */
+export type RunMeta = {
+  record: RunRecord;
+  /** The seq of the entry before the first that is kept; more than 0 in a run that came from another store. */
+  base: number;
+  /** How many deliveries there were; the last one has this number. */
+  deliveries: number;
+  /** The delivery that is under way; `null` without one. */
+  working: number | null;
+  /** Whether the run has to be delivered again after that. */
+  isCalledAgain: boolean;
+  /** The seq of the last entry that is an input or a claim. */
+  lastInput: number;
+  watchers: readonly Watcher[];
+  /** The child runs to tell when this run ends. */
+  children: readonly string[];
+  parked?: Parked;
+};
+
+/** What is waited for: an input or a claim after an entry, or that nobody works on the run. */
+export type WatchReason = { type: 'input'; after: number } | { type: 'rest' };
+
+/** Whom to tell, as the id of an awakeable. */
+export type Watcher = { awakeable: string; reason: WatchReason };
+
+/** What each handler of the object takes and returns. `now`: the caller's clock, in ms since the epoch. */
+export type RunRequests = {
+  create: { input: CreateRequest; output: { type: 'created'; seq: number } | { type: 'exists' } };
+  adopt: { input: AdoptedRun; output: { type: 'adopted' } | { type: 'exists' } };
+  append: { input: AppendRequest; output: AppendAnswer };
+  claim: { input: ClaimDelivery; output: ClaimAnswer };
+  release: { input: { epoch: number }; output: undefined };
+  isCurrent: { input: { epoch: number }; output: boolean };
+  left: { input: { delivery: number; parked?: Parked }; output: undefined };
+  wake: { input: { at: number }; output: undefined };
+  call: { input: { reason: 'child-ended' | 'parent-ended' | 'resumed' }; output: boolean };
+  addChild: { input: { runId: string }; output: undefined };
+  get: { input: undefined; output: RunMeta | null };
+  read: { input: { after: number; entries: number; chars: number }; output: ReadAnswer };
+  saveSnapshot: { input: StoredSnapshot; output: undefined };
+  loadSnapshot: { input: undefined; output: StoredSnapshot | null };
+  putBlob: { input: { digest: string; text: string }; output: boolean };
+  readBlob: { input: { digest: string }; output: string | null };
+  watch: { input: Watcher; output: undefined };
+  changed: { input: { reason: WatchReason; withinMs: number }; output: boolean };
+};
+
+export type CreateRequest = {
+  event: JsonValue;
+  rest: readonly JsonValue[];
+  /** The run as lists show it, after all these events. */
+  record: RunRecord;
+} & Pick<JournalRest, 'wakeAt'>;
+
+/** With `epoch`, the append of a driver; without, of an input. */
+export type AppendRequest = {
+  after: number;
+  epoch?: number;
+  events: readonly JsonValue[];
+  /** When the last of the events happened, in ms since the epoch. */
+  at: number;
+  standing: Standing;
+};
+
+export type AppendAnswer =
+  | { type: 'appended'; seq: number }
+  | { type: 'conflict'; seq: number }
+  | { type: 'superseded' }
+  | { type: 'unknown' };
+
+/** `delivery` is the one whose driver claims the run. */
+export type ClaimDelivery = { delivery: number; owner: Owner; now: number };
+
+export type ClaimAnswer =
+  | { type: 'claimed'; epoch: number; seq: number }
+  | { type: 'held'; owner?: Owner }
+  | { type: 'unknown' };
+
+export type ReadAnswer = { base: number; last: number; entries: (KeptEntry & { seq: number })[] } | null;
+
+/** What each handler of the object with a run's text takes and returns; see `DeltaStore`. */
+export type TextRequests = {
+  follow: { input: { until: number }; output: undefined };
+  peek: { input: undefined; output: StoredText | null };
+  save: { input: { text: StoredText; now: number }; output: boolean };
+  clear: { input: undefined; output: undefined };
+  forget: { input: { until: number }; output: undefined };
+};

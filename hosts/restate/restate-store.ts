@@ -1,0 +1,296 @@
+import { EngineError } from '../../protocol/error.ts';
+import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
+import { isRunEvent } from '../../protocol/is-run-event.ts';
+import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
+import { titleOf } from '../../protocol/listing/label.ts';
+import type {
+  AdoptedRun,
+  AppendGuard,
+  AppendResult,
+  ClaimRequest,
+  ClaimResult,
+  JournalRest,
+  ListFilter,
+  Page,
+  RunList,
+  RunRecord,
+  Standing,
+  Store,
+  StoredSnapshot,
+} from '../../protocol/store.ts';
+import { decodeEntry, encodeEvent, lostEntries } from '../../stores/journal-text.ts';
+import { choose, readListFilter } from '../../stores/list-query.ts';
+import { WHOLE } from '../../stores/page.ts';
+import {
+  countByStatus,
+  existingRun,
+  followChain,
+  missingRun,
+  unknownProgress,
+} from '../../stores/run-record.ts';
+import type { RestateCalls } from './ingress.ts';
+import { type ReadAnswer, RUN_OBJECT, type RunMeta } from './requests.ts';
+import { restateDeltas } from './text-object.ts';
+
+/** Who holds the lease of a run that this process was not asked to drive. */
+const RESTATE = { id: 'restate', host: 'restate', pid: 0, startedAt: '' };
+
+/** The size of one read of a journal, in characters: an answer of Restate is bounded. */
+const MOST_CHARS = 1024 * 1024;
+/** How long one request waits for an input, in ms. */
+const WATCH_MS = 30_000;
+
+const NO_REST: JournalRest = { events: [], status: 'running' };
+
+/** The driver's deliveries in this process, by run: only they may claim. */
+export type Deliveries = ReadonlyMap<string, number>;
+
+/**
+ * The journals of runs whose objects live in Restate.
+ *
+ * S1 A run can be claimed only for a delivery that this process works on. There are no leases that expire: the epoch of
+ *    the latest claim is the fence.
+ * S2 A call whose answer is lost is made again under its idempotency key, and counts once.
+ * S3 `create` claims nothing: Restate delivers the run.
+ */
+export class RestateStore implements Store {
+  readonly deltas;
+  readonly #calls: RestateCalls;
+  readonly #deliveries: Deliveries;
+  /** The last seq of each run that this process has seen, for watching. */
+  readonly #seen = new Map<string, number>();
+  readonly #closing = new AbortController();
+
+  constructor(calls: RestateCalls, deliveries: Deliveries = new Map()) {
+    this.#calls = calls;
+    this.#deliveries = deliveries;
+    this.deltas = restateDeltas(calls);
+  }
+
+  async create(
+    event: RunStarted,
+    _claim?: ClaimRequest,
+    { events, status, progress, wakeAt }: JournalRest = NO_REST,
+  ): Promise<{ epoch: number; seq: number }> {
+    const { runId, at, continues, parent, labels = {}, forkOf } = event;
+    const record: RunRecord = {
+      ...unknownProgress(status),
+      ...progress,
+      runId,
+      agent: event.agent.name,
+      title: titleOf(event),
+      labels: { ...labels },
+      status,
+      createdAt: at,
+      updatedAt: events.at(-1)?.at ?? at,
+      seq: 0,
+      epoch: 0,
+      chart: event.chart,
+      ...omitUndefined({ continues, parent, forkOf, agentVersion: event.agent.version }),
+    };
+    const rest = events.map(toEventJson);
+    const request = { event: toEventJson(event), rest, record, ...omitUndefined({ wakeAt }) };
+    const answer = await this.#calls.run(runId, 'create', request);
+    if (answer.type === 'exists') throw existingRun(runId);
+    return { epoch: 0, seq: answer.seq };
+  }
+
+  async adopt(run: AdoptedRun): Promise<void> {
+    const { type } = await this.#calls.run(run.runId, 'adopt', run);
+    if (type === 'exists') throw existingRun(run.runId);
+  }
+
+  async append(
+    runId: string,
+    guard: AppendGuard,
+    events: readonly RunEvent[],
+    standing: Standing,
+  ): Promise<AppendResult> {
+    const { after } = guard;
+    const at = events.at(-1)?.at ?? 0;
+    const request = { after, events: events.map(toEventJson), at, standing };
+    const epoch = 'epoch' in guard ? { epoch: guard.epoch } : {};
+    const answer = await this.#calls.run(runId, 'append', { ...request, ...epoch });
+    if (answer.type === 'unknown') throw missingRun(runId);
+    if (answer.type === 'conflict' && answer.seq < after) throw lostEntries(runId, answer.seq, after);
+    if (answer.type === 'appended') this.#see(runId, answer.seq);
+    return answer.type === 'conflict' ? { type: 'conflict' } : answer;
+  }
+
+  async read(runId: string, after = 0, page: Page = WHOLE): Promise<JournalEntry[]> {
+    const entries: JournalEntry[] = [];
+    for (let size = 0, from = after; ; ) {
+      const answer = await this.#readSome(runId, from, page.entries - entries.length);
+      for (const { seq, event, stateHash } of answer.entries) {
+        const text = JSON.stringify(event);
+        entries.push(isRunEvent(event) ? withHash({ seq, event }, stateHash) : decodeEntry(runId, seq, text));
+        size += text.length;
+        if (entries.length >= page.entries || size >= page.chars) return entries;
+      }
+      from = answer.entries.at(-1)?.seq ?? answer.last;
+      if (from >= answer.last) {
+        this.#see(runId, answer.last);
+        return entries;
+      }
+    }
+  }
+
+  async readJson(
+    runId: string,
+    limit = Number.POSITIVE_INFINITY,
+  ): Promise<{ seq: number; event: JsonValue }[]> {
+    const entries: { seq: number; event: JsonValue }[] = [];
+    for (let from = 0; ; ) {
+      const answer = await this.#readSome(runId, from, limit - entries.length);
+      entries.push(...answer.entries.map(({ seq, event }) => ({ seq, event })));
+      from = answer.entries.at(-1)?.seq ?? answer.last;
+      if (from >= answer.last || entries.length >= limit) return entries;
+    }
+  }
+
+  async #readSome(runId: string, after: number, entries: number): Promise<NonNullable<ReadAnswer>> {
+    const most = Math.min(entries, Number.MAX_SAFE_INTEGER);
+    const answer = await this.#calls.run(runId, 'read', { after, entries: most, chars: MOST_CHARS });
+    if (answer === null) throw missingRun(runId);
+    return answer;
+  }
+
+  async claim(runId: string, { owner, now }: ClaimRequest): Promise<ClaimResult> {
+    const delivery = this.#deliveries.get(runId);
+    if (delivery === undefined) return { type: 'held', owner: RESTATE, until: Number.MAX_SAFE_INTEGER };
+    const answer = await this.#calls.run(runId, 'claim', { delivery, owner, now });
+    if (answer.type === 'unknown') throw missingRun(runId);
+    if (answer.type === 'claimed') return answer;
+    return { type: 'held', owner: answer.owner ?? RESTATE, until: Number.MAX_SAFE_INTEGER };
+  }
+
+  async renew(runId: string, epoch: number): Promise<boolean> {
+    return await this.#calls.run(runId, 'isCurrent', { epoch });
+  }
+
+  async release(runId: string, epoch: number): Promise<void> {
+    await this.#calls.run(runId, 'release', { epoch });
+  }
+
+  /** One request waits in Restate while nothing happens. */
+  watch(runId: string, onChange: () => void): () => void {
+    const end = new AbortController();
+    const signal = AbortSignal.any([end.signal, this.#closing.signal]);
+    const look = async () => {
+      while (!signal.aborted) {
+        const after = this.#seen.get(runId) ?? 0;
+        const reason = { type: 'input', after } as const;
+        const isChanged = await this.#calls.run(runId, 'changed', { reason, withinMs: WATCH_MS });
+        if (signal.aborted) return;
+        if (isChanged) onChange();
+        // Until it is read, the same entry would be told again at once.
+        if (isChanged) await new Promise(resolve => setTimeout(resolve, 100).unref());
+      }
+    };
+    // It is a hint: the driver also looks by itself.
+    look().catch(() => {});
+    return () => {
+      end.abort();
+      this.#seen.delete(runId);
+    };
+  }
+
+  async saveSnapshot(runId: string, { seq, state }: StoredSnapshot): Promise<void> {
+    await this.#calls.run(runId, 'saveSnapshot', { seq, state: toJson(state) });
+  }
+
+  async loadSnapshot(runId: string): Promise<StoredSnapshot | undefined> {
+    return (await this.#calls.run(runId, 'loadSnapshot', undefined)) ?? undefined;
+  }
+
+  async get(runId: string): Promise<RunRecord | undefined> {
+    const meta = await this.#calls.run(runId, 'get', undefined);
+    return meta === null ? undefined : describe(meta);
+  }
+
+  /** Reads the records of all runs with this status by SQL: as fresh as the partition's last commit. */
+  async list(filter: ListFilter = {}): Promise<RunList> {
+    const query = readListFilter(filter);
+    const found = choose(await this.#describeAll(), query);
+    const last = found.length > query.limit ? found[query.limit - 1] : undefined;
+    const runs = found.slice(0, query.limit);
+    return last === undefined ? { runs } : { runs, next: query.cursorAt(last) };
+  }
+
+  async count() {
+    return countByStatus((await this.#describeAll()).map(({ status }) => ({ status, count: 1 })));
+  }
+
+  async #describeAll(): Promise<RunRecord[]> {
+    const rows = await this.#calls.query(
+      `select value_utf8 from state where service_name = '${RUN_OBJECT}' and key = 'meta'`,
+    );
+    return rows.map(({ value_utf8 }) => describe(JSON.parse(String(value_utf8))));
+  }
+
+  async putBlob(runId: string, digest: string, text: string): Promise<void> {
+    if (!(await this.#calls.run(runId, 'putBlob', { digest, text }))) throw missingRun(runId);
+  }
+
+  async readBlob(runId: string, digest: string, offset: number, length: number) {
+    const text = await this.#calls.run(runId, 'readBlob', { digest });
+    return text === null ? undefined : new TextEncoder().encode(text).slice(offset, offset + length);
+  }
+
+  async chain(runId: string): Promise<RunRecord[]> {
+    const records = new Map<string, RunRecord>();
+    for (let next: string | undefined = runId; next !== undefined && !records.has(next); ) {
+      const record: RunRecord | undefined = await this.get(next);
+      if (record !== undefined) records.set(next, record);
+      next = record?.continues;
+    }
+    return followChain(runId, id => records.get(id));
+  }
+
+  async delete(): Promise<never> {
+    throw notOffered('delete');
+  }
+
+  async prune(): Promise<never> {
+    throw notOffered('prune');
+  }
+
+  async redact(): Promise<never> {
+    throw notOffered('redact');
+  }
+
+  async rewrite(): Promise<never> {
+    throw notOffered('redact');
+  }
+
+  /** Ends what this store waits for. Restate stays as it is. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+
+  #see(runId: string, seq: number): void {
+    const seen = this.#seen.get(runId);
+    if (seen !== undefined && seq > seen) this.#seen.set(runId, seq);
+  }
+}
+
+/** A record as lists show it: a parked run waits for people. */
+function describe({ record, parked }: RunMeta): RunRecord {
+  if (parked === undefined) return record;
+  return { ...record, status: 'waiting', state: 'parked', why: `${parked.code}: ${parked.message}` };
+}
+
+function toEventJson(event: RunEvent): JsonValue {
+  return JSON.parse(encodeEvent(event));
+}
+
+function withHash(entry: JournalEntry, stateHash: string | undefined): JournalEntry {
+  return stateHash === undefined ? entry : { ...entry, stateHash };
+}
+
+function notOffered(operation: string): EngineError {
+  return new EngineError(
+    'refused',
+    `The Restate host does not ${operation} runs: Restate keeps copies that it cannot reach. Use Restate's own retention and "restate state clear".`,
+  );
+}

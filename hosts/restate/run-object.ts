@@ -1,0 +1,353 @@
+import { type ObjectContext, type ObjectSharedContext, TimeoutError } from '@restatedev/restate-sdk';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { Standing } from '../../protocol/store.ts';
+import { recordClaim } from '../../stores/lease.ts';
+import { unknownProgress } from '../../stores/run-record.ts';
+import { json } from './json-serde.ts';
+import {
+  type AppendRequest,
+  DRIVE_SERVICE,
+  type KeptEntry,
+  RUN_OBJECT,
+  type RunMeta,
+  type RunRequests,
+  type Watcher,
+} from './requests.ts';
+
+/** What the handlers use of Restate's contexts. */
+export type RunContext = Pick<
+  ObjectContext,
+  'key' | 'get' | 'set' | 'genericSend' | 'date' | 'resolveAwakeable'
+>;
+export type SharedRunContext = Pick<
+  ObjectSharedContext,
+  'key' | 'get' | 'genericSend' | 'awakeable' | 'genericCall'
+>;
+
+type Answer<Name extends keyof RunRequests> = Promise<RunRequests[Name]['output']>;
+type Input<Name extends keyof RunRequests> = RunRequests[Name]['input'];
+
+/** The most entries of one read: each is a value that the invocation keeps. */
+const MOST_READ = 128;
+/** When a run is woken again that still rests until the same time, in ms. */
+const LATE_MS = 5_000;
+/** The most invocations that are told of the next entry; the others find it when their time is over. */
+const MOST_WATCHERS = 64;
+
+/**
+ * The journal of a run as a virtual object: the only writer of its entries.
+ *
+ * O1 An append is one invocation. Its entries count once `meta` names them, and what is sent because of them is sent
+ *    after that: readers beside it see all of an append or nothing. Its writes grow with its events, not with the run.
+ * O2 A driver appends under the epoch of its claim, and only the driver of the current delivery may claim. So a second
+ *    delivery of the same work, in whatever process, fences the first.
+ * O3 At most one delivery is under way. What asks for another meanwhile is remembered until it ends.
+ * O4 A run is delivered when an append leaves it running, when the time comes that it rests until, when one of its child
+ *    runs ends, and when somebody resumes it. A parked run is delivered again after an input that lets it run.
+ * O5 What a handler does depends on its input, on the run's state and on Restate's clock only, so a replay does the same.
+ */
+export const runHandlers = {
+  async create(ctx: RunContext, { event, rest, record, wakeAt }: Input<'create'>): Answer<'create'> {
+    if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
+    const change = changeOf(newMeta({ ...record, seq: 0, epoch: 0 }));
+    keep(ctx, change.meta, [event, ...rest]);
+    await takeStanding(ctx, change, { status: record.status, ...omitUndefined({ wakeAt }) });
+    if (record.parent !== undefined) callRun(change, record.parent.runId, 'addChild', { runId: ctx.key });
+    commit(ctx, change);
+    return { type: 'created', seq: change.meta.record.seq };
+  },
+
+  async adopt(
+    ctx: RunContext,
+    { state, seq, progress, wakeAt, ...adopted }: Input<'adopt'>,
+  ): Answer<'adopt'> {
+    if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
+    const record = {
+      ...unknownProgress(adopted.status),
+      ...progress,
+      ...adopted,
+      updatedAt: adopted.createdAt,
+    };
+    const change = changeOf({ ...newMeta({ ...record, seq, epoch: 0 }), base: seq });
+    ctx.set('snapshot', { seq, state });
+    ctx.set('snapshotSeq', seq);
+    await takeStanding(ctx, change, { status: adopted.status, ...omitUndefined({ wakeAt }) });
+    commit(ctx, change);
+    return { type: 'adopted' };
+  },
+
+  async append(ctx: RunContext, request: Input<'append'>): Answer<'append'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null) return { type: 'unknown' };
+    const { seq, epoch } = meta.record;
+    if (request.epoch !== undefined && request.epoch !== epoch) return { type: 'superseded' };
+    if (request.after !== seq) return { type: 'conflict', seq };
+    const change = changeOf(meta);
+    await take(ctx, change, request);
+    commit(ctx, change);
+    return { type: 'appended', seq: meta.record.seq };
+  },
+
+  async claim(ctx: RunContext, { delivery, owner, now }: Input<'claim'>): Answer<'claim'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null) return { type: 'unknown' };
+    const { record } = meta;
+    if (delivery !== meta.working) return { type: 'held', ...omitUndefined({ owner: record.owner }) };
+    const replaced = record.owner && { owner: record.owner, until: 0 };
+    record.epoch += 1;
+    keep(ctx, meta, [recordClaim({ owner, now, leaseMs: 0, isDead: () => false }, record.epoch, replaced)]);
+    Object.assign(record, { owner, leaseUntil: Number.MAX_SAFE_INTEGER, updatedAt: now });
+    meta.lastInput = record.seq;
+    commit(ctx, changeOf(meta));
+    return { type: 'claimed', epoch: record.epoch, seq: record.seq };
+  },
+
+  async release(ctx: RunContext, { epoch }: Input<'release'>): Answer<'release'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null || meta.record.epoch !== epoch) return undefined;
+    dropOwner(meta);
+    commit(ctx, changeOf(meta));
+    return undefined;
+  },
+
+  /** A delivery is over. With `parked` the run is not delivered again unless it was called meanwhile. */
+  async left(ctx: RunContext, { delivery, parked }: Input<'left'>): Answer<'left'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null || meta.working !== delivery) return undefined;
+    const change = changeOf(meta);
+    const isWanted = meta.isCalledAgain || (parked === undefined && meta.record.status === 'running');
+    Object.assign(meta, { working: null, isCalledAgain: false });
+    dropOwner(meta);
+    if (isWanted) deliver(ctx, change);
+    else if (parked !== undefined) meta.parked = parked;
+    commit(ctx, change);
+    return undefined;
+  },
+
+  /** The time has come that the run rests until, unless it rests until another time by now. */
+  async wake(ctx: RunContext, { at }: Input<'wake'>): Answer<'wake'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null || meta.record.wakeAt !== at || meta.parked !== undefined) return undefined;
+    const change = changeOf(meta);
+    deliver(ctx, change);
+    // On the clock of the worker it may not be time yet.
+    callRun(change, ctx.key, 'wake', { at }, LATE_MS);
+    commit(ctx, change);
+    return undefined;
+  },
+
+  /** Has the run delivered for another reason than an entry. Returns false for a run that has ended. */
+  async call(ctx: RunContext, { reason }: Input<'call'>): Answer<'call'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null || hasEnded(meta)) return false;
+    // Somebody resumes a run whose delivery was killed in Restate: nothing tells the object that it is over.
+    if (reason === 'resumed' && meta.record.owner === undefined) meta.working = null;
+    const change = changeOf(meta);
+    deliver(ctx, change);
+    commit(ctx, change);
+    return true;
+  },
+
+  async addChild(ctx: RunContext, { runId }: Input<'addChild'>): Answer<'addChild'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null) return undefined;
+    const change = changeOf(meta);
+    if (hasEnded(meta)) callRun(change, runId, 'call', { reason: 'parent-ended' });
+    else meta.children = [...meta.children, runId];
+    commit(ctx, change);
+    return undefined;
+  },
+
+  async saveSnapshot(ctx: RunContext, snapshot: Input<'saveSnapshot'>): Answer<'saveSnapshot'> {
+    const known = await ctx.get<number>('snapshotSeq');
+    if (known !== null && known > snapshot.seq) return undefined;
+    ctx.set('snapshot', snapshot);
+    ctx.set('snapshotSeq', snapshot.seq);
+    return undefined;
+  },
+
+  async putBlob(ctx: RunContext, { digest, text }: Input<'putBlob'>): Answer<'putBlob'> {
+    if ((await ctx.get<RunMeta>('meta')) === null) return false;
+    ctx.set(`blob ${digest}`, text);
+    return true;
+  },
+
+  /** Has an awakeable resolved once what it waits for is so. */
+  async watch(ctx: RunContext, watcher: Input<'watch'>): Answer<'watch'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null) {
+      ctx.resolveAwakeable(watcher.awakeable, true);
+      return undefined;
+    }
+    const change = changeOf(meta);
+    const [first, ...rest] = meta.watchers;
+    const isFull = meta.watchers.length >= MOST_WATCHERS;
+    if (isFull && first !== undefined) resolve(change, first);
+    meta.watchers = [...(isFull ? rest : meta.watchers), watcher];
+    commit(ctx, change);
+    return undefined;
+  },
+};
+
+/** The handlers that only read: they run beside the others. */
+export const sharedRunHandlers = {
+  async get(ctx: SharedRunContext): Answer<'get'> {
+    return await ctx.get<RunMeta>('meta');
+  },
+
+  async isCurrent(ctx: SharedRunContext, { epoch }: Input<'isCurrent'>): Answer<'isCurrent'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    return meta?.record.epoch === epoch && meta.record.owner !== undefined;
+  },
+
+  async read(ctx: SharedRunContext, { after, entries, chars }: Input<'read'>): Answer<'read'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null) return null;
+    const { base } = meta;
+    const { seq: last } = meta.record;
+    const from = Math.max(base, after);
+    const taken: (KeptEntry & { seq: number })[] = [];
+    const most = Math.min(last, from + Math.min(entries, MOST_READ));
+    for (let seq = from + 1, size = 0; seq <= most && size < chars; seq += 1) {
+      const kept = await ctx.get<KeptEntry>(`entry ${seq}`);
+      taken.push({ seq, event: null, ...kept });
+      size += JSON.stringify(kept).length;
+    }
+    return { base, last, entries: taken };
+  },
+
+  async loadSnapshot(ctx: SharedRunContext): Answer<'loadSnapshot'> {
+    return await ctx.get('snapshot');
+  },
+
+  async readBlob(ctx: SharedRunContext, { digest }: Input<'readBlob'>): Answer<'readBlob'> {
+    return await ctx.get(`blob ${digest}`);
+  },
+
+  /** Waits for an input or for the run's rest. Returns false if it did not come within the time. */
+  async changed(ctx: SharedRunContext, { reason, withinMs }: Input<'changed'>): Answer<'changed'> {
+    const { id, promise } = ctx.awakeable<boolean>();
+    const parameter = { awakeable: id, reason };
+    ctx.genericSend({ service: RUN_OBJECT, key: ctx.key, method: 'watch', parameter, inputSerde: json() });
+    try {
+      return await promise.orTimeout(withinMs);
+    } catch (error) {
+      if (error instanceof TimeoutError) return false;
+      throw error;
+    }
+  },
+};
+
+function newMeta(record: RunMeta['record']): RunMeta {
+  return {
+    record,
+    base: 0,
+    deliveries: 0,
+    working: null,
+    isCalledAgain: false,
+    lastInput: 0,
+    watchers: [],
+    children: [],
+  };
+}
+
+/** The meta of a run after a handler, and what is to be sent once it is kept. */
+type Change = { meta: RunMeta; sends: ((ctx: RunContext) => void)[] };
+
+function changeOf(meta: RunMeta): Change {
+  return { meta, sends: [] };
+}
+
+/** Tells the watchers whose reason is met, keeps the meta, and sends. */
+function commit(ctx: RunContext, change: Change): void {
+  const { meta, sends } = change;
+  for (const watcher of meta.watchers) if (isMet(meta, watcher)) resolve(change, watcher);
+  meta.watchers = meta.watchers.filter(watcher => !isMet(meta, watcher));
+  ctx.set('meta', meta);
+  for (const send of sends) send(ctx);
+}
+
+/** Keeps the entries of an append and whatever follows from it. */
+async function take(ctx: RunContext, change: Change, request: AppendRequest): Promise<void> {
+  const { meta } = change;
+  const { epoch, events, at, standing } = request;
+  const wasEnded = hasEnded(meta);
+  keep(ctx, meta, events, standing.stateHash);
+  if (events.length > 0) meta.record.updatedAt = at;
+  if (epoch === undefined) meta.lastInput = meta.record.seq;
+  Object.assign(meta.record, standing.progress);
+  await takeStanding(ctx, change, standing);
+  if (wasEnded || !hasEnded(meta)) return;
+  if (standing.wakes !== undefined) callRun(change, standing.wakes, 'call', { reason: 'child-ended' });
+  for (const child of meta.children) callRun(change, child, 'call', { reason: 'parent-ended' });
+}
+
+/** The state's hash is kept with the last entry. */
+function keep(ctx: RunContext, meta: RunMeta, events: readonly JsonValue[], stateHash?: string): void {
+  for (const [index, event] of events.entries()) {
+    const isLast = index === events.length - 1;
+    meta.record.seq += 1;
+    const entry: KeptEntry = isLast && stateHash !== undefined ? { event, stateHash } : { event };
+    ctx.set(`entry ${meta.record.seq}`, entry);
+  }
+}
+
+/** Delivers a run that is left running, and sends what wakes a run that rests until a time. */
+async function takeStanding(ctx: RunContext, change: Change, { status, wakeAt }: Standing): Promise<void> {
+  const { record, working } = change.meta;
+  record.status = status;
+  if (status === 'running' && working === null) deliver(ctx, change);
+  if (wakeAt === undefined) {
+    delete record.wakeAt;
+    return;
+  }
+  if (wakeAt === record.wakeAt) return;
+  record.wakeAt = wakeAt;
+  callRun(change, ctx.key, 'wake', { at: wakeAt }, Math.max(0, wakeAt - (await ctx.date.now())));
+}
+
+/** Has the run driven: now, or again once the delivery under way is over. */
+function deliver({ key }: RunContext, { meta, sends }: Change): void {
+  if (meta.working !== null) {
+    meta.isCalledAgain = true;
+    return;
+  }
+  delete meta.parked;
+  meta.deliveries += 1;
+  meta.working = meta.deliveries;
+  const parameter = { runId: key, delivery: meta.deliveries };
+  sends.push(ctx =>
+    ctx.genericSend({ service: DRIVE_SERVICE, method: 'drive', parameter, inputSerde: json() }),
+  );
+}
+
+/** Sends a request to the object of a run: another one, or this one later. */
+function callRun<Name extends keyof RunRequests>(
+  { sends }: Change,
+  runId: string,
+  method: Name,
+  parameter: Input<Name>,
+  delay = 0,
+): void {
+  const target = { service: RUN_OBJECT, key: runId, method };
+  sends.push(ctx => ctx.genericSend({ ...target, parameter, delay, inputSerde: json() }));
+}
+
+function resolve({ sends }: Change, { awakeable }: Watcher): void {
+  sends.push(ctx => ctx.resolveAwakeable(awakeable, true));
+}
+
+function isMet(meta: RunMeta, { reason }: Watcher): boolean {
+  if (hasEnded(meta)) return true;
+  if (reason.type === 'input') return meta.lastInput > reason.after;
+  return meta.record.status === 'waiting' || meta.parked !== undefined;
+}
+
+function dropOwner({ record }: RunMeta): void {
+  delete record.owner;
+  delete record.leaseUntil;
+}
+
+function hasEnded({ record: { status } }: RunMeta): boolean {
+  return status !== 'running' && status !== 'waiting';
+}

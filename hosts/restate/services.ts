@@ -1,0 +1,66 @@
+import { type Context, handlers, object, service, TerminalError } from '@restatedev/restate-sdk';
+import type { Deliveries, Delivery } from './drive-run.ts';
+import { json } from './json-serde.ts';
+import { DRIVE_SERVICE, type Parked, RUN_OBJECT, TEXT_OBJECT } from './requests.ts';
+import { runHandlers, sharedRunHandlers } from './run-object.ts';
+import { sharedTextHandlers, textHandlers } from './text-object.ts';
+
+const { shared } = handlers.object;
+const sharedRun = {
+  get: shared(sharedRunHandlers.get),
+  isCurrent: shared(sharedRunHandlers.isCurrent),
+  read: shared(sharedRunHandlers.read),
+  loadSnapshot: shared(sharedRunHandlers.loadSnapshot),
+  readBlob: shared(sharedRunHandlers.readBlob),
+  changed: shared(sharedRunHandlers.changed),
+};
+const sharedText = { peek: shared(sharedTextHandlers.peek) };
+
+/** A drive does not use Restate's context while it works, so Restate must not take it for stuck. */
+const LONGEST_DRIVE = { days: 30 };
+/** Lost answers are asked for again within a minute. */
+const SHORT = { minutes: 10 };
+
+/** Returns the services of a worker that drives these deliveries. */
+export function makeServices(deliveries: Deliveries) {
+  const options = { journalRetention: 0, idempotencyRetention: SHORT, enableLazyState: true } as const;
+  const retryPolicy = { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5_000, maxAttempts: 1e6 };
+  return [
+    object({
+      name: RUN_OBJECT,
+      handlers: { ...runHandlers, ...sharedRun },
+      options,
+    }),
+    object({
+      name: TEXT_OBJECT,
+      handlers: { ...textHandlers, ...sharedText },
+      options,
+    }),
+    service({
+      name: DRIVE_SERVICE,
+      handlers: {
+        drive: async (ctx: Context, delivery: Delivery) => await deliver(ctx, deliveries, delivery),
+      },
+      options: { inactivityTimeout: LONGEST_DRIVE, abortTimeout: SHORT, ingressPrivate: true, retryPolicy },
+    }),
+  ];
+}
+
+/** What was the outcome is kept, so that a repeated invocation sends the same. */
+async function deliver(ctx: Context, deliveries: Deliveries, delivery: Delivery): Promise<void> {
+  const parked = await ctx
+    .run('drive', () => deliveries.drive(delivery))
+    .catch((error: unknown): Parked => {
+      if (!(error instanceof TerminalError)) throw error;
+      deliveries.abandon(delivery);
+      return { code: 'refused', message: `Its delivery was cancelled in Restate: ${error.message}` };
+    });
+  const over = { delivery: delivery.delivery, ...(parked !== null && { parked }) };
+  ctx.genericSend({
+    service: RUN_OBJECT,
+    key: delivery.runId,
+    method: 'left',
+    parameter: over,
+    inputSerde: json(),
+  });
+}

@@ -1,0 +1,65 @@
+import type { ObjectContext, ObjectSharedContext } from '@restatedev/restate-sdk';
+import type { DeltaStore, StoredText } from '../../protocol/store.ts';
+import type { RestateCalls } from './ingress.ts';
+import { json } from './json-serde.ts';
+import { TEXT_OBJECT, type TextRequests } from './requests.ts';
+
+type TextContext = Pick<ObjectContext, 'key' | 'get' | 'set' | 'clear' | 'clearAll' | 'genericSend'>;
+
+/** For how long a run's text is kept after the last reader asked for it, in ms. */
+const KEPT_MS = 60_000;
+
+/**
+ * The text of a run's current turn, beside its journal: an object of its own, so that text does not wait for entries,
+ * nor entries for text. It may be lost.
+ */
+export const textHandlers = {
+  /** Asks for the text until a time. */
+  async follow(ctx: TextContext, { until }: TextRequests['follow']['input']): Promise<undefined> {
+    ctx.set('until', until);
+    const later = { service: TEXT_OBJECT, key: ctx.key, method: 'forget', parameter: { until } };
+    ctx.genericSend({ ...later, delay: KEPT_MS, inputSerde: json() });
+    return undefined;
+  },
+
+  async save(ctx: TextContext, { text, now }: TextRequests['save']['input']): Promise<boolean> {
+    if (((await ctx.get<number>('until')) ?? 0) <= now) return false;
+    ctx.set('text', text);
+    return true;
+  },
+
+  async clear(ctx: TextContext): Promise<undefined> {
+    ctx.clear('text');
+    return undefined;
+  },
+
+  /** Nobody has asked for longer than this. */
+  async forget(ctx: TextContext, { until }: TextRequests['forget']['input']): Promise<undefined> {
+    if ((await ctx.get<number>('until')) === until) ctx.clearAll();
+    return undefined;
+  },
+};
+
+/** The handler that only reads. */
+export const sharedTextHandlers = {
+  async peek(ctx: Pick<ObjectSharedContext, 'get'>): Promise<StoredText | null> {
+    return await ctx.get<StoredText>('text');
+  },
+};
+
+/** The texts of runs in Restate. Readers look often, and ask again when half of their time is over. */
+export function restateDeltas(calls: RestateCalls): DeltaStore {
+  const asked = new Map<string, number>();
+  return {
+    async follow(runId, { now, until }) {
+      if ((asked.get(runId) ?? 0) < (now + until) / 2) {
+        for (const [other, end] of asked) if (end < now) asked.delete(other);
+        asked.set(runId, until);
+        await calls.text(runId, 'follow', { until });
+      }
+      return (await calls.text(runId, 'peek', undefined)) ?? undefined;
+    },
+    save: async (runId, text, now) => await calls.text(runId, 'save', { text, now }),
+    clear: async runId => void (await calls.text(runId, 'clear', undefined)),
+  };
+}

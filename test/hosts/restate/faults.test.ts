@@ -1,0 +1,212 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { Tool } from '../../../protocol/tool.ts';
+import { type Agent, createAgent, type Run, type Settled } from '../../../tools/agent/index.ts';
+import { calls, makeTool } from '../../support/engine/agents.ts';
+import { hostedOn, serveOn } from '../../support/restate/hosted.ts';
+import { RestateStandIn } from '../../support/restate/restate-stand-in.ts';
+
+let restate: RestateStandIn;
+
+beforeEach(() => {
+  restate = new RestateStandIn();
+});
+afterEach(() => {
+  expect(restate.faults).toEqual([]);
+});
+
+function agentOf(tool: Tool, name = 'hosted'): Agent {
+  return createAgent({ name, model: scripted([calls('pay'), { text: 'Done.' }]), tools: [tool] });
+}
+
+/** A tool that ends when the test says so. `begun` resolves when its function is called. */
+function heldTool(options: object = {}) {
+  const begun = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<string>();
+  const counted = { begun: 0 };
+  const run = async () => {
+    counted.begun += 1;
+    begun.resolve();
+    return await end.promise;
+  };
+  return { tool: makeTool('pay', { run, ...options }), begun: begun.promise, end: end.resolve, counted };
+}
+
+async function eventsOf(run: Run): Promise<RunEvent[]> {
+  return (await run.source.store.read(run.id)).map(({ event }) => event);
+}
+
+function waitingOf(settled: Settled): Extract<Settled, { status: 'waiting' }> {
+  if (settled.status !== 'waiting') throw new Error(`the run is ${settled.status}`);
+  return settled;
+}
+
+describe('a worker that dies', () => {
+  it('in a once tool leaves the call in doubt; it begins again only when a person says so (E3)', async () => {
+    const first = heldTool();
+    serveOn(restate, [agentOf(first.tool)]);
+    const run = await hostedOn(restate, agentOf(first.tool)).start('Pay.');
+    await first.begun;
+    expect((await eventsOf(run)).map(({ type }) => type)).toContain('tool.started');
+    const second = heldTool();
+    serveOn(restate, [agentOf(second.tool)]);
+    const { doubts } = waitingOf(await run.settled());
+    expect(doubts).toHaveLength(1);
+    expect([first.counted.begun, second.counted.begun]).toEqual([1, 0]);
+    second.end('paid');
+    await run.resolve(doubts[0] ?? '', { retry: true, force: true });
+    expect((await run.settled()).status).toBe('finished');
+    expect([first.counted.begun, second.counted.begun]).toEqual([1, 1]);
+    const claims = (await eventsOf(run)).filter(({ type }) => type === 'run.claimed');
+    expect(claims.map(claim => 'epoch' in claim && claim.epoch)).toEqual([1, 2, 3]);
+  });
+
+  it('in an idempotent tool has it run again under the same key', async () => {
+    const keys: string[] = [];
+    const first = heldTool({ sideEffect: 'idempotent' });
+    serveOn(restate, [agentOf(first.tool)]);
+    const run = await hostedOn(restate, agentOf(first.tool)).start('Pay.');
+    await first.begun;
+    const again = makeTool('pay', {
+      sideEffect: 'idempotent',
+      run: (_: unknown, { key }: { key: string }) => keys.push(key),
+    });
+    serveOn(restate, [agentOf(again)]);
+    expect((await run.settled()).status).toBe('finished');
+    const starts = (await eventsOf(run)).filter(event => event.type === 'tool.started');
+    expect(starts.map(start => 'key' in start && start.key)).toEqual([keys[0], keys[0]]);
+  });
+
+  it('while a run waits changes nothing', async () => {
+    const tool = () => makeTool('pay', { approval: true });
+    serveOn(restate, [agentOf(tool())]);
+    const run = await hostedOn(restate, agentOf(tool())).start('Pay.');
+    const { approvals } = waitingOf(await run.settled());
+    const before = await eventsOf(run);
+    serveOn(restate, [agentOf(tool())]);
+    expect(await eventsOf(run)).toEqual(before);
+    await run.approve(approvals[0] ?? '');
+    expect((await run.settled()).status).toBe('finished');
+  });
+});
+
+describe('fences', () => {
+  it('refuse the reports of an older epoch, and claims for a delivery that is over (E4)', async () => {
+    const held = heldTool();
+    serveOn(restate, [agentOf(held.tool)]);
+    const run = await hostedOn(restate, agentOf(held.tool)).start('Pay.');
+    await held.begun;
+    const calls = restate.calls();
+    const owner = { id: 'zombie', host: 'h', pid: 1, startedAt: '' };
+    const meta = await calls.run(run.id, 'get', undefined);
+    const { working, record } = meta ?? { working: 0, record: { seq: 0 } };
+    expect(await calls.run(run.id, 'claim', { delivery: 7, owner, now: 1 })).toMatchObject({ type: 'held' });
+    // Restate delivers the same work to another process.
+    const claimed = await calls.run(run.id, 'claim', { delivery: working ?? 0, owner, now: 1 });
+    expect(claimed).toEqual({ type: 'claimed', epoch: 2, seq: record.seq + 1 });
+    const report = { after: record.seq + 1, events: [], at: 1, standing: { status: 'finished' } } as const;
+    expect(await calls.run(run.id, 'append', { ...report, epoch: 1 })).toEqual({ type: 'superseded' });
+    held.end('paid');
+    await expect.poll(async () => (await eventsOf(run)).map(({ type }) => type)).toContain('tool.late');
+    expect((await eventsOf(run)).filter(({ type }) => type === 'tool.settled')).toEqual([]);
+  });
+
+  it('let a decision count once, and tell the second who decided (E5)', async () => {
+    const tool = () => makeTool('pay', { approval: true });
+    serveOn(restate, [agentOf(tool())]);
+    const hosted = hostedOn(restate, agentOf(tool()));
+    const run = await hosted.start('Pay.');
+    const other = await hostedOn(restate, agentOf(tool())).open(run.id);
+    const [call] = waitingOf(await run.settled()).approvals;
+    const answers = await Promise.all([
+      run.approve(call ?? '', { by: 'ann' }),
+      other.reject(call ?? '', { by: 'bob' }),
+    ]);
+    expect(answers.filter(({ accepted }) => accepted)).toHaveLength(1);
+    expect(answers.find(({ accepted }) => !accepted)).toMatchObject({ code: 'already-decided' });
+    const decisions = (await eventsOf(run)).filter(({ type }) => type === 'approval.decided');
+    expect(decisions).toHaveLength(1);
+  });
+
+  it('make a delivery that is repeated in one process join the work under way', async () => {
+    const held = heldTool();
+    const starts: Promise<unknown>[] = [];
+    const { Deliveries } = await import('../../../hosts/restate/drive-run.ts');
+    const { makeServices } = await import('../../../hosts/restate/services.ts');
+    restate.serve(own => {
+      const deliveries = new Deliveries([agentOf(held.tool)], own);
+      const drive = deliveries.drive.bind(deliveries);
+      deliveries.drive = async delivery => {
+        starts.push(drive(delivery), drive(delivery));
+        return (await Promise.all(starts.slice(-2)))[1] as null;
+      };
+      return makeServices(deliveries);
+    });
+    const run = await hostedOn(restate, agentOf(held.tool)).start('Pay.');
+    await held.begun;
+    held.end('paid');
+    expect((await run.settled()).status).toBe('finished');
+    expect(starts).toHaveLength(2);
+    expect(held.counted.begun).toBe(1);
+  });
+});
+
+describe('deadlines', () => {
+  it('wake a run that no process holds (E6)', async () => {
+    const approval = () => ({ required: true, expiresInMs: 60 });
+    const tool = () => makeTool('pay', { approval });
+    serveOn(restate, [agentOf(tool())]);
+    const run = await hostedOn(restate, agentOf(tool())).start('Pay.');
+    const [call] = waitingOf(await run.settled()).approvals;
+    serveOn(restate, [agentOf(tool())]);
+    await expect.poll(async () => (await run.settled()).status).toBe('finished');
+    expect(await run.approve(call ?? '')).toMatchObject({ accepted: false, code: 'expired' });
+  });
+});
+
+describe('what repeating cannot mend', () => {
+  const tool = () => makeTool('pay', { approval: true });
+
+  it('quarantines a run whose agent no worker serves, until it is unpaused', async () => {
+    serveOn(restate, [agentOf(tool(), 'another')]);
+    const run = await hostedOn(restate, agentOf(tool())).start('Pay.');
+    const parked = waitingOf(await run.settled());
+    expect(parked).toMatchObject({ paused: true });
+    expect(parked.reason).toContain('serves no agent "hosted"');
+    const drives = restate.invoked.get('drive');
+    serveOn(restate, [agentOf(tool())]);
+    await run.unpause();
+    expect(waitingOf(await run.settled()).approvals).toHaveLength(1);
+    expect(restate.invoked.get('drive')).toBe((drives ?? 0) + 1);
+  });
+
+  it.each([
+    ['damaged', '{"event":{"type":"nonsense"}}', 'journal-damaged'],
+    ['of another chart', undefined, 'chart-mismatch'],
+  ])('parks a run whose journal is %s; resuming it tries again', async (_, entry, code) => {
+    serveOn(restate, [agentOf(tool())]);
+    const hosted = hostedOn(restate, agentOf(tool()));
+    const run = await hosted.start('Pay.');
+    await run.settled();
+    const state = restate.stateOf(run.id);
+    const name = entry === undefined ? 'entry 1' : 'entry 3';
+    const before = state.get(name) ?? '';
+    state.set(
+      name,
+      entry ??
+        before
+          .replace(/"hash":"[0-9a-f]+"/, '"hash":"0"')
+          .replace(/"version":\d+,"hash"/, '"version":1,"hash"'),
+    );
+    await restate.calls().run(run.id, 'call', { reason: 'resumed' });
+    await expect.poll(async () => (await hosted.store.get(run.id))?.state).toBe('parked');
+    expect((await hosted.store.get(run.id))?.why).toContain(code);
+    const drives = restate.invoked.get('drive');
+    await expect(hosted.open(run.id)).rejects.toMatchObject({ code });
+    expect(restate.invoked.get('drive')).toBe(drives);
+    state.set(name, before);
+    await restate.calls().run(run.id, 'call', { reason: 'resumed' });
+    await expect.poll(async () => (await hosted.store.get(run.id))?.state).toBe('resting.awaitingApproval');
+  });
+});
