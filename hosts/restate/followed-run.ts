@@ -63,6 +63,9 @@ export class FollowedRun implements RunHost {
   /** Restate drives a new run by itself. */
   begin(): void {}
 
+  /** There is nothing to give up: the workers drive. */
+  async yield(): Promise<void> {}
+
   /** Restate wakes a run by itself. */
   wakeAtExpiry(): void {}
 

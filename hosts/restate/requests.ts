@@ -54,7 +54,7 @@ export type RunRequests = {
   adopt: { input: AdoptedRun; output: { type: 'adopted' } | { type: 'exists' } };
   append: { input: AppendRequest; output: AppendAnswer };
   claim: { input: ClaimDelivery; output: ClaimAnswer };
-  release: { input: { epoch: number }; output: undefined };
+  release: { input: { epoch: number; wakeAt?: number }; output: undefined };
   isCurrent: { input: { epoch: number }; output: boolean };
   left: { input: { delivery: number; parked?: Parked }; output: undefined };
   wake: { input: { at: number }; output: undefined };

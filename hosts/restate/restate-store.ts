@@ -9,6 +9,7 @@ import type {
   AppendResult,
   ClaimRequest,
   ClaimResult,
+  HeldLease,
   JournalRest,
   ListFilter,
   Page,
@@ -164,12 +165,15 @@ export class RestateStore implements Store {
     return { type: 'held', owner: answer.owner ?? RESTATE, until: Number.MAX_SAFE_INTEGER };
   }
 
-  async renew(runId: string, epoch: number): Promise<boolean> {
-    return await this.#calls.run(runId, 'isCurrent', { epoch });
+  async renew(leases: readonly HeldLease[]): Promise<HeldLease[]> {
+    const current = await Promise.all(
+      leases.map(({ runId, epoch }) => this.#calls.run(runId, 'isCurrent', { epoch })),
+    );
+    return leases.filter((_, index) => current[index] === false);
   }
 
-  async release(runId: string, epoch: number): Promise<void> {
-    await this.#calls.run(runId, 'release', { epoch });
+  async release(runId: string, epoch: number, wakeAt?: number): Promise<void> {
+    await this.#calls.run(runId, 'release', { epoch, ...omitUndefined({ wakeAt }) });
   }
 
   /** One request waits in Restate while nothing happens. */

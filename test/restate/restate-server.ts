@@ -8,7 +8,8 @@ import { fileURLToPath } from 'node:url';
 import type { RestateAddress } from '../../hosts/restate/index.ts';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const BINARY = '@restatedev/restate-server-linux-x64/bin/restate-server';
+/** The server itself. The command of the package is a wrapper: killing it may leave the server behind. */
+const BINARY = `@restatedev/restate-server-${process.platform}-${process.arch}/bin/restate-server`;
 
 /** Installs the server here, as the lock file says; `RESTATE_MODULES` names a folder that has it already. */
 function findBinary(): string {

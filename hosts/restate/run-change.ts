@@ -1,0 +1,147 @@
+import type { ObjectContext } from '@restatedev/restate-sdk';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { Standing } from '../../protocol/store.ts';
+import { json } from './json-serde.ts';
+import {
+  type AppendRequest,
+  DRIVE_SERVICE,
+  type KeptEntry,
+  RUN_OBJECT,
+  type RunMeta,
+  type RunRequests,
+  type Watcher,
+} from './requests.ts';
+
+/** What the handlers use of Restate's contexts. */
+export type RunContext = Pick<
+  ObjectContext,
+  'key' | 'get' | 'set' | 'genericSend' | 'date' | 'resolveAwakeable'
+>;
+
+type Input<Name extends keyof RunRequests> = RunRequests[Name]['input'];
+
+/** The meta of a new run. */
+export function newMeta(record: RunMeta['record']): RunMeta {
+  return {
+    record,
+    base: 0,
+    deliveries: 0,
+    working: null,
+    isCalledAgain: false,
+    lastInput: 0,
+    watchers: [],
+    children: [],
+  };
+}
+
+/** The meta of a run after a handler, and what is to be sent once it is kept. */
+export type Change = { meta: RunMeta; sends: ((ctx: RunContext) => void)[] };
+
+/** A change that has sent nothing yet. */
+export function changeOf(meta: RunMeta): Change {
+  return { meta, sends: [] };
+}
+
+/** Tells the watchers whose reason is met, keeps the meta, and sends. */
+export function commit(ctx: RunContext, change: Change): void {
+  const { meta, sends } = change;
+  for (const watcher of meta.watchers) if (isMet(meta, watcher)) resolve(change, watcher);
+  meta.watchers = meta.watchers.filter(watcher => !isMet(meta, watcher));
+  ctx.set('meta', meta);
+  for (const send of sends) send(ctx);
+}
+
+/** Keeps the entries of an append and whatever follows from it. */
+export async function take(ctx: RunContext, change: Change, request: AppendRequest): Promise<void> {
+  const { meta } = change;
+  const { epoch, events, at, standing } = request;
+  const wasEnded = hasEnded(meta);
+  keep(ctx, meta, events, standing.stateHash);
+  if (events.length > 0) meta.record.updatedAt = at;
+  if (epoch === undefined) meta.lastInput = meta.record.seq;
+  Object.assign(meta.record, standing.progress);
+  await takeStanding(ctx, change, standing);
+  if (wasEnded || !hasEnded(meta)) return;
+  if (standing.wakes !== undefined) callRun(change, standing.wakes, 'call', { reason: 'child-ended' });
+  for (const child of meta.children) callRun(change, child, 'call', { reason: 'parent-ended' });
+}
+
+/** The state's hash is kept with the last entry. */
+export function keep(ctx: RunContext, meta: RunMeta, events: readonly JsonValue[], stateHash?: string): void {
+  for (const [index, event] of events.entries()) {
+    const isLast = index === events.length - 1;
+    meta.record.seq += 1;
+    const entry: KeptEntry = isLast && stateHash !== undefined ? { event, stateHash } : { event };
+    ctx.set(`entry ${meta.record.seq}`, entry);
+  }
+}
+
+/** Delivers a run that is left running, and sends what wakes a run that rests until a time. */
+export async function takeStanding(
+  ctx: RunContext,
+  change: Change,
+  { status, wakeAt }: Standing,
+): Promise<void> {
+  const { record, working } = change.meta;
+  record.status = status;
+  if (status === 'running' && working === null) deliver(ctx, change);
+  if (wakeAt === undefined) delete record.wakeAt;
+  else await wakeBy(ctx, change, wakeAt);
+}
+
+/** Has the run woken at a time, in ms since the epoch, unless that is arranged already. */
+export async function wakeBy(ctx: RunContext, change: Change, wakeAt: number): Promise<void> {
+  const { record } = change.meta;
+  if (wakeAt === record.wakeAt) return;
+  record.wakeAt = wakeAt;
+  callRun(change, ctx.key, 'wake', { at: wakeAt }, Math.max(0, wakeAt - (await ctx.date.now())));
+}
+
+/** Has the run driven: now, or again once the delivery under way is over. */
+export function deliver({ key }: RunContext, { meta, sends }: Change): void {
+  if (meta.working !== null) {
+    meta.isCalledAgain = true;
+    return;
+  }
+  delete meta.parked;
+  meta.deliveries += 1;
+  meta.working = meta.deliveries;
+  const parameter = { runId: key, delivery: meta.deliveries };
+  sends.push(ctx =>
+    ctx.genericSend({ service: DRIVE_SERVICE, method: 'drive', parameter, inputSerde: json() }),
+  );
+}
+
+/** Sends a request to the object of a run: another one, or this one later. */
+export function callRun<Name extends keyof RunRequests>(
+  { sends }: Change,
+  runId: string,
+  method: Name,
+  parameter: Input<Name>,
+  delay = 0,
+): void {
+  const target = { service: RUN_OBJECT, key: runId, method };
+  sends.push(ctx => ctx.genericSend({ ...target, parameter, delay, inputSerde: json() }));
+}
+
+/** Resolves a watcher's awakeable. */
+export function resolve({ sends }: Change, { awakeable }: Watcher): void {
+  sends.push(ctx => ctx.resolveAwakeable(awakeable, true));
+}
+
+function isMet(meta: RunMeta, { reason }: Watcher): boolean {
+  if (hasEnded(meta)) return true;
+  if (reason.type === 'input') return meta.lastInput > reason.after;
+  return meta.record.status === 'waiting' || meta.parked !== undefined;
+}
+
+/** Nobody drives the run. */
+export function dropOwner({ record }: RunMeta): void {
+  delete record.owner;
+  delete record.leaseUntil;
+}
+
+/** Whether the run has finished, failed or been cancelled. */
+export function hasEnded({ record: { status } }: RunMeta): boolean {
+  return status !== 'running' && status !== 'waiting';
+}
