@@ -1,5 +1,5 @@
-import { POLL_MS } from '../../engine/driver/driver.ts';
 import { sleep } from '../../engine/driver/host.ts';
+import { POLL_MS } from '../../engine/driver/look-for-entries.ts';
 import type { RunHost } from '../../engine/driver/run-host.ts';
 import { hasEnded, isAtRest } from '../../engine/journal/load-run.ts';
 import { cancelRun, type MakeCommand } from '../../engine/run/command.ts';
@@ -91,7 +91,9 @@ export class FollowedRun implements RunHost {
     const { runId } = options;
     if (log.state.context.cancelling !== null) return await sleep(options.host, POLL_MS);
     const { seq } = log.durable;
-    await this.#calls.run(runId, 'changed', { reason: { type: 'rest' }, withinMs: REST_MS });
+    const reason = { type: 'rest' } as const;
+    // Without an answer the journal is read again, which rejects if Restate cannot be reached.
+    await this.#calls.run(runId, 'changed', { reason, withinMs: REST_MS }).catch(() => false);
     const meta = await this.#calls.run(runId, 'get', undefined);
     if (meta?.parked === undefined || meta.record.seq > seq) return;
     const message = `Run ${runId} is parked: ${meta.parked.message} Correct it, then resume the run.`;

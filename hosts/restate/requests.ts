@@ -43,7 +43,7 @@ export type RunMeta = {
 };
 
 /** What is waited for: an input or a claim after an entry, or that nobody works on the run. */
-export type WatchReason = { type: 'input'; after: number } | { type: 'rest' };
+type WatchReason = { type: 'input'; after: number } | { type: 'rest' };
 
 /** Whom to tell, as the id of an awakeable. */
 export type Watcher = { awakeable: string; reason: WatchReason };
@@ -70,7 +70,7 @@ export type RunRequests = {
   changed: { input: { reason: WatchReason; withinMs: number }; output: boolean };
 };
 
-export type CreateRequest = {
+type CreateRequest = {
   event: JsonValue;
   rest: readonly JsonValue[];
   /** The run as lists show it, after all these events. */
@@ -87,16 +87,16 @@ export type AppendRequest = {
   standing: Standing;
 };
 
-export type AppendAnswer =
+type AppendAnswer =
   | { type: 'appended'; seq: number }
   | { type: 'conflict'; seq: number }
   | { type: 'superseded' }
   | { type: 'unknown' };
 
 /** `delivery` is the one whose driver claims the run. */
-export type ClaimDelivery = { delivery: number; owner: Owner; now: number };
+type ClaimDelivery = { delivery: number; owner: Owner; now: number };
 
-export type ClaimAnswer =
+type ClaimAnswer =
   | { type: 'claimed'; epoch: number; seq: number }
   | { type: 'held'; owner?: Owner }
   | { type: 'unknown' };

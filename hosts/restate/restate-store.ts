@@ -1,3 +1,4 @@
+import { sleep, systemHost } from '../../engine/driver/host.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
 import { isRunEvent } from '../../protocol/is-run-event.ts';
@@ -40,6 +41,10 @@ const RESTATE = { id: 'restate', host: 'restate', pid: 0, startedAt: '' };
 const MOST_CHARS = 1024 * 1024;
 /** How long one request waits for an input, in ms. */
 const WATCH_MS = 30_000;
+/** When it is asked again after an input, and after a failure, in ms. */
+const SOON_MS = 100;
+const LATER_MS = 1_000;
+const IDLE = { keepAlive: false };
 
 const NO_REST: JournalRest = { events: [], status: 'running' };
 
@@ -60,7 +65,7 @@ export class RestateStore implements Store {
   readonly #deliveries: Deliveries;
   /** The last seq of each run that this process has seen, for watching. */
   readonly #seen = new Map<string, number>();
-  readonly #closing = new AbortController();
+  #isClosed = false;
 
   constructor(calls: RestateCalls, deliveries: Deliveries = new Map()) {
     this.#calls = calls;
@@ -161,7 +166,10 @@ export class RestateStore implements Store {
     if (delivery === undefined) return { type: 'held', owner: RESTATE, until: Number.MAX_SAFE_INTEGER };
     const answer = await this.#calls.run(runId, 'claim', { delivery, owner, now });
     if (answer.type === 'unknown') throw missingRun(runId);
-    if (answer.type === 'claimed') return answer;
+    if (answer.type === 'claimed') {
+      this.#seen.set(runId, answer.seq);
+      return answer;
+    }
     return { type: 'held', owner: answer.owner ?? RESTATE, until: Number.MAX_SAFE_INTEGER };
   }
 
@@ -179,20 +187,20 @@ export class RestateStore implements Store {
   /** One request waits in Restate while nothing happens. */
   watch(runId: string, onChange: () => void): () => void {
     const end = new AbortController();
-    const signal = AbortSignal.any([end.signal, this.#closing.signal]);
+    const { signal } = end;
+    this.#seen.set(runId, this.#seen.get(runId) ?? 0);
     const look = async () => {
-      while (!signal.aborted) {
-        const after = this.#seen.get(runId) ?? 0;
-        const reason = { type: 'input', after } as const;
-        const isChanged = await this.#calls.run(runId, 'changed', { reason, withinMs: WATCH_MS });
+      while (!signal.aborted && !this.#isClosed) {
+        const reason = { type: 'input', after: this.#seen.get(runId) ?? 0 } as const;
+        const request = this.#calls.run(runId, 'changed', { reason, withinMs: WATCH_MS });
+        const isChanged = await request.catch(() => null);
         if (signal.aborted) return;
-        if (isChanged) onChange();
-        // Until it is read, the same entry would be told again at once.
-        if (isChanged) await new Promise(resolve => setTimeout(resolve, 100).unref());
+        if (isChanged !== false) onChange();
+        // Until the entry is read it would be told again at once.
+        if (isChanged !== false) await sleep(systemHost, isChanged ? SOON_MS : LATER_MS, signal, IDLE);
       }
     };
-    // It is a hint: the driver also looks by itself.
-    look().catch(() => {});
+    void look();
     return () => {
       end.abort();
       this.#seen.delete(runId);
@@ -269,7 +277,7 @@ export class RestateStore implements Store {
 
   /** Ends what this store waits for. Restate stays as it is. */
   async close(): Promise<void> {
-    this.#closing.abort();
+    this.#isClosed = true;
   }
 
   #see(runId: string, seq: number): void {

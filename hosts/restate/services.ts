@@ -18,13 +18,19 @@ const sharedText = { peek: shared(sharedTextHandlers.peek) };
 
 /** A drive does not use Restate's context while it works, so Restate must not take it for stuck. */
 const LONGEST_DRIVE = { days: 30 };
+/** A worker that comes back is soon used again, however long it was away. */
+const retryPolicy = { initialInterval: 100, exponentiationFactor: 2, maxInterval: 2_000, maxAttempts: 1e6 };
 /** Lost answers are asked for again within a minute. */
 const SHORT = { minutes: 10 };
 
 /** Returns the services of a worker that drives these deliveries. */
 export function makeServices(deliveries: Deliveries) {
-  const options = { journalRetention: 0, idempotencyRetention: SHORT, enableLazyState: true } as const;
-  const retryPolicy = { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5_000, maxAttempts: 1e6 };
+  const options = {
+    journalRetention: 0,
+    idempotencyRetention: SHORT,
+    enableLazyState: true,
+    retryPolicy,
+  } as const;
   return [
     object({
       name: RUN_OBJECT,

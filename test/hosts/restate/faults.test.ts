@@ -152,6 +152,28 @@ describe('fences', () => {
   });
 });
 
+describe('inputs to a run that a worker drives', () => {
+  it('reach its driver at once, which does not ask again and again', async () => {
+    const begun = Promise.withResolvers<void>();
+    const run = async (_: unknown, { signal }: { signal: AbortSignal }) => {
+      begun.resolve();
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    const tool = () => makeTool('pay', { sideEffect: 'none', run });
+    serveOn(restate, [agentOf(tool())]);
+    const hosted = await hostedOn(restate, agentOf(tool())).start('Pay.');
+    await begun.promise;
+    await new Promise(resolve => setTimeout(resolve, 500));
+    const reads = restate.invoked.get('read') ?? 0;
+    await new Promise(resolve => setTimeout(resolve, 500));
+    expect((restate.invoked.get('read') ?? 0) - reads).toBeLessThan(2);
+    const start = performance.now();
+    await hosted.cancel();
+    expect((await hosted.settled()).status).toBe('cancelled');
+    expect(performance.now() - start).toBeLessThan(2_500);
+  });
+});
+
 describe('deadlines', () => {
   it('wake a run that no process holds (E6)', async () => {
     const approval = () => ({ required: true, expiresInMs: 60 });

@@ -21,6 +21,7 @@ const PAGES: Readonly<Record<string, (entry: string) => boolean>> = {
   machine: entry => entry === './machine',
   server: entry => entry === './server',
   otel: entry => entry === './otel',
+  hosts: entry => entry.startsWith('./hosts/'),
   fronts: entry => ['./ai-sdk-ui', './ag-ui', './react', './remote-run'].includes(entry),
   runner: entry => entry === './runner',
   testing: entry => entry === './testing',
