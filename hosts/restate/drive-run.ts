@@ -57,8 +57,8 @@ export class Deliveries {
   async drive({ runId, delivery }: Delivery): Promise<Parked | null> {
     const known = this.#working.get(runId);
     if (known?.delivery === delivery) return await known.done;
-    await known?.done.catch(() => {});
-    const done = this.#drive(runId, delivery);
+    const before = known?.done.catch(() => null) ?? Promise.resolve();
+    const done = before.then(() => this.#drive(runId, delivery));
     this.#working.set(runId, { delivery, done });
     return await done;
   }
