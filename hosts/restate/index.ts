@@ -35,8 +35,11 @@ export function restateAgent<Hosted extends Agent>(agent: Hosted, address: Resta
  *
  * @example
  * import { serve } from '@restatedev/restate-sdk';
- * await serve({ services: restateServices([agent], { ingress: 'http://127.0.0.1:8080' }), port: 9080 });
+ * await serve({ services: await restateServices([agent], { ingress: 'http://127.0.0.1:8080' }), port: 9080 });
  */
-export function restateServices(agents: readonly Agent[], address: RestateAddress = {}) {
-  return makeServices(new Deliveries(agents, callsOver(address)));
+export async function restateServices(
+  agents: readonly Agent[],
+  address: RestateAddress = {},
+): Promise<{ name: string }[]> {
+  return await makeServices(new Deliveries(agents, callsOver(address)));
 }

@@ -1,4 +1,4 @@
-import { type ObjectSharedContext, TimeoutError } from '@restatedev/restate-sdk';
+import type { ObjectSharedContext } from '@restatedev/restate-sdk';
 import { omitUndefined } from '../../protocol/json.ts';
 import { recordClaim } from '../../stores/lease.ts';
 import { unknownProgress } from '../../stores/run-record.ts';
@@ -233,7 +233,7 @@ export const sharedRunHandlers = {
     try {
       return await promise.orTimeout(withinMs);
     } catch (error) {
-      if (error instanceof TimeoutError) return false;
+      if (error instanceof Error && error.name === 'TimeoutError') return false;
       throw error;
     }
   },

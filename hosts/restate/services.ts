@@ -1,20 +1,9 @@
-import { type Context, handlers, object, service, TerminalError } from '@restatedev/restate-sdk';
+import type { Context } from '@restatedev/restate-sdk';
 import type { Deliveries, Delivery } from './drive-run.ts';
 import { json } from './json-serde.ts';
 import { DRIVE_SERVICE, type Parked, RUN_OBJECT, TEXT_OBJECT } from './requests.ts';
 import { runHandlers, sharedRunHandlers } from './run-object.ts';
 import { sharedTextHandlers, textHandlers } from './text-object.ts';
-
-const { shared } = handlers.object;
-const sharedRun = {
-  get: shared(sharedRunHandlers.get),
-  isCurrent: shared(sharedRunHandlers.isCurrent),
-  read: shared(sharedRunHandlers.read),
-  loadSnapshot: shared(sharedRunHandlers.loadSnapshot),
-  readBlob: shared(sharedRunHandlers.readBlob),
-  changed: shared(sharedRunHandlers.changed),
-};
-const sharedText = { peek: shared(sharedTextHandlers.peek) };
 
 /** A drive does not use Restate's context while it works, so Restate must not take it for stuck. */
 const LONGEST_DRIVE = { days: 30 };
@@ -23,8 +12,19 @@ const retryPolicy = { initialInterval: 100, exponentiationFactor: 2, maxInterval
 /** Lost answers are asked for again within a minute. */
 const SHORT = { minutes: 10 };
 
-/** Returns the services of a worker that drives these deliveries. */
-export function makeServices(deliveries: Deliveries) {
+/** Returns the services of a worker that drives these deliveries. Loads Restate's SDK. */
+export async function makeServices(deliveries: Deliveries) {
+  const { handlers, object, service } = await import('@restatedev/restate-sdk');
+  const { shared } = handlers.object;
+  const sharedRun = {
+    get: shared(sharedRunHandlers.get),
+    isCurrent: shared(sharedRunHandlers.isCurrent),
+    read: shared(sharedRunHandlers.read),
+    loadSnapshot: shared(sharedRunHandlers.loadSnapshot),
+    readBlob: shared(sharedRunHandlers.readBlob),
+    changed: shared(sharedRunHandlers.changed),
+  };
+  const sharedText = { peek: shared(sharedTextHandlers.peek) };
   const options = {
     journalRetention: 0,
     idempotencyRetention: SHORT,
@@ -57,7 +57,7 @@ async function deliver(ctx: Context, deliveries: Deliveries, delivery: Delivery)
   const parked = await ctx
     .run('drive', () => deliveries.drive(delivery))
     .catch((error: unknown): Parked => {
-      if (!(error instanceof TerminalError)) throw error;
+      if (!isTerminal(error)) throw error;
       deliveries.abandon(delivery);
       return { code: 'refused', message: `Its delivery was cancelled in Restate: ${error.message}` };
     });
@@ -69,4 +69,9 @@ async function deliver(ctx: Context, deliveries: Deliveries, delivery: Delivery)
     parameter: over,
     inputSerde: json(),
   });
+}
+
+/** Whether Restate does not try again. */
+function isTerminal(error: unknown): error is Error {
+  return error instanceof Error && ['TerminalError', 'CancelledError'].includes(error.name);
 }

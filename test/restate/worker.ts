@@ -11,6 +11,6 @@ const { PORT, INGRESS, ADMIN, LEDGER = '', TOOL_MS = '0', WITHOUT } = process.en
 const note = (line: string) => appendFileSync(LEDGER, `${line} ${process.pid}\n`);
 const agents = makeAgents({ note, toolMs: Number(TOOL_MS) }).filter(({ name }) => name !== WITHOUT);
 const address = { ingress: String(INGRESS), admin: String(ADMIN) };
-await serve({ services: restateServices(agents, address), port: Number(PORT) });
+await serve({ services: await restateServices(agents, address), port: Number(PORT) });
 process.on('disconnect', () => process.exit(1));
 process.send?.('ready');

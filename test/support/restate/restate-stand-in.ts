@@ -3,7 +3,7 @@ import type { RestateCalls } from '../../../hosts/restate/ingress.ts';
 import { RUN_OBJECT, TEXT_OBJECT } from '../../../hosts/restate/requests.ts';
 import type { makeServices } from '../../../hosts/restate/services.ts';
 
-type Services = ReturnType<typeof makeServices>;
+type Services = Awaited<ReturnType<typeof makeServices>>;
 
 /** A step of an invocation that Restate has recorded; `result` is what a replay of it returns. */
 type Command = { described: string; result?: { value: unknown } };
@@ -56,13 +56,16 @@ export class RestateStandIn {
   }
 
   /** Starts a worker process, in place of the one before, which dies. Its calls never return once it is dead. */
-  serve(make: (calls: RestateCalls) => Services): void {
+  serve(make: (calls: RestateCalls) => Promise<Services>): void {
     this.killWorker();
     const died = Promise.withResolvers<'died'>();
     const worker: Worker = { services: [] as never, isDead: false, died };
-    worker.services = make(this.calls(worker));
     this.#current = worker;
-    this.#worker.resolve(worker);
+    const ready = this.#worker.resolve;
+    void make(this.calls(worker)).then(services => {
+      worker.services = services;
+      ready(worker);
+    });
   }
 
   /** Invocations in progress wait for the next worker. */
