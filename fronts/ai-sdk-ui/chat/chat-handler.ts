@@ -19,7 +19,7 @@ export type ChatCaller = { name: string; role?: string; labels: Labels };
 export type ChatHandlerOptions = UIMessageOptions & {
   /**
    * Who sent a request; `null` refuses it with 401. It must not read the body. Default: everybody may use every chat. A
-   * `viewer` may only read.
+   * `viewer` may only read, an `approver` only read and answer.
    */
   authorize?(request: Request): ChatCaller | null | Promise<ChatCaller | null>;
   /** Options for the runs of a chat, such as the agent's `runContext`. */
@@ -66,7 +66,10 @@ class ChatHandler {
       if (request.method === 'HEAD') return await withoutBody(await this.#read(path, caller));
       if (request.method !== 'POST') throw new ChatError(405, 'not-found', 'Send GET or POST.');
       if (caller?.role === 'viewer') throw new ChatError(403, 'forbidden', 'You may only read.');
-      if (path.at(-1) === 'stop') return await this.#stop(path, caller);
+      if (path.at(-1) === 'stop') {
+        refuseApprover(caller);
+        return await this.#stop(path, caller);
+      }
       const body = await readChatBody(request, this.#options.bodyBytes ?? BODY_BYTES);
       const labels = labelsOf(body.id, caller);
       const start = (await this.#options.start?.(request)) ?? {};
@@ -115,8 +118,10 @@ class ChatHandler {
     const chat = new Chat(this.#agent, labels, caller?.name);
     const describeError = this.#describeError;
     const last = body.messages.at(-1);
+    const answers = last?.role !== 'user' || isAnswer(body);
+    if (!answers) refuseApprover(caller);
     const answered = await this.#answer(chat, body, caller);
-    if (last?.role !== 'user' || isAnswer(body)) {
+    if (answers) {
       if (answered !== undefined) return respondWith(answered.run, { describeError, ...answered.target });
       throw new ChatError(404, 'not-found', 'This chat has no run that waits for an answer.');
     }
@@ -164,6 +169,11 @@ class ChatHandler {
       if (this.#turns.get(key) === done) this.#turns.delete(key);
     }
   }
+}
+
+/** Approvers answer, and neither begin nor end anything. */
+function refuseApprover(caller: ChatCaller | undefined): void {
+  if (caller?.role === 'approver') throw new ChatError(403, 'forbidden', 'You may only answer.');
 }
 
 async function withoutBody({ status, headers, body }: Response): Promise<Response> {

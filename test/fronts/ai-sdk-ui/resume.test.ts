@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { UIMessage } from 'ai';
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createChatHandler } from '../../../fronts/ai-sdk-ui/index.ts';
@@ -130,4 +131,31 @@ test('refuses what useChat does not post', async () => {
   expect(await post('x'.repeat(101))).toBe(413);
   expect(await post('{"id":"c","messages":[{"id":"u","role":"user","parts":[]}]}')).toBe(400);
   expect((await handler(new Request('http://shop.example/api/chat', { method: 'PUT' }))).status).toBe(405);
+});
+
+test('an approver decides and does nothing else; a viewer only reads', async () => {
+  const REFUND = { toolCalls: [{ name: 'refund', arguments: { cents: 5 } }] };
+  const model = scripted([REFUND, { text: 'Done.' }]);
+  const agent = createAgent({ name: 'desk', model, tools: TOOLS, store: memory() });
+  const as = (role: string) =>
+    createChatHandler(agent, { authorize: () => ({ name: role, role, labels: {} }) });
+  await new ChatPage(as('operator')).chat.sendMessage({ text: 'go' });
+  const read = async (role: string) =>
+    (await (await as(role)(new Request('http://shop.example/api/chat/chat%201'))).json()) as UIMessage[];
+  for (const role of ['viewer', 'approver']) {
+    const page = new ChatPage(as(role), { messages: await read(role) });
+    await page.chat.sendMessage({ text: 'more' });
+    await page.chat.regenerate({ messageId: page.messages[1]?.id ?? '' });
+    const stop = new Request('http://shop.example/api/chat/chat%201/stop', { method: 'POST' });
+    expect((await as(role)(stop)).status).toBe(403);
+    expect(page.errors).toHaveLength(2);
+  }
+  const viewer = new ChatPage(as('viewer'), { messages: await read('viewer') });
+  await viewer.decide(viewer.open()[0], true);
+  expect(viewer.errors).toHaveLength(1);
+  const approver = new ChatPage(as('approver'), { messages: await read('approver') });
+  await approver.decide(approver.open()[0], true);
+  expect(approver.errors).toEqual([]);
+  expect(approver.text).toBe('Done.');
+  expect((await agent.store.list()).runs).toMatchObject([{ status: 'finished' }]);
 });
