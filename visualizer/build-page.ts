@@ -1,10 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 import { CHART_STYLE } from './chart-style.ts';
 
 /** The files of the page as texts. */
 export type PageFiles = { html: string; js: string; css: string; icon: string };
+
+/** The style sheets of the page, in order: a later one may build on an earlier one. */
+const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'views'];
 
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));
 
@@ -21,13 +24,16 @@ export async function buildPage(): Promise<PageFiles> {
 
 async function bundleScript(): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [`${PAGE}main.ts`],
+    entryPoints: [`${PAGE}main.tsx`],
     bundle: true,
     write: false,
     minify: true,
     format: 'iife',
     platform: 'browser',
     target: 'es2023',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    define: { 'process.env.NODE_ENV': '"production"' },
     legalComments: 'none',
     logLevel: 'silent',
   });
@@ -35,5 +41,7 @@ async function bundleScript(): Promise<string> {
 }
 
 async function readStyle(): Promise<string> {
-  return `${CHART_STYLE}\n${await readFile(`${PAGE}page.css`, 'utf8')}`;
+  const sheets = await Promise.all(STYLES.map(name => readFile(`${PAGE}styles/${name}.css`, 'utf8')));
+  const { code } = await transform([CHART_STYLE, ...sheets].join('\n'), { loader: 'css', minify: true });
+  return code;
 }

@@ -40,9 +40,14 @@ export function formatAgo(at: number, now: number): string {
   return now - at < 5_000 ? 'just now' : `${formatSpan(now - at).replace(/\.\d/, '')} ago`;
 }
 
-/** `1 event`, `2 events`. */
-export function formatCount(value: number, word: string): string {
-  return `${formatNumber(value)} ${word}${value === 1 ? '' : 's'}`;
+/** `1 event`, `2 events`; `many` for words with another plural. */
+export function formatCount(value: number, one: string, many = `${one}s`): string {
+  return `${formatNumber(value)} ${value === 1 ? one : many}`;
+}
+
+/** Dollars as prices of models need them: `$0.0477`, `$12.30`. */
+export function formatCost(dollars: number): string {
+  return `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`;
 }
 
 /** The length of a text in characters: `12 k characters`. */

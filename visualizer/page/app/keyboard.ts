@@ -1,0 +1,49 @@
+import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+
+/** A key of a view. `keys` are values of `KeyboardEvent.key`; `Shift+` is part of the name where it matters. */
+export type Shortcut = { keys: readonly string[]; does: string; run(): void };
+
+const groups = signal<readonly { title: string; shortcuts: readonly Shortcut[] }[]>([]);
+
+/** The keys of the views that are shown, for the list that `?` opens. */
+export const shownShortcuts = groups;
+/** Whether the list of keys is open. */
+export const helpIsOpen = signal(false);
+
+/** Keys that work while the component is shown. They do nothing while a person types. */
+export function useShortcuts(title: string, shortcuts: readonly Shortcut[]): void {
+  useEffect(() => {
+    const group = { title, shortcuts };
+    groups.value = [...groups.peek(), group];
+    return () => {
+      groups.value = groups.peek().filter(one => one !== group);
+    };
+  }, shortcuts);
+}
+
+/** Begins to listen for keys. */
+export function watchKeys(): void {
+  document.addEventListener('keydown', event => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === '?' && !isTyping(event.target)) {
+      event.preventDefault();
+      helpIsOpen.value = !helpIsOpen.peek();
+      return;
+    }
+    if (helpIsOpen.peek() || isTyping(event.target)) return;
+    const found = groups
+      .peek()
+      .flatMap(({ shortcuts }) => shortcuts)
+      .findLast(({ keys }) => keys.includes(event.key));
+    if (found === undefined) return;
+    event.preventDefault();
+    found.run();
+  });
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.isContentEditable || target.closest('dialog[open]') !== null) return true;
+  return target.matches('textarea, select, input:not([type="checkbox"]):not([type="radio"])');
+}

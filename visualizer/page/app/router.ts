@@ -1,0 +1,76 @@
+import { computed, signal } from '@preact/signals';
+
+/** The views of the page, by their paths. */
+export type Route =
+  | { view: 'runs'; query: URLSearchParams }
+  | { view: 'inbox' }
+  | { view: 'run'; runId: string }
+  | { view: 'compare'; left: string; right: string }
+  | { view: 'agents'; name: string | null }
+  | { view: 'unknown' };
+
+const place = signal(new URL(location.href));
+
+/** The address that the page shows. */
+export const address = computed(() => place.value);
+/** The view of the address. */
+export const route = computed(() => readRoute(place.value));
+
+function readRoute({ pathname, searchParams }: URL): Route {
+  const [folder = '', name = '', ...rest] = pathname.split('/').slice(1).map(decode);
+  if (rest.length > 0 && rest.some(part => part !== '')) return { view: 'unknown' };
+  if (folder === '' || (folder === 'runs' && name === '')) return { view: 'runs', query: searchParams };
+  if (folder === 'runs') return { view: 'run', runId: name };
+  if (folder === 'inbox' && name === '') return { view: 'inbox' };
+  if (folder === 'agents') return { view: 'agents', name: name === '' ? null : name };
+  if (folder === 'compare') {
+    const [left, right] = name.split('..');
+    if (left && right) return { view: 'compare', left, right };
+  }
+  return { view: 'unknown' };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** Goes to an address of the page. */
+export function navigate(href: string): void {
+  history.pushState(null, '', href);
+  place.value = new URL(location.href);
+  scrollTo(0, 0);
+}
+
+/** Sets or removes parameters of the address without a new entry in the browser's history. */
+export function setQuery(changes: Readonly<Record<string, string | null>>): void {
+  const url = new URL(location.href);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) url.searchParams.delete(name);
+    else url.searchParams.set(name, value);
+  }
+  if (url.href === location.href) return;
+  history.replaceState(null, '', url);
+  place.value = url;
+}
+
+/** Lets plain clicks on links of the page change the view without a reload. */
+export function watchLinks(): void {
+  addEventListener('popstate', () => {
+    place.value = new URL(location.href);
+  });
+  document.addEventListener('click', event => {
+    const link = event.target instanceof Element ? event.target.closest('a') : null;
+    if (link === null || event.defaultPrevented || event.button !== 0) return;
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const url = new URL(link.href);
+    const isOurs = url.origin === location.origin && link.target === '' && !link.hasAttribute('download');
+    if (!isOurs || (url.hash !== '' && url.pathname === location.pathname)) return;
+    if (/^\/runs\/[^/]+\/./.test(url.pathname)) return;
+    event.preventDefault();
+    navigate(url.href);
+  });
+}

@@ -1,0 +1,110 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { actingName, setActingName } from '../data/acting-as.ts';
+import { helpIsOpen, shownShortcuts } from './keyboard.ts';
+import { route } from './router.ts';
+
+const LINKS = [
+  { href: '/', name: 'Runs', view: 'runs' },
+  { href: '/inbox', name: 'Inbox', view: 'inbox' },
+  { href: '/agents', name: 'Agents', view: 'agents' },
+] as const;
+
+/** What all views share: the way to the others, the person's name, and the list of keys. */
+export function Shell({ children, live }: { children: ComponentChildren; live: boolean }) {
+  return (
+    <>
+      {live ? <TopBar /> : null}
+      {children}
+      <KeyHelp />
+    </>
+  );
+}
+
+function TopBar() {
+  return (
+    <nav class="top" aria-label="Main">
+      <a class="brand" href="/" aria-label="Agentchart">
+        <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+          <path d="M2 3h5v4H2zM9 9h5v4H9z" class="brand-box" />
+          <path d="M4.500 7v4H9" class="brand-line" />
+        </svg>
+      </a>
+      {LINKS.map(({ href, name, view }) => (
+        <a key={href} href={href} aria-current={route.value.view === view ? 'page' : undefined}>
+          {name}
+        </a>
+      ))}
+      <span class="space" />
+      <label class="acting">
+        <span>Deciding as</span>
+        <input
+          type="text"
+          name="by"
+          maxLength={80}
+          placeholder="your name"
+          autocomplete="name"
+          value={actingName.value}
+          onInput={event => setActingName(event.currentTarget.value)}
+        />
+      </label>
+      <button
+        type="button"
+        class="quiet keys"
+        aria-label="Keys"
+        onClick={() => {
+          helpIsOpen.value = true;
+        }}
+      >
+        ?
+      </button>
+    </nav>
+  );
+}
+
+function KeyHelp() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const open = helpIsOpen.value;
+  useEffect(() => {
+    if (open) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [open]);
+  const close = (): void => {
+    helpIsOpen.value = false;
+  };
+  return (
+    <dialog ref={dialog} class="key-help" aria-labelledby="key-help" onClose={close}>
+      <h2 id="key-help">Keys</h2>
+      {open
+        ? shownShortcuts.value.map(({ title, shortcuts }) => (
+            <section key={title}>
+              <h3>{title}</h3>
+              <dl>
+                {shortcuts.map(({ keys, does }) => (
+                  <div key={does}>
+                    <dt>
+                      {keys.map(key => (
+                        <kbd key={key}>{NAMES[key] ?? key}</kbd>
+                      ))}
+                    </dt>
+                    <dd>{does}</dd>
+                  </div>
+                ))}
+              </dl>
+            </section>
+          ))
+        : null}
+      <form method="dialog">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  ArrowLeft: '←',
+  ArrowRight: '→',
+  ArrowUp: '↑',
+  ArrowDown: '↓',
+  ' ': 'Space',
+};

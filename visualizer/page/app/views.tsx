@@ -1,0 +1,22 @@
+import type { ComponentChildren } from 'preact';
+import type { Source } from '../data/source.ts';
+import { RunView } from '../run/run-view.tsx';
+import { RunsView } from '../views/runs-view.tsx';
+import type { Route } from './router.ts';
+
+/** Draws the view of an address. A new view is a case here and a folder of its own. */
+export function drawView(route: Route, source: Source): ComponentChildren {
+  switch (route.view) {
+    case 'runs':
+      return <RunsView source={source} query={route.query} />;
+    case 'run':
+      return <RunView key={route.runId} source={source} runId={route.runId} />;
+    default:
+      return (
+        <main class="missing">
+          <h1>Page not found</h1>
+          <a href="/">All runs</a>
+        </main>
+      );
+  }
+}

@@ -1,0 +1,129 @@
+import { fromStored } from '../../../machines/snapshot.ts';
+import { Folded } from '../model/journal-fold.ts';
+import type { RunModel } from '../model/run-model.ts';
+import { ApiError } from './request.ts';
+import type { RunNews, Source } from './source.ts';
+
+const RECONNECT_MS = 1_000;
+const LOOK_MS = 60;
+const LOOK_EVERY_MS = 400;
+const POLL_MS = 5_000;
+/** How many entries are loaded before the page is drawn, and how many at once after that. */
+const TAIL = 512;
+const PAGE = 2_000;
+
+/** `look` reads the run's view soon; `end` stops following. */
+export type Following = { look(): void; end(): void };
+
+/**
+ * Fills a model and keeps it up to date: first the end of the journal, then what is before it, and what comes from the
+ * stream. Calls `onMissing` if the run does not exist.
+ */
+export function followRun(source: Source, model: RunModel, onMissing: (error: ApiError) => void): Following {
+  const { runId } = model;
+  let isOver = false;
+  let soon: ReturnType<typeof setTimeout> | undefined;
+  let looking: Promise<void> | null = null;
+  let looked = 0;
+  let unfollow = (): void => {};
+
+  const readView = async (): Promise<void> => {
+    try {
+      model.takeView(await source.view(runId));
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404 && !isOver) onMissing(error);
+    }
+    looked = Date.now();
+    looking = null;
+  };
+  const look = (): void => {
+    clearTimeout(soon);
+    if (isOver) return;
+    const wait = Math.max(LOOK_MS, looked + LOOK_EVERY_MS - Date.now());
+    soon = setTimeout(() => {
+      if (looking === null) looking = readView();
+      else void looking.then(look);
+    }, wait);
+  };
+  const catchUp = async (): Promise<void> => {
+    for (let more = true; more && !isOver; ) {
+      const page = await source.entries(runId, { after: model.last.peek(), limit: PAGE });
+      model.takeEntries(page.entries);
+      more = page.entries.length > 0 && model.last.peek() < page.last;
+    }
+  };
+  const hear = (news: RunNews): void => {
+    switch (news.type) {
+      case 'open':
+        if (model.connection.peek().type !== 'ended') model.connection.value = { type: 'live' };
+        return look();
+      case 'away':
+        if (model.connection.peek().type === 'live' || model.connection.peek().type === 'connecting')
+          model.connection.value = { type: 'away', since: Date.now() };
+        return;
+      case 'journal':
+        if (!model.takeEntries([news.event])) void catchUp().catch(() => {});
+        return look();
+      case 'text':
+        return model.takeTextSoFar(news.turn);
+      case 'delta':
+        return model.takeDelta(news.delta);
+      case 'end':
+        model.connection.value = { type: 'ended' };
+        unfollow();
+        return look();
+      case 'gone':
+        return onMissing(new ApiError(404, 'run-unknown', `There is no run ${runId}.`));
+    }
+  };
+  const begin = async (): Promise<void> => {
+    const viewed = readView();
+    try {
+      const tail = await source.entries(runId, { limit: TAIL });
+      const [first] = tail.entries;
+      const before = (first?.seq ?? 1) - 1;
+      const base =
+        before === 0 ? Folded.start : Folded.from(before, fromStored(await source.state(runId, before)));
+      if (isOver) return;
+      model.beginAt(base, tail.entries);
+      unfollow = source.follow(runId, () => model.last.peek(), hear);
+      if (before > 0) await loadOlder(source, model, before);
+      await viewed;
+    } catch (error) {
+      if (isOver || (error instanceof ApiError && (error.status === 404 || error.status === 401))) return;
+      if (model.connection.peek().type !== 'away') model.connection.value = { type: 'away', since: Date.now() };
+      setTimeout(() => void begin(), RECONNECT_MS);
+    }
+  };
+
+  void begin();
+  const poll = setInterval(() => {
+    if (!document.hidden && !model.ended.peek() && model.connection.peek().type === 'live') look();
+  }, POLL_MS);
+  return {
+    look,
+    end() {
+      isOver = true;
+      clearTimeout(soon);
+      clearInterval(poll);
+      unfollow();
+    },
+  };
+}
+
+async function loadOlder(source: Source, model: RunModel, before: number): Promise<void> {
+  for (let after = 0; after < before; ) {
+    await idle();
+    const { entries } = await source.entries(model.runId, { after, limit: Math.min(PAGE, before - after) });
+    const reached = entries.at(-1)?.seq;
+    if (reached === undefined) return;
+    model.addOlder(entries);
+    after = reached;
+  }
+  await model.retell(idle);
+}
+
+/** Lets the page draw and answer its user before more work is done. */
+function idle(): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, 0));
+}

@@ -1,0 +1,78 @@
+import type { RunEvent } from '../../../protocol/event.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+
+export type {
+  AgentSummary,
+  JsonCall,
+  OpenCall,
+  RunSummary,
+  RunView,
+  Settled,
+} from '../../../protocol/run-view.ts';
+
+/** A journal entry as the event stream sends it. */
+export type StreamedEvent = RunEvent & { runId: string; seq: number };
+
+/** An error response of the API; status 0 and code `unreachable` without a response. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly status: number;
+  readonly code: string;
+  readonly by: string | undefined;
+
+  constructor(status: number, code: string, message: string, by?: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.by = by;
+  }
+}
+
+/**
+ * Sends a request and returns the JSON of the response; `null` for 204. Uses POST with a body, otherwise GET. Throws an
+ * `ApiError`; after a 401 it also calls the `onUnauthorized` callback.
+ */
+export async function request<Answer>(path: string, body?: object, method?: string): Promise<Answer> {
+  const response = await reach(path, {
+    method: method ?? (body === undefined ? 'GET' : 'POST'),
+    credentials: 'same-origin',
+    headers: {
+      accept: 'application/json',
+      ...omitUndefined({ 'content-type': body && 'application/json' }),
+    },
+    ...omitUndefined({ body: body && JSON.stringify(body) }),
+  });
+  if (response.ok) return (response.status === 204 ? null : await response.json()) as Answer;
+  const error = await readError(response);
+  if (error.status === 401 && path !== '/session') notifyUnauthorized();
+  throw error;
+}
+
+async function reach(path: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(path, init);
+  } catch {
+    throw new ApiError(
+      0,
+      'unreachable',
+      'No response from the server. Check that it is running, then try again.',
+    );
+  }
+}
+
+async function readError(response: Response): Promise<ApiError> {
+  const { status } = response;
+  try {
+    const { error } = (await response.json()) as { error: { code: unknown; message: unknown; by?: string } };
+    return new ApiError(status, String(error.code), String(error.message), error.by);
+  } catch {
+    return new ApiError(status, 'unexpected', `The server answered ${status} ${response.statusText}.`);
+  }
+}
+
+let notifyUnauthorized = () => {};
+
+/** Sets the callback for 401 responses; it shows the sign-in form. */
+export function onUnauthorized(notify: () => void): void {
+  notifyUnauthorized = notify;
+}

@@ -1,0 +1,37 @@
+/**
+ * The entry of the web page, bundled into one script by `build-page.ts`.
+ *
+ * `app/` chooses the view by the address and holds what all views share; `data/` reads runs from a server or from this
+ * document and sends commands; `model/` folds a journal with the chart's own code and tells what it means; `ui/` has
+ * the parts that views are made of; `run/` and the other folders are views. Every text from outside goes through
+ * `showSafely` and becomes a text node.
+ */
+import { signal } from '@preact/signals';
+import { render } from 'preact';
+import { watchKeys } from './app/keyboard.ts';
+import { route, watchLinks } from './app/router.ts';
+import { Shell } from './app/shell.tsx';
+import { SignIn } from './app/sign-in.tsx';
+import { drawView } from './app/views.tsx';
+import { embeddedSource } from './data/embedded-source.ts';
+import { httpSource } from './data/http-source.ts';
+import { onUnauthorized } from './data/request.ts';
+
+const locked = signal(false);
+onUnauthorized(() => {
+  locked.value = true;
+});
+const embedded = embeddedSource();
+const source = embedded ?? httpSource();
+watchKeys();
+if (embedded === null) watchLinks();
+
+function Page() {
+  if (locked.value) return <SignIn />;
+  const shown = embedded === null ? route.value : ({ view: 'run', runId: embedded.runId } as const);
+  return <Shell live={source.live}>{drawView(shown, source)}</Shell>;
+}
+
+const place = document.querySelector('#page') ?? document.body;
+place.replaceChildren();
+render(<Page />, place);

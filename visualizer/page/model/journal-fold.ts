@@ -1,0 +1,182 @@
+import type { Context } from '../../../machines/context.ts';
+import { type ChartState, initial, next, type Step, statePath } from '../../../machines/step.ts';
+import type { Effect, NextAction } from '../../../protocol/effect.ts';
+import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
+import { type ChartEdge, readChart } from '../../chart-graph.ts';
+import { edgeId } from '../../merge-edges.ts';
+
+/** What one event did: the states entered, the edges taken, and the decisions with their reasons. */
+export type Taken = {
+  decisions: NextAction[];
+  /** What the chart asked for. Playing back carries nothing of it out. */
+  effects: readonly Effect[];
+  /** Edge ids in the drawing, in order. */
+  edges: string[];
+  /** The ids of the states entered, in order. */
+  entered: string[];
+  /** The turn that was running when the event arrived. */
+  turn: { number: number; attempt: number };
+  /** Whether the turn's text is a draft, which is not part of the transcript. */
+  draft: boolean;
+};
+
+const NOTHING: Taken = {
+  decisions: [],
+  effects: [],
+  edges: [],
+  entered: [],
+  turn: { number: 0, attempt: 0 },
+  draft: false,
+};
+
+const HUB = 'deciding';
+const EDGES: readonly ChartEdge[] = readChart().edges.filter(edge => edge.from !== edge.to);
+const EDGE_PLACES = new Map([...new Set(EDGES.map(({ from, to }) => edgeId(from, to)))].map((id, i) => [id, i]));
+const STATE_PLACES = new Map([...new Set(EDGES.flatMap(({ from, to }) => [from, to]))].map((id, i) => [id, i]));
+
+/**
+ * The fold of a journal up to an entry, by the chart's own code. Values are immutable and share what is equal.
+ *
+ * J1 It depends only on the entries and their order.
+ * J2 It stops at an entry that this chart cannot have produced, and sets `problem`; it never guesses.
+ */
+export class Folded {
+  readonly seq: number;
+  readonly state: ChartState | null;
+  /** Why the journal cannot be folded further; `null` if it can. */
+  readonly problem: string | null;
+  readonly taken: Taken;
+  readonly #edges: Uint32Array;
+  readonly #states: Uint32Array;
+
+  private constructor(
+    seq: number,
+    state: ChartState | null,
+    problem: string | null,
+    taken: Taken,
+    counts: { edges: Uint32Array; states: Uint32Array },
+  ) {
+    this.seq = seq;
+    this.state = state;
+    this.problem = problem;
+    this.taken = taken;
+    this.#edges = counts.edges;
+    this.#states = counts.states;
+  }
+
+  /** Before the first entry. */
+  static readonly start = new Folded(0, null, null, NOTHING, {
+    edges: new Uint32Array(EDGE_PLACES.size),
+    states: new Uint32Array(STATE_PLACES.size),
+  });
+
+  /** The state after an entry, as the server folded it; nothing before it is counted. */
+  static from(seq: number, state: ChartState): Folded {
+    const { start } = Folded;
+    return new Folded(seq, state, null, NOTHING, { edges: start.#edges, states: start.#states });
+  }
+
+  /** The context; `null` before the first entry or after a problem. */
+  get context(): Context | null {
+    return this.problem === null ? (this.state?.context ?? null) : null;
+  }
+
+  /** The path of the state, such as `resting.awaitingApproval`; `null` like `context`. */
+  get path(): string | null {
+    return this.state === null || this.problem !== null ? null : statePath(this.state);
+  }
+
+  /** How often the journal went over an edge of the drawing. */
+  edgeCount(id: string): number {
+    return this.#edges[EDGE_PLACES.get(id) ?? -1] ?? 0;
+  }
+
+  /** How often the journal entered a state. */
+  stateCount(id: string): number {
+    return this.#states[STATE_PLACES.get(id) ?? -1] ?? 0;
+  }
+
+  /** The fold with the next entry; never throws. */
+  take(seq: number, event: RunEvent): Folded {
+    if (this.problem !== null) return this.#pass(seq);
+    switch (event.type) {
+      case 'run.claimed':
+      case 'tool.late':
+      case 'run.noted':
+      case 'run.redacted':
+        return this.#pass(seq);
+      default:
+        try {
+          return this.#fold(seq, event);
+        } catch (error) {
+          return this.#stop(seq, error instanceof Error ? error.message : String(error));
+        }
+    }
+  }
+
+  #pass(seq: number): Folded {
+    return new Folded(seq, this.state, this.problem, NOTHING, { edges: this.#edges, states: this.#states });
+  }
+
+  #stop(seq: number, problem: string): Folded {
+    const counts = { edges: this.#edges, states: this.#states };
+    const text = `The chart cannot show the run from entry ${seq} on: ${problem}.`;
+    return new Folded(seq, this.state, text, NOTHING, counts);
+  }
+
+  #fold(seq: number, event: ChartEvent | RunStarted): Folded {
+    const before = this.state;
+    if (event.type === 'run.started') return this.#move(seq, '', initial(event), { number: 1, attempt: 1 });
+    if (before === null) return this.#stop(seq, 'the journal does not begin with run.started');
+    const step = next(before, event);
+    if (!step.handled) return this.#stop(seq, `${event.type} is not possible in ${statePath(before)}`);
+    return this.#move(seq, statePath(before), step, before.context.turn);
+  }
+
+  #move(seq: number, from: string, { state, effects }: Step, turn: Taken['turn']): Folded {
+    const decisions = effects.flatMap(effect =>
+      effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next] : [],
+    );
+    const way = walk(from, decisions, statePath(state));
+    const counts = { edges: this.#edges.slice(), states: this.#states.slice() };
+    for (const id of way.edges) countOne(counts.edges, EDGE_PLACES.get(id));
+    for (const id of way.entered) countOne(counts.states, STATE_PLACES.get(id));
+    const taken = {
+      ...way,
+      decisions,
+      effects,
+      turn: { number: turn.number, attempt: turn.attempt },
+      draft: state.context.lastTurn?.draft === true,
+    };
+    return new Folded(seq, state, null, taken, counts);
+  }
+}
+
+function walk(from: string, decisions: readonly NextAction[], end: string): Pick<Taken, 'edges' | 'entered'> {
+  const way: Pick<Taken, 'edges' | 'entered'> = { edges: [], entered: [] };
+  let at = from;
+  const go = (to: string): void => {
+    const sources = [at, at.split('.')[0] ?? '', ''];
+    const edge = EDGES.find(({ from: source, to: target }) => target === to && sources.includes(source));
+    if (edge !== undefined && at !== '') way.edges.push(edgeId(edge.from, edge.to));
+    way.entered.push(to);
+    at = to;
+  };
+  for (const decision of decisions) {
+    go(HUB);
+    const chosen = EDGES.find(edge => edge.from === HUB && edge.guard === nameChoice(decision));
+    if (chosen !== undefined) go(chosen.to);
+  }
+  if (end !== at && !end.startsWith(`${at}.`)) go(end);
+  else if (end !== at) way.entered.push(end);
+  return way;
+}
+
+function countOne(counts: Uint32Array, place: number | undefined): void {
+  if (place !== undefined) counts[place] = (counts[place] ?? 0) + 1;
+}
+
+/** The name of the decision's guard in the chart. */
+function nameChoice(decision: NextAction): string {
+  return decision.type === 'finish' && decision.finishers ? 'finish, to be checked' : decision.type;
+}

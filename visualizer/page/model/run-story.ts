@@ -1,0 +1,277 @@
+import type { Failure } from '../../../protocol/event.ts';
+import type { Item } from '../../../protocol/item.ts';
+import { textOf } from '../../../protocol/message.ts';
+import type { Usage } from '../../../protocol/turn.ts';
+import type { StreamedEvent } from '../data/request.ts';
+import { formatOutput } from '../render/format.ts';
+import { attemptKey } from './attempt-key.ts';
+import type { CallEvent, CallRecord } from './call-facts.ts';
+import type { Folded } from './journal-fold.ts';
+
+
+/** What happens between two entries. `dead`: no process held the run. */
+export type BeatKind =
+  | 'model'
+  | 'tool'
+  | 'wait'
+  | 'check'
+  | 'person'
+  | 'doubt'
+  | 'paused'
+  | 'dead'
+  | 'none';
+
+/** An entry on the time line; `kind` is what happens from it until the next. */
+export type Beat = { seq: number; at: number; kind: BeatKind };
+
+/** A process that died while it drove the run, seen when the next one took over. */
+export type Death = {
+  seq: number;
+  at: number;
+  /** The last entry that the dead process wrote. */
+  lastSeq: number;
+  lastAt: number;
+  gone: string;
+  by: string;
+  path: string;
+  /** The calls that had started and had no result. */
+  running: string[];
+  /** What the next process found and did about them, by entry. */
+  followed: { seq: number; type: string; callId: string }[];
+};
+
+/** A model call that ended. */
+export type TurnRecord = {
+  seq: number;
+  number: number;
+  attempt: number;
+  from: number;
+  to: number;
+  usage: Usage | null;
+  cost: number;
+  model: string;
+  calls: number;
+  failure: Failure | null;
+};
+
+/** One block of the conversation, as the journal has it. */
+export type Block = { key: string; seq: number; at: number } & (
+  | { kind: 'message'; role: string; text: string; id: string | undefined; by: string | undefined; others: string[] }
+  | { kind: 'reply'; item: Item; attempt: string; preamble: boolean; checked: { seq: number; text: string } | null }
+  | { kind: 'reasoning'; text: string }
+  | { kind: 'aside'; title: string; text: string }
+  | { kind: 'call'; record: CallRecord }
+  | { kind: 'failure'; failure: Failure; attempts: { seq: number; attempt: number; key: string; hadText: boolean }[] }
+  | { kind: 'death'; death: Death }
+);
+
+/** A row of the waterfall. */
+export type Row = { type: 'turn'; turn: TurnRecord } | { type: 'call'; record: CallRecord };
+
+type Of<Type extends StreamedEvent['type']> = Extract<StreamedEvent, { type: Type }>;
+
+/** What a journal tells, entry by entry: the conversation, turns, calls, deaths and the time line. */
+export class RunStory {
+  readonly beats: Beat[] = [];
+  readonly blocks: Block[] = [];
+  readonly rows: Row[] = [];
+  readonly calls = new Map<string, CallRecord>();
+  readonly deaths: Death[] = [];
+  readonly #running = new Set<string>();
+  #path = '';
+  #cost = 0;
+  #hasText = false;
+
+  /** The number of entries. */
+  get length(): number {
+    return this.beats.length;
+  }
+
+  /** The name of a call's tool. */
+  nameOf(callId: string): string {
+    return this.calls.get(callId)?.call.name ?? callId;
+  }
+
+  /** Adds the next entry; `folded` is the fold at it. */
+  take(event: StreamedEvent, folded: Folded): void {
+    if (event.type === 'run.claimed' && event.replaces !== undefined) this.#addDeath(event, event.replaces);
+    this.#path = folded.path ?? this.#path;
+    this.beats.push({ seq: event.seq, at: event.at, kind: kindOf(this.#path) });
+    if ('callId' in event) this.#addToCall(event);
+    this.#addBlocks(event, folded);
+    this.#cost = folded.context?.cost ?? this.#cost;
+  }
+
+  #addDeath(event: Of<'run.claimed'>, gone: string): void {
+    const before = this.beats.at(-1);
+    if (before === undefined) return;
+    before.kind = 'dead';
+    const death: Death = {
+      seq: event.seq,
+      at: event.at,
+      lastSeq: before.seq,
+      lastAt: before.at,
+      gone,
+      by: event.by,
+      path: this.#path,
+      running: [...this.#running],
+      followed: [],
+    };
+    this.deaths.push(death);
+    this.#push({ key: `death ${event.seq}`, seq: event.seq, at: event.at, kind: 'death', death });
+  }
+
+  #addToCall(event: CallEvent): void {
+    this.calls.get(event.callId)?.events.push(event);
+    const { type, callId, seq } = event;
+    const death = this.deaths.at(-1);
+    if (death?.running.includes(callId) && death.followed.length < 8) death.followed.push({ seq, type, callId });
+    if (type === 'tool.started') this.#running.add(callId);
+    else if (type !== 'tool.interrupted' && type !== 'tool.doubted') this.#running.delete(callId);
+  }
+
+  #addBlocks(event: StreamedEvent, folded: Folded): void {
+    const { seq, at } = event;
+    switch (event.type) {
+      case 'run.started':
+        return event.input.forEach((item, index) => this.#addItem(item, { key: `${seq}.${index}`, seq, at }));
+      case 'message.received':
+        return event.items.forEach((item, index) =>
+          this.#addItem(item, { key: `${seq}.${index}`, seq, at }, event.by),
+        );
+      case 'text.started':
+        this.#hasText = true;
+        return;
+      case 'turn.completed':
+        return this.#addTurn(event, folded);
+      case 'turn.failed':
+        return this.#addFailure(event, folded);
+      case 'finishers.completed': {
+        const reply = this.blocks.findLast(block => block.kind === 'reply');
+        if (reply !== undefined && event.text !== undefined) reply.checked = { seq, text: event.text };
+        return;
+      }
+      case 'finishers.rejected':
+        return this.#addAside(event, 'A finisher rejected the answer', event.feedback);
+      case 'transcript.edited':
+        return this.#addAside(event, `Transcript edited${byWhom(event)}`, `It now has ${event.items.length} items.`);
+      case 'run.cancelled':
+        return this.#addAside(event, `Cancelled${byWhom(event)}`, event.reason ?? '');
+      default:
+    }
+  }
+
+  #push(block: Block): void {
+    this.blocks.push(block);
+  }
+
+  #addAside({ seq, at }: StreamedEvent, title: string, text: string): void {
+    this.#push({ key: `${seq}`, seq, at, kind: 'aside', title, text });
+  }
+
+  #addTurn(event: Of<'turn.completed'>, folded: Folded): void {
+    const { seq, at, items, calls, usage, model, startedAt } = event;
+    const { turn, draft } = folded.taken;
+    const cost = (folded.context?.cost ?? this.#cost) - this.#cost;
+    const { number, attempt } = turn;
+    const record = { seq, number, attempt, from: startedAt, to: at, usage, cost, model, calls: calls.length };
+    this.rows.push({ type: 'turn', turn: { ...record, failure: null } });
+    for (const call of calls) {
+      const made: CallRecord = { call, seq, turn: number, madeAt: at, events: [] };
+      this.calls.set(call.callId, made);
+      this.rows.push({ type: 'call', record: made });
+    }
+    items.forEach((item, index) => {
+      const place = { key: `${seq}.${index}`, seq, at };
+      switch (item.type) {
+        case 'message': {
+          const text = textOf(item);
+          if (text === '') return;
+          if (draft) {
+            const title = 'Draft of the planning turn (not shown to users)';
+            return this.#push({ ...place, kind: 'aside', title, text });
+          }
+          const key = attemptKey({ turn: number, attempt });
+          const preamble = calls.length > 0;
+          return this.#push({ ...place, kind: 'reply', item, attempt: key, preamble, checked: null });
+        }
+        case 'tool_call': {
+          const made = this.calls.get(item.callId);
+          if (made !== undefined && made.seq === seq)
+            return this.#push({ ...place, key: `call ${item.callId}`, kind: 'call', record: made });
+          const title = `${item.name} (run by the provider)`;
+          return this.#push({ ...place, kind: 'aside', title, text: item.arguments });
+        }
+        case 'provider_item':
+          return this.#push({ ...place, kind: 'aside', title: `Provider item ${item.kind}`, text: '' });
+        case 'reasoning':
+          if (item.text !== '') this.#push({ ...place, kind: 'reasoning', text: item.text });
+          return;
+        default:
+      }
+    });
+    this.#hasText = false;
+  }
+
+  #addFailure({ seq, at, error, startedAt }: Of<'turn.failed'>, folded: Folded): void {
+    const { number, attempt } = folded.taken.turn;
+    const place = { seq, attempt, key: attemptKey({ turn: number, attempt }), hadText: this.#hasText };
+    this.#hasText = false;
+    const turn = { seq, number, attempt, from: startedAt, to: at, usage: null, cost: 0, calls: 0 };
+    this.rows.push({ type: 'turn', turn: { ...turn, model: error.model ?? '', failure: error } });
+    const before = this.blocks.at(-1);
+    if (before?.kind === 'failure' && isSameFailure(before.failure, error)) before.attempts.push(place);
+    else this.#push({ key: `${seq}`, seq, at, kind: 'failure', failure: error, attempts: [place] });
+  }
+
+  #addItem(item: Item, place: { key: string; seq: number; at: number }, by?: string): void {
+    switch (item.type) {
+      case 'message': {
+        const others = item.content.filter(part => part.type !== 'text').map(part => part.type);
+        const { role, id } = item;
+        return this.#push({ ...place, kind: 'message', role, id, text: textOf(item), by, others });
+      }
+      case 'reasoning':
+        return this.#push({ ...place, kind: 'reasoning', text: item.text });
+      case 'tool_call':
+        return this.#push({ ...place, kind: 'aside', title: `Earlier call of ${item.name}`, text: item.arguments });
+      case 'tool_result': {
+        const title = item.isError ? 'Error of an earlier call' : 'Result of an earlier call';
+        return this.#push({ ...place, kind: 'aside', title, text: formatOutput(item.output) });
+      }
+      default:
+    }
+  }
+}
+
+function isSameFailure(one: Failure, other: Failure): boolean {
+  return one.code === other.code && one.message === other.message && one.model === other.model;
+}
+
+function byWhom({ by }: { by?: string | undefined }): string {
+  return by === undefined ? '' : ` by ${by}`;
+}
+
+function kindOf(path: string): BeatKind {
+  switch (path.split('.')[0]) {
+    case 'turn':
+      return 'model';
+    case 'executingTools':
+      return 'tool';
+    case 'backingOff':
+      return 'wait';
+    case 'finishing':
+      return 'check';
+    case 'resting':
+      return RESTS[path] ?? 'paused';
+    default:
+      return 'none';
+  }
+}
+
+const RESTS: Readonly<Record<string, BeatKind>> = {
+  'resting.awaitingApproval': 'person',
+  'resting.awaitingResults': 'wait',
+  'resting.inDoubt': 'doubt',
+  'resting.paused': 'paused',
+};

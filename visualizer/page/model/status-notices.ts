@@ -1,0 +1,124 @@
+import type { OpenCall, RunView, Settled } from '../data/request.ts';
+
+/** A notice in the run's header. `run` is the run that it links to. */
+export type Notice = {
+  tone: 'waits' | 'fails' | 'ends' | 'cuts';
+  title: string;
+  text: string;
+  run?: string;
+};
+
+const INCOMPLETE: Readonly<Record<string, string>> = {
+  length: 'The reply reached the output token limit. Allow more output tokens, or continue in a new run.',
+  content_filter: "The provider's content filter stopped the reply.",
+  turns: 'The run reached its turn limit. Continue in a new run, or start one with a higher limit.',
+  toolCalls: 'The run reached its tool call limit. Continue in a new run, or start one with a higher limit.',
+  tokens: 'The run reached its token limit. Continue in a new run, or start one with a higher limit.',
+  cost: 'The run reached its cost limit. Continue in a new run, or start one with a higher limit.',
+  activeMs: 'The run reached its active time limit. Continue in a new run, or start one with a higher limit.',
+  repeatedFailures: 'The same call failed too often with the same input. See its error in the conversation.',
+};
+
+const FAILED: Readonly<Record<string, string>> = {
+  authentication: "Check the provider's API key in the server's environment, then start a new run.",
+  permission: 'The API key has no access to this model. Use another model or another key.',
+  quota: 'The provider account has no quota left. Add credit, or configure a fallback model.',
+  'rate-limit': 'All retries failed. Try again later, or configure a fallback model.',
+  overloaded: 'All retries failed. Try again later, or configure a fallback model.',
+  'context-too-long':
+    "The transcript exceeds the model's context. Trim it with prepareTurn, or use a model with a larger context.",
+  'invalid-request': "The provider rejected the request. See the provider's message for the reason.",
+  'script-exhausted': 'The scripted model has no more turns. Add a turn to its script.',
+  'finishers-rejected':
+    'The finishers rejected the answer too often. See their feedback in the conversation.',
+  'output-invalid':
+    'The answer violated the output schema three times. See the validation errors in the conversation.',
+};
+
+/** The notices about a run: what it waits for, how it ended, and what to do. */
+export function statusNotices(view: RunView): Notice[] {
+  return [...explainWait(view), ...explainEnd(view), ...explainDriver(view)];
+}
+
+function explainWait(view: RunView): Notice[] {
+  const { settled, calls, paused } = view;
+  if (settled?.status !== 'waiting') return [];
+  const count = (status: OpenCall['status']): number =>
+    calls.filter(call => call.status === status && (status !== 'waiting' || call.waitsFor === undefined))
+      .length;
+  const waits = (many: number, one: string, more: string): Notice[] =>
+    many === 0 ? [] : [{ tone: 'waits', title: many === 1 ? one : `${many} ${more}`, text: '' }];
+  const { reason } = settled;
+  return [
+    ...waits(count('doubted'), 'A call is in doubt', 'calls are in doubt'),
+    ...waits(count('gated'), 'A call needs your approval', 'calls need your approval'),
+    ...waits(count('waiting'), 'A call waits for its result', 'calls wait for their results'),
+    ...explainSubAgents(view.runId, settled),
+    ...(paused
+      ? [
+          {
+            tone: reason === undefined ? ('cuts' as const) : ('fails' as const),
+            title: 'Paused',
+            text: reason ?? 'The run stops before the next model or tool call. Unpause it to continue.',
+          },
+        ]
+      : []),
+  ];
+}
+
+/** One notice for each run of a sub-agent that waits for a decision or result. */
+function explainSubAgents(runId: string, settled: Extract<Settled, { status: 'waiting' }>): Notice[] {
+  const theirs = (calls: readonly OpenCall[], needs: string): (OpenCall & { needs: string })[] =>
+    calls
+      .filter(call => call.runId !== runId && call.waitsFor === undefined)
+      .map(call => ({ ...call, needs }));
+  const open = [
+    ...theirs(settled.doubts, 'is in doubt'),
+    ...theirs(settled.approvals, 'needs your approval'),
+    ...theirs(settled.results, 'waits for its result'),
+  ];
+  return [...new Set(open.map(call => call.runId))].map(run => ({
+    tone: 'waits',
+    title: 'A sub-agent is waiting',
+    text: open.flatMap(call => (call.runId === run ? [`${call.name} ${call.needs}`] : [])).join(', '),
+    run,
+  }));
+}
+
+function explainEnd({ settled }: RunView): Notice[] {
+  if (settled?.status === 'failed') {
+    const { code, message } = settled.error;
+    const text = [message, FAILED[code] ?? ''].filter(Boolean).join(' ');
+    return [{ tone: 'fails', title: `Failed: ${code}`, text }];
+  }
+  if (settled?.status !== 'finished') return [];
+  const notices: Notice[] = [];
+  const reason = settled.incomplete?.reason;
+  if (reason !== undefined) {
+    const title = `The answer is incomplete: ${reason}`;
+    notices.push({ tone: 'cuts', title, text: INCOMPLETE[reason] ?? '' });
+  }
+  const unread = settled.unread.length;
+  if (unread > 0) {
+    const title =
+      unread === 1
+        ? 'A message arrived too late for the model to read'
+        : `${unread} messages arrived too late for the model to read`;
+    const text = 'To have it read, send it again in a new run that continues this one.';
+    notices.push({ tone: 'cuts', title, text });
+  }
+  return notices;
+}
+
+function explainDriver({ agent, status, driver, availableAgent }: RunView): Notice[] {
+  const notices: Notice[] = [];
+  if (status === 'running' && driver === null) {
+    const text = availableAgent ? 'Select Resume to continue it.' : '';
+    notices.push({ tone: 'cuts', title: 'No process drives this run', text });
+  }
+  if (!availableAgent) {
+    const text = `To continue the run, restart the server with --agent and the module of "${agent}".`;
+    notices.push({ tone: 'cuts', title: 'This server does not have the agent of this run', text });
+  }
+  return notices;
+}

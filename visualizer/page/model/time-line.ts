@@ -1,0 +1,86 @@
+import type { Beat, BeatKind, RunStory } from './run-story.ts';
+
+/** A span of the time line; `from` and `to` are parts of its whole, 0 to 1. */
+export type Span = { kind: BeatKind; from: number; to: number };
+
+/** How wide a collapsed rest is, as a part of all active time. */
+const REST = 0.04;
+const RESTS: ReadonlySet<BeatKind> = new Set(['wait', 'person', 'doubt', 'paused', 'dead']);
+
+/** The active time of a run with its rests collapsed. */
+export class TimeLine {
+  readonly #beats: readonly Beat[];
+  readonly #places: Float64Array;
+  readonly spans: Span[] = [];
+  readonly activeMs: number;
+  readonly restMs: number;
+
+  constructor({ beats }: Pick<RunStory, 'beats'>) {
+    this.#beats = beats.slice();
+    let [active, rest] = [0, 0];
+    const lengths = beats.map((beat, index) => {
+      const length = Math.max(0, (beats[index + 1]?.at ?? beat.at) - beat.at);
+      if (RESTS.has(beat.kind)) rest += length;
+      else active += length;
+      return length;
+    });
+    this.activeMs = active;
+    this.restMs = rest;
+    const least = Math.max(active, 1) / Math.max(1, beats.length) / 4;
+    const weights = beats.map(({ kind }, index) => {
+      const length = lengths[index] ?? 0;
+      if (index === beats.length - 1) return 0;
+      if (!RESTS.has(kind)) return Math.max(least, length);
+      return length === 0 ? least : Math.max(least, Math.min(length, Math.max(active, 1) * REST));
+    });
+    const whole = weights.reduce((sum, weight) => sum + weight, 0) || 1;
+    this.#places = new Float64Array(beats.length);
+    let place = 0;
+    beats.forEach(({ kind }, index) => {
+      this.#places[index] = place / whole;
+      place += weights[index] ?? 0;
+      this.#addSpan({ kind, from: this.#places[index] ?? 0, to: place / whole });
+    });
+  }
+
+  #addSpan(span: Span): void {
+    const before = this.spans.at(-1);
+    if (span.kind === 'none' || span.to === span.from) return;
+    if (before?.kind === span.kind && before.to === span.from) before.to = span.to;
+    else this.spans.push(span);
+  }
+
+  /** Where an entry is, 0 to 1. */
+  placeOf(seq: number): number {
+    const first = this.#beats[0]?.seq ?? 1;
+    return this.#places[Math.max(0, Math.min(seq - first, this.#places.length - 1))] ?? 0;
+  }
+
+  /** Where a time is, 0 to 1. `at` in ms since the epoch. */
+  placeOfTime(at: number): number {
+    let [low, high] = [0, this.#beats.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if ((this.#beats[middle]?.at ?? 0) <= at) low = middle;
+      else high = middle - 1;
+    }
+    const [beat, next] = [this.#beats[low], this.#beats[low + 1]];
+    const place = this.#places[low] ?? 0;
+    if (beat === undefined || next === undefined || next.at <= beat.at) return place;
+    const part = Math.max(0, Math.min(1, (at - beat.at) / (next.at - beat.at)));
+    return place + part * ((this.#places[low + 1] ?? place) - place);
+  }
+
+  /** The entry nearest to a place, 0 to 1. */
+  entryAt(place: number): number {
+    let [low, high] = [0, this.#places.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#places[middle] ?? 0) < place) low = middle + 1;
+      else high = middle;
+    }
+    const [before, after] = [this.#places[low - 1], this.#places[low] ?? 0];
+    const nearest = before !== undefined && place - before < after - place ? low - 1 : low;
+    return this.#beats[nearest]?.seq ?? 0;
+  }
+}

@@ -1,0 +1,5 @@
+import type { Source } from '../data/source.ts';
+/** One run. */
+export function RunView({ runId }: { source: Source; runId: string }) {
+  return <main>{runId}</main>;
+}

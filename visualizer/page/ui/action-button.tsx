@@ -1,0 +1,43 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+
+type ActionButtonProps = {
+  /** What the button does; it is busy meanwhile and does nothing twice. */
+  act(): Promise<unknown>;
+  children: ComponentChildren;
+  class?: string;
+  /** Asks for a second click with these words first. */
+  confirm?: string;
+  keys?: string;
+};
+
+/** A button for something that takes time. */
+export function ActionButton({ act, children, confirm, keys, ...rest }: ActionButtonProps) {
+  const busy = useSignal(false);
+  const asked = useSignal(false);
+  const click = async (): Promise<void> => {
+    if (busy.peek()) return;
+    if (confirm !== undefined && !asked.peek()) {
+      asked.value = true;
+      return;
+    }
+    asked.value = false;
+    busy.value = true;
+    await act();
+    busy.value = false;
+  };
+  return (
+    <button
+      type="button"
+      class={`${rest.class ?? ''} ${asked.value ? 'asking' : ''}`}
+      aria-busy={busy.value}
+      onClick={() => void click()}
+      onBlur={() => {
+        asked.value = false;
+      }}
+    >
+      {asked.value ? confirm : children}
+      {keys === undefined || asked.value ? null : <kbd aria-hidden="true">{keys}</kbd>}
+    </button>
+  );
+}

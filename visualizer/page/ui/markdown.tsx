@@ -1,0 +1,156 @@
+import { Lexer, type Token, type Tokens } from 'marked';
+import type { ComponentChildren } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+import { cutText, showSafely } from '../render/show-safely.ts';
+import { LongText, MoreButton } from './text.tsx';
+
+const FIRST = 20_000;
+const MORE = 60_000;
+/** Deeper lists and quotes are shown as text. */
+const DEEPEST = 8;
+
+/** A text from outside as Markdown, made of elements: markup in it stays text, and images become links' texts. */
+export function Markdown({ text }: { text: string }) {
+  const [length, setLength] = useState(FIRST);
+  const shown = cutText(text, length);
+  const tokens = useMemo(() => readTokens(shown), [shown]);
+  if (tokens === null) return <LongText text={text} kind="prose" />;
+  return (
+    <div class="long prose">
+      <div class="text markdown" dir="auto">
+        <Blocks tokens={tokens} depth={0} />
+      </div>
+      <MoreButton left={text.length - shown.length} onMore={() => setLength(shown.length + MORE)} />
+    </div>
+  );
+}
+
+function readTokens(text: string): Token[] | null {
+  try {
+    return new Lexer({ gfm: true, breaks: true }).lex(showSafely(text));
+  } catch {
+    return null;
+  }
+}
+
+function Blocks({ tokens, depth }: { tokens: readonly Token[]; depth: number }) {
+  return <>{tokens.map((token, index) => drawBlock(token, index, depth))}</>;
+}
+
+function drawBlock(token: Token, key: number, depth: number): ComponentChildren {
+  if (depth > DEEPEST) return <p key={key}>{token.raw}</p>;
+  switch (token.type) {
+    case 'space':
+    case 'def':
+      return null;
+    case 'heading':
+      return (
+        <p key={key} class={`heading level-${(token as Tokens.Heading).depth}`}>
+          {drawInline(token.tokens, depth)}
+        </p>
+      );
+    case 'code':
+      return (
+        <pre key={key}>
+          <code>{(token as Tokens.Code).text}</code>
+        </pre>
+      );
+    case 'blockquote':
+      return (
+        <blockquote key={key}>
+          <Blocks tokens={token.tokens ?? []} depth={depth + 1} />
+        </blockquote>
+      );
+    case 'list':
+      return drawList(token as Tokens.List, key, depth);
+    case 'table':
+      return drawTable(token as Tokens.Table, key, depth);
+    case 'hr':
+      return <hr key={key} />;
+    case 'paragraph':
+    case 'text':
+      return <p key={key}>{drawInline(token.tokens ?? [token], depth)}</p>;
+    default:
+      return <p key={key}>{token.raw}</p>;
+  }
+}
+
+function drawList({ ordered, start, items }: Tokens.List, key: number, depth: number) {
+  const rows = items.map(({ tokens, task, checked }, index) => (
+    <li key={index}>
+      {task ? (checked === true ? '☑ ' : '☐ ') : null}
+      {tokens.map((token, place) =>
+        token.type === 'text' ? drawInline(token.tokens ?? [token], depth + 1) : drawBlock(token, place, depth + 1),
+      )}
+    </li>
+  ));
+  return ordered ? (
+    <ol key={key} start={start === '' ? 1 : start}>
+      {rows}
+    </ol>
+  ) : (
+    <ul key={key}>{rows}</ul>
+  );
+}
+
+function drawTable({ header, rows }: Tokens.Table, key: number, depth: number) {
+  return (
+    <div key={key} class="table">
+      <table>
+        <thead>
+          <tr>
+            {header.map(({ tokens }, index) => (
+              <th key={index}>{drawInline(tokens, depth)}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((cells, index) => (
+            <tr key={index}>
+              {cells.map(({ tokens }, place) => (
+                <td key={place}>{drawInline(tokens, depth)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function drawInline(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
+  if (tokens === undefined || depth > DEEPEST) return tokens?.map(({ raw }) => raw).join('');
+  return tokens.map((token, key) => {
+    const inner = (): ComponentChildren => drawInline('tokens' in token ? token.tokens : undefined, depth + 1);
+    switch (token.type) {
+      case 'strong':
+        return <strong key={key}>{inner()}</strong>;
+      case 'em':
+        return <em key={key}>{inner()}</em>;
+      case 'del':
+        return <del key={key}>{inner()}</del>;
+      case 'codespan':
+        return <code key={key}>{(token as Tokens.Codespan).text}</code>;
+      case 'br':
+        return <br key={key} />;
+      case 'escape':
+        return (token as Tokens.Escape).text;
+      case 'link':
+        return drawLink(token as Tokens.Link, key, inner);
+      case 'text':
+        return token.tokens === undefined ? token.raw : inner();
+      default:
+        return token.raw;
+    }
+  });
+}
+
+/** Links go only to the web, say where they go, and tell the other side nothing. */
+function drawLink({ href, raw }: Tokens.Link, key: number, inner: () => ComponentChildren) {
+  if (!/^https?:\/\//i.test(href)) return raw;
+  return (
+    <a key={key} href={href} target="_blank" rel="noreferrer noopener nofollow" title={href}>
+      {inner()}
+    </a>
+  );
+}

@@ -1,0 +1,69 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+const SPARE = 8;
+
+type VirtualListProps = {
+  count: number;
+  /** The height of each row, in px. */
+  rowHeight: number;
+  /** Draws a row. It has to be exactly `rowHeight` high. */
+  row(index: number): ComponentChildren;
+  /** The name of the list for people who do not see it. */
+  label: string;
+  class?: string;
+  /** The row to keep in sight; the list scrolls when it changes. */
+  current?: number;
+};
+
+/** A list of rows of equal height. Only the rows in sight are in the document. */
+export function VirtualList({ count, rowHeight, row, label, current, ...rest }: VirtualListProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const [sight, setSight] = useState({ top: 0, height: 800 });
+  const look = (): void => {
+    const { scrollTop: top = 0, clientHeight: height = 0 } = box.current ?? {};
+    setSight(now => (now.top === top && now.height === height ? now : { top, height }));
+  };
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const watch = new ResizeObserver(look);
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null || current === undefined || current < 0) return;
+    const [top, height] = [current * rowHeight, element.clientHeight];
+    if (top < element.scrollTop) element.scrollTop = Math.max(0, top - rowHeight);
+    else if (top + rowHeight > element.scrollTop + height) element.scrollTop = top + 2 * rowHeight - height;
+    look();
+  }, [current, count]);
+  const first = Math.max(0, Math.floor(sight.top / rowHeight) - SPARE);
+  const last = Math.min(count, Math.ceil((sight.top + sight.height) / rowHeight) + SPARE);
+  const rows = Array.from({ length: Math.max(0, last - first) }, (_, place) => first + place);
+  return (
+    <div
+      ref={box}
+      class={`virtual ${rest.class ?? ''}`}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard.
+      tabIndex={0}
+      role="region"
+      aria-label={label}
+      onScroll={look}
+    >
+      <ol class="virtual-rows" style={{ height: `${count * rowHeight}px` }}>
+        {rows.map(index => (
+          <li
+            key={index}
+            aria-setsize={count}
+            aria-posinset={index + 1}
+            style={{ transform: `translateY(${index * rowHeight}px)`, height: `${rowHeight}px` }}
+          >
+            {row(index)}
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
