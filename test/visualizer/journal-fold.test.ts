@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, type RunEvent } from '../../tools/agent/index.ts';
-import { JournalFold } from '../../visualizer/page/journal-fold.ts';
-import { attemptKey, buildConversation, type Entry } from '../../visualizer/page/panes/conversation.ts';
-import { RunModel } from '../../visualizer/page/run-model.ts';
+import { factsAt } from '../../visualizer/page/model/call-facts.ts';
+import { replyText } from '../../visualizer/page/model/conversation.ts';
+import { CHECKPOINT_EVERY, FoldedJournal } from '../../visualizer/page/model/folded-journal.ts';
+import { Folded } from '../../visualizer/page/model/journal-fold.ts';
+import { RunModel } from '../../visualizer/page/model/run-model.ts';
+import { TimeLine } from '../../visualizer/page/model/time-line.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 
 type Stamped = RunEvent & { runId: string; seq: number };
@@ -22,17 +25,22 @@ async function runToApproval(): Promise<Run> {
   return run;
 }
 
-function foldAll(events: readonly Stamped[]): { fold: JournalFold; entries: Entry[] } {
-  const fold = new JournalFold();
-  const entries = events.map(event => ({ event, taken: fold.take(event.seq, event) }));
-  return { fold, entries };
+function foldAll(events: readonly Stamped[]): Folded[] {
+  let folded = Folded.start;
+  return events.map(event => (folded = folded.take(event.seq, event)));
+}
+
+async function modelOf(run: Run): Promise<RunModel> {
+  const model = new RunModel(run.id);
+  model.takeEntries(await readJournal(run));
+  return model;
 }
 
 test('the path of a waiting run matches its journal, with counts and reasons', async () => {
-  const run = await runToApproval();
-  const { fold, entries } = foldAll(await readJournal(run));
-  expect(fold.path).toBe('resting.awaitingApproval');
-  expect(Object.fromEntries(fold.edgeCounts)).toEqual({
+  const folds = foldAll(await readJournal(await runToApproval()));
+  const last = folds.at(-1) ?? Folded.start;
+  expect(last.path).toBe('resting.awaitingApproval');
+  const counts = {
     'edge-deciding--turn': 2,
     'edge-turn-planning--turn-finalStreaming': 1,
     'edge-turn-finalStreaming--turn-planning': 1,
@@ -40,9 +48,11 @@ test('the path of a waiting run matches its journal, with counts and reasons', a
     'edge-deciding--executingTools': 1,
     'edge-executingTools--deciding': 1,
     'edge-deciding--resting-awaitingApproval': 1,
-  });
-  expect(fold.stateCounts.get('deciding')).toBe(4);
-  const whys = entries.flatMap(({ taken }) => taken.decisions.map(({ type, why }) => `${type}: ${why}`));
+    'edge-deciding--failed': 0,
+  };
+  expect(Object.fromEntries(Object.keys(counts).map(id => [id, last.edgeCount(id)]))).toEqual(counts);
+  expect(last.stateCount('deciding')).toBe(4);
+  const whys = folds.flatMap(({ taken }) => taken.decisions.map(({ type, why }) => `${type}: ${why}`));
   expect(whys[0]).toBe('callModel: the run starts');
   expect(whys.at(-1)).toBe('interruptForApproval: 1 call(s) of refund need a decision');
 });
@@ -50,28 +60,60 @@ test('the path of a waiting run matches its journal, with counts and reasons', a
 test('cancelling is the transition from any state', async () => {
   const run = await runToApproval();
   await run.cancel();
-  const { fold } = foldAll(await readJournal(run));
-  expect(fold.path).toBe('cancelled');
-  expect(fold.edgeCounts.get('edge-any--cancelled')).toBe(1);
+  const last = foldAll(await readJournal(run)).at(-1);
+  expect(last?.path).toBe('cancelled');
+  expect(last?.edgeCount('edge-any--cancelled')).toBe(1);
 });
 
 test('a journal that this chart cannot have written is reported, not guessed at', async () => {
-  const run = await runToApproval();
-  const journal = await readJournal(run);
-  const { fold } = foldAll(journal.filter(({ type }) => type !== 'turn.completed'));
-  expect(fold.problem).toMatch(/^The chart cannot show the run from entry \d+ on: /);
-  expect(fold.path).toBeNull();
-  expect(foldAll(journal.slice(3)).fold.problem).toContain('does not begin with run.started');
+  const journal = await readJournal(await runToApproval());
+  const last = foldAll(journal.filter(({ type }) => type !== 'turn.completed')).at(-1);
+  expect(last?.problem).toMatch(/^The chart cannot show the run from entry \d+ on: /);
+  expect(last?.path).toBeNull();
+  expect(foldAll(journal.slice(3)).at(-1)?.problem).toContain('does not begin with run.started');
 });
+
+test('the fold at any entry is the same from a checkpoint, in any order of questions', () => {
+  const at = 1_700_000_000_000;
+  const base: Stamped[] = [];
+  const entry = (event: object): void =>
+    void base.push({
+      at: at + base.length,
+      runId: 'run',
+      seq: base.length + 1,
+      ...event,
+    } as unknown as Stamped);
+  return readJournalOfDemo().then(journal => {
+    for (const event of journal) entry({ ...event, seq: base.length + 1 });
+    while (base.length < 3 * CHECKPOINT_EVERY)
+      entry({
+        type: 'message.received',
+        items: [{ type: 'message', role: 'user', content: [{ type: 'text', text: 'x' }] }],
+      });
+    const straight = foldAll(base);
+    const folded = new FoldedJournal(seq => base[seq - 1]);
+    for (const event of base) folded.take(event);
+    for (const seq of [700, 3, 255, 256, 257, 699, 512, 1, 511, 700]) {
+      const expected = straight[seq - 1];
+      expect(folded.at(seq).context, `at ${seq}`).toEqual(expected?.context);
+      expect(folded.at(seq).stateCount('deciding')).toBe(expected?.stateCount('deciding'));
+      expect(folded.at(seq).taken.decisions).toEqual(expected?.taken.decisions);
+    }
+    expect(folded.at(0).context).toBeNull();
+  });
+});
+
+async function readJournalOfDemo(): Promise<Stamped[]> {
+  return await readJournal(await runToApproval());
+}
 
 test('the conversation shows preambles, and calls in place with their outcomes, without the server', async () => {
   const run = await runToApproval();
   await run.approve('call_1_0', { by: 'Grace', input: { orderId: 'A-1001', cents: 4100, note: 'x' } });
   await run.settled();
-  const { fold, entries } = foldAll(await readJournal(run));
-  const streamed = new Map([[attemptKey({ turn: 3, attempt: 1 }), 'as it streamed']]);
-  const source = { entries, context: fold.context, view: null, live: null, streamed, progress: new Map() };
-  const blocks = buildConversation(source);
+  const model = await modelOf(run);
+  const { blocks, calls } = model.story;
+  model.streamed.set('3/1', 'as it streamed');
   expect(blocks.map(({ kind }) => kind)).toEqual([
     'message',
     'reasoning',
@@ -82,16 +124,36 @@ test('the conversation shows preambles, and calls in place with their outcomes, 
     'reply',
   ]);
   expect(blocks[2]).toMatchObject({ preamble: true });
-  expect(blocks.at(-1)).toMatchObject({ preamble: false, text: 'as it streamed' });
-  expect(blocks[5]).toMatchObject({
-    call: {
-      name: 'refund',
-      status: 'settled',
-      edited: { cents: 4100 },
-      decisions: [{ what: 'approved', by: 'Grace' }],
-      result: { output: { refundedCents: 4100 }, isError: false },
-    },
+  const last = blocks.at(-1);
+  expect(last?.kind === 'reply' && replyText(last, model)).toEqual({ text: 'as it streamed', before: null });
+  const refund = calls.get('call_1_0');
+  if (refund === undefined) throw new Error('no call');
+  const factsIn = (seq: number) =>
+    factsAt(refund, seq, {
+      context: model.foldAt(seq).context,
+      view: null,
+      progress: new Map(),
+      isAtEnd: false,
+    });
+  expect(factsIn(model.last.value)).toMatchObject({
+    name: 'refund',
+    status: 'settled',
+    edited: { cents: 4100 },
+    decisions: [{ what: 'approved', by: 'Grace' }],
+    result: { output: { refundedCents: 4100 }, isError: false },
   });
+  expect(factsIn(refund.seq)).toMatchObject({ status: 'gated', decisions: [], result: null });
+});
+
+test('a rejected call is no error of the call', async () => {
+  const run = await runToApproval();
+  await run.reject('call_1_0', { reason: 'no' });
+  await run.settled();
+  const model = await modelOf(run);
+  const refund = model.story.calls.get('call_1_0');
+  if (refund === undefined) throw new Error('no call');
+  const source = { context: model.fold.context, view: null, progress: new Map(), isAtEnd: true };
+  expect(factsAt(refund, model.last.value, source).status).toBe('rejected');
 });
 
 test('a draft of the planning turn is an aside, not a reply', async () => {
@@ -103,46 +165,71 @@ test('a draft of the planning turn is an aside, not a reply', async () => {
   });
   const run = await agent.start('Go');
   await run.settled();
-  const { fold, entries } = foldAll(await readJournal(run));
-  const blocks = buildConversation({
-    entries,
-    context: fold.context,
-    view: null,
-    live: null,
-    streamed: new Map(),
-    progress: new Map(),
-  });
-  expect(blocks.map(({ kind }) => kind)).toEqual(['message', 'aside', 'reply']);
+  const { story } = await modelOf(run);
+  expect(story.blocks.map(({ kind }) => kind)).toEqual(['message', 'aside', 'reply']);
 });
 
-test('entries that are repeated after a reconnection change nothing', async () => {
+test('entries that are repeated after a reconnection change nothing, and a gap is reported', async () => {
   const journal = await readJournal(await runToApproval());
-  let changes = 0;
-  const model = new RunModel('run', () => {
-    changes += 1;
-  });
-  for (const event of [...journal, ...journal.slice(2)]) model.takeEntry(event);
-  expect(model.entries.map(({ event }) => event.seq)).toEqual(journal.map(({ seq }) => seq));
-  expect(changes).toBe(journal.length);
+  const model = new RunModel('run');
+  expect(model.takeEntries([...journal, ...journal.slice(2)])).toBe(true);
+  expect(model.last.value).toBe(journal.length);
+  expect(model.story.beats.map(({ seq }) => seq)).toEqual(journal.map(({ seq }) => seq));
+  const other = new RunModel('run');
+  expect(other.takeEntries(journal.slice(0, 2))).toBe(true);
+  expect(other.takeEntries(journal.slice(4))).toBe(false);
+  expect(other.last.value).toBe(2);
+});
+
+test('a journal that is loaded from its end tells the same once its beginning is there', async () => {
+  const run = await runToApproval();
+  await run.approve('call_1_0');
+  await run.settled();
+  const journal = await readJournal(run);
+  const whole = await modelOf(run);
+  const state = whole.foldAt(9).state;
+  if (state === null) throw new Error('no state');
+  const model = new RunModel(run.id);
+  model.beginAt(Folded.from(9, state), journal.slice(9));
+  expect(model.path.value).toBe('finished');
+  expect(model.fold.context).toEqual(whole.fold.context);
+  expect(model.first.value).toBe(10);
+  model.addOlder(journal.slice(0, 9));
+  await model.retell(() => Promise.resolve());
+  expect(model.first.value).toBe(1);
+  expect(model.story.blocks).toEqual(whole.story.blocks);
+  expect(model.foldAt(4).context).toEqual(whole.foldAt(4).context);
 });
 
 test('discarded text is not the reply: it stays with the failed attempt', async () => {
   const journal = await readJournal(await runToApproval());
   const [started] = journal;
   if (started === undefined) throw new Error('no journal');
-  const model = new RunModel('run', () => {});
+  const model = new RunModel('run');
   const report = { runId: 'run', generation: 1, at: started.at };
-  model.takeEntry(started);
+  model.takeEntries([started]);
   model.takeDelta({ type: 'text.delta', turn: 1, attempt: 1, text: 'Half an ans' });
-  model.takeEntry({ ...report, type: 'text.started', seq: 2 });
-  expect(model.conversation.at(-1)).toMatchObject({ kind: 'reply', live: true, text: 'Half an ans' });
-  model.takeEntry({
-    ...report,
-    type: 'turn.failed',
-    error: { code: 'network', message: 'lost' },
-    retryable: true,
-    startedAt: started.at,
-    seq: 3,
-  });
-  expect(model.conversation.at(-1)).toMatchObject({ kind: 'failure', discarded: 'Half an ans' });
+  model.takeEntries([{ ...report, type: 'text.started', seq: 2 }]);
+  expect(model.live.value?.text).toBe('Half an ans');
+  const failed = { error: { code: 'network', message: 'lost' }, retryable: true, startedAt: started.at };
+  model.takeEntries([{ ...report, type: 'turn.failed', ...failed, seq: 3 }]);
+  expect(model.live.value).toBeNull();
+  const block = model.story.blocks.at(-1);
+  expect(block).toMatchObject({ kind: 'failure', attempts: [{ seq: 3, hadText: true, key: '1/1' }] });
+  expect(model.streamed.get('1/1')).toBe('Half an ans');
+});
+
+test('rests are collapsed on the time line, and each entry has a place of its own', () => {
+  const beats = [
+    { seq: 1, at: 0, kind: 'model' as const },
+    { seq: 2, at: 1_000, kind: 'person' as const },
+    { seq: 3, at: 3_601_000, kind: 'tool' as const },
+    { seq: 4, at: 3_602_000, kind: 'none' as const },
+  ];
+  const line = new TimeLine({ beats });
+  expect([line.activeMs, line.restMs]).toEqual([2_000, 3_600_000]);
+  const person = line.spans.find(({ kind }) => kind === 'person');
+  expect((person?.to ?? 1) - (person?.from ?? 0)).toBeLessThan(0.12);
+  for (const { seq } of beats) expect(line.entryAt(line.placeOf(seq))).toBe(seq);
+  expect(line.placeOfTime(500)).toBeCloseTo(line.placeOf(2) / 2);
 });

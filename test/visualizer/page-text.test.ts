@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { showValue } from '../../cli/render/describe-event.ts';
 import { content } from '../../protocol/content/content.ts';
-import { diffLines } from '../../visualizer/page/calls/diff-lines.ts';
+import { diffLines } from '../../visualizer/page/render/diff-lines.ts';
 import { formatEvent, formatOutput } from '../../visualizer/page/render/format.ts';
 import { cutText, shorten, showSafely } from '../../visualizer/page/render/show-safely.ts';
 

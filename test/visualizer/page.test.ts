@@ -54,9 +54,14 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
     await page.getByText('pays back 4200 cents to the customer').first().waitFor();
     expect(await page.locator('.where').innerText()).toContain('1 call(s) of refund need a decision');
+    await expect.poll(() => watched.countOf('state-turn')).toBe('×2');
+    await page.getByRole('button', { name: 'Full chart' }).click();
     await expect.poll(() => watched.countOf('edge-deciding--turn')).toBe('×2');
+    await page.getByRole('button', { name: 'Close' }).click();
     await expect.poll(() => watched.countOf('state-executingTools')).toBe('×1');
-    expect(await page.locator('.entry .why').first().innerText()).toContain('the run starts');
+    await page.getByRole('slider', { name: 'Entry' }).press('Home');
+    expect(await page.locator('.decided').first().innerText()).toContain('the run starts');
+    await page.keyboard.press('End');
     await page.getByLabel('Deciding as').fill('Grace');
 
     demo.gate.close();
@@ -66,14 +71,12 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-finished.current').waitFor();
     await page.getByText('Ada gets her 42.00 back').waitFor();
     await page.locator('.call-story').getByText('Approved by Grace').waitFor();
-    await expect.poll(() => watched.countOf('edge-deciding--finished')).toBe('×1');
     expect(await page.locator('.reply .mark').first().innerText()).toBe('before tool calls');
-    const below = (pane: string) =>
+    const below = () =>
       page.evaluate(
-        `((s) => s.scrollHeight - s.scrollTop - s.clientHeight)(document.querySelector('${pane} .scroll'))`,
+        `((s) => s.scrollHeight - s.scrollTop - s.clientHeight)(document.querySelector('.conversation'))`,
       );
-    await expect.poll(() => below('.journal')).toBeLessThan(2);
-    await expect.poll(() => below('.conversation')).toBeLessThan(2);
+    await expect.poll(below).toBeLessThan(2);
     expect(watched.problems).toEqual([]);
   });
 
@@ -191,7 +194,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.getByRole('button', { name: 'Approve' }).click();
     await page.locator('#state-finished.current').waitFor();
     await page.getByText('Ada gets her 42.00 back').waitFor();
-    expect(await page.locator('.entry').count()).toBe(17);
+    await page.getByRole('tab', { name: 'Journal 17' }).waitFor();
     expect(watched.problems.filter(problem => !problem.includes('ERR_'))).toEqual([]);
   });
 
@@ -244,7 +247,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Pause' }).click();
-    await page.getByRole('button', { name: 'Unpause' }).waitFor();
+    await page.getByRole('button', { name: 'Continue' }).waitFor();
     await page.getByRole('button', { name: 'Approve' }).click();
     await page.locator('#state-resting-paused.current').waitFor();
     await page.getByRole('button', { name: 'Step' }).click();
@@ -253,7 +256,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.getByRole('button', { name: 'Cancel run' }).click();
     await page.getByRole('button', { name: 'Really cancel?' }).click();
     await page.locator('#state-cancelled.current').waitFor();
-    await expect.poll(() => watched.countOf('edge-any--cancelled')).toBe('×1');
+    await expect.poll(() => watched.countOf('state-cancelled')).toBe('×1');
     expect(watched.problems).toEqual([]);
   });
 
@@ -314,7 +317,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
       const barriers = paths.map(async ([name, path]) => {
         const watched = await visit(path, { colorScheme, width });
         await watched.page
-          .locator(name === 'runs' ? '.row' : '.entry')
+          .locator(name === 'runs' ? '.row' : '.facts-table')
           .first()
           .waitFor();
         if (name === 'waiting') await watched.page.getByRole('button', { name: 'Edit…' }).click();

@@ -1,6 +1,11 @@
 import { edgeId } from '../../../visualizer/merge-edges.ts';
-import type { RunModel } from '../../../visualizer/page/run-model.ts';
-import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './chart-sketch.ts';
+import type { RunModel } from '../../../visualizer/page/model/run-model.ts';
+import {
+  SKETCH_ARROWS,
+  SKETCH_BOXES,
+  SKETCH_SIZE,
+  type SketchArrow,
+} from '../../../visualizer/page/run/chart-sketch.ts';
 
 const APART = 9;
 const HEAD = 7;
@@ -25,13 +30,13 @@ export function makeChartPicture(): ChartPicture {
   return {
     element,
     update(model) {
-      const path = model?.path ?? '';
-      const latest = model?.entries.findLast(({ taken }) => taken.edges.length > 0)?.taken.edges ?? [];
+      const path = model?.path.value ?? '';
+      const latest = model === null ? [] : latestEdges(model);
       element.setAttribute('aria-label', `The agent's statechart. Current state: ${path || 'none yet'}.`);
       for (const { id, group } of states) {
         const isCurrent = path === id || path.startsWith(`${id}.`);
         group.classList.toggle('current', isCurrent);
-        group.classList.toggle('visited', isCurrent || (model?.fold.stateCounts.get(id) ?? 0) > 0);
+        group.classList.toggle('visited', isCurrent || (model?.fold.stateCount(id) ?? 0) > 0);
       }
       for (const { group, edges } of arrows) {
         group.classList.toggle(
@@ -41,6 +46,15 @@ export function makeChartPicture(): ChartPicture {
       }
     },
   };
+}
+
+/** The edges of the last entry that moved the chart. */
+function latestEdges(model: RunModel): readonly string[] {
+  for (let seq = model.last.value; seq > 0; seq -= 1) {
+    const { edges } = model.foldAt(seq).taken;
+    if (edges.length > 0) return edges;
+  }
+  return [];
 }
 
 type DrawnArrow = { group: SVGGElement; edges: string[] };

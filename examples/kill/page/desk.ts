@@ -1,4 +1,4 @@
-import { h } from '../../../visualizer/page/render/element.ts';
+import { h } from './element.ts';
 
 /** By the number of sides that ask for approval. */
 const ASKING = ['', 'One side asks', 'Both sides ask'];

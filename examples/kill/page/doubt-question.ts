@@ -1,6 +1,6 @@
-import { fill, h } from '../../../visualizer/page/render/element.ts';
-import type { RunModel } from '../../../visualizer/page/run-model.ts';
+import type { RunModel } from '../../../visualizer/page/model/run-model.ts';
 import { type DemoState, ORDER } from '../demo-state.ts';
+import { fill, h } from './element.ts';
 
 type DoubtQuestion = {
   element: HTMLElement;
@@ -48,10 +48,10 @@ export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
     element,
     update(model, { ledger }) {
       payments = ledger.lines.length;
-      const path = model?.path;
+      const path = model?.path.value;
       const callId = model?.fold.context?.calls.find(({ status }) => status === 'doubted')?.callId;
       const isQuarantined = path === 'resting.paused';
-      const settled = model?.view?.settled;
+      const settled = model?.view.value?.settled;
       const cause = settled?.status === 'waiting' ? settled.reason : undefined;
       const [reason = ''] = (cause ?? QUARANTINED).split(';');
       element.hidden = !isQuarantined && callId === undefined;

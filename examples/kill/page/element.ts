@@ -45,29 +45,3 @@ function isSame(one: unknown, other: unknown): boolean {
   if (typeof one !== 'object' || typeof other !== 'object') return false;
   return JSON.stringify(one) === JSON.stringify(other);
 }
-
-/** An element that shows an item. */
-export type View<Item> = { element: HTMLElement; update(item: Item): void };
-
-/** Returns a function that shows a list of items. An item keeps its element by key, and with it what a person typed. */
-export function keyedList<Item>(
-  parent: Element,
-  keyOf: (item: Item) => string,
-  make: (item: Item) => View<Item>,
-): (items: readonly Item[]) => void {
-  let views = new Map<string, View<Item>>();
-  return items => {
-    const kept = new Map<string, View<Item>>();
-    let place: ChildNode | null = parent.firstChild;
-    for (const item of items) {
-      const key = keyOf(item);
-      const view = views.get(key) ?? make(item);
-      kept.set(key, view);
-      view.update(item);
-      if (view.element === place) place = place.nextSibling;
-      else parent.insertBefore(view.element, place);
-    }
-    for (const [key, view] of views) if (!kept.has(key)) view.element.remove();
-    views = kept;
-  };
-}

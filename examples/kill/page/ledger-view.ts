@@ -1,6 +1,6 @@
-import { fill, h } from '../../../visualizer/page/render/element.ts';
 import { ORDER, type SideState } from '../demo-state.ts';
 import { formatDollars } from '../format-dollars.ts';
+import { fill, h } from './element.ts';
 
 export type Judgement = { is: 'good' | 'bad' | 'asks' | 'open'; text: string };
 

@@ -1,4 +1,5 @@
-import type { RunModel } from '../../../visualizer/page/run-model.ts';
+import { replyText } from '../../../visualizer/page/model/conversation.ts';
+import type { RunModel } from '../../../visualizer/page/model/run-model.ts';
 import type { DemoState } from '../demo-state.ts';
 import { countPayments, type Judgement } from './ledger-view.ts';
 import type { SideLook } from './side-panel.ts';
@@ -7,18 +8,27 @@ const SHOWN_ENTRIES = 3;
 
 /** Returns what the page shows of the run. */
 export function lookAtRun(model: RunModel | null, { ledger }: DemoState['chart']): SideLook {
-  const path = model?.path ?? '';
+  const path = model?.path.value ?? '';
   return {
     at: path === '' ? 'not started' : path,
     said: lastSaid(model),
-    record: (model?.entries ?? []).slice(-SHOWN_ENTRIES).map(({ event }) => event.type),
+    record: model === null ? [] : lastEntries(model),
     judgement: judge(path, ledger.cents, ledger.lines.length),
   };
 }
 
 function lastSaid(model: RunModel | null): string {
-  const replies = model?.conversation.filter(block => block.kind === 'reply') ?? [];
-  return replies.at(-1)?.text ?? '';
+  if (model === null) return '';
+  const live = model.live.value?.text ?? '';
+  if (live !== '') return live;
+  const reply = model.story.blocks.findLast(block => block.kind === 'reply');
+  return reply === undefined ? '' : replyText(reply, model).text;
+}
+
+function lastEntries(model: RunModel): string[] {
+  const last = model.last.value;
+  const seqs = Array.from({ length: SHOWN_ENTRIES }, (_, place) => last - SHOWN_ENTRIES + 1 + place);
+  return seqs.flatMap(seq => model.entry(seq)?.type ?? []);
 }
 
 function judge(path: string, cents: number, payments: number): Judgement {

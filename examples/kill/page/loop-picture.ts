@@ -1,5 +1,5 @@
-import { h } from '../../../visualizer/page/render/element.ts';
 import type { DemoState } from '../demo-state.ts';
+import { h } from './element.ts';
 
 /** The source of plain-loop.ts, inserted when the page is built. */
 declare const LOOP_SOURCE: string;

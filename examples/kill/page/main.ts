@@ -1,11 +1,13 @@
-import { followRun } from '../../../visualizer/page/follow-run.ts';
-import { h } from '../../../visualizer/page/render/element.ts';
-import { RunModel } from '../../../visualizer/page/run-model.ts';
-import { ApiError, request } from '../../../visualizer/page/runs-api.ts';
+import { effect } from '@preact/signals';
+import { type Following, followRun } from '../../../visualizer/page/data/follow-run.ts';
+import { httpSource } from '../../../visualizer/page/data/http-source.ts';
+import { ApiError, request } from '../../../visualizer/page/data/request.ts';
+import { RunModel } from '../../../visualizer/page/model/run-model.ts';
 import type { DemoState, Side } from '../demo-state.ts';
 import { makeChartPicture } from './chart-picture.ts';
 import { makeDesk } from './desk.ts';
 import { makeDoubtQuestion } from './doubt-question.ts';
+import { h } from './element.ts';
 import { lookAtLoop } from './look-at-loop.ts';
 import { lookAtRun } from './look-at-run.ts';
 import { makeLoopPicture } from './loop-picture.ts';
@@ -13,7 +15,8 @@ import { makeSidePanel } from './side-panel.ts';
 
 let state: DemoState | null = null;
 let model: RunModel | null = null;
-let look = (): void => {};
+let following: Following = { look() {}, end() {} };
+let unwatch = (): void => {};
 let scheduled = false;
 
 const problem = h('p', { class: 'problem', role: 'alert' });
@@ -54,6 +57,7 @@ document.body.append(
   h('header', { class: 'top' }, h('h1', {}, 'A $99 refund. Kill it at any time.'), problem, runLink),
   h('main', {}, plainPanel.element, desk.element, chartPanel.element),
 );
+const runs = httpSource();
 const source = new EventSource('/demo/state');
 source.addEventListener('message', ({ data }) => {
   problem.textContent = '';
@@ -67,8 +71,17 @@ source.addEventListener('error', () => {
 
 function follow(runId: string | null): void {
   if (runId === (model?.runId ?? null)) return;
-  model = runId === null ? null : new RunModel(runId, drawSoon);
-  look = model === null ? () => {} : followRun(model, () => {}).look;
+  following.end();
+  unwatch();
+  model = runId === null ? null : new RunModel(runId);
+  if (model !== null) {
+    const { told, view, live, connection } = model;
+    following = followRun(runs, model, () => {});
+    unwatch = effect(() => {
+      void [told.value, view.value, live.value, connection.value];
+      drawSoon();
+    });
+  }
   runLink.hidden = runId === null;
   if (runId !== null) runLink.href = `/runs/${encodeURIComponent(runId)}`;
 }
@@ -115,7 +128,7 @@ function kill(sides: readonly Side[]): void {
 async function submitCommands(command: string, body: object = {}): Promise<void> {
   if (model === null) return;
   await request(`/runs/${encodeURIComponent(model.runId)}/${command}`, { ...body, by: 'you' });
-  look();
+  following.look();
 }
 
 async function send(sent: Promise<unknown>): Promise<void> {
@@ -123,7 +136,7 @@ async function send(sent: Promise<unknown>): Promise<void> {
     await sent;
     problem.textContent = '';
   } catch (error) {
-    if (error instanceof ApiError && error.status === 409) return look();
+    if (error instanceof ApiError && error.status === 409) return following.look();
     problem.textContent = error instanceof Error ? error.message : String(error);
   }
 }

@@ -1,5 +1,5 @@
-import { fill, h } from '../../../visualizer/page/render/element.ts';
 import type { ProcessState, Side, SideState } from '../demo-state.ts';
+import { fill, h } from './element.ts';
 import { type Judgement, type LedgerView, makeLedgerView } from './ledger-view.ts';
 
 export type SideLook = {

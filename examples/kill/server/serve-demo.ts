@@ -91,7 +91,9 @@ function makeApp(demo: Demo, page: DemoPage): Hono {
     const asset = (await pageAssets()).find(c.req.path);
     return asset === undefined ? await next() : c.body(asset.body, 200, { 'Content-Type': asset.type });
   });
-  app.on(['GET', 'POST'], '/runs/*', c => forwardRequest(c.req.raw, demo.round));
+  app.on(['GET', 'POST'], ['/runs', '/runs/*', '/events', '/inbox', '/agents'], c =>
+    forwardRequest(c.req.raw, demo.round),
+  );
   app.notFound(c => {
     throw new ApiError('not-found', `There is no ${c.req.method} at this path.`);
   });

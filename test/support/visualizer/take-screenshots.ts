@@ -21,7 +21,7 @@ try {
   const size = { width: 1280, height: 800 };
 
   const waiting = await WatchedPage.open(browser, url, { ...size, colorScheme: 'light' });
-  await waiting.page.locator('.call-action button').first().waitFor();
+  await waiting.page.getByRole('button', { name: 'Approve' }).waitFor();
   await waiting.page.screenshot({ path: pathOf('run-waiting') });
 
   await run.approve('call_1_0', { by: 'Grace' });

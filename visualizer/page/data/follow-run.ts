@@ -91,7 +91,8 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
       await viewed;
     } catch (error) {
       if (isOver || (error instanceof ApiError && (error.status === 404 || error.status === 401))) return;
-      if (model.connection.peek().type !== 'away') model.connection.value = { type: 'away', since: Date.now() };
+      if (model.connection.peek().type !== 'away')
+        model.connection.value = { type: 'away', since: Date.now() };
       setTimeout(() => void begin(), RECONNECT_MS);
     }
   };

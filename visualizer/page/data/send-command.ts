@@ -35,7 +35,8 @@ export async function sendCommand(command: string, body: object, place: CommandP
   if (found === undefined)
     return {
       type: 'refused',
-      message: 'The reply was lost, and the journal does not have this command. Nothing was changed; try again.',
+      message:
+        'The reply was lost, and the journal does not have this command. Nothing was changed; try again.',
     };
   return {
     type: 'taken',
@@ -49,7 +50,11 @@ function isLost(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 500);
 }
 
-async function findInJournal(path: string, after: number, requestId: string): Promise<StreamedEvent | undefined> {
+async function findInJournal(
+  path: string,
+  after: number,
+  requestId: string,
+): Promise<StreamedEvent | undefined> {
   for (let place = after; ; ) {
     try {
       const page = await request<EntriesPage>(`${path}/entries?after=${place}&limit=1000`);
@@ -65,7 +70,9 @@ async function findInJournal(path: string, after: number, requestId: string): Pr
 
 /** `crypto.randomUUID` is missing where a page is not served securely. */
 function makeId(): string {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('');
+  return [...crypto.getRandomValues(new Uint8Array(16))]
+    .map(byte => byte.toString(16).padStart(2, '0'))
+    .join('');
 }
 
 /** What an error means for a person. */

@@ -56,7 +56,9 @@ export class SharedStream {
   #start(): void {
     this.#started = true;
     this.#channel.addEventListener('message', ({ data }: MessageEvent<Message>) => this.#hear(data));
-    addEventListener('pagehide', () => this.#say({ type: 'wants', wants: { tab: this.#tab, runs: {}, list: false } }));
+    addEventListener('pagehide', () =>
+      this.#say({ type: 'wants', wants: { tab: this.#tab, runs: {}, list: false } }),
+    );
     addEventListener('pageshow', ({ persisted }) => persisted && this.#announce());
     const lead = (): Promise<never> => {
       this.#leads = true;
@@ -107,7 +109,9 @@ export class SharedStream {
     this.#source?.close();
     this.#source = null;
     if (runs.size === 0 && !list) return;
-    const query = [...runs].slice(-MOST_RUNS).map(([id, after]) => `run=${encodeURIComponent(`${id}:${after}`)}`);
+    const query = [...runs]
+      .slice(-MOST_RUNS)
+      .map(([id, after]) => `run=${encodeURIComponent(`${id}:${after}`)}`);
     this.#connect(`/events?${[...query, ...(list ? ['summaries=1'] : [])].join('&')}`);
   }
 

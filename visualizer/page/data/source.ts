@@ -1,5 +1,5 @@
-import type { Delta } from '../../../protocol/effect.ts';
 import type { StoredState } from '../../../machines/snapshot.ts';
+import type { Delta } from '../../../protocol/effect.ts';
 import type { RunView, StreamedEvent } from './request.ts';
 
 /** A page of a journal; `first` and `last` are those of the whole journal. */

@@ -1,7 +1,7 @@
 import type { Context } from '../../../machines/context.ts';
 import type { QualifiedCall, RunEvent } from '../../../protocol/event.ts';
-import type { JsonValue } from '../../../protocol/json.ts';
 import type { Item } from '../../../protocol/item.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
 import type { JsonCall, RunView, StreamedEvent } from '../data/request.ts';
 
 /** An entry about a call. */
@@ -144,7 +144,8 @@ const RESOLVED = {
 /** Sets a call's status, result, progress and, while it is open, the server's view of it. */
 function concludeCall(call: CallFacts, { context, view, progress, isAtEnd }: CallSource): void {
   const { callId } = call;
-  const result = resultsIn(context?.transcript ?? []).get(callId) ?? resultsIn(view?.transcript ?? []).get(callId);
+  const result =
+    resultsIn(context?.transcript ?? []).get(callId) ?? resultsIn(view?.transcript ?? []).get(callId);
   if (result !== undefined && (call.settledAt !== null || context !== null)) {
     if (context === null || resultsIn(context.transcript).has(callId)) call.status = 'settled';
     call.result = result;
@@ -178,7 +179,9 @@ const results = new WeakMap<readonly Item[], Map<string, Extract<Item, { type: '
 function resultsIn(transcript: readonly Item[]): Map<string, Extract<Item, { type: 'tool_result' }>> {
   const known = results.get(transcript);
   if (known !== undefined) return known;
-  const found = new Map(transcript.flatMap(item => (item.type === 'tool_result' ? [[item.callId, item] as const] : [])));
+  const found = new Map(
+    transcript.flatMap(item => (item.type === 'tool_result' ? [[item.callId, item] as const] : [])),
+  );
   results.set(transcript, found);
   return found;
 }

@@ -40,7 +40,9 @@ function shownItems(view: RunView | null): ReadonlyMap<string, Item> {
   if (view === null) return new Map();
   const known = shown.get(view);
   if (known !== undefined) return known;
-  const items = new Map(view.transcript.flatMap(item => (item.id === undefined ? [] : [[item.id, item] as const])));
+  const items = new Map(
+    view.transcript.flatMap(item => (item.id === undefined ? [] : [[item.id, item] as const])),
+  );
   shown.set(view, items);
   return items;
 }

@@ -31,8 +31,12 @@ const NOTHING: Taken = {
 
 const HUB = 'deciding';
 const EDGES: readonly ChartEdge[] = readChart().edges.filter(edge => edge.from !== edge.to);
-const EDGE_PLACES = new Map([...new Set(EDGES.map(({ from, to }) => edgeId(from, to)))].map((id, i) => [id, i]));
-const STATE_PLACES = new Map([...new Set(EDGES.flatMap(({ from, to }) => [from, to]))].map((id, i) => [id, i]));
+const EDGE_PLACES = new Map(
+  [...new Set(EDGES.map(({ from, to }) => edgeId(from, to)))].map((id, i) => [id, i]),
+);
+const STATE_PLACES = new Map(
+  [...new Set(EDGES.flatMap(({ from, to }) => [from, to]))].map((id, i) => [id, i]),
+);
 
 /**
  * The fold of a journal up to an entry, by the chart's own code. Values are immutable and share what is equal.

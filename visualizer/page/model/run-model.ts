@@ -190,7 +190,10 @@ export class RunModel {
     return path === 'turn.planning' && shows && !this.#callsStarted ? 'turn.finalStreaming' : path;
   }
 
-  #addLive({ turn, attempt }: { turn: number; attempt: number }, more: { text: string; reasoning: string }): void {
+  #addLive(
+    { turn, attempt }: { turn: number; attempt: number },
+    more: { text: string; reasoning: string },
+  ): void {
     const now = this.live.peek();
     const same = now?.turn === turn && now.attempt === attempt;
     const { text, reasoning } = same ? now : { text: '', reasoning: '' };

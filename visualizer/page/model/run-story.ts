@@ -8,18 +8,8 @@ import { attemptKey } from './attempt-key.ts';
 import type { CallEvent, CallRecord } from './call-facts.ts';
 import type { Folded } from './journal-fold.ts';
 
-
 /** What happens between two entries. `dead`: no process held the run. */
-export type BeatKind =
-  | 'model'
-  | 'tool'
-  | 'wait'
-  | 'check'
-  | 'person'
-  | 'doubt'
-  | 'paused'
-  | 'dead'
-  | 'none';
+export type BeatKind = 'model' | 'tool' | 'wait' | 'check' | 'person' | 'doubt' | 'paused' | 'dead' | 'none';
 
 /** An entry on the time line; `kind` is what happens from it until the next. */
 export type Beat = { seq: number; at: number; kind: BeatKind };
@@ -56,12 +46,29 @@ export type TurnRecord = {
 
 /** One block of the conversation, as the journal has it. */
 export type Block = { key: string; seq: number; at: number } & (
-  | { kind: 'message'; role: string; text: string; id: string | undefined; by: string | undefined; others: string[] }
-  | { kind: 'reply'; item: Item; attempt: string; preamble: boolean; checked: { seq: number; text: string } | null }
+  | {
+      kind: 'message';
+      role: string;
+      text: string;
+      id: string | undefined;
+      by: string | undefined;
+      others: string[];
+    }
+  | {
+      kind: 'reply';
+      item: Item;
+      attempt: string;
+      preamble: boolean;
+      checked: { seq: number; text: string } | null;
+    }
   | { kind: 'reasoning'; text: string }
   | { kind: 'aside'; title: string; text: string }
   | { kind: 'call'; record: CallRecord }
-  | { kind: 'failure'; failure: Failure; attempts: { seq: number; attempt: number; key: string; hadText: boolean }[] }
+  | {
+      kind: 'failure';
+      failure: Failure;
+      attempts: { seq: number; attempt: number; key: string; hadText: boolean }[];
+    }
   | { kind: 'death'; death: Death }
 );
 
@@ -125,7 +132,8 @@ export class RunStory {
     this.calls.get(event.callId)?.events.push(event);
     const { type, callId, seq } = event;
     const death = this.deaths.at(-1);
-    if (death?.running.includes(callId) && death.followed.length < 8) death.followed.push({ seq, type, callId });
+    if (death?.running.includes(callId) && death.followed.length < 8)
+      death.followed.push({ seq, type, callId });
     if (type === 'tool.started') this.#running.add(callId);
     else if (type !== 'tool.interrupted' && type !== 'tool.doubted') this.#running.delete(callId);
   }
@@ -154,7 +162,11 @@ export class RunStory {
       case 'finishers.rejected':
         return this.#addAside(event, 'A finisher rejected the answer', event.feedback);
       case 'transcript.edited':
-        return this.#addAside(event, `Transcript edited${byWhom(event)}`, `It now has ${event.items.length} items.`);
+        return this.#addAside(
+          event,
+          `Transcript edited${byWhom(event)}`,
+          `It now has ${event.items.length} items.`,
+        );
       case 'run.cancelled':
         return this.#addAside(event, `Cancelled${byWhom(event)}`, event.reason ?? '');
       default:
@@ -234,7 +246,12 @@ export class RunStory {
       case 'reasoning':
         return this.#push({ ...place, kind: 'reasoning', text: item.text });
       case 'tool_call':
-        return this.#push({ ...place, kind: 'aside', title: `Earlier call of ${item.name}`, text: item.arguments });
+        return this.#push({
+          ...place,
+          kind: 'aside',
+          title: `Earlier call of ${item.name}`,
+          text: item.arguments,
+        });
       case 'tool_result': {
         const title = item.isError ? 'Error of an earlier call' : 'Result of an earlier call';
         return this.#push({ ...place, kind: 'aside', title, text: formatOutput(item.output) });

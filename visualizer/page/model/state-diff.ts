@@ -4,7 +4,10 @@ import type { Context } from '../../../machines/context.ts';
 export type Change = { key: string; before: unknown; after: unknown };
 
 /** The members of the state that differ. Members that are the same value are not looked into. */
-export function diffStates(before: Context | null, after: Context | null): { changes: Change[]; keys: number } {
+export function diffStates(
+  before: Context | null,
+  after: Context | null,
+): { changes: Change[]; keys: number } {
   const [old, now] = [entriesOf(before), entriesOf(after)];
   const keys = new Set([...Object.keys(now), ...Object.keys(old)]);
   const changes = [...keys].flatMap(key => {

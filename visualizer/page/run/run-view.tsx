@@ -1,5 +1,81 @@
+import { useSignal, useSignalEffect } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { address, setQuery } from '../app/router.ts';
+import { followRun } from '../data/follow-run.ts';
 import type { Source } from '../data/source.ts';
-/** One run. */
-export function RunView({ runId }: { source: Source; runId: string }) {
-  return <main>{runId}</main>;
+import { RunModel } from '../model/run-model.ts';
+import { showSafely } from '../render/show-safely.ts';
+import { ChartPane } from './chart-pane.tsx';
+import { DecisionBar } from './decision-bar.tsx';
+import { Desk, DeskContext, TABS, type Tab } from './desk.ts';
+import { Inspector } from './inspector.tsx';
+import { RunHeader } from './run-header.tsx';
+import { StatePane } from './state-pane.tsx';
+import { Strip } from './strip.tsx';
+import { Tabs } from './tabs.tsx';
+
+/** One run: one cursor over all panes. */
+export function RunView({ source, runId }: { source: Source; runId: string }) {
+  const missing = useSignal<string | null>(null);
+  const { desk, end } = useMemo(() => {
+    const model = new RunModel(runId);
+    const following = followRun(source, model, error => {
+      missing.value = error.message;
+    });
+    return { desk: new Desk(model, source, readTab(), following.look), end: following.end };
+  }, [source, runId]);
+  useEffect(() => end, [end]);
+  useAddress(desk);
+  if (missing.value !== null) {
+    return (
+      <main class="missing">
+        <h1>Run not found</h1>
+        <p>{showSafely(missing.value)}</p>
+        <a href="/">All runs</a>
+      </main>
+    );
+  }
+  return (
+    <DeskContext.Provider value={desk}>
+      <div class="run">
+        <RunHeader />
+        <Strip />
+        <main class="panes">
+          <div class="left">
+            <ChartPane />
+            <StatePane />
+          </div>
+          <Tabs />
+          <Inspector />
+        </main>
+        <DecisionBar />
+      </div>
+    </DeskContext.Provider>
+  );
+}
+
+function readTab(): Tab {
+  const named = address.peek().searchParams.get('tab');
+  return TABS.find(tab => tab === named) ?? 'conversation';
+}
+
+/** The cursor and the tab are in the address: `?at=18&tab=journal`. */
+function useAddress({ model, tab, source }: Desk): void {
+  useEffect(() => {
+    const at = Number(address.peek().searchParams.get('at'));
+    if (!Number.isInteger(at) || at < 1) return;
+    model.chosen.value = at;
+  }, [model]);
+  useSignalEffect(() => {
+    const { chosen, last } = model;
+    const [at, shown] = [chosen.value, tab.value];
+    if (!source.live || last.value === 0) return;
+    setQuery({ at: at === null ? null : String(at), tab: shown === 'conversation' ? null : shown });
+  });
+  useSignalEffect(() => {
+    const view = model.view.value;
+    if (view === null) return;
+    const mark = view.status === 'waiting' ? '● ' : '';
+    document.title = `${mark}${model.path.value} · ${showSafely(view.agent)} · Agentchart`;
+  });
 }

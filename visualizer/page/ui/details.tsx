@@ -1,7 +1,12 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 
-type DetailsProps = { summary: ComponentChildren; open?: boolean; class?: string; children(): ComponentChildren };
+type DetailsProps = {
+  summary: ComponentChildren;
+  open?: boolean;
+  class?: string;
+  children(): ComponentChildren;
+};
 
 /** A part that unfolds; its content is made when it is first opened. */
 export function Details({ summary, open = false, children, ...rest }: DetailsProps) {

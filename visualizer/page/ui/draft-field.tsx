@@ -1,6 +1,6 @@
-import type { JsonValue } from '../../../protocol/json.ts';
 import { type Signal, useSignal } from '@preact/signals';
 import { useId } from 'preact/hooks';
+import type { JsonValue } from '../../../protocol/json.ts';
 import { keepDraft, readDraft } from '../data/drafts.ts';
 import { formatJson } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
@@ -23,7 +23,16 @@ type FieldProps = {
 };
 
 /** A text field for a draft. */
-export function DraftField({ label, draft, draftKey, rows = 1, mono, required, spoken, placeholder }: FieldProps) {
+export function DraftField({
+  label,
+  draft,
+  draftKey,
+  rows = 1,
+  mono,
+  required,
+  spoken,
+  placeholder,
+}: FieldProps) {
   const id = useId();
   const take = (text: string): void => {
     draft.value = text;

@@ -80,7 +80,9 @@ function drawList({ ordered, start, items }: Tokens.List, key: number, depth: nu
     <li key={index}>
       {task ? (checked === true ? '☑ ' : '☐ ') : null}
       {tokens.map((token, place) =>
-        token.type === 'text' ? drawInline(token.tokens ?? [token], depth + 1) : drawBlock(token, place, depth + 1),
+        token.type === 'text'
+          ? drawInline(token.tokens ?? [token], depth + 1)
+          : drawBlock(token, place, depth + 1),
       )}
     </li>
   ));
@@ -121,7 +123,8 @@ function drawTable({ header, rows }: Tokens.Table, key: number, depth: number) {
 function drawInline(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
   if (tokens === undefined || depth > DEEPEST) return tokens?.map(({ raw }) => raw).join('');
   return tokens.map((token, key) => {
-    const inner = (): ComponentChildren => drawInline('tokens' in token ? token.tokens : undefined, depth + 1);
+    const inner = (): ComponentChildren =>
+      drawInline('tokens' in token ? token.tokens : undefined, depth + 1);
     switch (token.type) {
       case 'strong':
         return <strong key={key}>{inner()}</strong>;

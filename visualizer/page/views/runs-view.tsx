@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { navigate, setQuery } from '../app/router.ts';
-import { request, type RunSummary } from '../data/request.ts';
+import { type RunSummary, request } from '../data/request.ts';
 import type { Source } from '../data/source.ts';
 import { formatAgo, formatCount, formatDay } from '../render/format.ts';
 import { StatusBadge } from '../ui/status-badge.tsx';
@@ -29,7 +29,8 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
       const shown = cursor === undefined ? rest : [...others.peek().runs, ...rest];
       others.value = all.next === undefined ? { runs: shown } : { runs: shown, next: all.next };
       problem.value = '';
-      document.title = open.runs.length === 0 ? 'Runs · Agentchart' : `(${open.runs.length}) Runs · Agentchart`;
+      document.title =
+        open.runs.length === 0 ? 'Runs · Agentchart' : `(${open.runs.length}) Runs · Agentchart`;
     } catch (error) {
       problem.value = error instanceof Error ? error.message : String(error);
     }

@@ -1,0 +1,179 @@
+import { readContent } from '../../../protocol/content/read-content.ts';
+import type { JsonValue } from '../../../protocol/json.ts';
+import { type CallFacts, type CallRecord, factsAt } from '../model/call-facts.ts';
+import {
+  formatClock,
+  formatJson,
+  formatNumber,
+  formatOutput,
+  formatSpan,
+  formatValue,
+} from '../render/format.ts';
+import { showSafely } from '../render/show-safely.ts';
+import { Details } from '../ui/details.tsx';
+import { Diff } from '../ui/diff.tsx';
+import { LongText, Safe } from '../ui/text.tsx';
+import { useDesk } from './desk.ts';
+
+const PREVIEW = 90;
+
+const STATUS_WORDS: Readonly<Record<string, string>> = {
+  gated: 'needs approval',
+  ready: 'ready',
+  queued: 'queued',
+  running: 'running',
+  reconciling: 'checking its outcome',
+  waiting: 'waits for a result',
+  doubted: 'in doubt',
+  settled: 'done',
+  unsettled: 'no result',
+};
+
+/** A tool call in the conversation, as it was at the cursor. */
+export function CallCard({ record }: { record: CallRecord }) {
+  const { model, deciding } = useDesk();
+  const call = factsAt(record, model.at.value, {
+    context: model.shown.value.context,
+    view: model.view.value,
+    progress: model.progress.value,
+    isAtEnd: model.isAtEnd.value,
+  });
+  const { open } = call;
+  const decides =
+    open !== null && (open.status === 'gated' || open.status === 'doubted' || open.status === 'waiting');
+  return (
+    <article
+      class="call"
+      data-status={call.status}
+      id={`call-${call.callId}`}
+      aria-label={`Call of ${showSafely(call.name)}, ${formatValue(call.input, 40)}`}
+    >
+      <header>
+        <h3>
+          <Safe text={call.name} class="mono" />
+        </h3>
+        <span class="time">{describeTime(call)}</span>
+        <span class="badge">{STATUS_WORDS[call.status] ?? call.status}</span>
+        {decides ? (
+          <button
+            type="button"
+            class="quiet"
+            onClick={() => {
+              deciding.value = `${open.runId} ${open.callId} ${open.status}`;
+              document.querySelector<HTMLElement>('#decision-title')?.focus();
+            }}
+          >
+            Decide
+          </button>
+        ) : null}
+      </header>
+      <div class="call-story">
+        {describeHistory(call).map(line => (
+          <p key={line}>
+            <Safe text={line} />
+          </p>
+        ))}
+        {call.childRunId === null ? null : (
+          <p>
+            A sub-agent runs this call:{' '}
+            <a href={`/runs/${encodeURIComponent(call.childRunId)}`}>{showSafely(call.childRunId)}</a>
+          </p>
+        )}
+      </div>
+      <Input call={call} />
+      <Result call={call} runId={model.runId} />
+    </article>
+  );
+}
+
+function Input({ call: { input, edited } }: { call: CallFacts }) {
+  const preview = <bdi class="mono preview">{formatValue(edited ?? input, PREVIEW)}</bdi>;
+  if (edited === null) {
+    return (
+      <Details summary={[<span class="what">input</span>, preview]}>
+        {() => <LongText text={formatJson(input)} kind="mono" />}
+      </Details>
+    );
+  }
+  return (
+    <Details open summary={[<span class="what">edited</span>, preview]}>
+      {() => <Diff before={formatJson(input)} after={formatJson(edited)} />}
+    </Details>
+  );
+}
+
+function Result({ call, runId }: { call: CallFacts; runId: string }) {
+  const { result, late, status, callId } = call;
+  const data = result === null ? undefined : readContent(result.output)?.data;
+  const bad = result?.isError === true;
+  return (
+    <div class="call-result">
+      {result === null ? null : <Output what={bad ? status : 'result'} output={result.output} />}
+      {data === undefined ? null : <Output what="data, not read by models" output={data} />}
+      {result?.shown === undefined ? null : <Output what="shown to the model" output={result.shown} />}
+      {result?.blob === undefined ? null : (
+        <p class="whole">
+          <a
+            href={`/runs/${encodeURIComponent(runId)}/results/${encodeURIComponent(callId)}/download`}
+            download=""
+          >{`Download the full result (${formatNumber(result.blob.bytes)} bytes)`}</a>
+        </p>
+      )}
+      {late === null ? null : (
+        <Output what={late.isError ? 'late error' : 'late result'} output={late.output} />
+      )}
+      {late?.contradicts == null ? null : (
+        <p class="problem" role="alert">
+          <Safe text={`The late result contradicts the journal: ${late.contradicts}.`} />
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Output({ what, output }: { what: string; output: JsonValue }) {
+  const text = formatOutput(output);
+  return (
+    <Details
+      summary={[
+        <span class="what">{what}</span>,
+        <bdi class="mono preview">{formatValue(text, PREVIEW)}</bdi>,
+      ]}
+    >
+      {() => <LongText text={text} kind="mono" />}
+    </Details>
+  );
+}
+
+function describeTime({ starts, settledAt }: CallFacts): string {
+  const first = starts[0];
+  if (first === undefined) return '';
+  const attempts = starts.length > 1 ? `, ${starts.length} attempts` : '';
+  return settledAt === null
+    ? `since ${formatClock(first.at)}${attempts}`
+    : `${formatSpan(settledAt - first.at)}${attempts}`;
+}
+
+/** One line per fact about the call. */
+function describeHistory(call: CallFacts): string[] {
+  const open = call.status === 'gated' || call.status === 'doubted';
+  return [
+    ...(call.reason !== undefined && call.gate ? [`Needs approval: ${call.reason}`] : []),
+    ...(call.status === 'gated' && call.expiresAt !== undefined
+      ? [`Expires at ${formatClock(call.expiresAt)}`]
+      : []),
+    ...call.decisions.map(
+      ({ what, at, by, reason }) =>
+        `${capitalize(what)}${by === undefined ? '' : ` by ${by}`} at ${formatClock(at)}${reason === undefined ? '' : `: ${reason}`}`,
+    ),
+    ...(call.interrupted ? ['The process ended while the call ran'] : []),
+    ...(call.doubt !== null ? [`In doubt: ${call.doubt}`] : []),
+    ...(open && call.sideEffect === 'once' ? ['This call must not run twice'] : []),
+    ...(call.status === 'doubted' && call.key !== null ? [`Idempotency key: ${call.key}`] : []),
+    ...(call.progress === null ? [] : [`Progress: ${formatValue(JSON.stringify(call.progress), PREVIEW)}`]),
+  ];
+}
+
+function capitalize(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}

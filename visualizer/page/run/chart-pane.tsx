@@ -1,0 +1,139 @@
+import { useRef } from 'preact/hooks';
+import type { NextAction } from '../../../protocol/effect.ts';
+import { edgeId, stateId } from '../../merge-edges.ts';
+import type { Folded } from '../model/journal-fold.ts';
+import { Safe } from '../ui/text.tsx';
+import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './chart-sketch.ts';
+import { useDesk } from './desk.ts';
+import { FullChart } from './full-chart.tsx';
+
+const APART = 9;
+const HEAD = 7;
+
+/** The chart at the cursor, and why it goes on as it does. */
+export function ChartPane() {
+  const { model } = useDesk();
+  const full = useRef<HTMLDialogElement>(null);
+  const folded = model.shown.value;
+  const path = (model.isAtEnd.value ? model.path.value : folded.path) ?? '';
+  const why = folded.taken.decisions.at(-1) ?? folded.context?.next ?? null;
+  return (
+    <section class="pane chart-pane">
+      <h2>
+        Chart at entry {model.at.value}
+        <button type="button" class="quiet" onClick={() => full.current?.showModal()}>
+          Full chart
+        </button>
+      </h2>
+      <CompactChart folded={folded} path={path} />
+      <Why why={why} path={path} />
+      {folded.problem === null ? null : <p class="problem">{folded.problem}</p>}
+      <dialog ref={full} class="full-chart" aria-label="Full chart">
+        <form method="dialog">
+          <button type="submit">Close</button>
+        </form>
+        <FullChart folded={folded} path={path} />
+      </dialog>
+    </section>
+  );
+}
+
+function Why({ why, path }: { why: NextAction | null; path: string }) {
+  if (why === null) return <p class="where muted">{path === '' ? 'Nothing has happened yet.' : path}</p>;
+  return (
+    <p class={`where tone-${toneOf(path)}`}>
+      <strong class="mono">{why.type}</strong> <Safe text={why.why} class="why" />
+    </p>
+  );
+}
+
+/** The colour of a state: who acts, or how it ended. */
+export function toneOf(id: string): string {
+  if (id.startsWith('turn')) return 'model';
+  return TONES[id] ?? 'rest';
+}
+
+const TONES: Readonly<Record<string, string>> = {
+  executingTools: 'tool',
+  finishing: 'tool',
+  'resting.awaitingApproval': 'person',
+  'resting.awaitingResults': 'person',
+  'resting.inDoubt': 'doubt',
+  failed: 'failed',
+  cancelled: 'failed',
+  finished: 'done',
+};
+
+/** The chart in landscape format, at a fold. */
+export function CompactChart({ folded, path }: { folded: Folded; path: string }) {
+  const { width, height } = SKETCH_SIZE;
+  const { edges } = folded.taken;
+  return (
+    <svg
+      class="sketch"
+      viewBox={`0 0 ${width} ${height}`}
+      role="img"
+      aria-label={`The agent's statechart. Current state: ${path || 'none yet'}.`}
+    >
+      {SKETCH_ARROWS.map(arrow => (
+        <Arrow key={arrow.x} arrow={arrow} latest={edges} />
+      ))}
+      {Object.entries(SKETCH_BOXES).map(([id, box]) => {
+        const current = path === id || path.startsWith(`${id}.`);
+        const count = folded.stateCount(id);
+        const [x, y] = box.frame
+          ? [box.x + 12, box.y + 20]
+          : [box.x + box.width / 2, box.y + box.height / 2 + 4.5];
+        return (
+          <g
+            key={id}
+            id={stateId(id)}
+            data-state={id}
+            class={`state tone-${toneOf(id)} ${box.frame ? 'frame' : ''} ${current ? 'current' : ''} ${count > 0 || current ? 'visited' : ''}`}
+          >
+            <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={7} />
+            <text x={x} y={y} text-anchor={box.frame ? 'start' : 'middle'}>
+              {id.split('.').at(-1)}
+            </text>
+            <text class="count" x={box.x + box.width - 7} y={box.y + 12} text-anchor="end">
+              {count > 0 ? `×${count}` : ''}
+            </text>
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+function Arrow({
+  arrow: { x, from, to, states, back },
+  latest,
+}: {
+  arrow: SketchArrow;
+  latest: readonly string[];
+}) {
+  const is = (ids: string[]): boolean => ids.some(id => latest.includes(id));
+  return (
+    <>
+      <Line
+        x={back ? x - APART : x}
+        from={from}
+        to={to}
+        latest={is(states.map(id => edgeId('deciding', id)))}
+      />
+      {back ? (
+        <Line x={x + APART} from={to} to={from} latest={is(states.map(id => edgeId(id, 'deciding')))} />
+      ) : null}
+    </>
+  );
+}
+
+function Line({ x, from, to, latest }: { x: number; from: number; to: number; latest: boolean }) {
+  const foot = to - Math.sign(to - from) * HEAD;
+  return (
+    <g class={`arrow ${latest ? 'latest' : ''}`}>
+      <path class="line" d={`M${x} ${from}V${foot}`} />
+      <path class="head" d={`M${x} ${to}L${x - 4.5} ${foot}H${x + 4.5}Z`} />
+    </g>
+  );
+}

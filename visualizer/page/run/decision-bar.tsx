@@ -1,0 +1,130 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { useShortcuts } from '../app/keyboard.ts';
+import type { JsonCall } from '../data/request.ts';
+import { formatClock, formatCount } from '../render/format.ts';
+import { showSafely } from '../render/show-safely.ts';
+import { isProse, ReadableValue } from '../ui/readable-value.tsx';
+import { SeenBox, seenPart } from '../ui/seen-box.tsx';
+import { Safe } from '../ui/text.tsx';
+import { DecisionForms } from './decision-forms.tsx';
+import { useDesk } from './desk.ts';
+import { openDecisions } from './open-decisions.ts';
+
+const TITLES = {
+  gated: 'needs your approval',
+  doubted: 'is in doubt',
+  waiting: 'waits for a result',
+} as const;
+
+const keyOf = (call: JsonCall): string => `${call.runId} ${call.callId} ${call.status}`;
+
+/** What a person has to decide, always in view, one call at a time. */
+export function DecisionBar() {
+  const desk = useDesk();
+  const bar = useRef<HTMLElement>(null);
+  const open = desk.source.live ? openDecisions(desk.model.view.value) : [];
+  const place = Math.max(
+    0,
+    open.findIndex(call => keyOf(call) === desk.deciding.value),
+  );
+  const call = open[place];
+  const choose = (next: number): void => {
+    const chosen = open[(next + open.length) % open.length];
+    desk.deciding.value = chosen === undefined ? null : keyOf(chosen);
+  };
+  const focus = (): void => bar.current?.querySelector<HTMLElement>('h2')?.focus();
+  useShortcuts('Decisions', [{ keys: ['d'], does: 'go to the open decision', run: focus }]);
+  useKeptFocus(bar, call === undefined ? '' : keyOf(call));
+  const notice = desk.notice.value;
+  return (
+    <footer ref={bar} class={`decision-bar ${call === undefined ? '' : call.status}`} aria-label="Decision">
+      <p class={`problem ${notice?.tone ?? ''}`} role="alert">
+        {notice === null ? '' : showSafely(notice.text)}
+      </p>
+      {call === undefined ? null : (
+        <Decision
+          key={keyOf(call)}
+          call={call}
+          count={open.length}
+          place={place}
+          onMove={by => choose(place + by)}
+        />
+      )}
+    </footer>
+  );
+}
+
+/** Keeps the focus in the bar when a decision replaces the form that had it, or gives it to the run's title. */
+function useKeptFocus(bar: { current: HTMLElement | null }, key: string): void {
+  const had = useRef(false);
+  useEffect(() => {
+    const note = (): void => {
+      const { activeElement } = document;
+      if (activeElement !== null && activeElement !== document.body)
+        had.current = bar.current?.contains(activeElement) === true;
+    };
+    document.addEventListener('focusin', note);
+    return () => document.removeEventListener('focusin', note);
+  }, [bar]);
+  useEffect(() => {
+    const { activeElement } = document;
+    if (!had.current || (activeElement !== null && activeElement !== document.body)) return;
+    const next =
+      bar.current?.querySelector<HTMLElement>('h2') ?? document.querySelector<HTMLElement>('.run-header h1');
+    next?.focus();
+  }, [key, bar]);
+}
+
+type DecisionProps = { call: JsonCall; count: number; place: number; onMove(by: number): void };
+
+function Decision({ call, count, place, onMove }: DecisionProps) {
+  const { model } = useDesk();
+  const id = keyOf(call);
+  const unseen = seenPart(id).value < 1;
+  const status = call.status === 'gated' || call.status === 'doubted' ? call.status : 'waiting';
+  return (
+    <section class="decision" aria-labelledby="decision-title">
+      <header>
+        <h2 id="decision-title" tabIndex={-1}>
+          <Safe text={call.name} class="mono" /> {TITLES[status]}
+        </h2>
+        {call.reason === undefined ? null : <Safe text={call.reason} class="reason" />}
+        {call.runId === model.runId ? null : (
+          <span class="muted">
+            in the sub-agent's run{' '}
+            <a href={`/runs/${encodeURIComponent(call.runId)}`}>{showSafely(call.runId)}</a>
+          </span>
+        )}
+        {call.expiresAt === undefined ? null : (
+          <span class="muted">expires at {formatClock(call.expiresAt)}</span>
+        )}
+        {call.sideEffect === 'once' && status !== 'waiting' ? (
+          <span class="mark">must not run twice</span>
+        ) : null}
+        {count > 1 ? (
+          <span class="pager">
+            <button type="button" aria-label="Previous decision" onClick={() => onMove(-1)}>
+              ‹
+            </button>
+            {`${place + 1} of ${formatCount(count, 'decision')}`}
+            <button type="button" aria-label="Next decision" onClick={() => onMove(1)}>
+              ›
+            </button>
+          </span>
+        ) : null}
+      </header>
+      <div class={`decision-body ${hasProse(call) ? 'with-prose' : ''}`}>
+        <SeenBox id={id} label={`Input of ${showSafely(call.name)}`}>
+          <ReadableValue value={call.input} />
+        </SeenBox>
+        <DecisionForms call={call} unseen={unseen} />
+      </div>
+    </section>
+  );
+}
+
+function hasProse({ input }: JsonCall): boolean {
+  return (
+    isProse(input) || (typeof input === 'object' && input !== null && Object.values(input).some(isProse))
+  );
+}

@@ -1,0 +1,70 @@
+import { type Signal, signal } from '@preact/signals';
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { sendCommand } from '../data/send-command.ts';
+import type { Source } from '../data/source.ts';
+import type { RunModel } from '../model/run-model.ts';
+import { TimeLine } from '../model/time-line.ts';
+
+/** The panes in the middle. */
+export const TABS = ['conversation', 'waterfall', 'journal', 'tree'] as const;
+export type Tab = (typeof TABS)[number];
+
+/** Where one run is shown: its model, and what all panes share. */
+export class Desk {
+  readonly model: RunModel;
+  readonly source: Source;
+  readonly tab: Signal<Tab>;
+  /** The last thing that a command brought, for a person. */
+  readonly notice = signal<{ tone: 'good' | 'bad' | 'busy'; text: string } | null>(null);
+  /** The call that the decision bar shows; `null` for the first. */
+  readonly deciding = signal<string | null>(null);
+  readonly playing = signal(false);
+  readonly #look: () => void;
+  #line: { told: number; line: TimeLine } | null = null;
+
+  constructor(model: RunModel, source: Source, tab: Tab, look: () => void) {
+    this.model = model;
+    this.source = source;
+    this.tab = signal(tab);
+    this.#look = look;
+  }
+
+  /** The time line of the journal as it is. */
+  get timeLine(): TimeLine {
+    const told = this.model.told.value;
+    if (this.#line?.told !== told) this.#line = { told, line: new TimeLine(this.model.story) };
+    return this.#line.line;
+  }
+
+  /** Submits a command to this run or one of its sub-agents'. Resolves to a problem for the person, or `null`. */
+  async act(command: string, body: object = {}, runId = this.model.runId): Promise<string | null> {
+    const { model, notice } = this;
+    notice.value = null;
+    const outcome = await sendCommand(command, body, {
+      runId,
+      after: runId === model.runId ? model.last.peek() : 0,
+      onLost: text => {
+        notice.value = { tone: 'busy', text };
+      },
+    });
+    this.#look();
+    if (outcome.type === 'refused') {
+      notice.value = { tone: 'bad', text: outcome.message };
+      return outcome.message;
+    }
+    if (outcome.view?.runId === model.runId) model.takeView(outcome.view);
+    notice.value = outcome.message === undefined ? null : { tone: 'good', text: outcome.message };
+    return null;
+  }
+}
+
+/** The desk of the run that is shown. */
+export const DeskContext = createContext<Desk | null>(null);
+
+/** The desk, for the parts of a run's view. */
+export function useDesk(): Desk {
+  const desk = useContext(DeskContext);
+  if (desk === null) throw new Error('This part belongs into the view of a run.');
+  return desk;
+}

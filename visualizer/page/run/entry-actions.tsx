@@ -1,0 +1,47 @@
+import { useSignal } from '@preact/signals';
+import { useShortcuts } from '../app/keyboard.ts';
+import { navigate } from '../app/router.ts';
+import { type RunView, request, type StreamedEvent } from '../data/request.ts';
+import { describeRefusal } from '../data/send-command.ts';
+import { ActionButton } from '../ui/action-button.tsx';
+import { useDesk } from './desk.ts';
+
+/** What can be done at an entry. */
+export function EntryActions({ event }: { event: StreamedEvent }) {
+  const desk = useDesk();
+  const copied = useSignal(false);
+  const { runId } = desk.model;
+  const fork = async (): Promise<void> => {
+    try {
+      const made = await request<RunView>(`/runs/${encodeURIComponent(runId)}/fork`, { at: event.seq });
+      navigate(`/runs/${encodeURIComponent(made.runId)}`);
+    } catch (error) {
+      desk.notice.value = { tone: 'bad', text: describeRefusal(error) };
+    }
+  };
+  const copy = async (): Promise<void> => {
+    const url = new URL(location.href);
+    url.searchParams.set('at', String(event.seq));
+    await navigator.clipboard?.writeText(url.href).catch(() => {});
+    copied.value = true;
+    setTimeout(() => {
+      copied.value = false;
+    }, 1_500);
+  };
+  useShortcuts('Entry', [
+    ...(desk.source.live ? [{ keys: ['f'], does: 'fork here', run: () => void fork() }] : []),
+    { keys: ['y'], does: 'copy a link to this entry', run: () => void copy() },
+  ]);
+  return (
+    <div class="buttons entry-actions">
+      {desk.source.live ? (
+        <ActionButton act={fork} keys="f">
+          Fork here
+        </ActionButton>
+      ) : null}
+      <ActionButton act={copy} keys="y">
+        {copied.value ? 'Copied' : 'Copy link'}
+      </ActionButton>
+    </div>
+  );
+}

@@ -1,0 +1,44 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { CHART_DRAWING } from '../../chart-drawing.ts';
+import type { Folded } from '../model/journal-fold.ts';
+
+/** The whole chart with every edge, at a fold. */
+export function FullChart({ folded, path }: { folded: Folded; path: string }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    place.current?.replaceChildren(readDrawing());
+  }, []);
+  useEffect(() => {
+    const drawing = place.current?.firstElementChild;
+    if (drawing == null) return;
+    drawing.setAttribute('aria-label', `The agent's statechart. Current state: ${path}.`);
+    light(drawing, folded, path);
+  }, [folded, path]);
+  return <div ref={place} class="drawing" />;
+}
+
+/** Parses the drawing in `chart-drawing.ts`. The page's style sheet has its styles; the small chart has the ids. */
+function readDrawing(): Element {
+  const { documentElement } = new DOMParser().parseFromString(CHART_DRAWING, 'image/svg+xml');
+  for (const element of documentElement.querySelectorAll('[id^="state-"]')) element.removeAttribute('id');
+  return document.adoptNode(documentElement);
+}
+
+function light(drawing: Element, folded: Folded, path: string): void {
+  for (const state of drawing.querySelectorAll('.state')) {
+    const id = state.getAttribute('data-state') ?? '';
+    const isCurrent = path === id || path.startsWith(`${id}.`);
+    state.classList.toggle('current', isCurrent);
+    mark(state, folded.stateCount(id), isCurrent);
+  }
+  for (const edge of drawing.querySelectorAll('.edge')) {
+    edge.classList.toggle('latest', folded.taken.edges.includes(edge.id));
+    mark(edge, folded.edgeCount(edge.id), false);
+  }
+}
+
+function mark(group: Element, count: number, isCurrent: boolean): void {
+  group.classList.toggle('visited', count > 0 || isCurrent);
+  const text = group.querySelector('.count');
+  if (text !== null) text.textContent = count === 0 ? '' : `×${count}`;
+}

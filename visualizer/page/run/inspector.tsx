@@ -1,0 +1,109 @@
+import { useSignal } from '@preact/signals';
+import type { Context } from '../../../machines/context.ts';
+import type { Effect } from '../../../protocol/effect.ts';
+import type { StreamedEvent } from '../data/request.ts';
+import { formatClock, formatEvent, formatJson } from '../render/format.ts';
+import { showSafely } from '../render/show-safely.ts';
+import { LongText, Safe } from '../ui/text.tsx';
+import { useDesk } from './desk.ts';
+import { EntryActions } from './entry-actions.tsx';
+import { listFacts, readReply } from './entry-facts.ts';
+
+const VIEWS = ['Reply', 'Request', 'Effects', 'Raw event'] as const;
+
+/** One entry: what it says, why the run went on as it did, and what the chart asked for. */
+export function Inspector() {
+  const { model } = useDesk();
+  const chosen = useSignal<(typeof VIEWS)[number]>('Reply');
+  const at = model.at.value;
+  const event = model.entry(at);
+  if (event === undefined) return <aside class="pane inspector" aria-label="Inspector" />;
+  const { taken } = model.shown.value;
+  return (
+    <aside class="pane inspector" aria-label="Inspector">
+      <h2>
+        Entry {at} · <span class="mono">{event.type}</span> · <time>{formatClock(event.at)}</time>
+      </h2>
+      {taken.decisions.map(({ type, why }) => (
+        <p key={`${type} ${why}`} class="decided">
+          → <strong class="mono">{type}</strong> <Safe text={why} />
+        </p>
+      ))}
+      <dl class="facts-table">
+        {listFacts(event, model).map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              <Safe text={value} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <div class="tabs small" role="group" aria-label="Part of the entry">
+        {VIEWS.map(name => (
+          <button
+            key={name}
+            type="button"
+            aria-pressed={chosen.value === name}
+            onClick={() => {
+              chosen.value = name;
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      <div class="inspected">
+        <LongText
+          key={`${at} ${chosen.value}`}
+          text={readPart(chosen.value, event, taken.effects, model.before.value.context)}
+          kind="mono"
+        />
+      </div>
+      <EntryActions event={event} />
+    </aside>
+  );
+}
+
+function readPart(
+  part: (typeof VIEWS)[number],
+  event: StreamedEvent,
+  effects: readonly Effect[],
+  before: Context | null,
+): string {
+  switch (part) {
+    case 'Reply':
+      return readReply(event);
+    case 'Request':
+      return before === null ? 'Before this entry there was no run.' : describeRequest(before);
+    case 'Effects':
+      return effects.length === 0 ? 'The chart asked for nothing.' : effects.map(describeEffect).join('\n');
+    case 'Raw event':
+      return formatEvent(event);
+  }
+}
+
+function describeEffect(effect: Effect): string {
+  switch (effect.type) {
+    case 'start':
+      return `start ${effect.service} ${formatJson(effect.input).replace(/\s+/g, ' ')}`;
+    case 'stop':
+      return `stop ${effect.id}`;
+    case 'publish':
+      return effect.notice.type === 'decided'
+        ? `publish decided: ${effect.notice.next.type}`
+        : `publish ${effect.notice.type}`;
+  }
+}
+
+/** What a model call at this place is made of. */
+function describeRequest({ config, params, turn, transcript, inbox }: Context): string {
+  const model = config.models[turn.model];
+  return [
+    `model ${model === undefined ? 'unknown' : `${model.provider}:${model.model}`}, turn ${turn.number}, attempt ${turn.attempt}`,
+    `${transcript.length} items${inbox.length === 0 ? '' : `, and ${inbox.length} messages`}`,
+    ...(Object.keys(params).length === 0 ? [] : [`parameters ${formatJson(params)}`]),
+    '',
+    ...transcript.slice(-12).map(item => showSafely(formatJson(item))),
+  ].join('\n');
+}

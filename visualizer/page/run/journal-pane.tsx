@@ -1,0 +1,48 @@
+import { describeEvent } from '../render/describe-event.ts';
+import { formatClock, formatDay } from '../render/format.ts';
+import { shorten } from '../render/show-safely.ts';
+import { VirtualList } from '../ui/virtual-list.tsx';
+import { useDesk } from './desk.ts';
+
+const ROW = 30;
+
+/** The journal: one line an entry. Choosing one moves the cursor. */
+export function JournalPane() {
+  const { model } = useDesk();
+  const { story } = model;
+  const at = model.at.value;
+  void model.first.value;
+  const nameCall = (callId: string): string => shorten(story.nameOf(callId), 60);
+  return (
+    <VirtualList
+      class="journal"
+      label="Journal"
+      count={model.last.value}
+      rowHeight={ROW}
+      current={at - 1}
+      row={index => {
+        const event = model.entry(index + 1);
+        if (event === undefined) return <p class="entry muted">{index + 1} …</p>;
+        const [group = ''] = event.type.split('.');
+        return (
+          <button
+            type="button"
+            class={`entry of-${group} ${event.seq === at ? 'chosen' : ''} ${event.seq > at ? 'later' : ''}`}
+            aria-current={event.seq === at ? 'true' : undefined}
+            onClick={() => model.choose(event.seq === model.last.peek() ? null : event.seq)}
+          >
+            <span class="seq">{event.seq}</span>
+            <span class="type">{nameOf(event)}</span>
+            <bdi class="about">{describeEvent(event, nameCall)}</bdi>
+            <time title={formatDay(event.at)}>{formatClock(event.at)}</time>
+          </button>
+        );
+      }}
+    />
+  );
+}
+
+/** A claim that replaced a dead process tells of a death. */
+function nameOf(event: { type: string; replaces?: string }): string {
+  return event.type === 'run.claimed' && event.replaces !== undefined ? '✝ run.claimed' : event.type;
+}

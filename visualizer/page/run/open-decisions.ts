@@ -1,0 +1,21 @@
+import type { JsonCall, RunView } from '../data/request.ts';
+
+/** What a person has to decide about a run and its sub-agents, doubts first. */
+export function openDecisions(view: RunView | null): JsonCall[] {
+  if (view === null) return [];
+  const own = view.calls.filter(
+    ({ status, waitsFor }) =>
+      status === 'gated' || status === 'doubted' || (status === 'waiting' && waitsFor === undefined),
+  );
+  const { settled } = view;
+  const below =
+    settled?.status === 'waiting'
+      ? [...settled.doubts, ...settled.approvals, ...settled.results].filter(
+          call => call.runId !== view.runId && call.waitsFor === undefined,
+        )
+      : [];
+  const all = [...own, ...(below as JsonCall[])];
+  return ORDER.flatMap(status => all.filter(call => call.status === status));
+}
+
+const ORDER = ['doubted', 'gated', 'waiting'] as const;

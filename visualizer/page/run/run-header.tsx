@@ -1,0 +1,148 @@
+import type { RunView } from '../data/request.ts';
+import type { Connection } from '../model/run-model.ts';
+import { statusNotices } from '../model/status-notices.ts';
+import {
+  formatClock,
+  formatCost,
+  formatCount,
+  formatDay,
+  formatNumber,
+  formatSpan,
+} from '../render/format.ts';
+import { showSafely } from '../render/show-safely.ts';
+import { ActionButton } from '../ui/action-button.tsx';
+import { StatusBadge } from '../ui/status-badge.tsx';
+import { Safe } from '../ui/text.tsx';
+import { useDesk } from './desk.ts';
+
+/** Who and how a run is: title, status, what it spent, notices and what a person can do. */
+export function RunHeader() {
+  const { model, source, timeLine } = useDesk();
+  const view = model.view.value;
+  const { path, connection } = model;
+  return (
+    <header class="run-header">
+      <div class="title-line">
+        {source.live ? (
+          <a class="up" href="/" aria-label="All runs">
+            Runs /
+          </a>
+        ) : null}
+        <h1 tabIndex={-1}>
+          {view === null ? (
+            <span class="mono">{model.runId}</span>
+          ) : (
+            <Safe text={view.title || model.runId} />
+          )}
+        </h1>
+        {view === null ? null : <Safe text={view.agent} class="agent" />}
+        {view === null ? null : <StatusBadge status={view.status} />}
+        <p class="facts">{view === null ? '' : describeSpent(view, timeLine.activeMs, timeLine.restMs)}</p>
+        <span class="space" />
+        {source.live ? <Buttons /> : null}
+        <p class="connection" role="status" data-is={connection.value.type}>
+          {describeConnection(connection.value)}
+        </p>
+      </div>
+      {view === null ? null : <Lineage view={view} />}
+      <div class="notices">{view === null ? null : <Notices view={view} />}</div>
+      <p class="spoken" aria-live="polite">
+        {view === null ? '' : `${view.status}: ${path.value}`}
+      </p>
+    </header>
+  );
+}
+
+function describeConnection(connection: Connection): string {
+  switch (connection.type) {
+    case 'connecting':
+      return 'Connecting…';
+    case 'live':
+      return 'Live';
+    case 'away':
+      return `No response since ${formatClock(connection.since)}; retrying`;
+    case 'ended':
+      return 'Ended';
+  }
+}
+
+function describeSpent(view: RunView, activeMs: number, restMs: number): string {
+  const { usage, cost, turns, toolCalls, limits } = view;
+  const near = (spent: number, limit: number | undefined): string =>
+    limit !== undefined && spent * 2 >= limit ? ` of ${formatNumber(limit)}` : '';
+  return [
+    `${formatCount(turns, 'turn')}${near(turns, limits.turns)}`,
+    `${formatCount(toolCalls, 'call')}${near(toolCalls, limits.toolCalls)}`,
+    ...(usage === null
+      ? []
+      : [`${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tokens`]),
+    ...(cost > 0 ? [formatCost(cost)] : []),
+    `${formatSpan(activeMs)} at work`,
+    ...(restMs > 1_000 ? [`${formatSpan(restMs)} at rest`] : []),
+  ].join(' · ');
+}
+
+/** Where the run comes from and who drives it. */
+function Lineage({ view }: { view: RunView }) {
+  const { continues, parent, forkOf, driver, createdAt, runId } = view;
+  const link = (id: string, at?: number) => (
+    <a href={`/runs/${encodeURIComponent(id)}${at === undefined ? '' : `?at=${at}`}`}>{showSafely(id)}</a>
+  );
+  return (
+    <p class="lineage">
+      <span class="mono id">{showSafely(runId)}</span>
+      <span>started {formatDay(createdAt)}</span>
+      {forkOf === undefined ? null : (
+        <span>
+          fork of {link(forkOf.runId, forkOf.at)} at entry {forkOf.at}
+        </span>
+      )}
+      {continues === undefined ? null : <span>continues {link(continues)}</span>}
+      {parent === undefined ? null : <span>sub-agent of {link(parent.runId)}</span>}
+      {driver === null ? null : (
+        <span>
+          driven by process {driver.pid} on {showSafely(driver.host)}
+        </span>
+      )}
+    </p>
+  );
+}
+
+function Notices({ view }: { view: RunView }) {
+  return (
+    <>
+      {statusNotices(view).map(({ tone, title, text, run }) => (
+        <div key={`${title} ${run ?? ''}`} class={`notice ${tone}`}>
+          <strong>{showSafely(title)}</strong>
+          {text === '' ? null : <Safe text={` ${text}`} />}
+          {run === undefined ? null : <a href={`/runs/${encodeURIComponent(run)}`}>Open its run</a>}
+        </div>
+      ))}
+    </>
+  );
+}
+
+function Buttons() {
+  const desk = useDesk();
+  const view = desk.model.view.value;
+  if (view === null) return null;
+  const { status, paused, driver, availableAgent, settled } = view;
+  const active = status === 'running' || status === 'waiting';
+  const asks =
+    settled?.status === 'waiting' && view.calls.some(({ status: at }) => at !== 'ready' && at !== 'queued');
+  return (
+    <div class="buttons">
+      {status === 'running' && driver === null && availableAgent ? (
+        <ActionButton act={() => desk.act('resume')}>Resume</ActionButton>
+      ) : null}
+      {active && !paused ? <ActionButton act={() => desk.act('pause')}>Pause</ActionButton> : null}
+      {active && paused ? <ActionButton act={() => desk.act('unpause')}>Continue</ActionButton> : null}
+      {active && paused && !asks ? <ActionButton act={() => desk.act('step')}>Step</ActionButton> : null}
+      {active ? (
+        <ActionButton class="danger" confirm="Really cancel?" act={() => desk.act('cancel')}>
+          Cancel run
+        </ActionButton>
+      ) : null}
+    </div>
+  );
+}

@@ -1,0 +1,185 @@
+import type { JSX } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { useShortcuts } from '../app/keyboard.ts';
+import type { BeatKind, RunStory } from '../model/run-story.ts';
+import type { TimeLine } from '../model/time-line.ts';
+import { formatClock, formatNumber } from '../render/format.ts';
+import { useDesk } from './desk.ts';
+
+const WIDTH = 10_000;
+const PLAY_MS = 350;
+const PAGE = 20;
+
+/** The names of what a run spends its time on. */
+export const BEAT_NAMES: readonly (readonly [BeatKind, string])[] = [
+  ['model', 'model'],
+  ['tool', 'tool'],
+  ['check', 'finisher'],
+  ['person', 'a person'],
+  ['wait', 'waiting'],
+  ['doubt', 'in doubt'],
+  ['paused', 'paused'],
+  ['dead', 'no process'],
+];
+
+/** The strip: active time by kind, entries as ticks, and the cursor that all panes follow. */
+export function Strip() {
+  const desk = useDesk();
+  const { model, playing, timeLine } = desk;
+  const at = model.at.value;
+  const last = model.last.value;
+  const move = (by: number): void => {
+    playing.value = false;
+    chooseOrFollow(model.at.peek() + by);
+  };
+  const chooseOrFollow = (seq: number): void => model.choose(seq >= model.last.peek() ? null : seq);
+  usePlaying();
+  useShortcuts('Cursor', [
+    { keys: ['ArrowLeft', 'h'], does: 'previous entry', run: () => move(-1) },
+    { keys: ['ArrowRight', 'l'], does: 'next entry', run: () => move(1) },
+    { keys: ['Home'], does: 'first entry', run: () => chooseOrFollow(1) },
+    { keys: ['End'], does: 'last entry, and follow the run', run: () => model.choose(null) },
+    { keys: ['PageUp'], does: `${PAGE} entries back`, run: () => move(-PAGE) },
+    { keys: ['PageDown'], does: `${PAGE} entries on`, run: () => move(PAGE) },
+    { keys: ['p'], does: 'play or stop', run: () => togglePlay() },
+  ]);
+  const togglePlay = (): void => {
+    if (!playing.peek() && model.at.peek() === model.last.peek()) model.choose(1);
+    playing.value = !playing.peek();
+  };
+  const event = model.entry(at);
+  return (
+    <section class="strip" aria-label="Time">
+      <div class="transport">
+        <button type="button" aria-label="First entry" onClick={() => chooseOrFollow(1)}>
+          ⏮
+        </button>
+        <button type="button" aria-label="Previous entry" onClick={() => move(-1)}>
+          ◀
+        </button>
+        <button type="button" aria-label={playing.value ? 'Stop playing' : 'Play'} onClick={togglePlay}>
+          {playing.value ? '❚❚' : '▶'}
+        </button>
+        <button type="button" aria-label="Next entry" onClick={() => move(1)}>
+          ▸
+        </button>
+        <button type="button" aria-label="Last entry" onClick={() => model.choose(null)}>
+          ⏭
+        </button>
+      </div>
+      <Track line={timeLine} story={model.story} onChoose={chooseOrFollow} />
+      <p class="place">
+        <output>
+          entry {formatNumber(at)} of {formatNumber(last)}
+        </output>
+        <span class="muted">
+          {model.chosen.value === null ? 'following' : event === undefined ? '' : formatClock(event.at)}
+        </span>
+      </p>
+    </section>
+  );
+}
+
+function usePlaying(): void {
+  const { model, playing } = useDesk();
+  const on = playing.value;
+  useEffect(() => {
+    if (!on) return;
+    const timer = setInterval(() => {
+      const next = model.at.peek() + 1;
+      if (next >= model.last.peek()) {
+        playing.value = false;
+        model.choose(null);
+      } else model.choose(next);
+    }, PLAY_MS);
+    return () => clearInterval(timer);
+  }, [on, model, playing]);
+}
+
+type BarsProps = { line: TimeLine; story: RunStory };
+type TrackProps = BarsProps & { onChoose(seq: number): void };
+
+function Track({ line, story, onChoose }: TrackProps) {
+  const { model } = useDesk();
+  const track = useRef<HTMLDivElement>(null);
+  const at = model.at.value;
+  const choose = (event: PointerEvent): void => {
+    const box = track.current?.getBoundingClientRect();
+    if (box !== undefined && box.width > 0) onChoose(line.entryAt((event.clientX - box.left) / box.width));
+  };
+  const event = model.entry(at);
+  return (
+    <div
+      ref={track}
+      class="track"
+      role="slider"
+      tabIndex={0}
+      aria-label="Entry"
+      aria-valuemin={1}
+      aria-valuemax={Math.max(1, model.last.value)}
+      aria-valuenow={Math.max(1, at)}
+      aria-valuetext={event === undefined ? 'no entry' : `entry ${at}, ${event.type}`}
+      onPointerDown={event => {
+        event.currentTarget.setPointerCapture(event.pointerId);
+        choose(event);
+      }}
+      onPointerMove={event => {
+        if (event.buttons === 1) choose(event);
+      }}
+    >
+      <Bars line={line} story={story} />
+      <span class="cursor" style={{ '--at': String(line.placeOf(at)) }}>
+        <b>{at}</b>
+      </span>
+    </div>
+  );
+}
+
+/** Drawn anew only when the journal grows: one path for each kind. */
+function Bars({ line, story }: BarsProps) {
+  const memo = useRef<{ line: TimeLine; shown: JSX.Element } | null>(null);
+  if (memo.current?.line === line) return memo.current.shown;
+  const paths = new Map<BeatKind, string>();
+  for (const { kind, from, to } of line.spans) {
+    const [x, width] = [Math.round(from * WIDTH), Math.max(8, Math.round((to - from) * WIDTH))];
+    paths.set(kind, `${paths.get(kind) ?? ''}M${x} 6h${width}v16h${-width}z`);
+  }
+  const ticks = new Set(story.beats.map(({ seq }) => Math.round((line.placeOf(seq) * WIDTH) / 10) * 10));
+  const shown = (
+    <>
+      <svg class="bars" viewBox={`0 0 ${WIDTH} 44`} preserveAspectRatio="none" aria-hidden="true">
+        {[...paths].map(([kind, d]) => (
+          <path key={kind} class={`beat ${kind}`} d={d} />
+        ))}
+        <path
+          class="ticks"
+          d={[...ticks].map(x => `M${x} 27v7`).join('')}
+          vector-effect="non-scaling-stroke"
+        />
+      </svg>
+      {story.deaths.slice(-40).map(({ seq }) => (
+        <span
+          key={seq}
+          class="death-mark"
+          title={`Entry ${seq}: a process had died`}
+          style={{ '--at': String(line.placeOf(seq)) }}
+        >
+          ✝
+        </span>
+      ))}
+      {decisionsOf(story).map(seq => (
+        <span key={seq} class="decision-mark" style={{ '--at': String(line.placeOf(seq)) }} />
+      ))}
+    </>
+  );
+  memo.current = { line, shown };
+  return shown;
+}
+
+function decisionsOf(story: RunStory): number[] {
+  return [...story.calls.values()]
+    .flatMap(({ events }) => events)
+    .filter(({ type }) => type === 'approval.decided' || type === 'doubt.resolved')
+    .map(({ seq }) => seq)
+    .slice(-40);
+}

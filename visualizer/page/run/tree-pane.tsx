@@ -1,0 +1,91 @@
+import { useSignal, useSignalEffect } from '@preact/signals';
+import { type RunView, request } from '../data/request.ts';
+import { formatCost, formatCount } from '../render/format.ts';
+import { showSafely } from '../render/show-safely.ts';
+import { StatusBadge } from '../ui/status-badge.tsx';
+import { Safe } from '../ui/text.tsx';
+import { useDesk } from './desk.ts';
+import { openDecisions } from './open-decisions.ts';
+
+type Node = { callId: string; name: string; view: RunView | null };
+
+/** The run and its sub-agents' runs, with their states and spending. */
+export function TreePane() {
+  const { model } = useDesk();
+  const view = model.view.value;
+  return (
+    <div class="scroll tree">
+      {view === null ? null : (
+        <ul>
+          <li>
+            <Line view={view} isHere />
+            <Children of={view.runId} depth={0} />
+          </li>
+        </ul>
+      )}
+    </div>
+  );
+}
+
+const DEEPEST = 5;
+
+/** The children of the shown run are known from its journal; theirs, from their calls. */
+function Children({ of, depth }: { of: string; depth: number }) {
+  const { model } = useDesk();
+  const nodes = useSignal<Node[]>([]);
+  useSignalEffect(() => {
+    void model.told.value;
+    if (of !== model.runId) return;
+    const children = [...model.story.calls.values()].flatMap(({ call, events }) =>
+      events.flatMap(event =>
+        event.type === 'tool.suspended'
+          ? [{ id: event.childRunId, callId: call.callId, name: call.name }]
+          : [],
+      ),
+    );
+    void Promise.all(
+      children.map(async ({ id, callId, name }) => ({
+        callId,
+        name,
+        view: await request<RunView>(`/runs/${encodeURIComponent(id)}`).catch(() => null),
+      })),
+    ).then(read => {
+      nodes.value = read;
+    });
+  });
+  if (nodes.value.length === 0) return depth === 0 ? <p class="muted">This run has no sub-agents.</p> : null;
+  return (
+    <ul>
+      {nodes.value.map(({ callId, name, view }) => (
+        <li key={callId}>
+          {view === null ? (
+            <p class="muted">{showSafely(name)}: not found</p>
+          ) : (
+            <Line view={view} isHere={false} />
+          )}
+          {view === null || depth >= DEEPEST ? null : <Children of={view.runId} depth={depth + 1} />}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Line({ view, isHere }: { view: RunView; isHere: boolean }) {
+  const open = openDecisions(view).length;
+  const title = <Safe text={view.title || view.runId} class="title" />;
+  return (
+    <p class="tree-line">
+      <StatusBadge status={view.status} />
+      <Safe text={view.agent} class="agent" />
+      {isHere ? title : <a href={`/runs/${encodeURIComponent(view.runId)}`}>{title}</a>}
+      <span class="muted">
+        {[
+          view.state ?? '',
+          formatCount(view.turns, 'turn'),
+          ...(view.cost > 0 ? [formatCost(view.cost)] : []),
+          ...(open > 0 ? [formatCount(open, 'open decision')] : []),
+        ].join(' · ')}
+      </span>
+    </p>
+  );
+}

@@ -1,0 +1,132 @@
+import type { CallRecord } from '../model/call-facts.ts';
+import { type CallSpan, callSpans } from '../model/call-spans.ts';
+import type { Row, TurnRecord } from '../model/run-story.ts';
+import type { TimeLine } from '../model/time-line.ts';
+import { formatCost, formatNumber, formatSpan, formatValue } from '../render/format.ts';
+import { shorten } from '../render/show-safely.ts';
+import { VirtualList } from '../ui/virtual-list.tsx';
+import { useDesk } from './desk.ts';
+import { BEAT_NAMES } from './strip.tsx';
+
+const ROW = 28;
+
+/** Turns, calls, retries and waits on one time line, with the rests collapsed. */
+export function WaterfallPane() {
+  const { model, timeLine } = useDesk();
+  const { story } = model;
+  const at = model.at.value;
+  const now = story.beats.at(-1)?.at ?? 0;
+  const { rows } = story;
+  const current = rows.findLastIndex(row => seqOf(row) <= at);
+  const used = new Set(timeLine.spans.map(({ kind }) => kind));
+  return (
+    <>
+      <VirtualList
+        class="waterfall"
+        label="Waterfall"
+        count={rows.length}
+        rowHeight={ROW}
+        current={current}
+        row={index => {
+          const row = rows[index];
+          if (row === undefined) return null;
+          const seq = seqOf(row);
+          return (
+            <button
+              type="button"
+              class={`fall ${index === current ? 'chosen' : ''} ${seq > at ? 'later' : ''}`}
+              aria-current={index === current ? 'true' : undefined}
+              onClick={() => model.choose(seq)}
+            >
+              {row.type === 'turn' ? (
+                <TurnRow turn={row.turn} line={timeLine} />
+              ) : (
+                <CallRow record={row.record} line={timeLine} now={now} />
+              )}
+            </button>
+          );
+        }}
+      />
+      <p class="legend">
+        {BEAT_NAMES.filter(([kind]) => used.has(kind)).map(([kind, name]) => (
+          <span key={kind}>
+            <i class={`beat ${kind}`} /> {name}
+          </span>
+        ))}
+        <span class="muted">rests are collapsed</span>
+      </p>
+    </>
+  );
+}
+
+function seqOf(row: Row): number {
+  return row.type === 'turn' ? row.turn.seq : row.record.seq;
+}
+
+function TurnRow({ turn, line }: { turn: TurnRecord; line: TimeLine }) {
+  const { number, attempt, usage, from, to, failure, cost } = turn;
+  const about =
+    failure === null
+      ? [
+          ...(usage === null
+            ? []
+            : [`${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tok`]),
+          ...(cost > 0 ? [formatCost(cost)] : []),
+        ].join(' · ')
+      : `attempt ${attempt} failed: ${shorten(failure.code, 40)}`;
+  const kind = failure === null ? 'model' : 'failed';
+  return (
+    <>
+      <span class="name mono">turn {number}</span>
+      <span class="what">{about}</span>
+      <Bars line={line} spans={[{ kind, from, to }]} label={formatSpan(to - from)} />
+    </>
+  );
+}
+
+function CallRow({ record, line, now }: { record: CallRecord; line: TimeLine; now: number }) {
+  const { spans, outcome } = callSpans(record, now);
+  const [first, last] = [spans[0], spans.at(-1)];
+  const took = first === undefined || last === undefined ? '' : formatSpan(last.to - first.from);
+  return (
+    <>
+      <span class="name mono">{shorten(record.call.name, 24)}</span>
+      <span class="what">{outcome === '' ? sketchInput(record) : shorten(outcome, 60)}</span>
+      <Bars line={line} spans={spans} label={took} />
+    </>
+  );
+}
+
+/** The first values of a call's input. */
+function sketchInput({ call: { input } }: CallRecord): string {
+  if (typeof input !== 'object' || input === null) return formatValue(input, 40);
+  return shorten(
+    Object.values(input)
+      .slice(0, 3)
+      .map(value => formatValue(value, 30))
+      .join(' · '),
+    50,
+  );
+}
+
+function Bars({ line, spans, label }: { line: TimeLine; spans: readonly CallSpan[]; label: string }) {
+  const end = spans.length === 0 ? 0 : Math.max(...spans.map(({ to }) => line.placeOfTime(to)));
+  return (
+    <span class="bar-track">
+      {spans.map(({ kind, from, to }) => {
+        const start = line.placeOfTime(from);
+        const width = Math.max(0.003, line.placeOfTime(to) - start);
+        return (
+          <i
+            key={`${kind} ${from}`}
+            class={`beat ${kind}`}
+            style={{ '--from': String(start), '--width': String(width) }}
+          />
+        );
+      })}
+      <span class={`took ${end > 0.8 ? 'inside' : ''}`} style={{ '--from': String(end) }}>
+        {label}
+      </span>
+    </span>
+  );
+}
