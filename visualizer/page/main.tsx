@@ -13,6 +13,7 @@ import { route, watchLinks } from './app/router.ts';
 import { Shell } from './app/shell.tsx';
 import { SignIn } from './app/sign-in.tsx';
 import { drawView } from './app/views.tsx';
+import { readCaller } from './data/caller.ts';
 import { embeddedSource } from './data/embedded-source.ts';
 import { httpSource } from './data/http-source.ts';
 import { onUnauthorized } from './data/request.ts';
@@ -24,6 +25,7 @@ onUnauthorized(() => {
 const embedded = embeddedSource();
 const source = embedded ?? httpSource();
 watchKeys();
+if (embedded === null) void readCaller();
 if (embedded === null) watchLinks();
 
 function Page() {

@@ -1,5 +1,8 @@
 import type { ComponentChildren } from 'preact';
+import { AgentsView } from '../agents/agents-view.tsx';
+import { CompareView } from '../compare/compare-view.tsx';
 import type { Source } from '../data/source.ts';
+import { InboxView } from '../inbox/inbox-view.tsx';
 import { RunView } from '../run/run-view.tsx';
 import { RunsView } from '../views/runs-view.tsx';
 import type { Route } from './router.ts';
@@ -11,6 +14,12 @@ export function drawView(route: Route, source: Source): ComponentChildren {
       return <RunsView source={source} query={route.query} />;
     case 'run':
       return <RunView key={route.runId} source={source} runId={route.runId} />;
+    case 'inbox':
+      return <InboxView source={source} />;
+    case 'compare':
+      return <CompareView key={`${route.left}..${route.right}`} {...route} source={source} />;
+    case 'agents':
+      return <AgentsView name={route.name} />;
     default:
       return (
         <main class="missing">

@@ -7,7 +7,7 @@ import type { JsonCall } from '../data/request.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { ActionButton } from '../ui/action-button.tsx';
 import { DraftField, editableJson, JsonField, readJson, useDraft } from '../ui/draft-field.tsx';
-import { useDesk } from './desk.ts';
+import { useAct } from './act.ts';
 
 type CallProps = { call: JsonCall };
 type Panel = { label: string; make(): ComponentChildren };
@@ -65,9 +65,9 @@ export function DecisionForms({ call, unseen }: CallProps & { unseen: boolean })
 
 /** Sends a decision about a call, to the run that takes it. Resolves to a problem or `null`. */
 function useDecision(call: JsonCall): (command: string, body: object) => Promise<string | null> {
-  const desk = useDesk();
+  const act = useAct();
   return async (command, body) => {
-    const problem = await desk.act(command, { callId: call.callId, ...body }, call.runId);
+    const problem = await act(command, { callId: call.callId, ...body }, call.runId);
     if (problem === null) dropDrafts(draftOf(call));
     return problem;
   };

@@ -5,6 +5,7 @@ import { followRun } from '../data/follow-run.ts';
 import type { Source } from '../data/source.ts';
 import { RunModel } from '../model/run-model.ts';
 import { showSafely } from '../render/show-safely.ts';
+import { ActContext } from './act.ts';
 import { ChartPane } from './chart-pane.tsx';
 import { DecisionBar } from './decision-bar.tsx';
 import { Desk, DeskContext, TABS, type Tab } from './desk.ts';
@@ -37,19 +38,21 @@ export function RunView({ source, runId }: { source: Source; runId: string }) {
   }
   return (
     <DeskContext.Provider value={desk}>
-      <div class="run">
-        <RunHeader />
-        <Strip />
-        <main class="panes">
-          <div class="left">
-            <ChartPane />
-            <StatePane />
-          </div>
-          <Tabs />
-          <Inspector />
-        </main>
-        <DecisionBar />
-      </div>
+      <ActContext.Provider value={(...given) => desk.act(...given)}>
+        <div class="run">
+          <RunHeader />
+          <Strip />
+          <main class="panes">
+            <div class="left">
+              <ChartPane />
+              <StatePane />
+            </div>
+            <Tabs />
+            <Inspector />
+          </main>
+          <DecisionBar />
+        </div>
+      </ActContext.Provider>
     </DeskContext.Provider>
   );
 }

@@ -1,128 +1,217 @@
-import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { type Signal, useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
 import { navigate, setQuery } from '../app/router.ts';
+import { mayOperate } from '../data/caller.ts';
 import { type RunSummary, request } from '../data/request.ts';
 import type { Source } from '../data/source.ts';
-import { formatAgo, formatCount, formatDay } from '../render/format.ts';
+import { formatAgo, formatCost, formatCount, formatDay, formatNumber, formatSpan } from '../render/format.ts';
+import { showSafely } from '../render/show-safely.ts';
+import { ActionButton } from '../ui/action-button.tsx';
 import { StatusBadge } from '../ui/status-badge.tsx';
 import { Safe } from '../ui/text.tsx';
+import { VirtualList } from '../ui/virtual-list.tsx';
 import { NewRun } from './new-run.tsx';
+import { type RunFilter, RunList, readFilter } from './run-list.ts';
 
 const STATUSES = ['all', 'waiting', 'running', 'finished', 'failed', 'cancelled'] as const;
-const PAGE = 100;
-const LOOK_MS = 300;
-
-type Listed = { runs: RunSummary[]; next?: string };
+const TIMES = [
+  { hours: '', name: 'any time' },
+  { hours: '1', name: 'the last hour' },
+  { hours: '24', name: 'the last day' },
+  { hours: '168', name: 'the last week' },
+] as const;
+const ROW_HEIGHT = 44;
+/** The most runs of one bulk request. */
+const MOST_AT_ONCE = 100;
 
 /** The list of runs: those that wait first, then the newest. */
 export function RunsView({ source, query }: { source: Source; query: URLSearchParams }) {
-  const status = query.get('status') ?? 'all';
-  const search = query.get('q') ?? '';
-  const waiting = useSignal<RunSummary[]>([]);
-  const others = useSignal<Listed>({ runs: [] });
-  const problem = useSignal('');
-  const read = async (cursor?: string): Promise<void> => {
-    try {
-      const [open, all] = await Promise.all([list('waiting', search), list(status, search, cursor)]);
-      waiting.value = status === 'all' || status === 'waiting' ? open.runs : [];
-      const rest = all.runs.filter(run => run.status !== 'waiting');
-      const shown = cursor === undefined ? rest : [...others.peek().runs, ...rest];
-      others.value = all.next === undefined ? { runs: shown } : { runs: shown, next: all.next };
-      problem.value = '';
-      document.title =
-        open.runs.length === 0 ? 'Runs · Agentchart' : `(${open.runs.length}) Runs · Agentchart`;
-    } catch (error) {
-      problem.value = error instanceof Error ? error.message : String(error);
-    }
-  };
+  const filter = readFilter(query);
+  const key = JSON.stringify(filter);
+  const list = useMemo(() => new RunList(source, filter), [source, key]);
+  useEffect(() => list.follow(), [list]);
+  const chosen = useSignal<ReadonlySet<string>>(new Set());
+  const notice = useSignal('');
+  const waiting = list.waiting.value;
+  const runs = [...waiting, ...list.others.value];
   useEffect(() => {
-    let soon: ReturnType<typeof setTimeout> | undefined;
-    void read();
-    const end = source.followList(() => {
-      soon ??= setTimeout(() => {
-        soon = undefined;
-        void read();
-      }, LOOK_MS);
-    });
-    return () => {
-      clearTimeout(soon);
-      end();
-    };
-  }, [source, status, search]);
-  const { runs, next } = others.value;
-  const isEmpty = runs.length + waiting.value.length === 0;
+    document.title = waiting.length === 0 ? 'Runs · Agentchart' : `(${waiting.length}) Runs · Agentchart`;
+  }, [waiting.length]);
   return (
     <main class="list">
-      <div>
-        <h1>Runs</h1>
-        <div class="filters">
-          <search>
-            <input
-              type="search"
-              aria-label="Search"
-              placeholder="Search titles and ids"
-              value={search}
-              onInput={event => setQuery({ q: event.currentTarget.value || null })}
-            />
-          </search>
-          {/* biome-ignore lint/a11y/useSemanticElements: buttons that filter are no fields of a form. */}
-          <div role="group" aria-label="Status">
-            {STATUSES.map(name => (
-              <button
-                key={name}
-                type="button"
-                aria-pressed={name === status}
-                onClick={() => setQuery({ status: name === 'all' ? null : name })}
-              >
-                {name}
-              </button>
-            ))}
-          </div>
-        </div>
+      <div class="list-main">
+        <h1 tabIndex={-1}>Runs</h1>
+        <Filters filter={filter} />
         <p class="problem" role="alert">
-          {problem.value}
+          {list.problem.value}
         </p>
-        <Part title="Waiting for a person" runs={waiting.value} />
-        <Part title="Runs" runs={runs} />
-        {isEmpty ? <p class="muted">No runs here. Start one on this page, or with: agentchart run</p> : null}
-        {next === undefined ? null : (
-          <button type="button" onClick={() => void read(next)}>
-            Show more
-          </button>
+        <Bulk chosen={chosen} runs={runs} notice={notice} />
+        <p class="notice" role="status">
+          {showSafely(notice.value)}
+        </p>
+        {runs.length === 0 && list.isRead.value ? <p class="empty">{describeEmpty(filter)}</p> : null}
+        {runs.length === 0 ? null : (
+          <VirtualList
+            label="Runs"
+            class="runs"
+            count={runs.length}
+            rowHeight={ROW_HEIGHT}
+            row={index => <Row run={runs[index]} chosen={chosen} />}
+          />
         )}
+        <p class="muted count">
+          {list.isRead.value ? describeCount(waiting.length, runs.length, list.next.value) : 'Reading…'}{' '}
+          {list.next.value === null ? null : (
+            <ActionButton class="quiet" act={() => list.readMore()}>
+              Show more
+            </ActionButton>
+          )}
+        </p>
       </div>
-      <NewRun onStarted={runId => navigate(`/runs/${encodeURIComponent(runId)}`)} />
+      {mayOperate() ? <NewRun onStarted={runId => navigate(`/runs/${encodeURIComponent(runId)}`)} /> : null}
     </main>
   );
 }
 
-function list(status: string, search: string, cursor?: string): Promise<Listed> {
-  const query = new URLSearchParams({ limit: String(PAGE) });
-  if (status !== 'all') query.set('status', status);
-  if (search !== '') query.set('text', search);
-  if (cursor !== undefined) query.set('cursor', cursor);
-  return request(`/runs?${query}`);
+function describeEmpty({ status, q, agent, label, hours }: RunFilter): string {
+  const isAll = status === 'all' && q + agent + label + hours === '';
+  return isAll ? 'No runs yet. Start one on this page, or with: agentchart run' : 'No runs match.';
 }
 
-function Part({ title, runs }: { title: string; runs: readonly RunSummary[] }) {
-  if (runs.length === 0) return null;
+function describeCount(waiting: number, shown: number, next: string | null): string {
+  const more = next === null ? '' : '; there are more';
+  return `${formatCount(shown, 'run')}${waiting === 0 ? '' : `, ${formatNumber(waiting)} waiting`}${more}.`;
+}
+
+function Filters({ filter }: { filter: RunFilter }) {
+  const field = (name: 'q' | 'agent' | 'label', label: string, placeholder: string) => (
+    <input
+      type="search"
+      name={name}
+      aria-label={label}
+      placeholder={placeholder}
+      value={filter[name]}
+      onInput={event => setQuery({ [name]: event.currentTarget.value || null })}
+    />
+  );
   return (
-    <section>
-      <h2>{title}</h2>
-      <ul class="runs">
-        {runs.map(run => (
-          <li key={run.runId} class="row">
-            <a href={`/runs/${encodeURIComponent(run.runId)}`}>
-              <StatusBadge status={run.status} />
-              <Safe text={run.title || run.runId} class="title" />
-              <Safe text={run.agent} class="agent" />
-              <span class="mono id">{run.runId}</span>
-              <span class="muted">{formatCount(run.seq, 'entry', 'entries')}</span>
-              <time title={formatDay(run.createdAt)}>{formatAgo(run.updatedAt, Date.now())}</time>
-            </a>
-          </li>
+    <search class="filters">
+      {field('q', 'Search', 'Search titles')}
+      {field('agent', 'Agent', 'Agent')}
+      {field('label', 'Label', 'Label: name=value')}
+      <select
+        aria-label="Created in"
+        value={filter.hours}
+        onChange={event => setQuery({ hours: event.currentTarget.value || null })}
+      >
+        {TIMES.map(({ hours, name }) => (
+          <option key={hours} value={hours}>
+            {name}
+          </option>
         ))}
-      </ul>
-    </section>
+      </select>
+      <fieldset aria-label="Status">
+        {STATUSES.map(name => (
+          <button
+            key={name}
+            type="button"
+            aria-pressed={name === filter.status}
+            onClick={() => setQuery({ status: name === 'all' ? null : name })}
+          >
+            {name}
+          </button>
+        ))}
+      </fieldset>
+    </search>
   );
 }
+
+type BulkProps = {
+  chosen: Signal<ReadonlySet<string>>;
+  runs: readonly RunSummary[];
+  notice: Signal<string>;
+};
+
+type BulkAnswer = { results: { runId: string; accepted: boolean; message?: string }[] };
+
+/** What can be done with the chosen runs. */
+function Bulk({ chosen, runs, notice }: BulkProps) {
+  const ids = runs.filter(({ runId }) => chosen.value.has(runId)).map(({ runId }) => runId);
+  if (ids.length === 0 || !mayOperate()) return null;
+  const submit = async (type: 'cancel' | 'resume', done: string): Promise<void> => {
+    try {
+      const results: BulkAnswer['results'] = [];
+      for (let at = 0; at < ids.length; at += MOST_AT_ONCE) {
+        const part = ids.slice(at, at + MOST_AT_ONCE);
+        results.push(...(await request<BulkAnswer>('/runs/bulk', { runs: part, command: { type } })).results);
+      }
+      const refused = results.filter(({ accepted }) => !accepted);
+      const first = refused[0]?.message ?? '';
+      notice.value = `${formatCount(results.length - refused.length, 'run')} ${done}.${refused.length === 0 ? '' : ` ${formatCount(refused.length, 'run')} refused: ${first}`}`;
+      chosen.value = new Set();
+    } catch (error) {
+      notice.value = error instanceof Error ? error.message : String(error);
+    }
+  };
+  return (
+    <fieldset class="bulk" aria-label="Chosen runs">
+      <span>{formatCount(ids.length, 'run')} chosen</span>
+      <ActionButton act={() => submit('resume', 'resumed')}>Resume</ActionButton>
+      <ActionButton class="danger" confirm="Really cancel them?" act={() => submit('cancel', 'cancelled')}>
+        Cancel
+      </ActionButton>
+      {ids.length === 2 ? <a href={`/compare/${ids.map(encodeURIComponent).join('..')}`}>Compare</a> : null}
+      <button
+        type="button"
+        class="quiet"
+        onClick={() => {
+          chosen.value = new Set();
+        }}
+      >
+        Clear
+      </button>
+    </fieldset>
+  );
+}
+
+function Row({ run, chosen }: { run: RunSummary | undefined; chosen: Signal<ReadonlySet<string>> }) {
+  if (run === undefined) return null;
+  const { runId, title, agent, status, activeMs, cost, tokens, updatedAt, createdAt } = run;
+  const toggle = (isOn: boolean): void => {
+    const ids = new Set(chosen.peek());
+    if (isOn) ids.add(runId);
+    else ids.delete(runId);
+    chosen.value = ids;
+  };
+  return (
+    <div class="row">
+      <input
+        type="checkbox"
+        aria-label={`Choose ${showSafely(title || runId)}`}
+        checked={chosen.value.has(runId)}
+        onChange={event => toggle(event.currentTarget.checked)}
+      />
+      <a href={`/runs/${encodeURIComponent(runId)}`}>
+        <StatusBadge status={status} />
+        <Safe text={title || runId} class="title" />
+        <Safe text={agent} class="agent" />
+        <Safe text={describeState(run)} class="reason" />
+        <span class="number">{formatSpan(activeMs)}</span>
+        <span class="number">{cost > 0 ? formatCost(cost) : ''}</span>
+        <span class="number">{tokens > 0 ? `${formatNumber(tokens)} tokens` : ''}</span>
+        <time title={`Started ${formatDay(createdAt)}`}>{formatAgo(updatedAt, Date.now())}</time>
+      </a>
+    </div>
+  );
+}
+
+/** Why a run is where it is: what it waits for, how it failed, or its state. */
+function describeState({ status, waitsFor, errorCode, incomplete, state }: RunSummary): string {
+  if (status === 'failed') return errorCode ?? '';
+  if (status === 'finished') return incomplete === undefined ? '' : `incomplete: ${incomplete.reason}`;
+  if (status !== 'waiting') return status === 'running' ? state : '';
+  const calls = (waitsFor ?? []).map(({ type, name }) => `${WAITS[type]} ${name}`);
+  return calls.length === 0 ? state.replace('resting.', '') : [...new Set(calls)].join(', ');
+}
+
+const WAITS = { approval: 'approve', result: 'result of', doubt: 'in doubt:' } as const;

@@ -1,0 +1,178 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { CHROMIUM, type Look, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { type DemoAgents, HOSTILE, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
+  let browser: Browser;
+  let demo: DemoAgents;
+  let api: ServedRuns;
+  const open: WatchedPage[] = [];
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+  afterAll(async () => {
+    await browser.close();
+  });
+  beforeEach(async () => {
+    demo = makeDemoAgents();
+    api = await ServedRuns.listen(demo.agents);
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(page => page.close()));
+    await api.close();
+  });
+
+  async function visit(path: string, look?: Look): Promise<WatchedPage> {
+    const page = await WatchedPage.open(browser, `${api.url}${path}`, look);
+    open.push(page);
+    return page;
+  }
+
+  async function startAtRest(agent: string, input: string) {
+    const run = await api.start(agent, input);
+    await run.settled();
+    return run;
+  }
+
+  /** The name of the element that has the focus. */
+  const focused = ({ page }: WatchedPage): Promise<string> => page.evaluate('document.activeElement.tagName');
+
+  test('the inbox has every open decision, and a person decides them by keyboard', async () => {
+    const refund = await startAtRest('refunds', 'Pay Ada back.');
+    const release = await startAtRest('releases', 'Release 2.4.0.');
+    await release.approve('call_0_0');
+    await release.settled();
+    const lab = await startAtRest('lab', 'How wide is it?');
+    const watched = await visit('/inbox');
+    const { page } = watched;
+    const rows = page.getByRole('list', { name: 'Open decisions' }).getByRole('listitem');
+    await expect.poll(() => rows.count()).toBe(3);
+    expect(await page.title()).toBe('(3) Inbox · Agentchart');
+
+    await page.getByRole('button', { name: /Release 2.4.0/ }).focus();
+    await page.getByText('started the tool, attempt 1').waitFor();
+    await page.getByText('in doubt: the connection was lost after the request was sent').waitFor();
+    await page.getByRole('button', { name: 'It happened…' }).click();
+    await page.getByLabel('Its result').fill('{"deployed":true}');
+    await page.getByRole('button', { name: 'It happened', exact: true }).click();
+    await expect.poll(() => rows.count()).toBe(2);
+    expect((await release.settled()).status).toBe('finished');
+    expect(await focused(watched)).toBe('BUTTON');
+
+    await page.getByRole('button', { name: /Pay Ada back/ }).focus();
+    await page.keyboard.press('r');
+    await page.getByLabel('Reason').fill('Too much.');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => rows.count()).toBe(1);
+    expect((await refund.settled()).status).toBe('finished');
+    expect(await focused(watched)).toBe('BUTTON');
+
+    await page.getByLabel('Result for the model').fill('{"width":3}');
+    await page.reload();
+    expect(await page.getByLabel('Result for the model').inputValue()).toBe('{"width":3}');
+    await lab.answer('call_0_0', { output: { width: 4 } });
+    await page.getByText('Nothing to decide.').waitFor();
+    await page.getByText('Resolved elsewhere.').waitFor();
+    expect(watched.problems).toEqual([]);
+  });
+
+  test('the list finds runs by title, agent and state, shows why they wait, and cancels several at once', async () => {
+    const first = await startAtRest('refunds', 'Pay Ada back.');
+    const second = await startAtRest('refunds', 'Pay Bob back.');
+    await startAtRest('broken', 'Say hello.');
+    const watched = await visit('/');
+    const { page } = watched;
+    const rows = page.getByRole('region', { name: 'Runs' }).getByRole('listitem');
+    await expect.poll(() => rows.count()).toBe(3);
+    expect(await rows.nth(0).innerText()).toContain('approve refund');
+    expect(await rows.nth(2).innerText()).toContain('authentication');
+    await page.getByLabel('Search').fill('bob');
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(new URL(page.url()).searchParams.get('q')).toBe('bob');
+    await page.getByLabel('Search').fill('');
+    await page.getByRole('button', { name: 'waiting', exact: true }).click();
+    await expect.poll(() => rows.count()).toBe(2);
+    for (const name of ['Choose Pay Ada back.', 'Choose Pay Bob back.']) await page.getByLabel(name).check();
+    await page.getByRole('link', { name: 'Compare' }).waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Really cancel them?' }).click();
+    await page.getByText('2 runs cancelled.').waitFor();
+    expect([(await first.settled()).status, (await second.settled()).status]).toEqual([
+      'cancelled',
+      'cancelled',
+    ]);
+    await page.getByText('No runs match.').waitFor();
+    expect(watched.problems).toEqual([]);
+  });
+
+  test('two runs are compared up to their first difference', async () => {
+    const run = await startAtRest('refunds', 'Pay Ada back.');
+    const fork = await run.fork({
+      at: seqOf(await demo.store.read(run.id), 'turn.completed', 2),
+    });
+    await run.approve('call_1_0');
+    await run.settled();
+    await fork.reject('call_1_0', { reason: 'Too much.' });
+    await fork.settled();
+    const watched = await visit(`/compare/${run.id}..${fork.id}`);
+    const { page } = watched;
+    await page.getByText('The first difference is at entry').waitFor();
+    const row = page.locator('.aligned-row.is-first');
+    expect(await row.innerText()).toMatch(/approved[\s\S]*rejected/);
+    await page.getByText(`fork of`).first().waitFor();
+    expect(await page.getByRole('row', { name: /^Turns/ }).innerText()).toMatch(/Turns\s+3\s+3\s+none/);
+    expect(watched.problems).toEqual([]);
+  });
+
+  test('an agent shows its tools with their side effects and gates', async () => {
+    const watched = await visit('/agents');
+    const { page } = watched;
+    await page.getByRole('link', { name: 'refunds' }).click();
+    const card = page.getByRole('listitem').filter({ hasText: 'Pays money back.' });
+    await card.getByText('must not run twice').waitFor();
+    expect(await card.innerText()).toContain('approval depends on the call');
+    await card.getByText('Input schema').click();
+    await card.getByText('"orderId"').waitFor();
+    expect(watched.problems).toEqual([]);
+  });
+
+  test('hostile texts stay texts, in every view', async () => {
+    const reader = await startAtRest('reader', `${HOSTILE.markup} ${HOSTILE.order} ${HOSTILE.ansi}`);
+    await startAtRest('lab', HOSTILE.markup);
+    for (const path of ['/', '/inbox', `/compare/${reader.id}..${reader.id}`]) {
+      const watched = await visit(path, { width: 390 });
+      await watched.page.getByText('<img src=').first().waitFor();
+      expect(await watched.page.evaluate('window.owned ?? document.title')).not.toBe('owned');
+      expect(await watched.page.locator('img').count()).toBe(0);
+      expect(await watched.page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
+      expect(watched.problems).toEqual([]);
+    }
+  });
+
+  test.each(['light', 'dark'] as const)('axe finds no barrier in the %s views', async colorScheme => {
+    const run = await startAtRest('refunds', 'Pay Ada back.');
+    const other = await startAtRest('releases', 'Release 2.4.0.');
+    const paths = {
+      '/': 'Pay Ada',
+      '/inbox': 'Approve',
+      '/agents/refunds': 'Pays money',
+      [`/compare/${run.id}..${other.id}`]: 'first difference',
+    };
+    for (const [path, text] of Object.entries(paths)) {
+      const watched = await visit(path, { colorScheme });
+      await watched.page.getByText(text).first().waitFor();
+      expect(await watched.findBarriers()).toEqual([]);
+    }
+  });
+});
+
+function seqOf(
+  entries: readonly { seq: number; event: { type: string } }[],
+  type: string,
+  count: number,
+): number {
+  return entries.filter(({ event }) => event.type === type)[count - 1]?.seq ?? 0;
+}

@@ -1,0 +1,210 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { AgentView, ToolSummary } from '../../../protocol/run-view.ts';
+import { nameModels } from '../../describe-event.ts';
+import { type AgentSummary, request } from '../data/request.ts';
+import { formatCount, formatJson, formatSpan } from '../render/format.ts';
+import { Details } from '../ui/details.tsx';
+import { Markdown } from '../ui/markdown.tsx';
+import { LongText, Safe } from '../ui/text.tsx';
+
+/** The agents that the server drives, or one of them. */
+export function AgentsView({ name }: { name: string | null }) {
+  return name === null ? <AgentList /> : <OneAgent key={name} name={name} />;
+}
+
+/** Reads once; `null` until then. */
+function useRead<Answer>(path: string): { answer: Answer | null; problem: string } {
+  const answer = useSignal<Answer | null>(null);
+  const problem = useSignal('');
+  useEffect(() => {
+    request<Answer>(path).then(
+      found => {
+        answer.value = found;
+      },
+      error => {
+        problem.value = error instanceof Error ? error.message : String(error);
+      },
+    );
+  }, [path, answer, problem]);
+  return { answer: answer.value, problem: problem.value };
+}
+
+function AgentList() {
+  const { answer, problem } = useRead<{ agents: AgentSummary[] }>('/agents');
+  useEffect(() => {
+    document.title = 'Agents · Agentchart';
+  }, []);
+  return (
+    <main class="agents">
+      <h1 tabIndex={-1}>Agents</h1>
+      <p class="problem" role="alert">
+        {problem}
+      </p>
+      <ul class="cards">
+        {answer?.agents.map(({ name, description, version, models, tools }) => (
+          <li key={name} class="card">
+            <h2>
+              <a href={`/agents/${encodeURIComponent(name)}`}>
+                <Safe text={name} />
+              </a>
+            </h2>
+            {description === undefined ? null : (
+              <p>
+                <Safe text={description} />
+              </p>
+            )}
+            <p class="muted">
+              <Safe
+                text={[
+                  nameModels(models) || 'no model',
+                  ...(version === undefined ? [] : [`version ${version}`]),
+                ].join(' · ')}
+              />
+              {tools === undefined ? '' : ` · ${formatCount(tools, 'tool')}`}
+            </p>
+          </li>
+        ))}
+      </ul>
+      {answer?.agents.length === 0 ? (
+        <p class="empty">This server has no agents. Start it with: agentchart serve --agent MODULE</p>
+      ) : null}
+    </main>
+  );
+}
+
+function OneAgent({ name }: { name: string }) {
+  const { answer: agent, problem } = useRead<AgentView>(`/agents/${encodeURIComponent(name)}`);
+  useEffect(() => {
+    document.title = `${name} · Agentchart`;
+  }, [name]);
+  return (
+    <main class="agent">
+      <p>
+        <a href="/agents">Agents</a> {' · '}
+        <a href={`/runs?agent=${encodeURIComponent(name)}`}>Its runs</a>
+      </p>
+      <h1 tabIndex={-1}>
+        <Safe text={name} />
+      </h1>
+      <p class="problem" role="alert">
+        {problem}
+      </p>
+      {agent === null ? null : <AgentFacts agent={agent} />}
+    </main>
+  );
+}
+
+function AgentFacts({ agent }: { agent: AgentView }) {
+  const { description, models, version, instructions, tools, sources } = agent;
+  return (
+    <>
+      {description === undefined ? null : (
+        <p>
+          <Safe text={description} />
+        </p>
+      )}
+      <dl class="facts">
+        <Fact name="Models" value={nameModels(models) || 'none'} />
+        {version === undefined ? null : <Fact name="Version" value={version} />}
+        {Object.entries(agent.limits).map(([limit, value]) => (
+          <Fact key={limit} name={LIMITS[limit] ?? limit} value={describeLimit(limit, value)} />
+        ))}
+        <Fact name="At a limit" value={agent.onLimit === 'answer' ? 'one closing answer' : 'stops'} />
+        <Fact name="Final answer" value={agent.finalAnswer} />
+        <Fact name="Tools at once" value={String(agent.toolConcurrency)} />
+      </dl>
+      <section>
+        <h2>Instructions</h2>
+        {instructions == null ? (
+          <p class="muted">{instructions === null ? 'A function writes them for each run.' : 'None.'}</p>
+        ) : (
+          <Markdown text={instructions} />
+        )}
+      </section>
+      <section>
+        <h2>Tools</h2>
+        {tools.length === 0 && sources === 0 ? <p class="muted">None.</p> : null}
+        <ul class="cards">
+          {tools.map(tool => (
+            <ToolCard key={tool.name} tool={tool} />
+          ))}
+        </ul>
+        {sources === 0 ? null : (
+          <p class="muted">{`And the tools of ${formatCount(sources, 'tool server')}, known once it is connected.`}</p>
+        )}
+      </section>
+    </>
+  );
+}
+
+const LIMITS: Readonly<Record<string, string>> = {
+  turns: 'Most turns',
+  toolCalls: 'Most tool calls',
+  tokens: 'Most tokens',
+  cost: 'Highest cost',
+  activeMs: 'Longest time at work',
+  repeatedFailures: 'Most equal failures',
+};
+
+function describeLimit(limit: string, value: unknown): string {
+  return limit === 'activeMs' && typeof value === 'number' ? formatSpan(value) : String(value);
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <Safe text={value} />
+      </dd>
+    </div>
+  );
+}
+
+const EFFECTS = {
+  none: 'no side effect',
+  idempotent: 'side effect, safe to repeat',
+  once: 'side effect, must not run twice',
+} as const;
+const GATES = {
+  always: 'needs approval',
+  never: 'no approval',
+  depends: 'approval depends on the call',
+} as const;
+const EXECUTORS = { engine: '', client: 'a client runs it', agent: 'a sub-agent' } as const;
+
+function ToolCard({ tool }: { tool: ToolSummary }) {
+  const { name, description, inputSchema, sideEffect, approval, reason, executedBy, server, timeoutMs } =
+    tool;
+  const facts = [
+    EFFECTS[sideEffect],
+    GATES[approval],
+    ...(EXECUTORS[executedBy] === '' ? [] : [EXECUTORS[executedBy]]),
+    ...(tool.reconcilable ? ['can find out what became of a call'] : []),
+    ...(tool.retries === 0 ? [] : [formatCount(tool.retries, 'retry', 'retries')]),
+    ...(timeoutMs === undefined ? [] : [`times out after ${formatSpan(timeoutMs)}`]),
+    ...(server === undefined ? [] : [`from ${server}`]),
+  ];
+  return (
+    <li class={`card effect-${sideEffect}`}>
+      <h3>
+        <Safe text={name} class="mono" />
+      </h3>
+      <p>
+        <Safe text={description} />
+      </p>
+      <p class="muted">
+        <Safe text={facts.join(' · ')} />
+      </p>
+      {reason === undefined ? null : (
+        <p class="muted">
+          <Safe text={`Reason for approval: ${reason}`} />
+        </p>
+      )}
+      <Details summary="Input schema">
+        {() => <LongText text={formatJson(inputSchema)} kind="mono" />}
+      </Details>
+    </li>
+  );
+}

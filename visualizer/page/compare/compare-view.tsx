@@ -1,0 +1,219 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { RunView, StreamedEvent } from '../data/request.ts';
+import type { Source } from '../data/source.ts';
+import { describeEvent } from '../render/describe-event.ts';
+import { formatCost, formatCount, formatNumber, formatSpan } from '../render/format.ts';
+import { showSafely } from '../render/show-safely.ts';
+import { StatusBadge } from '../ui/status-badge.tsx';
+import { LongText, Safe } from '../ui/text.tsx';
+import { VirtualList } from '../ui/virtual-list.tsx';
+import { type AlignedRow, alignRuns, type Describe } from './align-runs.ts';
+
+const PAGE = 2_000;
+/** The most entries of a run that are compared. */
+const MOST = 20_000;
+const ROW_HEIGHT = 32;
+
+type Side = { view: RunView; events: StreamedEvent[]; nameCall(callId: string): string };
+type Compared = { left: Side; right: Side; rows: AlignedRow[]; first: number };
+
+/** Two runs side by side: what they cost, and their journals with the first difference marked. */
+export function CompareView({ source, left, right }: { source: Source; left: string; right: string }) {
+  const compared = useSignal<Compared | null>(null);
+  const problem = useSignal('');
+  const current = useSignal(-1);
+  useEffect(() => {
+    let isShown = true;
+    document.title = 'Compare · Agentchart';
+    compare(source, left, right).then(
+      found => {
+        if (!isShown) return;
+        compared.value = found;
+        current.value = found.first;
+      },
+      error => {
+        if (isShown) problem.value = error instanceof Error ? error.message : String(error);
+      },
+    );
+    return () => {
+      isShown = false;
+    };
+  }, [source, left, right, compared, current, problem]);
+  const found = compared.value;
+  return (
+    <main class="compare">
+      <h1 tabIndex={-1}>Compare runs</h1>
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+      {found === null ? null : (
+        <>
+          <Facts left={found.left.view} right={found.right.view} />
+          <p class="difference">
+            {describeDifference(found)}
+            {found.first < 0 ? null : (
+              <button
+                type="button"
+                onClick={() => {
+                  current.value = -1;
+                  current.value = found.first;
+                }}
+              >
+                Show it
+              </button>
+            )}
+          </p>
+          <VirtualList
+            label="Entries of both runs"
+            class="aligned"
+            count={found.rows.length}
+            rowHeight={ROW_HEIGHT}
+            current={current.value}
+            row={index => <Row found={found} index={index} />}
+          />
+        </>
+      )}
+    </main>
+  );
+}
+
+async function compare(source: Source, left: string, right: string): Promise<Compared> {
+  const [one, other] = await Promise.all([readSide(source, left), readSide(source, right)]);
+  const aligned = alignRuns(one.events, other.events, {
+    left: describeWith(one),
+    right: describeWith(other),
+    shape: event => {
+      const side = one.events.includes(event) ? one : other;
+      return `${event.type} ${'callId' in event ? side.nameCall(event.callId) : ''}`;
+    },
+  });
+  return { left: one, right: other, ...aligned };
+}
+
+async function readSide(source: Source, runId: string): Promise<Side> {
+  const view = await source.view(runId);
+  const events: StreamedEvent[] = [];
+  for (let after = 0; events.length < MOST; ) {
+    const page = await source.entries(runId, { after, limit: PAGE });
+    events.push(...page.entries);
+    after = page.entries.at(-1)?.seq ?? page.last;
+    if (after >= page.last) break;
+  }
+  const names = new Map(
+    events.flatMap(event =>
+      event.type === 'turn.completed' ? event.calls.map(({ callId, name }) => [callId, name] as const) : [],
+    ),
+  );
+  return { view, events, nameCall: callId => names.get(callId) ?? callId };
+}
+
+/** Times and keys differ in every run; what is left decides whether two entries are the same. */
+function describeWith({ nameCall }: Side): Describe {
+  return event => {
+    const timeless = { ...event, at: 0, ...('startedAt' in event && { startedAt: 0 }) };
+    return describeEvent(timeless, nameCall);
+  };
+}
+
+function describeDifference({ rows, first }: Compared): string {
+  const row = rows[first];
+  if (row === undefined) return 'Both runs did the same.';
+  const at = row.left?.seq ?? row.right?.seq ?? 0;
+  const differing = rows.filter(({ kind }) => kind !== 'same').length;
+  return `The first difference is at entry ${at}. ${formatCount(differing, 'entry', 'entries')} of ${formatNumber(rows.length)} differ. `;
+}
+
+const FACTS: readonly { name: string; of(view: RunView): number; format(value: number): string }[] = [
+  { name: 'Turns', of: view => view.turns, format: formatNumber },
+  { name: 'Calls', of: view => view.toolCalls, format: formatNumber },
+  { name: 'Tokens', of: view => view.tokens, format: formatNumber },
+  { name: 'Cost', of: view => view.cost, format: formatCost },
+  { name: 'At work', of: view => view.activeMs, format: formatSpan },
+];
+
+function Facts({ left, right }: { left: RunView; right: RunView }) {
+  return (
+    <table class="facts">
+      <thead>
+        <tr>
+          <td />
+          <RunName view={left} />
+          <RunName view={right} />
+          <th scope="col">Difference</th>
+        </tr>
+      </thead>
+      <tbody>
+        {FACTS.map(({ name, of, format }) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td>{format(of(left))}</td>
+            <td>{format(of(right))}</td>
+            <td>{describeChange(of(left), of(right), format)}</td>
+          </tr>
+        ))}
+        <tr>
+          <th scope="row">Answer</th>
+          <td>
+            <LongText text={left.answer ?? '–'} kind="prose" />
+          </td>
+          <td>
+            <LongText text={right.answer ?? '–'} kind="prose" />
+          </td>
+          <td>{left.answer === right.answer ? 'none' : 'differs'}</td>
+        </tr>
+      </tbody>
+    </table>
+  );
+}
+
+function describeChange(before: number, now: number, format: (value: number) => string): string {
+  if (before === now) return 'none';
+  return now > before ? `+${format(now - before)}` : `−${format(before - now)}`;
+}
+
+function RunName({ view }: { view: RunView }) {
+  const { runId, title, status, forkOf, agent } = view;
+  return (
+    <th scope="col">
+      <a href={`/runs/${encodeURIComponent(runId)}`}>
+        <Safe text={title || runId} />
+      </a>{' '}
+      <StatusBadge status={status} />
+      <span class="muted">
+        <Safe text={agent} /> <span class="mono">{showSafely(runId)}</span>
+      </span>
+      {forkOf === undefined ? null : (
+        <span class="muted">
+          fork of{' '}
+          <a href={`/runs/${encodeURIComponent(forkOf.runId)}?at=${forkOf.at}`} class="mono">
+            {showSafely(forkOf.runId)}
+          </a>
+          {` at entry ${forkOf.at}`}
+        </span>
+      )}
+    </th>
+  );
+}
+
+function Row({ found, index }: { found: Compared; index: number }) {
+  const row = found.rows[index];
+  if (row === undefined) return null;
+  return (
+    <div class={`aligned-row is-${row.kind} ${index === found.first ? 'is-first' : ''}`}>
+      <Entry side={found.left} event={row.left} />
+      <Entry side={found.right} event={row.right} />
+    </div>
+  );
+}
+
+function Entry({ side, event }: { side: Side; event: StreamedEvent | undefined }) {
+  if (event === undefined) return <span class="aligned-entry is-missing" />;
+  return (
+    <a class="aligned-entry" href={`/runs/${encodeURIComponent(side.view.runId)}?at=${event.seq}`}>
+      <span class="seq">{event.seq}</span>
+      <span class="mono type">{event.type}</span>
+      <span class="line">{describeEvent(event, side.nameCall)}</span>
+    </a>
+  );
+}

@@ -1,0 +1,55 @@
+import { type RunView, request, type StreamedEvent } from '../data/request.ts';
+import type { EntriesPage } from '../data/source.ts';
+import { formatDay } from '../render/format.ts';
+
+const PAGE = 1_000;
+const MOST_PAGES = 10;
+
+/** An entry of the journal and what it means, for a person. */
+export type Fact = { seq: number; text: string };
+
+/** Why a call is in doubt: what the journal has about its start and about what followed, oldest first. */
+export async function explainDoubt(runId: string, callId: string): Promise<Fact[]> {
+  const events = await readSinceStart(runId, callId);
+  const started = events.findIndex(event => event.type === 'tool.started' && event.callId === callId);
+  if (started < 0) return [];
+  const owner = events.slice(0, started).findLast(event => event.type === 'run.claimed');
+  return events.slice(started).flatMap(event => explain(event, callId, owner?.by));
+}
+
+/** The newest entries, back to the first start of the call and the claim before it. */
+async function readSinceStart(runId: string, callId: string): Promise<StreamedEvent[]> {
+  const path = `/runs/${encodeURIComponent(runId)}`;
+  const { seq } = await request<RunView>(path);
+  let events: StreamedEvent[] = [];
+  for (let before = seq + 1, pages = 0; before > 1 && pages < MOST_PAGES; pages += 1) {
+    const page = await request<EntriesPage>(`${path}/entries?before=${before}&limit=${PAGE}`);
+    events = [...page.entries, ...events];
+    before = page.entries[0]?.seq ?? 1;
+    const started = events.findIndex(event => event.type === 'tool.started' && event.callId === callId);
+    if (events.slice(0, Math.max(0, started)).some(event => event.type === 'run.claimed')) break;
+  }
+  return events;
+}
+
+function explain(event: StreamedEvent, callId: string, owner: string | undefined): Fact[] {
+  const at = formatDay(event.at);
+  const fact = (text: string): Fact[] => [{ seq: event.seq, text }];
+  if (event.type === 'run.claimed') {
+    if (event.replaces === undefined) return [];
+    return fact(`${at}: ${event.by} took over from ${event.replaces}, which was gone.`);
+  }
+  if (!('callId' in event) || event.callId !== callId) return [];
+  switch (event.type) {
+    case 'tool.started':
+      return fact(
+        `${at}: ${owner ?? 'a process'} started the tool, attempt ${event.attempt}, key ${event.key}.`,
+      );
+    case 'tool.interrupted':
+      return fact(`${at}: the journal had a start and no result, so the process ended in between.`);
+    case 'tool.doubted':
+      return fact(`${at}: in doubt: ${event.reason}`);
+    default:
+      return [];
+  }
+}

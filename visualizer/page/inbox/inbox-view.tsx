@@ -1,0 +1,259 @@
+import { useComputed, useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import type { InboxItem } from '../../../protocol/run-view.ts';
+import { useShortcuts } from '../app/keyboard.ts';
+import { navigate } from '../app/router.ts';
+import { mayDecide } from '../data/caller.ts';
+import { sendCommand } from '../data/send-command.ts';
+import type { Source } from '../data/source.ts';
+import { formatAgo, formatDay, formatSpan } from '../render/format.ts';
+import { showSafely } from '../render/show-safely.ts';
+import { type Act, ActContext } from '../run/act.ts';
+import { DecisionForms } from '../run/decision-forms.tsx';
+import { ReadableValue } from '../ui/readable-value.tsx';
+import { SeenBox, seenPart } from '../ui/seen-box.tsx';
+import { Safe } from '../ui/text.tsx';
+import { explainDoubt, type Fact } from './explain-doubt.ts';
+import { InboxModel, keyOf } from './inbox-model.ts';
+
+const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt' } as const;
+
+/** Every open decision of all runs, decided in place. */
+export function InboxView({ source }: { source: Source }) {
+  const model = useMemo(() => new InboxModel(source), [source]);
+  useEffect(() => model.follow(), [model]);
+  const chosen = useSignal<string | null>(null);
+  const notice = useSignal('');
+  const list = useRef<HTMLUListElement>(null);
+  const items = model.items.value;
+  const at = Math.max(
+    0,
+    items.findIndex(item => keyOf(item) === chosen.value),
+  );
+  const item = items[at];
+  useFollowChoice(chosen, item, items, notice);
+  useEffect(() => {
+    document.title = items.length === 0 ? 'Inbox · Agentchart' : `(${items.length}) Inbox · Agentchart`;
+  }, [items.length]);
+  const choose = (place: number): void => {
+    const next = items[Math.min(Math.max(0, place), items.length - 1)];
+    if (next === undefined) return;
+    chosen.value = keyOf(next);
+    focusRow(list.current, keyOf(next));
+  };
+  useShortcuts('Inbox', [
+    { keys: ['j', 'ArrowDown'], does: 'Next decision', run: () => choose(at + 1) },
+    { keys: ['k', 'ArrowUp'], does: 'Previous decision', run: () => choose(at - 1) },
+    { keys: ['o'], does: 'Open the run', run: () => item !== undefined && navigate(hrefOf(item)) },
+  ]);
+  const taken = (done: InboxItem, message: string): void => {
+    const next = items[at + 1] ?? items[at - 1];
+    notice.value = message;
+    chosen.value = next === undefined ? null : keyOf(next);
+    model.forget(done);
+    requestAnimationFrame(() => {
+      if (!focusRow(list.current, chosen.peek())) document.querySelector<HTMLElement>('main h1')?.focus();
+    });
+  };
+  return (
+    <main class="inbox">
+      <div class="inbox-list">
+        <h1 tabIndex={-1}>Inbox</h1>
+        <p class="notice" role="status">
+          {showSafely(notice.value)}
+        </p>
+        <p class="problem" role="alert">
+          {model.problem.value}
+        </p>
+        <ul ref={list} aria-label="Open decisions">
+          {items.map(one => (
+            <InboxRow
+              key={keyOf(one)}
+              item={one}
+              isChosen={one === item}
+              onChoose={() => {
+                chosen.value = keyOf(one);
+              }}
+            />
+          ))}
+        </ul>
+        {items.length === 0 && model.isRead.value ? (
+          <p class="empty">Nothing to decide. Runs that need a person appear here.</p>
+        ) : null}
+        {model.next.value === null ? null : (
+          <button type="button" onClick={() => void model.read(model.next.peek())}>
+            Show more
+          </button>
+        )}
+      </div>
+      {item === undefined ? null : (
+        <Decision key={keyOf(item)} item={item} onTaken={message => taken(item, message)} />
+      )}
+    </main>
+  );
+}
+
+/** Says so when the chosen decision was made elsewhere; the next one takes its place. */
+function useFollowChoice(
+  chosen: { value: string | null; peek(): string | null },
+  item: InboxItem | undefined,
+  items: readonly InboxItem[],
+  notice: { value: string },
+): void {
+  useEffect(() => {
+    const key = chosen.peek();
+    if (key !== null && !items.some(one => keyOf(one) === key)) notice.value = 'Resolved elsewhere.';
+    chosen.value = item === undefined ? null : keyOf(item);
+  }, [item, items, chosen, notice]);
+}
+
+function focusRow(list: HTMLElement | null, key: string | null): boolean {
+  const buttons = [...(list?.querySelectorAll<HTMLElement>('button[data-key]') ?? [])];
+  const button = buttons.find(one => one.dataset.key === key);
+  button?.focus();
+  return button !== undefined;
+}
+
+function hrefOf({ runId }: InboxItem): string {
+  return `/runs/${encodeURIComponent(runId)}`;
+}
+
+function InboxRow({ item, isChosen, onChoose }: { item: InboxItem; isChosen: boolean; onChoose(): void }) {
+  const { kind, call, title, agent, since } = item;
+  return (
+    <li>
+      <button
+        type="button"
+        class="inbox-row"
+        data-key={keyOf(item)}
+        aria-current={isChosen ? 'true' : undefined}
+        onClick={onChoose}
+        onFocus={onChoose}
+      >
+        <span class={`kind is-${kind}`}>{KINDS[kind]}</span>
+        <Safe text={call.name} class="mono tool" />
+        <time title={formatDay(since)}>{formatAgo(since, Date.now())}</time>
+        <Safe text={title || agent} class="title" />
+      </button>
+    </li>
+  );
+}
+
+/** What a command did, in words. */
+const DONE: Readonly<Record<string, string>> = {
+  approve: 'Approved',
+  reject: 'Rejected',
+  answer: 'Answered',
+  resolve: 'Resolved',
+};
+
+type DecisionProps = { item: InboxItem; onTaken(message: string): void };
+
+function Decision({ item, onTaken }: DecisionProps) {
+  const { kind, call, title, agent, since, rootId, runId } = item;
+  const problem = useSignal('');
+  const forms = useRef<HTMLElement>(null);
+  const act: Act = async (command, body, run) => {
+    problem.value = '';
+    const onLost = (message: string): void => {
+      problem.value = message;
+    };
+    const outcome = await sendCommand(command, body, { runId: run, after: 0, onLost });
+    if (outcome.type === 'taken') onTaken(outcome.message ?? `${DONE[command] ?? command}: ${call.name}.`);
+    else problem.value = outcome.message;
+    return outcome.type === 'taken' ? null : outcome.message;
+  };
+  const press = (...labels: string[]): void => {
+    const buttons = [...(forms.current?.querySelectorAll<HTMLButtonElement>('.buttons button') ?? [])];
+    buttons.find(({ textContent }) => labels.includes(textContent ?? ''))?.click();
+  };
+  useShortcuts('Decide', [
+    { keys: ['a'], does: 'Approve; or: it happened', run: () => press('Approve', 'It happened…') },
+    { keys: ['e'], does: 'Edit the input; or retry', run: () => press('Edit…', 'Retry…') },
+    { keys: ['r'], does: 'Reject; or: it failed', run: () => press('Reject…', 'It failed…') },
+  ]);
+  const left = useComputed(() => (call.expiresAt === undefined ? null : call.expiresAt - Date.now()));
+  return (
+    <article class="decision" aria-label={`${KINDS[kind]}: ${showSafely(call.name)}`}>
+      <header>
+        <h2>
+          <Safe text={call.name} class="mono" />
+        </h2>
+        <p>
+          <Safe text={title || agent} />
+        </p>
+        <p class="muted">
+          <a href={hrefOf(item)}>Open the run</a>
+          {rootId === runId ? null : (
+            <>
+              {' · '}
+              <a href={`/runs/${encodeURIComponent(rootId)}`}>Its parent</a>
+            </>
+          )}
+          {' · '}
+          <Safe text={agent} />
+          {` · waits since ${formatDay(since)}`}
+          {left.value === null ? '' : ` · expires in ${formatSpan(Math.max(0, left.value))}`}
+        </p>
+      </header>
+      <div class="inbox-body">
+        {call.reason === undefined ? null : (
+          <p class="reason">
+            <Safe text={call.reason} />
+          </p>
+        )}
+        {kind === 'doubt' ? <WhyInDoubt runId={call.runId} callId={call.callId} /> : null}
+        {call.sideEffect === 'once' ? <p class="muted">This call must not run twice.</p> : null}
+        <h3>Input</h3>
+        <SeenBox id={keyOf(item)} label={`Input of ${showSafely(call.name)}`}>
+          <ReadableValue value={call.input} />
+        </SeenBox>
+      </div>
+      <footer ref={forms}>
+        <p class="problem" role="alert">
+          {showSafely(problem.value)}
+        </p>
+        {mayDecide() ? (
+          <ActContext.Provider value={act}>
+            <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} />
+          </ActContext.Provider>
+        ) : (
+          <p class="muted">Your token may read runs, but not decide.</p>
+        )}
+      </footer>
+    </article>
+  );
+}
+
+/** What the journal says about a call in doubt. */
+function WhyInDoubt({ runId, callId }: { runId: string; callId: string }) {
+  const facts = useSignal<readonly Fact[]>([]);
+  useEffect(() => {
+    let isShown = true;
+    explainDoubt(runId, callId).then(
+      found => {
+        if (isShown) facts.value = found;
+      },
+      () => {},
+    );
+    return () => {
+      isShown = false;
+    };
+  }, [runId, callId, facts]);
+  return (
+    <section class="why-doubt">
+      <h3>Why it is in doubt</h3>
+      <p>
+        The tool was started, and the journal has no result. It may have acted or not: check outside, then
+        decide.
+      </p>
+      <ol>
+        {facts.value.map(({ seq, text }) => (
+          <li key={seq}>
+            <a href={`/runs/${encodeURIComponent(runId)}?at=${seq}`}>{`Entry ${seq}`}</a> <Safe text={text} />
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

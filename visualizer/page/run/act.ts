@@ -1,0 +1,15 @@
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+
+/** Submits a command to a run. Resolves to a problem for the person, or `null`. */
+export type Act = (command: string, body: object, runId: string) => Promise<string | null>;
+
+/** How the decisions below are submitted. */
+export const ActContext = createContext<Act | null>(null);
+
+/** Submits a decision, for the parts that decide calls. */
+export function useAct(): Act {
+  const act = useContext(ActContext);
+  if (act === null) throw new Error('Decisions need a view that submits them.');
+  return act;
+}
