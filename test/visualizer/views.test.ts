@@ -97,7 +97,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await expect.poll(() => rows.count()).toBe(2);
     for (const name of ['Choose Pay Ada back.', 'Choose Pay Bob back.']) await page.getByLabel(name).check();
     await page.getByRole('link', { name: 'Compare' }).waitFor();
-    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
     await page.getByRole('button', { name: 'Really cancel them?' }).click();
     await page.getByText('2 runs cancelled.').waitFor();
     expect([(await first.settled()).status, (await second.settled()).status]).toEqual([

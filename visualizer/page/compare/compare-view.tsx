@@ -108,11 +108,13 @@ async function readSide(source: Source, runId: string): Promise<Side> {
   return { view, events, nameCall: callId => names.get(callId) ?? callId };
 }
 
-/** Times and keys differ in every run; what is left decides whether two entries are the same. */
+/** Times and lineage differ in every run; what is left decides whether two entries are the same. */
 function describeWith({ nameCall }: Side): Describe {
   return event => {
-    const timeless = { ...event, at: 0, ...('startedAt' in event && { startedAt: 0 }) };
-    return describeEvent(timeless, nameCall);
+    if (event.type !== 'run.started')
+      return describeEvent({ ...event, at: 0, ...('startedAt' in event && { startedAt: 0 }) }, nameCall);
+    const { forkOf: _, ...started } = event;
+    return describeEvent(started, nameCall);
   };
 }
 
