@@ -12,7 +12,7 @@ import { type ServedDemo, serveDemo } from '../../examples/kill/server/serve-dem
 import type { Pace } from '../../examples/kill/setup.ts';
 import { type ChartState, readChart } from '../../visualizer/chart-graph.ts';
 import { edgeId, mergeEdges } from '../../visualizer/merge-edges.ts';
-import { SKETCH_ARROWS, SKETCH_BOXES } from '../../visualizer/page/run/chart-sketch.ts';
+import { SKETCH_ARROWS, SKETCH_BOXES } from '../../visualizer/page/run/chart/chart-sketch.ts';
 import { takesTurn } from '../support/in-turn.ts';
 import { TAKES_ALL } from '../support/sample.ts';
 import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';

@@ -69,7 +69,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-turn-planning.current').waitFor();
     demo.gate.open();
     await page.locator('#state-finished.current').waitFor();
-    await page.getByText('Ada gets her 42.00 back').waitFor();
+    await page.locator('.reply').getByText('Ada gets her 42.00 back').waitFor();
     await page.locator('.call-story').getByText('Approved by Grace').waitFor();
     expect(await page.locator('.reply .mark').first().innerText()).toBe('before tool calls');
     const below = () =>
@@ -168,7 +168,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
       await page.getByRole('button', { name: 'It happened…' }).click();
       await page.getByLabel('Its result').fill('{"url": "https://example.test"}');
       await page.getByRole('button', { name: 'It happened', exact: true }).click();
-      await page.getByText('Version 2.4.0 is out.').waitFor();
+      await page.locator('.reply').getByText('Version 2.4.0 is out.').waitFor();
       await expect.poll(() => watched.countOf('state-resting-inDoubt')).toBe('×1');
       expect(watched.problems).toEqual([]);
     },
@@ -178,7 +178,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const { page, problems } = await visit(await startAtRest('lab'));
     await page.getByLabel('Result for the model').fill('{"metres": 3}');
     await page.getByRole('button', { name: 'Answer' }).click();
-    await page.getByText('It is 3 m wide.').waitFor();
+    await page.locator('.reply').getByText('It is 3 m wide.').waitFor();
     expect(problems).toEqual([]);
   });
 
@@ -193,7 +193,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('.connection[data-is="live"]').waitFor();
     await page.getByRole('button', { name: 'Approve' }).click();
     await page.locator('#state-finished.current').waitFor();
-    await page.getByText('Ada gets her 42.00 back').waitFor();
+    await page.locator('.reply').getByText('Ada gets her 42.00 back').waitFor();
     await page.getByRole('tab', { name: 'Journal 17' }).waitFor();
     expect(watched.problems.filter(problem => !problem.includes('ERR_'))).toEqual([]);
   });
@@ -236,7 +236,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   inTurn('a failed attempt is shown in its place, and a failed run gives advice', async () => {
     const retried = await visit(await startAtRest('flaky'));
     await retried.page.getByText('Attempt 1 of script failed: overloaded (HTTP 529)').waitFor();
-    await retried.page.getByText('Here now.').waitFor();
+    await retried.page.locator('.reply').getByText('Here now.').waitFor();
     const broken = await visit(await startAtRest('broken'));
     await broken.page.getByText('Failed: authentication', { exact: true }).waitFor();
     await broken.page.getByText("Check the provider's API key in").waitFor();

@@ -5,7 +5,7 @@ import {
   SKETCH_BOXES,
   SKETCH_SIZE,
   type SketchArrow,
-} from '../../../visualizer/page/run/chart-sketch.ts';
+} from '../../../visualizer/page/run/chart/chart-sketch.ts';
 
 const APART = 9;
 const HEAD = 7;

@@ -24,11 +24,12 @@ export function Shell({ children, live }: { children: ComponentChildren; live: b
 function TopBar() {
   return (
     <nav class="top" aria-label="Main">
-      <a class="brand" href="/" aria-label="Agentchart">
+      <a class="brand" href="/">
         <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
           <path d="M2 3h5v4H2zM9 9h5v4H9z" class="brand-box" />
           <path d="M4.500 7v4H9" class="brand-line" />
         </svg>
+        <span class="spoken">Agentchart</span>
       </a>
       {LINKS.map(({ href, name, view }) => (
         <a key={href} href={href} aria-current={route.value.view === view ? 'page' : undefined}>

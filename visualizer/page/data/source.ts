@@ -6,7 +6,7 @@ import type { RunView, StreamedEvent } from './request.ts';
 export type EntriesPage = { entries: StreamedEvent[]; first: number; last: number };
 
 /** Which entries: the first after a `seq`, or the last before one (the newest without it). */
-export type EntriesPlace = { after: number; limit: number } | { before?: number; limit: number };
+type EntriesPlace = { after: number; limit: number } | { before?: number; limit: number };
 
 /** What the stream says about one run. */
 export type RunNews =

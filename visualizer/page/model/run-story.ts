@@ -142,11 +142,9 @@ export class RunStory {
     const { seq, at } = event;
     switch (event.type) {
       case 'run.started':
-        return event.input.forEach((item, index) => this.#addItem(item, { key: `${seq}.${index}`, seq, at }));
+        return this.#addItems(event.input, { seq, at });
       case 'message.received':
-        return event.items.forEach((item, index) =>
-          this.#addItem(item, { key: `${seq}.${index}`, seq, at }, event.by),
-        );
+        return this.#addItems(event.items, { seq, at }, event.by);
       case 'text.started':
         this.#hasText = true;
         return;
@@ -183,7 +181,7 @@ export class RunStory {
 
   #addTurn(event: Of<'turn.completed'>, folded: Folded): void {
     const { seq, at, items, calls, usage, model, startedAt } = event;
-    const { turn, draft } = folded.taken;
+    const { turn } = folded.taken;
     const cost = (folded.context?.cost ?? this.#cost) - this.#cost;
     const { number, attempt } = turn;
     const record = { seq, number, attempt, from: startedAt, to: at, usage, cost, model, calls: calls.length };
@@ -193,36 +191,49 @@ export class RunStory {
       this.calls.set(call.callId, made);
       this.rows.push({ type: 'call', record: made });
     }
-    items.forEach((item, index) => {
-      const place = { key: `${seq}.${index}`, seq, at };
-      switch (item.type) {
-        case 'message': {
-          const text = textOf(item);
-          if (text === '') return;
-          if (draft) {
-            const title = 'Draft of the planning turn (not shown to users)';
-            return this.#push({ ...place, kind: 'aside', title, text });
-          }
-          const key = attemptKey({ turn: number, attempt });
-          const preamble = calls.length > 0;
-          return this.#push({ ...place, kind: 'reply', item, attempt: key, preamble, checked: null });
-        }
-        case 'tool_call': {
-          const made = this.calls.get(item.callId);
-          if (made !== undefined && made.seq === seq)
-            return this.#push({ ...place, key: `call ${item.callId}`, kind: 'call', record: made });
-          const title = `${item.name} (run by the provider)`;
-          return this.#push({ ...place, kind: 'aside', title, text: item.arguments });
-        }
-        case 'provider_item':
-          return this.#push({ ...place, kind: 'aside', title: `Provider item ${item.kind}`, text: '' });
-        case 'reasoning':
-          if (item.text !== '') this.#push({ ...place, kind: 'reasoning', text: item.text });
-          return;
-        default:
-      }
-    });
+    for (const [index, item] of items.entries()) this.#addTurnItem(item, index, event, folded);
     this.#hasText = false;
+  }
+
+  #addTurnItem(item: Item, index: number, { seq, at, calls }: Of<'turn.completed'>, folded: Folded): void {
+    const place = { key: `${seq}.${index}`, seq, at };
+    const { turn, draft } = folded.taken;
+    switch (item.type) {
+      case 'message': {
+        const text = textOf(item);
+        if (text === '') return;
+        if (draft) {
+          const title = 'Draft of the planning turn (not shown to users)';
+          return this.#push({ ...place, kind: 'aside', title, text });
+        }
+        const attempt = attemptKey({ turn: turn.number, attempt: turn.attempt });
+        return this.#push({
+          ...place,
+          kind: 'reply',
+          item,
+          attempt,
+          preamble: calls.length > 0,
+          checked: null,
+        });
+      }
+      case 'tool_call': {
+        const record = this.calls.get(item.callId);
+        if (record?.seq === seq)
+          return this.#push({ ...place, key: `call ${item.callId}`, kind: 'call', record });
+        const title = `${item.name} (run by the provider)`;
+        return this.#push({ ...place, kind: 'aside', title, text: item.arguments });
+      }
+      case 'provider_item':
+        return this.#push({ ...place, kind: 'aside', title: `Provider item ${item.kind}`, text: '' });
+      case 'reasoning':
+        if (item.text !== '') this.#push({ ...place, kind: 'reasoning', text: item.text });
+        return;
+      default:
+    }
+  }
+
+  #addItems(items: readonly Item[], { seq, at }: { seq: number; at: number }, by?: string): void {
+    for (const [index, item] of items.entries()) this.#addItem(item, { key: `${seq}.${index}`, seq, at }, by);
   }
 
   #addFailure({ seq, at, error, startedAt }: Of<'turn.failed'>, folded: Folded): void {

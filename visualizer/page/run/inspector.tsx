@@ -39,7 +39,7 @@ export function Inspector() {
           </div>
         ))}
       </dl>
-      <div class="tabs small" role="group" aria-label="Part of the entry">
+      <fieldset class="tabs small" aria-label="Part of the entry">
         {VIEWS.map(name => (
           <button
             key={name}
@@ -52,7 +52,7 @@ export function Inspector() {
             {name}
           </button>
         ))}
-      </div>
+      </fieldset>
       <div class="inspected">
         <LongText
           key={`${at} ${chosen.value}`}

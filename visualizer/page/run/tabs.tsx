@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
 import { formatNumber } from '../render/format.ts';
-import { ConversationPane } from './conversation-pane.tsx';
+import { ConversationPane } from './conversation/conversation-pane.tsx';
 import { TABS, type Tab, useDesk } from './desk.ts';
 import { JournalPane } from './journal-pane.tsx';
 import { TreePane } from './tree-pane.tsx';

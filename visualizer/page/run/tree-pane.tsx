@@ -4,8 +4,8 @@ import { formatCost, formatCount } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { StatusBadge } from '../ui/status-badge.tsx';
 import { Safe } from '../ui/text.tsx';
+import { openDecisions } from './decisions/open-decisions.ts';
 import { useDesk } from './desk.ts';
-import { openDecisions } from './open-decisions.ts';
 
 type Node = { callId: string; name: string; view: RunView | null };
 

@@ -37,7 +37,11 @@ export function ActionButton({ act, children, confirm, keys, ...rest }: ActionBu
       }}
     >
       {asked.value ? confirm : children}
-      {keys === undefined || asked.value ? null : <kbd aria-hidden="true">{keys}</kbd>}
+      {keys === undefined || asked.value ? null : (
+        <span class="key" aria-hidden="true">
+          {keys}
+        </span>
+      )}
     </button>
   );
 }

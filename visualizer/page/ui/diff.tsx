@@ -10,7 +10,6 @@ export function Diff({ before, after }: { before: string; after: string }) {
   return (
     <ol class="diff" aria-label="Changes">
       {lines.map(({ kind, text }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other identity.
         <li key={index} class={`diff-line ${kind}`}>
           {MARKS[kind]}
           {showSafely(text)}

@@ -14,7 +14,7 @@ export function seenPart(id: string): Signal<number> {
 
 /** A box that scrolls and says how much of it was not yet seen. */
 export function SeenBox({ id, label, children }: { id: string; label: string; children: ComponentChildren }) {
-  const box = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLElement>(null);
   const part = seenPart(id);
   const look = (): void => {
     const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
@@ -32,17 +32,16 @@ export function SeenBox({ id, label, children }: { id: string; label: string; ch
   const left = Math.ceil((1 - part.value) * 100);
   return (
     <div class={`seen-box ${left > 0 ? 'unseen' : ''}`}>
-      <div
+      <section
         ref={box}
         class="seen-scroll"
-        role="region"
         aria-label={label}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard.
         tabIndex={0}
         onScroll={look}
       >
         {children}
-      </div>
+      </section>
       {left > 0 ? <p class="not-seen">{`${left} % not yet seen ↓`}</p> : null}
     </div>
   );

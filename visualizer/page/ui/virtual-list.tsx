@@ -18,7 +18,7 @@ type VirtualListProps = {
 
 /** A list of rows of equal height. Only the rows in sight are in the document. */
 export function VirtualList({ count, rowHeight, row, label, current, ...rest }: VirtualListProps) {
-  const box = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLElement>(null);
   const [sight, setSight] = useState({ top: 0, height: 800 });
   const look = (): void => {
     const { scrollTop: top = 0, clientHeight: height = 0 } = box.current ?? {};
@@ -43,12 +43,11 @@ export function VirtualList({ count, rowHeight, row, label, current, ...rest }: 
   const last = Math.min(count, Math.ceil((sight.top + sight.height) / rowHeight) + SPARE);
   const rows = Array.from({ length: Math.max(0, last - first) }, (_, place) => first + place);
   return (
-    <div
+    <section
       ref={box}
       class={`virtual ${rest.class ?? ''}`}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard.
       tabIndex={0}
-      role="region"
       aria-label={label}
       onScroll={look}
     >
@@ -64,6 +63,6 @@ export function VirtualList({ count, rowHeight, row, label, current, ...rest }: 
           </li>
         ))}
       </ol>
-    </div>
+    </section>
   );
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { CHART_DRAWING } from '../../chart-drawing.ts';
-import type { Folded } from '../model/journal-fold.ts';
+import { CHART_DRAWING } from '../../../chart-drawing.ts';
+import type { Folded } from '../../model/journal-fold.ts';
 
 /** The whole chart with every edge, at a fold. */
 export function FullChart({ folded, path }: { folded: Folded; path: string }) {

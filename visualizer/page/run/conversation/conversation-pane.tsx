@@ -1,16 +1,16 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { countBlocks, inheritedBlocks, replyText, unreadIds } from '../model/conversation.ts';
-import type { Block } from '../model/run-story.ts';
-import { formatClock } from '../render/format.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { Details } from '../ui/details.tsx';
-import { Markdown } from '../ui/markdown.tsx';
-import { LongText, Safe } from '../ui/text.tsx';
+import { countBlocks, inheritedBlocks, replyText, unreadIds } from '../../model/conversation.ts';
+import type { Block } from '../../model/run-story.ts';
+import { formatClock } from '../../render/format.ts';
+import { showSafely } from '../../render/show-safely.ts';
+import { Details } from '../../ui/details.tsx';
+import { Markdown } from '../../ui/markdown.tsx';
+import { LongText, Safe } from '../../ui/text.tsx';
+import { useDesk } from '../desk.ts';
 import { CallCard } from './call-card.tsx';
 import { Composer } from './composer.tsx';
 import { DeathCard } from './death-card.tsx';
-import { useDesk } from './desk.ts';
 import { FailureCard } from './failure-card.tsx';
 
 /** The most blocks in the document at first, and how many more each click adds. */
@@ -21,7 +21,7 @@ const NEAR_PX = 60;
 export function ConversationPane() {
   const { model, source } = useDesk();
   const more = useSignal(0);
-  const box = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLElement>(null);
   const atEnd = useRef(true);
   const { blocks } = model.story;
   const count = countBlocks(blocks, model.at.value);
@@ -34,10 +34,9 @@ export function ConversationPane() {
   });
   return (
     <>
-      <div
+      <section
         ref={box}
         class="scroll conversation"
-        role="region"
         aria-label="Conversation"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard.
         tabIndex={0}
@@ -69,7 +68,7 @@ export function ConversationPane() {
           ))}
           {model.isAtEnd.value ? <LiveBlocks /> : null}
         </div>
-      </div>
+      </section>
       {source.live ? <Composer /> : null}
     </>
   );
@@ -89,7 +88,6 @@ function BlockView({ block }: { block: Block }) {
           />
           <LongText text={block.text} kind="prose" />
           {block.others.map((kind, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: parts of a message have no other identity.
             <p key={index} class="muted">
               ({kind})
             </p>

@@ -1,13 +1,13 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { useShortcuts } from '../app/keyboard.ts';
-import type { JsonCall } from '../data/request.ts';
-import { formatClock, formatCount } from '../render/format.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { isProse, ReadableValue } from '../ui/readable-value.tsx';
-import { SeenBox, seenPart } from '../ui/seen-box.tsx';
-import { Safe } from '../ui/text.tsx';
+import { useShortcuts } from '../../app/keyboard.ts';
+import type { JsonCall } from '../../data/request.ts';
+import { formatClock, formatCount } from '../../render/format.ts';
+import { showSafely } from '../../render/show-safely.ts';
+import { isProse, ReadableValue } from '../../ui/readable-value.tsx';
+import { SeenBox, seenPart } from '../../ui/seen-box.tsx';
+import { Safe } from '../../ui/text.tsx';
+import { useDesk } from '../desk.ts';
 import { DecisionForms } from './decision-forms.tsx';
-import { useDesk } from './desk.ts';
 import { openDecisions } from './open-decisions.ts';
 
 const TITLES = {
@@ -37,7 +37,7 @@ export function DecisionBar() {
   useKeptFocus(bar, call === undefined ? '' : keyOf(call));
   const notice = desk.notice.value;
   return (
-    <footer ref={bar} class={`decision-bar ${call === undefined ? '' : call.status}`} aria-label="Decision">
+    <footer ref={bar} class={`decision-bar ${call === undefined ? '' : call.status}`}>
       <p class={`problem ${notice?.tone ?? ''}`} role="alert">
         {notice === null ? '' : showSafely(notice.text)}
       </p>

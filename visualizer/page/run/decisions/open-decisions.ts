@@ -1,4 +1,4 @@
-import type { JsonCall, RunView } from '../data/request.ts';
+import type { JsonCall, RunView } from '../../data/request.ts';
 
 /** What a person has to decide about a run and its sub-agents, doubts first. */
 export function openDecisions(view: RunView | null): JsonCall[] {

@@ -1,8 +1,8 @@
-import { shortenOwnerName } from '../../../protocol/owner-name.ts';
-import type { Death } from '../model/run-story.ts';
-import { formatClock, formatSpan } from '../render/format.ts';
-import { shorten, showSafely } from '../render/show-safely.ts';
-import { useDesk } from './desk.ts';
+import { shortenOwnerName } from '../../../../protocol/owner-name.ts';
+import type { Death } from '../../model/run-story.ts';
+import { formatClock, formatSpan } from '../../render/format.ts';
+import { shorten, showSafely } from '../../render/show-safely.ts';
+import { useDesk } from '../desk.ts';
 
 const FOLLOWED: Readonly<Record<string, string>> = {
   'tool.interrupted': 'was found started and without a result',

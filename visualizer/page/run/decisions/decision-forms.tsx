@@ -1,12 +1,12 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { canonicalJson, omitUndefined } from '../../../protocol/json.ts';
-import { dropDrafts } from '../data/drafts.ts';
-import type { JsonCall } from '../data/request.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { ActionButton } from '../ui/action-button.tsx';
-import { DraftField, editableJson, JsonField, readJson, useDraft } from '../ui/draft-field.tsx';
+import { canonicalJson, omitUndefined } from '../../../../protocol/json.ts';
+import { dropDrafts } from '../../data/drafts.ts';
+import type { JsonCall } from '../../data/request.ts';
+import { showSafely } from '../../render/show-safely.ts';
+import { ActionButton } from '../../ui/action-button.tsx';
+import { DraftField, editableJson, JsonField, readJson, useDraft } from '../../ui/draft-field.tsx';
 import { useAct } from './act.ts';
 
 type CallProps = { call: JsonCall };

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals';
-import { navigate } from '../app/router.ts';
-import { dropDrafts } from '../data/drafts.ts';
-import { type RunView, request } from '../data/request.ts';
-import { describeRefusal } from '../data/send-command.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { DraftField, useDraft } from '../ui/draft-field.tsx';
-import { useDesk } from './desk.ts';
+import { navigate } from '../../app/router.ts';
+import { dropDrafts } from '../../data/drafts.ts';
+import { type RunView, request } from '../../data/request.ts';
+import { describeRefusal } from '../../data/send-command.ts';
+import { showSafely } from '../../render/show-safely.ts';
+import { DraftField, useDraft } from '../../ui/draft-field.tsx';
+import { useDesk } from '../desk.ts';
 
 /** Sends a message to the run or, after its end, starts a new run that continues it. */
 export function Composer() {

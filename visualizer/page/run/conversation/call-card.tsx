@@ -1,6 +1,6 @@
-import { readContent } from '../../../protocol/content/read-content.ts';
-import type { JsonValue } from '../../../protocol/json.ts';
-import { type CallFacts, type CallRecord, factsAt } from '../model/call-facts.ts';
+import { readContent } from '../../../../protocol/content/read-content.ts';
+import type { JsonValue } from '../../../../protocol/json.ts';
+import { type CallFacts, type CallRecord, factsAt } from '../../model/call-facts.ts';
 import {
   formatClock,
   formatJson,
@@ -8,12 +8,12 @@ import {
   formatOutput,
   formatSpan,
   formatValue,
-} from '../render/format.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { Details } from '../ui/details.tsx';
-import { Diff } from '../ui/diff.tsx';
-import { LongText, Safe } from '../ui/text.tsx';
-import { useDesk } from './desk.ts';
+} from '../../render/format.ts';
+import { showSafely } from '../../render/show-safely.ts';
+import { Details } from '../../ui/details.tsx';
+import { Diff } from '../../ui/diff.tsx';
+import { LongText, Safe } from '../../ui/text.tsx';
+import { useDesk } from '../desk.ts';
 
 const PREVIEW = 90;
 
@@ -87,16 +87,16 @@ export function CallCard({ record }: { record: CallRecord }) {
 }
 
 function Input({ call: { input, edited } }: { call: CallFacts }) {
-  const preview = <bdi class="mono preview">{formatValue(edited ?? input, PREVIEW)}</bdi>;
+  const preview = formatValue(edited ?? input, PREVIEW);
   if (edited === null) {
     return (
-      <Details summary={[<span class="what">input</span>, preview]}>
+      <Details summary={<Summary what="input" preview={preview} />}>
         {() => <LongText text={formatJson(input)} kind="mono" />}
       </Details>
     );
   }
   return (
-    <Details open summary={[<span class="what">edited</span>, preview]}>
+    <Details open summary={<Summary what="edited" preview={preview} />}>
       {() => <Diff before={formatJson(input)} after={formatJson(edited)} />}
     </Details>
   );
@@ -134,14 +134,18 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
 function Output({ what, output }: { what: string; output: JsonValue }) {
   const text = formatOutput(output);
   return (
-    <Details
-      summary={[
-        <span class="what">{what}</span>,
-        <bdi class="mono preview">{formatValue(text, PREVIEW)}</bdi>,
-      ]}
-    >
+    <Details summary={<Summary what={what} preview={formatValue(text, PREVIEW)} />}>
       {() => <LongText text={text} kind="mono" />}
     </Details>
+  );
+}
+
+function Summary({ what, preview }: { what: string; preview: string }) {
+  return (
+    <>
+      <span class="what">{what}</span>
+      <bdi class="mono preview">{preview}</bdi>
+    </>
   );
 }
 

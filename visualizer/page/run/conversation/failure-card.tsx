@@ -1,8 +1,8 @@
-import type { Block } from '../model/run-story.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { Details } from '../ui/details.tsx';
-import { LongText } from '../ui/text.tsx';
-import { useDesk } from './desk.ts';
+import type { Block } from '../../model/run-story.ts';
+import { showSafely } from '../../render/show-safely.ts';
+import { Details } from '../../ui/details.tsx';
+import { LongText } from '../../ui/text.tsx';
+import { useDesk } from '../desk.ts';
 
 /** The same failure of one or more attempts, once, in the provider's own words. */
 export function FailureCard({ block }: { block: Extract<Block, { kind: 'failure' }> }) {

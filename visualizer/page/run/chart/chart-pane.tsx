@@ -1,10 +1,10 @@
 import { useRef } from 'preact/hooks';
-import type { NextAction } from '../../../protocol/effect.ts';
-import { edgeId, stateId } from '../../merge-edges.ts';
-import type { Folded } from '../model/journal-fold.ts';
-import { Safe } from '../ui/text.tsx';
+import type { NextAction } from '../../../../protocol/effect.ts';
+import { edgeId, stateId } from '../../../merge-edges.ts';
+import type { Folded } from '../../model/journal-fold.ts';
+import { Safe } from '../../ui/text.tsx';
+import { useDesk } from '../desk.ts';
 import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './chart-sketch.ts';
-import { useDesk } from './desk.ts';
 import { FullChart } from './full-chart.tsx';
 
 const APART = 9;
@@ -48,7 +48,7 @@ function Why({ why, path }: { why: NextAction | null; path: string }) {
 }
 
 /** The colour of a state: who acts, or how it ended. */
-export function toneOf(id: string): string {
+function toneOf(id: string): string {
   if (id.startsWith('turn')) return 'model';
   return TONES[id] ?? 'rest';
 }
@@ -65,7 +65,7 @@ const TONES: Readonly<Record<string, string>> = {
 };
 
 /** The chart in landscape format, at a fold. */
-export function CompactChart({ folded, path }: { folded: Folded; path: string }) {
+function CompactChart({ folded, path }: { folded: Folded; path: string }) {
   const { width, height } = SKETCH_SIZE;
   const { edges } = folded.taken;
   return (
