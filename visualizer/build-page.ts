@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { build, transform } from 'esbuild';
+import { build, type Plugin, transform } from 'esbuild';
 import { CHART_STYLE } from './chart-style.ts';
 
 /** The files of the page as texts. */
@@ -31,6 +31,7 @@ async function bundleScript(): Promise<string> {
     format: 'iife',
     platform: 'browser',
     target: 'es2023',
+    plugins: [lexerOnly],
     jsx: 'automatic',
     jsxImportSource: 'preact',
     define: { 'process.env.NODE_ENV': '"production"' },
@@ -39,6 +40,24 @@ async function bundleScript(): Promise<string> {
   });
   return outputFiles[0]?.text ?? '';
 }
+
+/**
+ * `marked` is one module whose statements at the top keep all of it. The page makes elements from its tokens, so only
+ * its lexer is left: the instance and what hangs on it, which write HTML, are cut off.
+ */
+const lexerOnly: Plugin = {
+  name: 'lexer-only',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]marked\.esm\.js$/ }, async ({ path }) => {
+      const text = await readFile(path, 'utf8');
+      const end = /;var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\(/.exec(text)?.index;
+      const name = /(\w+) as Lexer\b/.exec(text)?.[1];
+      if (end === undefined || name === undefined)
+        throw new Error(`Expected the lexer and the instance of marked in ${path}; its build has changed.`);
+      return { contents: `${text.slice(0, end)};export{${name} as Lexer}`, loader: 'js' };
+    });
+  },
+};
 
 async function readStyle(): Promise<string> {
   const sheets = await Promise.all(STYLES.map(name => readFile(`${PAGE}styles/${name}.css`, 'utf8')));
