@@ -97,7 +97,7 @@ function Filters({ filter }: { filter: RunFilter }) {
   return (
     <search class="filters">
       {field('q', 'Search', 'Search titles')}
-      {field('agent', 'Agent', 'Agent')}
+      {field('agent', 'Only of agent', 'Agent')}
       {field('label', 'Label', 'Label: name=value')}
       <select
         aria-label="Created in"
