@@ -121,6 +121,7 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .argument('<run>', RUN)
     .requiredOption('--at <seq>', 'last entry to copy; `show RUN --events` lists the entries')
     .option('--message <text>', 'message to send to the new run first')
+    .option('--paused', 'rest after that entry, before anything follows from it')
     .option('--no-drive', 'create the run without driving it')
     .action(async (id: string, options: ForkOptions) =>
       end(await (await import('./commands/fork.ts')).fork(id, options)),

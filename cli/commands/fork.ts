@@ -17,7 +17,7 @@ import { CommandLines } from '../render/command-lines.ts';
 import { makeView, orderEvent } from '../render/make-view.ts';
 import { Output } from '../render/output.ts';
 
-export type ForkOptions = DriveOptions & { at: string; drive: boolean; message?: string };
+export type ForkOptions = DriveOptions & { at: string; drive: boolean; message?: string; paused?: boolean };
 
 type Fork = { runId: string; loaded: LoadedRun; store: Store; output: Output; commands: CommandLines };
 
@@ -39,8 +39,9 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
           )
         : bareAgent(source, store);
       return await withAgent(agent, output, async () => {
-        const message = { message: options.message, by: options.by ?? userName() };
-        const forked = await forkRun({ store, host: systemHost }, source.runId, at, message);
+        const { message, paused, by = userName() } = options;
+        const how = { message, paused, by };
+        const forked = await forkRun({ store, host: systemHost }, source.runId, at, how);
         const shown = { ...forked, store, output, commands: new CommandLines(file) };
         if (!output.json)
           output.line({ style: 'bold', text: forked.runId }, `  fork of ${source.runId} at entry ${at}`);

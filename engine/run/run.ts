@@ -21,7 +21,7 @@ import { RunChildren } from '../sub-agents/run-children.ts';
 import { type CallReference, referTo } from './call-reference.ts';
 import { editTranscript, retryCall } from './edits/edit-transcript.ts';
 import type { CommandResult, SubmitResult } from './explain-refusal.ts';
-import { type ForkMessage, forkRun } from './forks/fork-run.ts';
+import { type ForkOptions, forkRun } from './forks/fork-run.ts';
 import { refuseLive } from './prepare-command.ts';
 import {
   type BatchOptions,
@@ -291,12 +291,13 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
 
   /**
    * Creates a run that starts with a copy of this run's journal up to entry `at`, followed by `message`. Calls in
-   * progress at that entry are in doubt in the fork. The fork is driven once `settled()`, `resume()` or a command is
+   * progress at that entry are in doubt in the fork. With `paused`, the fork rests after that entry, so that its reply
+   * can be edited (`editTurn`), its parameters set or its calls decided before `unpause`. The fork is driven once `settled()`, `resume()` or a command is
    * called on it. Throws `input-invalid`, `run-ended` and `refused`; `forkRun` says when.
    */
-  async fork({ at, ...message }: { at: number } & ForkMessage): Promise<Run<Tools, Output>> {
+  async fork({ at, ...how }: { at: number } & ForkOptions): Promise<Run<Tools, Output>> {
     const options = this.#options;
-    const { runId, loaded } = await forkRun(options, this.id, at, message);
+    const { runId, loaded } = await forkRun(options, this.id, at, how);
     const owner = { ...options.owner, id: options.host.newId('driver') };
     return Run.attach({ ...options, runId, owner }, loaded, this.#runHost.inherited);
   }

@@ -1,7 +1,7 @@
 import type { Call } from '../../../machines/context.ts';
 import { type ChartState, next } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import type { ChartEvent, RunEvent } from '../../../protocol/event.ts';
+import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { countRedactions } from '../../../protocol/redaction.ts';
@@ -21,8 +21,14 @@ import { assertReadable } from '../../versions/version-mismatch.ts';
 import { findFault, sendMessage, stampCommand } from '../command.ts';
 import type { CommandOptions } from '../run-command.ts';
 
-/** The message to append to a new fork, and who sends it. */
-export type ForkMessage = CommandOptions & { message?: string | readonly Item[] | undefined };
+/**
+ * How a fork begins. `message`: appended to it. `paused`: the fork rests after entry `at`, before anything follows from
+ * it, also where the original finished. People can then edit the reply, set parameters or decide, and continue.
+ */
+export type ForkOptions = CommandOptions & {
+  message?: string | readonly Item[] | undefined;
+  paused?: boolean | undefined;
+};
 
 /**
  * Creates a run, in one commit, that starts with a copy of the journal of `runId` up to entry `at`, without its
@@ -41,18 +47,20 @@ export async function forkRun(
   { store, host }: { store: Store; host: Host },
   runId: string,
   at: number,
-  { message, by, runId: forkId = host.newId('run') }: ForkMessage & { runId?: string } = {},
+  { message, by, paused = false, runId: forkId = host.newId('run') }: ForkOptions & { runId?: string } = {},
 ): Promise<{ runId: string; loaded: LoadedRun }> {
   const entries = await readFromStart(store, runId, 'Fork');
   assertReadable(runId, entries[0].event);
   assertEntry(at, entries.length, runId);
   const { parent: _, requestId: __, ...original } = entries[0].event;
-  const started = { ...original, runId: forkId, forkOf: { runId, at } };
-  const end = entries
+  const same = { ...original, runId: forkId, forkOf: { runId, at } };
+  const folded = entries
     .slice(1, at)
-    .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(started));
-  assertRunnable(end, runId);
-  const copied = entries.slice(1, at).flatMap(({ event }) => (isOfChart(event) ? [event] : []));
+    .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(same));
+  assertRunnable(folded, runId);
+  const all = entries.slice(1, at).flatMap(({ event }) => (isOfChart(event) ? [event] : []));
+  const { started, copied } = paused ? holdLast(same, all) : { started: same, copied: all };
+  const end = paused ? copied.reduce(applyEvent, beginFold(started)) : folded;
   const { state: doubted, events: begun } = beginDoubting(
     { begun: beginFold(started), copied, end },
     `run ${runId}, forked here at entry ${at}, had started it and recorded no outcome`,
@@ -64,6 +72,22 @@ export async function forkRun(
   const rest = { events, ...standingOf(state) };
   const { seq } = await store.create(started, undefined, rest);
   return { runId: started.runId, loaded: { state, seq, snapshotSeq: 0 } };
+}
+
+/** The same events with a pause before the last one, so that the run rests where that one leads. */
+function holdLast(started: RunStarted, events: readonly ChartEvent[]) {
+  const last = events.at(-1);
+  const held = { ...started, config: { ...started.config, holdsAtEnd: true } };
+  if (last === undefined) return { started: { ...held, paused: true }, copied: [] };
+  const earlier = events.slice(0, -1);
+  const before = earlier.reduce(applyEvent, beginFold(held));
+  if (last.type === 'run.unpaused' || last.type === 'step.requested')
+    return { started: held, copied: earlier };
+  if (before.context.paused || last.type === 'pause.requested') return { started: held, copied: events };
+  const pause = { type: 'pause.requested', at: last.at } as const;
+  const { generation } = applyEvent(before, pause).context;
+  const again = 'generation' in last ? { ...last, generation } : last;
+  return { started: held, copied: [...earlier, pause, again] };
 }
 
 function assertEntry(at: number, last: number, runId: string): void {
