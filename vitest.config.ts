@@ -33,6 +33,7 @@ const PROCESSES = [
   'tools/testing/exported-test',
   'types/hover',
   'visualizer/page',
+  'workers',
 ].map(toFiles);
 
 /** Explorations, drills, other clients and measurements: a second or more of processor time each. */

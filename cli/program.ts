@@ -7,20 +7,16 @@
  * exit code. `render/` formats output. The other files in this folder are shared by the commands: opening
  * stores, finding runs, loading agents, driving a run, and asking for decisions on a terminal.
  */
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import type { AnswerOptions, ApproveOptions, RejectOptions, ResolveOptions } from './commands/decide.ts';
 import type { DiagramOptions } from './commands/diagram.ts';
 import type { ExploreCommandOptions } from './commands/explore.ts';
 import type { ExportOptions } from './commands/export.ts';
 import type { ForkOptions } from './commands/fork.ts';
-import type { McpOptions } from './commands/fronts/mcp.ts';
 import type { MigrateCommandOptions } from './commands/migrate.ts';
 import type { ReplayOptions } from './commands/replay.ts';
 import type { RunCommandOptions } from './commands/run.ts';
 import type { RunsOptions } from './commands/runs.ts';
-import type { ServeOptions } from './commands/serving/serve.ts';
 import type { ShowCommandOptions } from './commands/show.ts';
 import type { TracesOptions } from './commands/traces.ts';
 import { HELP } from './help.ts';
@@ -30,16 +26,16 @@ import {
   BY,
   CALL,
   collect,
-  DB,
   driving,
-  GRACE,
   LABEL,
   RUN,
   reading,
+  readVersion,
   showing,
 } from './program/command-options.ts';
 import { addInspect } from './program/inspect-command.ts';
 import { addRemoving } from './program/removing-commands.ts';
+import { addServing } from './program/serving-commands.ts';
 
 /** Runs one command line and returns its exit code. Each command loads only the modules it needs. */
 export async function runProgram(args: readonly string[]): Promise<number> {
@@ -137,38 +133,7 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .action(async (id: string, options: MigrateCommandOptions) =>
       end(await (await import('./commands/migrate.ts')).migrate(id, options)),
     );
-  program
-    .command('serve')
-    .summary('start the HTTP API and the web page')
-    .description(
-      'Serve the runs API and its web page, and drive the runs of the given agents. Resumes runs whose process ended.',
-    )
-    .option('--agent <module>', `${AGENT}; repeatable`, collect)
-    .option('--config <file>', 'JSON file with the models and MCP servers that /v1/responses offers')
-    .option('--host <host>', 'address to listen on; any but a loopback address needs a token', '127.0.0.1')
-    .option('--port <port>', 'port to listen on; 0 picks a free one', '4100')
-    .option('--db <file>', DB)
-    .option('--token <token>', "the operator's token (default: $AGENTCHART_TOKEN, or none)")
-    .option('--grace <seconds>', GRACE, '10')
-    .option('--log <format>', 'text, or json for one line per request (default: $AGENTCHART_LOG, or text)')
-    .option('--config-schema', 'print the JSON Schema of the configuration file and exit')
-    .action(async (options: Omit<ServeOptions, 'version'>) =>
-      end(await (await import('./commands/serving/serve.ts')).serve({ ...options, version: readVersion() })),
-    );
-  program
-    .command('mcp')
-    .summary('offer agents as MCP tools')
-    .description(
-      'Offer each agent as a tool of an MCP server, on stdin and stdout or over HTTP. Approvals and questions reach the client as forms, or as tasks. Resumes runs whose process ended.',
-    )
-    .option('--agent <module>', `${AGENT}; repeatable`, collect)
-    .option('--port <port>', 'serve Streamable HTTP at /mcp on this port instead; 0 picks a free one')
-    .option('--host <host>', 'address to listen on; any but a loopback address needs a token', '127.0.0.1')
-    .option('--db <file>', DB)
-    .option('--token <token>', 'the token of HTTP clients (default: $AGENTCHART_TOKEN, or none)')
-    .action(async (options: Omit<McpOptions, 'version'>) =>
-      end(await (await import('./commands/fronts/mcp.ts')).mcp({ ...options, version: readVersion() })),
-    );
+  addServing(program, end);
 }
 
 function addDecisions(program: Command, end: (exitCode: number) => void): void {
@@ -337,9 +302,4 @@ function addInspecting(program: Command, end: (exitCode: number) => void): void 
     .action(async (options: DiagramOptions) =>
       end(await (await import('./commands/diagram.ts')).diagram(options)),
     );
-}
-
-function readVersion(): string {
-  const file = createRequire(import.meta.url).resolve('agentchart/package.json');
-  return String(JSON.parse(readFileSync(file, 'utf8')).version);
 }

@@ -15,6 +15,7 @@ import { Tokens } from './access/tokens.ts';
 import { ApiError } from './error-envelope.ts';
 import { guardOrigin, setSecurityHeaders } from './guard-request.ts';
 import { RunMetrics } from './metrics/run-metrics.ts';
+import type { WorkMetrics } from './metrics/work-metrics.ts';
 import { type MountedApi, prepareError } from './mounted-api.ts';
 import { addPage } from './page-routes.ts';
 import { BODY_LIMITS, readBody } from './read-body.ts';
@@ -37,6 +38,8 @@ export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'cl
   admission?: Admission;
   /** The origins whose pages may use `/v1`. Default: none. */
   corsOrigins?: readonly string[];
+  /** What this process drives, for the metrics. */
+  work?: WorkMetrics;
   /** Other APIs to serve, behind the same checks. */
   mounted?: readonly MountedApi[];
   /** Clock and id generator. Default: the system's. */
@@ -125,7 +128,8 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   app.get('/metrics', async c => {
     if (Object.keys(c.get('caller').labels).length > 0)
       throw new ApiError('forbidden', 'Metrics are about all runs; this token is for runs with its labels.');
-    return c.body(await metrics.describe(), 200, {
+    const work = await options.work?.describe();
+    return c.body((await metrics.describe()) + (work ?? ''), 200, {
       'Content-Type': 'text/plain; version=0.0.4; charset=utf-8',
     });
   });

@@ -5,7 +5,7 @@ import type { Owner, Store } from '../protocol/store.ts';
 export function nonDrivingStore(store: Store): Store {
   const holder = { id: 'non-driving store', host: '', pid: 0, startedAt: '' };
   return {
-    create: (event, claim, rest) => store.create(event, claim, rest),
+    create: (event, _, rest) => store.create(event, undefined, rest),
     adopt: run => store.adopt(run),
     append: (runId, guard, events, status) => store.append(runId, guard, events, status),
     read: (runId, after, page) => store.read(runId, after, page),

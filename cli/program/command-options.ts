@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import type { Command } from 'commander';
 
 export const RUN = 'run id, or a unique prefix of one';
@@ -30,4 +32,10 @@ export function showing(command: Command): Command {
 export function driving(command: Command, { by = true }: { by?: boolean } = {}): Command {
   const driven = showing(command).option('--agent <module>', AGENT);
   return by ? driven.option('--by <name>', BY) : driven;
+}
+
+/** The version of this package. */
+export function readVersion(): string {
+  const file = createRequire(import.meta.url).resolve('agentchart/package.json');
+  return String(JSON.parse(readFileSync(file, 'utf8')).version);
 }

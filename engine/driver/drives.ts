@@ -1,4 +1,5 @@
 import type { Store } from '../../protocol/store.ts';
+import type { DriveOutcome } from './driver.ts';
 import { type Host, settledWithin } from './host.ts';
 
 /** A run that this process drives. */
@@ -15,6 +16,7 @@ const RELEASE_MS = 5_000;
 /** The runs of one store that this process drives. */
 export class Drives {
   readonly #drives = new Map<Drive, Promise<unknown>>();
+  #lostLeases = 0;
   #draining: { graceMs: number } | null = null;
 
   /** Whether this process gives up all runs of the store, and claims none. */
@@ -27,11 +29,19 @@ export class Drives {
     return this.#drives.size;
   }
 
+  /** How many runs another process took over from this one. */
+  get lostLeases(): number {
+    return this.#lostLeases;
+  }
+
   /** Adds a run until `done` settles. While the process drains, the run is given up at once. */
-  add(drive: Drive, done: Promise<unknown>): void {
+  add(drive: Drive, done: Promise<DriveOutcome>): void {
     this.#drives.set(drive, done);
     const remove = () => void this.#drives.delete(drive);
-    done.then(remove, remove);
+    done.then(outcome => {
+      if (outcome === 'superseded') this.#lostLeases += 1;
+      remove();
+    }, remove);
     if (this.#draining !== null) void drive.yield(this.#draining.graceMs);
   }
 

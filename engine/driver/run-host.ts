@@ -27,6 +27,8 @@ export interface RunHost {
   put(makes: readonly MakeCommand[]): Promise<SubmitResult>;
   /** Waits until the run rests or has ended. Rejects if driving fails. */
   settled(): Promise<Settled>;
+  /** Has the run driven now, even if it rests. Resolves once it settles or another process drives it. */
+  drive(): Promise<void>;
   /** Has a run driven that was just created. `epoch` and `leasedAt` are of the claim that created it. */
   begin(epoch: number, leasedAt: Moment, inherited: readonly Item[]): void;
   /** Has the run driven now, even if it rests. Returns false if another process drives it. */

@@ -109,6 +109,29 @@ export class Supervisor implements RunHost {
     }
   }
 
+  /** Claims the run, even if it rests, and drives it until it rests, has ended or was yielded, or another process has it. */
+  async drive(): Promise<void> {
+    const yields = this.#yields;
+    await this.refresh();
+    if (hasEnded(this.#log.state) || !(await this.tryToDrive())) return;
+    for (;;) {
+      if (this.#stage.type === 'driving') await this.#stage.done;
+      await this.refresh();
+      if (yields !== this.#yields) return;
+      if (this.driver === null && describeNow(this.#log.state, this.#options) !== null) {
+        if (!(await this.#collectAnswers())) return;
+      } else if (!(await this.#endIfOverdue()) && !(await this.tryToDrive())) return;
+    }
+  }
+
+  /** Delivers the answers of the sub-agents' runs that have ended. Returns whether there were any. */
+  async #collectAnswers(): Promise<boolean> {
+    if (hasEnded(this.#log.state)) return false;
+    const ended = await this.#parts.children.collect(this.#log.state.context);
+    for (const command of ended) await this.#log.put([() => command]);
+    return ended.length > 0;
+  }
+
   /**
    * Gives the run up, and its sub-agents' runs, if this process drives them: see `Driver.yield`. Whoever waits for
    * `settled()` now follows the run. Resolves once the leases are released.
@@ -139,9 +162,10 @@ export class Supervisor implements RunHost {
     return (await this.put([state => cancelRun(state, cancelling)])).accepted;
   }
 
-  /** Starts driving a run that was just created and claimed. */
+  /** Starts driving a run that was just created and claimed. A store that grants no leases gives epoch 0: others drive it. */
   begin(epoch: number, leasedAt: Moment, inherited: readonly Item[]): void {
     this.#inherited = inherited;
+    if (epoch === 0) return;
     this.#log.startDriving(epoch);
     this.#drive(epoch, leasedAt, inherited);
   }
@@ -271,8 +295,7 @@ export class Supervisor implements RunHost {
     try {
       await this.#log.catchUp();
       if (this.driver !== null) return;
-      for (const command of await this.#parts.children.collect(this.#log.state.context))
-        await this.#log.put([() => command]);
+      await this.#collectAnswers();
     } catch {
       return;
     }

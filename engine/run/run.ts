@@ -127,7 +127,12 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return (await this.#runHost.settled()) as Settled<Tools, Output>;
   }
 
-  /** Claims the run and drives it until it settles, even if it rests. Adds no input. */
+  /** Claims the run, even if it rests, and drives it until it settles or another process drives it. */
+  async drive(): Promise<void> {
+    await this.#runHost.drive();
+  }
+
+  /** Like `drive`, but then follows the other process until the run settles. Adds no input. */
   async resume(): Promise<Settled<Tools, Output>> {
     await this.#runHost.refresh();
     if (!hasEnded(this.#log.state)) await this.#runHost.tryToDrive();

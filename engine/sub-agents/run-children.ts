@@ -149,7 +149,7 @@ export class RunChildren {
 }
 
 /** Returns one of the child runs that has ended, if any. */
-export async function findEndedChild(store: Store, childIds: readonly string[]): Promise<string | undefined> {
+async function findEndedChild(store: Store, childIds: readonly string[]): Promise<string | undefined> {
   for (const childId of childIds) {
     const status = (await store.get(childId))?.status;
     if (status !== undefined && status !== 'running' && status !== 'waiting') return childId;

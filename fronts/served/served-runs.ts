@@ -9,10 +9,11 @@ import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../../server/access/admission.ts';
 import type { Caller } from '../../server/access/caller.ts';
 import { describeError } from '../../server/error-envelope.ts';
-import { RunRecovery } from '../../server/runs/recover-runs.ts';
-import { findRecord, type Hold, RunRegistry } from '../../server/runs/run-registry.ts';
+import { findRecord, type Hold, type RunRegistry } from '../../server/runs/run-registry.ts';
 import { showTranscript } from '../../server/runs/run-view.ts';
-import { type Launch, ServedAgents } from '../../server/runs/served-agents.ts';
+import { createRunWorker } from '../../server/runs/run-worker.ts';
+import type { Launch, ServedAgents } from '../../server/runs/served-agents.ts';
+import type { RunTaker } from '../../server/runs/take-runs.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import type { StartOptions } from '../../tools/agent/begin-journal.ts';
 
@@ -43,7 +44,7 @@ export class ServedRuns {
   readonly #admission: Admission | undefined;
   readonly #served: ServedAgents;
   readonly #held: RunRegistry;
-  readonly #recovery: RunRecovery;
+  readonly #taker: RunTaker;
 
   constructor({ host = systemHost, log = () => {}, ...options }: ServedRunsOptions) {
     const { store, agents } = options;
@@ -51,15 +52,10 @@ export class ServedRuns {
     this.agents = agents;
     this.host = host;
     this.#admission = options.admission;
-    this.#served = new ServedAgents(options);
-    this.#held = new RunRegistry({ host, log, open: runId => this.#open(runId) });
-    this.#recovery = new RunRecovery({
-      store,
-      log,
-      host,
-      isServed: name => this.#served.has(name),
-      drive: runId => this.#held.drive(runId),
-    });
+    const { agents: served, held, taker } = createRunWorker({ ...options, host, log });
+    this.#served = served;
+    this.#held = held;
+    this.#taker = taker;
   }
 
   /** Starts a run and drives it; release the result. Throws the errors of `agent.start`, and `rate-limit-exceeded`. */
@@ -116,18 +112,13 @@ export class ServedRuns {
 
   /** Resumes runs whose process is gone, now and periodically until `close`. Returns the ids of those resumed now. */
   async pickUp(): Promise<string[]> {
-    return await this.#recovery.start();
+    return await this.#taker.start();
   }
 
   /** Stops watching runs. Runs stay resumable. */
   close(): void {
-    this.#recovery.stop();
+    this.#taker.stop();
     this.#held.close();
-  }
-
-  async #open(runId: string) {
-    const record = await findRecord(this.store, runId);
-    return { run: await this.#served.open(record), isServed: this.#served.has(record.agent) };
   }
 }
 

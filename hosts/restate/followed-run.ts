@@ -63,6 +63,11 @@ export class FollowedRun implements RunHost {
   /** Restate drives a new run by itself. */
   begin(): void {}
 
+  /** Asks for a delivery, and leaves the run to the workers. */
+  async drive(): Promise<void> {
+    await this.tryToDrive();
+  }
+
   /** There is nothing to give up: the workers drive. */
   async yield(): Promise<void> {}
 

@@ -21,6 +21,7 @@ export class RunMetrics {
   readonly #modelSeconds = new Durations();
   readonly #toolSeconds = new Durations();
   readonly #tokens = new Counter();
+  readonly #doubts = new Counter();
   #cursor: Promise<string | undefined>;
   #reading: Promise<void> | undefined;
 
@@ -55,6 +56,7 @@ export class RunMetrics {
       this.#modelSeconds.describe('agentchart_model_call_duration_seconds', 'Durations of model calls.'),
       this.#toolSeconds.describe('agentchart_tool_call_duration_seconds', 'Durations of tool calls.'),
       this.#tokens.describe('agentchart_tokens_total', 'Tokens of model calls.'),
+      this.#doubts.describe('agentchart_doubts_total', 'Calls that were in doubt.'),
     ];
     return `${lines.flat().join('\n')}\n`;
   }
@@ -97,6 +99,8 @@ export class RunMetrics {
       case 'tool.settled':
         return this.#endCall(runId, event, event.isError ? 'failed' : 'completed');
       case 'tool.doubted':
+        this.#doubts.add({}, 1);
+        return this.#endCall(runId, event, 'unknown');
       case 'tool.interrupted':
         return this.#endCall(runId, event, 'unknown');
       case 'tool.suspended':

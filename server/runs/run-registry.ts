@@ -18,6 +18,8 @@ type RunRegistryOptions = {
   /** Opens a stored run. */
   open(runId: string): Promise<Opened>;
   log(line: string): void;
+  /** Whether runs are driven here. Default true; else other processes drive them. */
+  drives?: boolean;
 };
 
 /** `isServed`: this server has the run's agent and can drive it. */
@@ -41,6 +43,7 @@ type Entry = {
  * H1 There is one `Run` per id, shared by commands, streams and the driver.
  * H2 A run without holders is closed, except one that rests with a deadline: it is driven at the deadline.
  * H3 Driving never throws: store errors are logged, and the run stays resumable.
+ * H4 Where other processes drive, nothing here waits for a run to settle.
  */
 export class RunRegistry {
   readonly #options: RunRegistryOptions;
@@ -49,6 +52,11 @@ export class RunRegistry {
 
   constructor(options: RunRegistryOptions) {
     this.#options = options;
+  }
+
+  /** Whether runs are driven here. */
+  get drives(): boolean {
+    return this.#options.drives !== false;
   }
 
   /** The number of open runs. */
@@ -83,9 +91,15 @@ export class RunRegistry {
 
   /** Drives the run in the background until it settles; while another process drives it, waits for that. */
   drive(runId: string): void {
+    if (!this.drives) return;
     const entry = this.#entries.get(runId);
     if (entry?.driving === true) entry.driveAgain = true;
     else void this.#drive(runId);
+  }
+
+  /** Drives a run that was taken until it rests, has ended or another process drives it. Never rejects. */
+  async driveTaken(runId: string): Promise<void> {
+    await this.#drive(runId, run => run.drive());
   }
 
   /** Ends all streams and cancels all timers. Runs that are being driven continue until the process ends. */
@@ -95,13 +109,13 @@ export class RunRegistry {
     this.#entries.clear();
   }
 
-  async #drive(runId: string): Promise<void> {
+  async #drive(runId: string, work = (run: Run): Promise<unknown> => run.settled()): Promise<void> {
     try {
       const hold = await this.hold(runId);
       const entry = this.#entries.get(runId);
       try {
         if (entry === undefined || entry.driving || !hold.isServed) return;
-        await this.#settle(entry, hold.run);
+        await this.#settle(entry, () => work(hold.run));
       } finally {
         hold.release();
       }
@@ -111,12 +125,12 @@ export class RunRegistry {
     }
   }
 
-  async #settle(entry: Entry, run: Run): Promise<void> {
+  async #settle(entry: Entry, work: () => Promise<unknown>): Promise<void> {
     entry.driving = true;
     try {
       do {
         entry.driveAgain = false;
-        await run.settled();
+        await work();
       } while (entry.driveAgain);
     } finally {
       entry.driving = false;
@@ -159,7 +173,7 @@ export class RunRegistry {
   #letGo(runId: string, entry: Entry, { run, isServed }: Opened): void {
     if (this.#closing.signal.aborted) return;
     entry.cancelWake();
-    const deadline = isServed ? findDeadline(run) : null;
+    const deadline = isServed && this.drives ? findDeadline(run) : null;
     if (deadline === null) {
       if (this.#entries.get(runId) === entry) this.#entries.delete(runId);
       return;

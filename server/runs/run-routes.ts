@@ -116,7 +116,8 @@ async function startRun(c: Request, options: RunRoutesOptions): Promise<Response
       release();
       throw error;
     });
-  run.settled().then(release, release);
+  if (held.drives) run.settled().then(release, release);
+  else release();
   c.header('Location', `/runs/${runId}`);
   return c.json(await viewHeld(run, options), 201);
 }

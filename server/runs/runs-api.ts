@@ -10,10 +10,9 @@ import { Inbox } from './inbox/read-inbox.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './live/event-stream.ts';
 import { RunChanges } from './live/run-changes.ts';
 import { describeApi } from './openapi.ts';
-import { RunRecovery } from './recover-runs.ts';
-import { findRecord, RunRegistry } from './run-registry.ts';
 import { addRunRoutes } from './run-routes.ts';
-import { ServedAgents, type ServedAgentsOptions } from './served-agents.ts';
+import { createRunWorker } from './run-worker.ts';
+import type { ServedAgentsOptions } from './served-agents.ts';
 import { addShareRoutes, type ExportTest } from './sharing/share-routes.ts';
 
 export type RunsApiOptions = ServedAgentsOptions & {
@@ -32,6 +31,8 @@ export type RunsApiOptions = ServedAgentsOptions & {
   streamBounds?: Partial<StreamBounds>;
   clock: Host;
   log(line: string): void;
+  /** Whether runs are driven in this process. Default true; else `store` must grant no leases. */
+  drives?: boolean;
 };
 
 export type RunsApi = MountedApi & {
@@ -43,22 +44,14 @@ export type RunsApi = MountedApi & {
 
 /**
  * Creates the runs API: `/runs`, `/agents` and `/openapi.json`. Requests never drive runs themselves: `RunRegistry`
- * drives open runs in the background, and `RunRecovery` finds runs whose process is gone.
+ * drives open runs in the background, and `RunTaker` finds runs that nobody drives.
  */
 export function createRunsApi(options: RunsApiOptions): RunsApi {
   const { store, clock, log, admission, hasToken, version = '0.0.0' } = options;
-  const agents = new ServedAgents(options);
-  const held = new RunRegistry({ host: clock, log, open: openRun });
+  const { agents, held, taker } = createRunWorker({ ...options, host: clock });
   const inbox = new Inbox(store);
   const changes = new RunChanges({ store, host: clock, inbox, log });
   const explorations = new Explorations(options.exploreAgent, log);
-  const recovery = new RunRecovery({
-    store,
-    log,
-    host: clock,
-    isServed: name => agents.has(name),
-    drive: runId => held.drive(runId),
-  });
   return {
     prefix: '/runs',
     paths: ['/runs', '/agents', '/inbox', '/events', '/me', '/openapi.json'],
@@ -88,18 +81,13 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
       });
     },
     answerError: (c, error) => answerRunsError(c, error, log),
-    pickUp: () => recovery.start(),
+    pickUp: () => taker.start(),
     countHeld: () => held.size,
     close() {
-      recovery.stop();
+      taker.stop();
       changes.close();
       explorations.close();
       held.close();
     },
   };
-
-  async function openRun(runId: string) {
-    const record = await findRecord(store, runId);
-    return { run: await agents.open(record), isServed: agents.has(record.agent) };
-  }
 }

@@ -1,6 +1,6 @@
 import type { Run } from '../../engine/run/run.ts';
 import type { AgentSummary, AgentView } from '../../protocol/run-view.ts';
-import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { RunRecord, Store, WorkRequest } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { filterText } from '../../text/text-filter.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
@@ -46,6 +46,19 @@ export class ServedAgents {
   /** Whether this server can drive runs of the agent; sub-agents count. */
   has(name: string): boolean {
     return this.#find(name) !== undefined || this.#options.agentsByRun?.has(name) === true;
+  }
+
+  /** The agents whose runs this process can drive: of any version, or with `own` of the versions that it has. */
+  workFor(versions: 'any' | 'own'): WorkRequest['agents'] {
+    const { agents, agentsByRun } = this.#options;
+    const names = [...agents.values()].flatMap(agent => namesOf(agent).map(name => ({ name, agent })));
+    return [
+      ...names.map(({ name, agent }) => {
+        const version = agentNamed(agent, name)?.options.version;
+        return version === undefined || versions === 'any' ? { name } : { name, versions: [version] };
+      }),
+      ...[...(agentsByRun?.keys() ?? [])].map(name => ({ name })),
+    ];
   }
 
   /** The launch data to store with runs of the agent. */

@@ -12,6 +12,7 @@ const PROGRAMS = [
   'test/support/cli/fixtures/crash-loop.ts',
   'test/support/server/fixtures/brief-approval.ts',
   'test/support/server/fixtures/by-input.ts',
+  'test/support/workers/fixtures/refunds.ts',
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -122,7 +122,7 @@ function withoutNone(labels: Labels): Labels | undefined {
   return Object.keys(labels).length === 0 ? undefined : { ...labels };
 }
 
-/** Creates the run in its store, claimed by this process. Rejects with `run-exists`. */
+/** Creates the run in its store, claimed by this process unless the store grants no leases. Rejects with `run-exists`. */
 export async function createRun(
   started: RunStarted,
   { store, host, owner, isDead, leaseMs }: RunOptions,

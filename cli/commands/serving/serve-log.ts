@@ -1,4 +1,5 @@
 import { systemHost } from '../../../engine/driver/host.ts';
+import { EngineError } from '../../../protocol/error.ts';
 import type { RequestRecord } from '../../../server/request-record.ts';
 import { Output } from '../../render/output.ts';
 import { formatSafeJson } from '../../render/show-safely.ts';
@@ -45,4 +46,14 @@ export class ServerLog {
 function levelOf({ status }: RequestRecord): string {
   if (status >= 500) return 'error';
   return status >= 400 ? 'warn' : 'info';
+}
+
+/** Returns the format that `--log` or `AGENTCHART_LOG` asks for; default `text`. Throws `input-invalid` for another. */
+export function readFormat(option: string | undefined): LogFormat {
+  const format = option ?? (process.env.AGENTCHART_LOG || 'text');
+  if (format === 'text' || format === 'json') return format;
+  throw new EngineError(
+    'input-invalid',
+    `--log (or AGENTCHART_LOG) must be "text" or "json", got "${format}".`,
+  );
 }

@@ -1,18 +1,20 @@
-import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { systemHost } from '../../../engine/driver/host.ts';
+import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Caller } from '../../../server/access/caller.ts';
 import { Tokens } from '../../../server/access/tokens.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import { assertMayBind } from '../../../server/bind-address.ts';
 import { createGateway } from '../../../server/gateway.ts';
+import { WorkMetrics } from '../../../server/metrics/work-metrics.ts';
 import type { PageAssets } from '../../../server/page-assets.ts';
 import { describeGatewayConfig, EMPTY_GATEWAY } from '../../../server/responses/gateway/gateway-config.ts';
 import { readGatewayConfig } from '../../../server/responses/gateway/read-gateway-config.ts';
 import type { Serving } from '../../../server/serve.ts';
+import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
 import { pageAssets } from '../../../visualizer/page-assets.ts';
 import { reportUncaught } from '../../detect-early-exit.ts';
 import { EXIT } from '../../exit-codes.ts';
-import { watchInterrupts } from '../../interrupts.ts';
 import { bareAgent, makeAgents, readLaunch } from '../../launch.ts';
 import { storeFile, withStore } from '../../open-store.ts';
 import { readPort, readToken } from '../../options.ts';
@@ -22,8 +24,8 @@ import { listen } from '../fronts/listen.ts';
 import { serveFronts } from '../fronts/serve-fronts.ts';
 import { exploreInProcess } from './explore-in-process.ts';
 import { sendWebhooks } from './send-webhooks.ts';
-import { type LogFormat, ServerLog } from './serve-log.ts';
-import { readGrace, shutDown } from './shut-down.ts';
+import { readFormat, ServerLog } from './serve-log.ts';
+import { readGrace, shutDown, untilInterrupted } from './shut-down.ts';
 
 export type ServeOptions = {
   db?: string;
@@ -33,6 +35,7 @@ export type ServeOptions = {
   port: string;
   token?: string;
   grace: string;
+  drive: boolean;
   log?: string;
   configSchema?: boolean;
   version: string;
@@ -56,7 +59,9 @@ export async function serve(options: ServeOptions): Promise<number> {
   const { callers } = new Tokens(token, gateway.tokens);
   assertMayBind(options.host, { hasTokens: callers.length > 0 });
   reportUncaught({ survives: true, report: text => log.problem(text) });
-  return await withStore(file, async store => {
+  return await withStore(file, async opened => {
+    const work = new WorkMetrics({ store: opened, clock: systemHost });
+    const store = options.drive ? work.store : nonDrivingStore(work.store);
     const { agents, launches } = await makeAgents(options.agent ?? [], store);
     await store.list({ limit: 1 });
     const page = await findPage(log);
@@ -89,6 +94,8 @@ export async function serve(options: ServeOptions): Promise<number> {
       ...omitUndefined({ token, tokens: gateway.tokens, corsOrigins: gateway.cors?.origins, assets: page }),
       mounted: [messages, responses, chat, ...fronts],
       agentsByRun,
+      work,
+      drives: options.drive,
       fallbackAgentFor: record => bareAgent(record, store),
       ...(launches.size > 0 && {
         exploreAgent: (name, given) => exploreInProcess(launches.get(name)?.module ?? '', given),
@@ -101,15 +108,16 @@ export async function serve(options: ServeOptions): Promise<number> {
     const serving = await listen(app, { host: options.host, port }, log);
     if (serving === null) return EXIT.failed;
     const ended = untilInterrupted(log);
-    const webhooks = sendWebhooks(store, gateway.webhooks);
-    announce(log, { serving, file, agents: [...agents.keys()], callers });
-    app.pickUp().then(
-      picked => picked.length > 0 && log.notice(`resuming ${picked.join(', ')}`),
-      error => log.problem(`Cannot resume runs: ${messageOf(error)}`),
-    );
+    const webhooks = sendWebhooks(work.store, gateway.webhooks);
+    announce(log, { serving, file, agents: [...agents.keys()], callers, drives: options.drive });
+    if (options.drive)
+      app.pickUp().then(
+        picked => picked.length > 0 && log.notice(`resuming ${picked.join(', ')}`),
+        error => log.problem(`Cannot resume runs: ${messageOf(error)}`),
+      );
     await ended;
     webhooks.close();
-    await shutDown({ serving, store, graceMs, log, closing: [...agents.values(), service] });
+    await shutDown({ serving, store: work.store, graceMs, log, closing: [...agents.values(), service] });
     return EXIT.done;
   });
 }
@@ -131,7 +139,14 @@ function announce(
     file,
     agents,
     callers,
-  }: { serving: Serving; file: string; agents: readonly string[]; callers: readonly Caller[] },
+    drives,
+  }: {
+    serving: Serving;
+    file: string;
+    agents: readonly string[];
+    callers: readonly Caller[];
+    drives: boolean;
+  },
 ): void {
   const served =
     agents.length > 0
@@ -144,28 +159,13 @@ function announce(
       `listening on ${serving.url}`,
       `runs     ${formatStore(file)}`,
       served,
+      ...(drives ? [] : ['         Runs are not driven here: start `agentchart worker` on the same runs.']),
       ...(callers.length > 0 ? [`tokens   required: ${named.join(', ')}`] : []),
       ...(callers.length > 0 && !hasOperator
         ? ['         No token is an operator’s: nobody can start, steer or delete runs here.']
         : []),
       'Press Ctrl-C to stop; runs can be resumed.',
     ].join('\n'),
-  );
-}
-
-function untilInterrupted(log: ServerLog): Promise<void> {
-  return new Promise<void>(first => {
-    watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
-  }).then(() => log.notice('Stopping; calls in progress may end. Press Ctrl-C again to exit now.'));
-}
-
-/** Returns the format that `--log` or `AGENTCHART_LOG` asks for; default `text`. Throws `input-invalid` for another. */
-function readFormat(option: string | undefined): LogFormat {
-  const format = option ?? (process.env.AGENTCHART_LOG || 'text');
-  if (format === 'text' || format === 'json') return format;
-  throw new EngineError(
-    'input-invalid',
-    `--log (or AGENTCHART_LOG) must be "text" or "json", got "${format}".`,
   );
 }
 

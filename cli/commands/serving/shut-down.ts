@@ -3,6 +3,8 @@ import { systemHost } from '../../../engine/driver/host.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { EXIT } from '../../exit-codes.ts';
+import { watchInterrupts } from '../../interrupts.ts';
+import type { ServerLog } from './serve-log.ts';
 
 /** How long tool servers and unresponsive tools may delay the exit of the process, in ms. */
 const EXIT_GRACE_MS = 2_000;
@@ -46,4 +48,11 @@ export function readGrace(text: string): number {
     'input-invalid',
     `--grace must be a number of seconds from 0 to ${LONGEST_GRACE}, got "${text}".`,
   );
+}
+
+/** Resolves at the first SIGINT or SIGTERM; a second one exits at once. */
+export function untilInterrupted(log: ServerLog): Promise<void> {
+  return new Promise<void>(first => {
+    watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
+  }).then(() => log.notice('Stopping; calls in progress may end. Press Ctrl-C again to exit now.'));
 }

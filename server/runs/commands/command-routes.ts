@@ -103,7 +103,7 @@ async function submit<Answer>(
   const { run, isServed, release } = await held.hold(runId);
   try {
     assertSees(caller, run.context.labels);
-    if (needsAgent && !isServed) throw unavailable(run);
+    if (needsAgent && held.drives && !isServed) throw unavailable(run);
     const result = await requests.once(runId, commands, () => run.submit(commands));
     if (!result.accepted) {
       const place = name === 'commands' ? { details: { index: result.index } } : {};

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { scripted } from '../../../adapters/scripted.ts';
-import type { FaultPoint } from '../../../engine/driver/host.ts';
-import type { Store } from '../../../protocol/store.ts';
-import { createRunsApp } from '../../../server/app.ts';
-import { POLL_INTERVAL_MS } from '../../../server/runs/recover-runs.ts';
-import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
-import { calls, makeGate, makeTool, wordsOf } from '../../support/engine/agents.ts';
-import { watchStore } from '../../support/engine/watched-store.ts';
+import { scripted } from '../../../../adapters/scripted.ts';
+import type { FaultPoint } from '../../../../engine/driver/host.ts';
+import type { Store } from '../../../../protocol/store.ts';
+import { createRunsApp } from '../../../../server/app.ts';
+import { POLL_INTERVAL_MS } from '../../../../server/runs/take-runs.ts';
+import { memory } from '../../../../stores/memory.ts';
+import { type Agent, createAgent } from '../../../../tools/agent/agent.ts';
+import { ManualHost } from '../../../../tools/testing/manual-host.ts';
+import { calls, makeGate, makeTool, wordsOf } from '../../../support/engine/agents.ts';
+import { watchStore } from '../../../support/engine/watched-store.ts';
 
 const TOP = 'run_top';
 const NEVER = new Promise<never>(() => {});
@@ -115,11 +115,25 @@ describe('a server that recovers runs', () => {
     },
   );
 
-  test('finds what a process leaves behind while the server runs', async () => {
+  test('goes on with a run as soon as what it waits for has ended in another process', async () => {
     const store = memory();
     const rested = await rest(store, false);
     const clock = new ManualHost({ now: rested.now, name: 'third_' });
     const app = createRunsApp({ store, clock, agents: new Map([['lead', makeLead(store, clock, false)]]) });
+    expect(await app.pickUp()).toEqual([]);
+    await untilReleased(store, rested);
+    await clock.idle();
+    expect(await store.get(TOP)).toMatchObject({ status: 'finished' });
+    app.close();
+  });
+
+  test('finds what a process leaves behind in a store that tells nothing', async () => {
+    const store = memory();
+    const rested = await rest(store, false);
+    const clock = new ManualHost({ now: rested.now, name: 'third_' });
+    const silent = watchStore(store, {});
+    const agents = new Map([['lead', makeLead(silent, clock, false)]]);
+    const app = createRunsApp({ store: silent, clock, agents });
     expect(await app.pickUp()).toEqual([]);
     await clock.advance(POLL_INTERVAL_MS);
     await untilReleased(store, rested);

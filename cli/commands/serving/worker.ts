@@ -1,0 +1,131 @@
+import { LONGEST_NAP_MS, systemHost } from '../../../engine/driver/host.ts';
+import { EngineError } from '../../../protocol/error.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { createRunsApp } from '../../../server/app.ts';
+import { assertMayBind } from '../../../server/bind-address.ts';
+import { createGateway } from '../../../server/gateway.ts';
+import { WorkMetrics } from '../../../server/metrics/work-metrics.ts';
+import { readGatewayConfig } from '../../../server/responses/gateway/read-gateway-config.ts';
+import { createRunWorker } from '../../../server/runs/run-worker.ts';
+import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
+import { reportUncaught } from '../../detect-early-exit.ts';
+import { EXIT } from '../../exit-codes.ts';
+import { bareAgent, makeAgents, readLaunch } from '../../launch.ts';
+import { storeFile, withStore } from '../../open-store.ts';
+import { readPort, readToken } from '../../options.ts';
+import { formatStore } from '../../render/format-path.ts';
+import { listen } from '../fronts/listen.ts';
+import { readFormat, ServerLog } from './serve-log.ts';
+import { readGrace, shutDown, untilInterrupted } from './shut-down.ts';
+
+export type WorkerOptions = {
+  db?: string;
+  agent?: string[];
+  config?: string;
+  slots: string;
+  grace: string;
+  host: string;
+  port?: string;
+  token?: string;
+  log?: string;
+  version: string;
+};
+
+/** How many runs one process may drive at once. */
+const MOST_SLOTS = 10_000;
+
+/** How long the start waits for hidden MCP servers, in ms. */
+const HIDDEN_START_MS = 5_000;
+
+/**
+ * Implements `agentchart worker`: drives the runs of its agents that nobody drives, until SIGINT or SIGTERM, and then
+ * hands them over. A second signal exits at once.
+ */
+export async function work(options: WorkerOptions): Promise<number> {
+  const log = new ServerLog(readFormat(options.log));
+  const problem = (line: string) => log.problem(line);
+  const file = storeFile(options.db);
+  const [slots, graceMs] = [readSlots(options.slots), readGrace(options.grace)];
+  reportUncaught({ survives: true, report: problem });
+  return await withStore(file, async opened => {
+    const metrics = new WorkMetrics({ store: opened, clock: systemHost, slots });
+    const { store } = metrics;
+    const { agents } = await makeAgents(options.agent ?? [], store);
+    const gateway = await makeGateway(options, store, problem);
+    if (agents.size === 0 && gateway === undefined)
+      throw new EngineError('model-missing', 'There is no agent to drive runs of. Give --agent MODULE.');
+    await store.list({ limit: 1 });
+    await gateway?.service.begin(HIDDEN_START_MS);
+    const probes = await serveProbes(options, { store, metrics, log });
+    if (probes === null) return EXIT.failed;
+    const { agentsByRun } = gateway ?? {};
+    const { taker, held } = createRunWorker({
+      ...{ store, agents, slots, host: systemHost, versions: 'own', log: problem },
+      ...omitUndefined({ agentsByRun }),
+    });
+    const ended = untilInterrupted(log);
+    const names = [...agents.keys(), ...(gateway === undefined ? [] : ['the requests to /v1'])];
+    log.notice(
+      [
+        `driving  ${names.join(', ')}`,
+        `runs     ${formatStore(file)}`,
+        `slots    ${slots}`,
+        ...(probes === undefined ? [] : [`probes   ${probes.url}`]),
+        'Press Ctrl-C to stop; runs are handed over.',
+      ].join('\n'),
+    );
+    taker.start().catch(error => problem(`Cannot look for runs to drive: ${error.message}`));
+    // Without runs and a port, nothing else keeps the process alive.
+    const stayAlive = setInterval(() => {}, LONGEST_NAP_MS);
+    await ended;
+    taker.stop();
+    const serving = {
+      async close() {
+        held.close();
+        await probes?.close();
+      },
+    };
+    const closing = [...agents.values(), ...(gateway === undefined ? [] : [gateway.service])];
+    await shutDown({ store, serving, graceMs, log, closing });
+    clearInterval(stayAlive);
+    return EXIT.done;
+  });
+}
+
+/** The agents of the runs that requests to `/v1` begin, if there is a configuration of them. */
+async function makeGateway({ config }: WorkerOptions, store: Store, log: (line: string) => void) {
+  if (config === undefined) return undefined;
+  const { model } = readLaunch(undefined);
+  return createGateway({ store, config: await readGatewayConfig(config), log, ...omitUndefined({ model }) });
+}
+
+type Probed = { store: Store; metrics: WorkMetrics; log: ServerLog };
+
+/** Serves `/healthz`, `/readyz`, `/metrics` and the runs, if there is a port; `null` if it cannot listen. */
+async function serveProbes(options: WorkerOptions, { store, metrics, log }: Probed) {
+  if (options.port === undefined) return undefined;
+  const token = readToken(options.token);
+  assertMayBind(options.host, { hasTokens: token !== undefined });
+  const app = createRunsApp({
+    store: nonDrivingStore(store),
+    agents: new Map(),
+    drives: false,
+    fallbackAgentFor: record => bareAgent(record, store),
+    work: metrics,
+    host: options.host,
+    version: options.version,
+    log: line => log.problem(line),
+    ...omitUndefined({ token, onRequest: log.reportRequest }),
+  });
+  return await listen(app, { host: options.host, port: readPort(options.port) }, log);
+}
+
+function readSlots(text: string): number {
+  const slots = Number(text);
+  if (/^\d+$/.test(text) && slots >= 1 && slots <= MOST_SLOTS) return slots;
+  throw new EngineError(
+    'input-invalid',
+    `--slots must be a whole number from 1 to ${MOST_SLOTS}, got "${text}".`,
+  );
+}

@@ -1,0 +1,202 @@
+import { elapsedSince, type Host, type Moment, momentOf } from '../../engine/driver/host.ts';
+import { isOwnerDead } from '../../engine/driver/owner.ts';
+import { chartIdentity } from '../../machines/snapshot.ts';
+import { type EngineError, messageOf } from '../../protocol/error.ts';
+import { listAll, type RunRecord, type Store, type WorkRequest } from '../../protocol/store.ts';
+import { leaseOf } from '../../stores/lease.ts';
+import { isWork } from '../../stores/work/is-work.ts';
+
+type RunTakerOptions = {
+  store: Store;
+  host: Host;
+  /** The agents whose runs this process can drive, with their versions. */
+  agents: WorkRequest['agents'];
+  /** How many runs are driven at once. Default: as many as there are. */
+  slots?: number;
+  /** The shortest lease of the agents, in ms. Default: 10 seconds. */
+  leaseMs?: number | undefined;
+  /** Drives the run until it rests, has ended, or another process drives it. Never rejects. */
+  drive(runId: string): Promise<void>;
+  log(line: string): void;
+};
+
+/** How often work is looked for, and the first wait before a run is driven again, in ms. */
+export const POLL_INTERVAL_MS = 5_000;
+
+/** The longest wait before a run without progress is driven again, in ms. */
+const LONGEST_WAIT_MS = 10 * 60_000;
+
+/** How long a run that was taken is hidden from other processes, unless it is claimed before, in ms. */
+const RESERVE_MS = 5_000;
+
+/** The lease of agents that set none, in ms. */
+const LEASE_MS = 10_000;
+
+/** How many runs are taken in one call. */
+const MOST_TAKEN = 100;
+
+/** How many logged lines, and how many runs without progress, are remembered. */
+const MOST_REMEMBERED = 1_000;
+
+/** The journal's end when the run was taken last, and when it may be driven again. */
+type Attempt = { seq: number; next: number; waitMs: number };
+
+/**
+ * Takes the runs that nobody drives and that have something to do, and drives them in this process: runs whose process
+ * is gone, runs that were handed over, runs that were started or decided by a process that does not drive, and resting
+ * runs whose deadline has come or whose sub-agent's run has ended.
+ *
+ * K1 Work is looked for when the store tells of it, and periodically.
+ * K2 A driver that may still be alive keeps its run until its lease expires. After a time without an answer of the store
+ *    in which leases may have expired, they get as long again: their owners could not renew them.
+ * K3 A run without progress is driven again after waits that double.
+ * K4 A run that cannot be read is logged once and does not affect the others.
+ * K5 Only runs of this chart are taken, and of these agents and versions.
+ */
+export class RunTaker {
+  readonly #options: RunTakerOptions;
+  readonly #attempts = new Map<string, Attempt>();
+  readonly #logged = new Set<string>();
+  readonly #busy = new Set<string>();
+  #taking: Promise<string[]> | null = null;
+  #isAsked = false;
+  #isStopped = false;
+  /** When the store was last asked what it answered. */
+  #answered: Moment | null = null;
+  #sparesUntil = 0;
+  #cancelTimer = () => {};
+  #unwatch = () => {};
+
+  constructor(options: RunTakerOptions) {
+    this.#options = options;
+  }
+
+  /** The number of runs that were taken and are driven. */
+  get busy(): number {
+    return this.#busy.size;
+  }
+
+  /**
+   * Takes work now, and from then on until `stop`. Returns the ids of the runs that are taken now; rejects if the store
+   * cannot be read now.
+   */
+  async start(): Promise<string[]> {
+    this.#unwatch = this.#options.store.watchWork?.(() => this.#look()) ?? (() => {});
+    this.#schedule();
+    return await this.#take();
+  }
+
+  /** Takes no other run. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelTimer();
+    this.#unwatch();
+  }
+
+  #schedule(): void {
+    this.#cancelTimer();
+    if (this.#isStopped) return;
+    const poll = () => {
+      this.#look();
+      this.#schedule();
+    };
+    const ms = Math.min(POLL_INTERVAL_MS, this.#leaseMs / 3);
+    this.#cancelTimer = this.#options.host.setTimer(ms, poll, { keepAlive: false });
+  }
+
+  #look(): void {
+    this.#take().catch(error => this.#logOnce(`Cannot look for runs to drive: ${messageOf(error)}`));
+  }
+
+  /** Takes until nothing is left or all slots are busy. Asked for meanwhile, it takes once more. */
+  #take(): Promise<string[]> {
+    this.#isAsked = true;
+    this.#taking ??= this.#takeAll().finally(() => {
+      this.#taking = null;
+    });
+    return this.#taking;
+  }
+
+  async #takeAll(): Promise<string[]> {
+    const begun: string[] = [];
+    while (this.#isAsked && !this.#isStopped) {
+      this.#isAsked = false;
+      const limit = Math.min(MOST_TAKEN, (this.#options.slots ?? Number.POSITIVE_INFINITY) - this.#busy.size);
+      // Asked for no runs, too, the store shows whether it answers.
+      const work = await this.#read(Math.max(0, limit));
+      const taken = work.filter(record => this.#begin(record));
+      begun.push(...taken.map(({ runId }) => runId));
+      if (taken.length > 0 && work.length === limit) this.#isAsked = true;
+    }
+    return begun;
+  }
+
+  async #read(limit: number): Promise<RunRecord[]> {
+    const { store, host, agents } = this.#options;
+    if (agents.length === 0) return [];
+    const { version, hash } = chartIdentity();
+    const request = {
+      ...{ agents, limit, charts: [{ version, hash }] },
+      ...{ reserveMs: RESERVE_MS, now: host.now(), isDead: isOwnerDead },
+    };
+    const onDamaged = (error: EngineError) => this.#logOnce(`Cannot drive a run: ${error.message}`);
+    const asked = momentOf(host);
+    const last = this.#answered ?? asked;
+    const work = await (store.takeWork?.(request) ?? listWork(store, request, onDamaged));
+    // A holder renews after a third of its lease.
+    if (elapsedSince(last, host) > (2 / 3) * this.#leaseMs)
+      this.#sparesUntil = host.monotonic() + this.#leaseMs;
+    this.#answered = asked;
+    return work.filter(record => !this.#spares(record));
+  }
+
+  get #leaseMs(): number {
+    return this.#options.leaseMs ?? LEASE_MS;
+  }
+
+  /** See K2. */
+  #spares({ owner }: RunRecord): boolean {
+    const isSparing = this.#options.host.monotonic() < this.#sparesUntil;
+    return isSparing && owner !== undefined && !isOwnerDead(owner);
+  }
+
+  /** Begins to drive a run; returns false if it has made no progress and has to wait, or is driven here. */
+  #begin({ runId, seq }: RunRecord): boolean {
+    const { host, drive } = this.#options;
+    const last = this.#attempts.get(runId);
+    // Each attempt appends its claim.
+    const isStuck = last !== undefined && seq <= last.seq + 1;
+    if (this.#isStopped || this.#busy.has(runId) || (isStuck && host.now() < last.next)) return false;
+    const waitMs = isStuck ? Math.min(2 * last.waitMs, LONGEST_WAIT_MS) : POLL_INTERVAL_MS;
+    this.#attempts.delete(runId);
+    this.#attempts.set(runId, { seq, waitMs, next: host.now() + waitMs });
+    const [oldest] = this.#attempts.keys();
+    if (oldest !== undefined && this.#attempts.size > MOST_REMEMBERED) this.#attempts.delete(oldest);
+    this.#busy.add(runId);
+    void drive(runId).finally(() => {
+      this.#busy.delete(runId);
+      if (this.#options.slots !== undefined) this.#look();
+    });
+    return true;
+  }
+
+  #logOnce(line: string): void {
+    if (this.#logged.has(line)) return;
+    if (this.#logged.size >= MOST_REMEMBERED) this.#logged.clear();
+    this.#logged.add(line);
+    this.#options.log(line);
+  }
+}
+
+/** As `takeWork`, for a store without it. The runs are not reserved: whoever claims first drives. */
+async function listWork(
+  store: Store,
+  request: WorkRequest,
+  onDamaged: (error: EngineError) => void,
+): Promise<RunRecord[]> {
+  const work: RunRecord[] = [];
+  for (const status of ['running', 'waiting'] as const)
+    for await (const record of listAll(store, { status, onDamaged }))
+      if (isWork({ ...record, lease: leaseOf(record), reservedUntil: undefined }, request)) work.push(record);
+  return work.slice(0, request.limit);
+}

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { scripted } from '../../../../adapters/scripted.ts';
+import { createRunsApp } from '../../../../server/app.ts';
+import { POLL_INTERVAL_MS } from '../../../../server/runs/take-runs.ts';
+import { memory } from '../../../../stores/memory.ts';
+import { createAgent } from '../../../../tools/agent/agent.ts';
+import { ManualHost } from '../../../../tools/testing/manual-host.ts';
+import { watchStore } from '../../../support/engine/watched-store.ts';
+
+test.each([
+  ['hands out work', false],
+  ['only lists runs', true],
+])('a run of a newer chart is not taken, from a store that %s', async (_, listsOnly) => {
+  const runs = memory();
+  const store = listsOnly ? watchStore(runs, {}) : runs;
+  const clock = new ManualHost();
+  const agent = createAgent({ name: 'a', host: clock, store, model: scripted([{ text: 'done' }]) });
+  const newer = agent.input('go', { runId: 'run_newer' });
+  newer.chart = { ...newer.chart, version: newer.chart.version + 1, hash: 'newer' };
+  await runs.create(newer);
+  await runs.create(agent.input('go', { runId: 'run_own' }));
+  const log: string[] = [];
+  const agents = new Map([['a', agent]]);
+  const app = createRunsApp({ store, clock, agents, log: line => log.push(line) });
+  expect(await app.pickUp()).toEqual(['run_own']);
+  await clock.advance(10 * POLL_INTERVAL_MS);
+  expect(await store.get('run_own')).toMatchObject({ status: 'finished' });
+  expect(await store.get('run_newer')).toMatchObject({ status: 'running', epoch: 0, seq: 1 });
+  expect(log).toEqual([]);
+  app.close();
+});

@@ -1,0 +1,204 @@
+import { spawnSync } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { readOwnerName } from '../../protocol/owner-name.ts';
+import { built } from '../support/built.ts';
+import { TAKES_ALL } from '../support/sample.ts';
+import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/stores/postgres-server.ts';
+import { killWorkers } from '../support/workers/kill-workers.ts';
+import { REFUNDS, WorkerPool } from '../support/workers/worker-pool.ts';
+
+const OWN_NAMESPACE = ['unshare', '-r', '--pid', '--fork', '--kill-child', '--mount-proc'];
+const canUnshare = spawnSync(OWN_NAMESPACE[0] ?? '', [...OWN_NAMESPACE.slice(1), 'true']).status === 0;
+
+let server: PostgresServer | undefined;
+let databases = 0;
+const pools: WorkerPool[] = [];
+
+beforeAll(async () => {
+  if (POSTGRES_BIN === undefined) console.error('No PostgreSQL on this machine: its workers are not tested.');
+  else server = await startPostgres();
+});
+afterEach(async () => {
+  await Promise.all(pools.splice(0).map(pool => pool.close()));
+});
+afterAll(async () => await server?.stop());
+
+/** A database of its own on the server, or a file. */
+async function makePool(kind: string): Promise<WorkerPool> {
+  const pool = new WorkerPool(kind === 'postgres' ? await makeDatabase() : undefined);
+  pools.push(pool);
+  return pool;
+}
+
+async function makeDatabase(): Promise<string> {
+  const { Client } = await import('pg');
+  const client = new Client({ connectionString: server?.url });
+  await client.connect();
+  const name = `workers_${++databases}`;
+  await client.query(`CREATE DATABASE ${name}`);
+  await client.end();
+  return (server?.url ?? '').replace(/\/[^/]*$/, `/${name}`);
+}
+
+/** In `npm test` one store, the one that machines share if it is here. */
+const HERE = POSTGRES_BIN === undefined ? ['sqlite'] : ['postgres', 'sqlite'];
+const STORES = TAKES_ALL ? HERE : HERE.slice(0, 1);
+
+describe.each(STORES)('workers on %s', kind => {
+  test('drive what a server that does not drive takes: each run once, decided there', async () => {
+    const pool = await makePool(kind);
+    const pace = { gated: true };
+    const web = await pool.start(['serve', '--no-drive', '--agent', built(REFUNDS), '--port', '0'], pace);
+    const [, url = ''] = /listening on (\S+)/.exec(web.output) ?? [];
+    const post = async (path: string, body: object) =>
+      await fetch(url + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+    const begun = await Promise.all(Array.from({ length: 6 }, () => post('/runs', { input: 'Refund.' })));
+    expect(begun.map(({ status }) => status)).toEqual(Array(6).fill(201));
+    expect((await pool.records()).map(({ epoch }) => epoch)).toEqual(Array(6).fill(0));
+    const workers = await Promise.all([pool.startWorker(pace), pool.startWorker(pace)]);
+    expect(await pool.until(async () => (await pool.tally()).waiting === 6)).toBe(true);
+    for (const { runId } of await pool.records()) {
+      const view = (await (await fetch(`${url}/runs/${runId}`)).json()) as {
+        settled: { approvals: { callId: string }[] };
+      };
+      const callId = view.settled.approvals[0]?.callId;
+      expect((await post(`/runs/${runId}/approve`, { callId, by: 'ada' })).status).toBe(200);
+    }
+    expect(await pool.until(async () => (await pool.tally()).finished === 6)).toBe(true);
+    expect(pool.doubles()).toEqual([]);
+    const pids = new Set(pool.noted('paid').map(({ pid }) => pid));
+    expect([...pids].every(pid => workers.some(({ child }) => child.pid === pid))).toBe(true);
+    web.kill('SIGTERM');
+    expect(await web.ended).toBe(0);
+  });
+
+  test('hand over under load: nothing in doubt, and others go on at once', async () => {
+    const pool = await makePool(kind);
+    const pace = { modelMs: 50, toolMs: 600 };
+    const first = await pool.startWorker(pace, ['--slots', '8']);
+    const ids = await pool.begin(30);
+    expect(await pool.until(() => pool.noted('paid').length >= 4)).toBe(true);
+    const second = await pool.startWorker(pace, ['--slots', '16']);
+    const inHand = (await pool.records()).filter(({ owner }) => owner?.pid === first.child.pid);
+    expect(inHand.length).toBeGreaterThan(0);
+    first.kill('SIGTERM');
+    expect(await first.ended).toBe(0);
+    const exited = performance.now();
+    const left = (await pool.records()).filter(({ owner }) => owner?.pid === first.child.pid);
+    expect(left).toEqual([]);
+    const handed = new Set(inHand.map(({ runId }) => runId));
+    const isTaken = async () =>
+      (await pool.records()).every(
+        ({ runId, status, owner }) =>
+          !handed.has(runId) || status === 'finished' || owner?.pid === second.child.pid,
+      );
+    expect(await pool.until(isTaken, 4_000)).toBe(true);
+    expect(performance.now() - exited).toBeLessThan(4_000);
+    expect(await pool.rests()).toBe(true);
+    expect(await pool.tally()).toEqual({ finished: ids.length });
+    expect(pool.doubles()).toEqual([]);
+  });
+
+  test('that are killed lose no run, and begin no payment twice', async () => {
+    const pool = await makePool(kind);
+    const killed = await killWorkers(pool, { runs: 16, workers: 2, kills: 4, pauseMs: 300 });
+    expect(killed).toMatchObject({ lost: 0, doubles: 0, kills: 4 });
+    expect(killed.struck).toBeGreaterThan(0);
+    expect(killed.finished + killed.doubted).toBe(16);
+  });
+
+  test('that are stopped for longer than their lease are fenced when they go on', async () => {
+    const pool = await makePool(kind);
+    const pace = { toolMs: 300, leaseMs: 1_000 };
+    const stopped = await pool.startWorker({ ...pace, toolMs: 3_000 });
+    const [runId = ''] = await pool.begin(1);
+    expect(await pool.until(() => pool.noted('begin').length === 1)).toBe(true);
+    stopped.kill('SIGSTOP');
+    await pool.startWorker(pace);
+    expect(await pool.until(() => pool.isInDoubt(runId), 30_000)).toBe(true);
+    stopped.kill('SIGCONT');
+    expect(await pool.until(async () => (await pool.words(runId)).includes('tool.late'), 30_000)).toBe(true);
+    expect(await pool.store.get(runId)).toMatchObject({ status: 'waiting' });
+    expect(pool.noted('begin')).toHaveLength(1);
+    expect(stopped.child.exitCode).toBeNull();
+  });
+
+  test('leave the runs of another version to those that have it, in both directions', async () => {
+    const pool = await makePool(kind);
+    const [older] = await Promise.all([
+      pool.startWorker({ version: '1', modelMs: 20 }),
+      pool.startWorker({ version: '2', modelMs: 20 }),
+    ]);
+    const [ones, twos] = [await pool.begin(8, { version: '1' }), await pool.begin(8, { version: '2' })];
+    expect(await pool.rests()).toBe(true);
+    expect(await pool.tally()).toEqual({ finished: 16 });
+    const versionOf = new Map(pool.noted('paid').map(({ runId, version }) => [runId, version]));
+    expect(ones.map(runId => versionOf.get(runId))).toEqual(Array(8).fill('1'));
+    expect(twos.map(runId => versionOf.get(runId))).toEqual(Array(8).fill('2'));
+    older.kill('SIGTERM');
+    expect(await older.ended).toBe(0);
+    const [left = ''] = await pool.begin(1, { version: '1' });
+    const [own = ''] = await pool.begin(1, { version: '2' });
+    expect(await pool.until(async () => (await pool.store.get(own))?.status === 'finished')).toBe(true);
+    await delay(500);
+    expect(await pool.store.get(left)).toMatchObject({ status: 'running', epoch: 0 });
+  });
+
+  test.skipIf(!canUnshare)('in other PID namespaces are not taken for dead', async () => {
+    const pool = await makePool(kind);
+    const pace = { toolMs: 2_000 };
+    await pool.startWorker(pace, [], OWN_NAMESPACE);
+    const [runId = ''] = await pool.begin(1);
+    expect(await pool.until(() => pool.noted('begin').length === 1)).toBe(true);
+    await pool.startWorker(pace, [], OWN_NAMESPACE);
+    expect(await pool.rests()).toBe(true);
+    const claims = (await pool.store.read(runId)).flatMap(({ event }) =>
+      event.type === 'run.claimed' ? [event] : [],
+    );
+    expect(claims.map(({ by }) => readOwnerName(by)?.pid)).toEqual([1]);
+    expect(await pool.store.get(runId)).toMatchObject({ status: 'finished' });
+    expect(pool.noted('begin')).toHaveLength(1);
+  });
+});
+
+describe('agentchart worker', () => {
+  test('without its database exits 1 with a message, and no stack', async () => {
+    const pool = await makePool('sqlite');
+    const ended = spawnSync(
+      process.execPath,
+      [
+        built('cli/main.ts'),
+        'worker',
+        '--agent',
+        built(REFUNDS),
+        '--db',
+        'postgres://nobody@127.0.0.1:1/none',
+      ],
+      { encoding: 'utf8', cwd: pool.folder },
+    );
+    expect(ended.status).toBe(1);
+    expect(ended.stderr).toContain('127.0.0.1:1');
+    expect(ended.stderr).not.toMatch(/^\s+at /m);
+  });
+
+  test.skipIf(POSTGRES_BIN === undefined)('survives an outage, and causes no doubt by it', async () => {
+    const pool = await makePool('postgres');
+    const pace = { toolMs: 200, modelMs: 200, leaseMs: 2_000 };
+    const workers = await Promise.all([pool.startWorker(pace), pool.startWorker(pace)]);
+    await pool.begin(30);
+    expect(await pool.until(() => pool.noted('begin').length >= 4)).toBe(true);
+    await server?.crash();
+    const unpaid = pool.noted('begin').length - pool.noted('paid').length;
+    await delay(4_000);
+    await server?.start();
+    expect(await pool.rests()).toBe(true);
+    expect({ unpaid, tally: await pool.tally() }).toMatchObject({ tally: { finished: 30 } });
+    expect(pool.doubles()).toEqual([]);
+    for (const worker of workers) expect(worker.child.exitCode).toBeNull();
+  });
+});
