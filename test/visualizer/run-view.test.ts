@@ -1,0 +1,162 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { scripted } from '../../adapters/scripted.ts';
+import { createAgent, memory, tool } from '../../tools/agent/index.ts';
+import { CHROMIUM, launchChromium } from '../support/visualizer/browser.ts';
+import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+const REPORT = Array.from({ length: 120 }, (_, line) => `Line ${line + 1} of the report.`).join('\n');
+
+describe.skipIf(CHROMIUM === undefined)('the run view', () => {
+  let browser: Browser;
+  let api: ServedRuns;
+  beforeAll(async () => {
+    browser = await launchChromium();
+    const store = memory();
+    const publish = tool({
+      name: 'publish',
+      description: 'Publishes a report.',
+      input: z.object({ report: z.string() }),
+      approval: true,
+      run: () => 'published',
+    });
+    const publisher = createAgent({
+      name: 'publisher',
+      store,
+      tools: [publish],
+      model: scripted([
+        { toolCalls: [{ name: 'publish', arguments: { report: REPORT } }] },
+        { text: 'See the raw [doc:1].' },
+      ]),
+      finishers: [() => ({ text: 'See the **checked** answer.' })],
+    });
+    const failing = createAgent({
+      name: 'failing',
+      store,
+      retry: { attempts: 4, baseMs: 1 },
+      model: scripted([
+        {
+          error: {
+            code: 'overloaded',
+            status: 529,
+            message: '529 {"error":{"message":"Try later"}}',
+            times: 3,
+          },
+        },
+        { text: 'Here now.' },
+      ]),
+    });
+    api = await ServedRuns.listen([...makeDemoAgents(store).agents, publisher, failing]);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await api.close();
+  });
+
+  async function rest(agent: string): Promise<string> {
+    const run = await api.start(agent, 'Go on');
+    await run.settled();
+    return `${api.url}/runs/${run.id}`;
+  }
+
+  async function visit(url: string): Promise<Page> {
+    const page = await browser.newPage();
+    await page.goto(url);
+    return page;
+  }
+
+  test('a command whose reply is lost is looked up in the journal, and is not sent again', async () => {
+    const page = await visit(await rest('refunds'));
+    let sent = 0;
+    await page.route('**/approve', async route => {
+      sent += 1;
+      await route.fetch();
+      await route.abort();
+    });
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page
+      .getByText('The reply was lost, but the command was taken: the journal has it as entry 12.')
+      .waitFor();
+    await page.locator('#state-finished.current').waitFor();
+    expect(sent).toBe(1);
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
+    await page.close();
+  });
+
+  test('a long text to approve is a text, its unseen part is marked, and the button stays in view', async () => {
+    const page = await visit(await rest('publisher'));
+    const approve = page.getByRole('button', { name: 'Approve' });
+    await page.getByText('not read to the end').waitFor();
+    const box = page.getByRole('region', { name: 'Input of publish' });
+    expect(await box.innerText()).toContain('Line 1 of the report.\nLine 2 of the report.');
+    const { y = 0, height = 0 } = (await approve.boundingBox()) ?? {};
+    expect(y + height).toBeLessThan(page.viewportSize()?.height ?? 0);
+    await page.evaluate(`document.querySelector('.seen-scroll').scrollTo(0, 1e6)`);
+    await page.getByText('not read to the end').waitFor({ state: 'detached' });
+    await approve.click();
+    await page.locator('.reply strong', { hasText: 'checked' }).waitFor();
+    expect(await page.locator('.reply .markdown').last().innerText()).toBe('See the checked answer.');
+    await page.close();
+  });
+
+  test('equal failures of a turn are one, in the words of the provider', async () => {
+    const page = await visit(await rest('failing'));
+    await page.getByText('3 attempts (1 to 3)').waitFor();
+    expect(await page.locator('.failure .long.prose').innerText()).toBe('529 Try later');
+    expect(await page.locator('.block.failure').count()).toBe(1);
+    await page.close();
+  });
+
+  test('a draft outlives a reload', async () => {
+    const page = await visit(await rest('refunds'));
+    await page.getByRole('button', { name: 'Reject…' }).click();
+    await page.getByLabel('Reason').fill('half a reason');
+    await page.reload();
+    await page.getByRole('button', { name: 'Reject…' }).click();
+    expect(await page.getByLabel('Reason').inputValue()).toBe('half a reason');
+    await page.close();
+  });
+
+  test('the cursor moves all panes, is in the address, and playing back sends nothing but reads', async () => {
+    const page = await visit(await rest('refunds'));
+    const methods = new Set<string>();
+    page.on('request', request => methods.add(request.method()));
+    const cursor = page.getByRole('slider', { name: 'Entry' });
+    await expect.poll(() => cursor.getAttribute('aria-valuenow')).toBe('11');
+    await cursor.press('ArrowLeft');
+    expect(await cursor.getAttribute('aria-valuenow')).toBe('10');
+    await page.getByRole('heading', { name: /^Entry 10 / }).waitFor();
+    await page.getByRole('heading', { name: 'Chart at entry 10' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('at')).toBe('10');
+    await cursor.press('Home');
+    expect(await cursor.getAttribute('aria-valuenow')).toBe('1');
+    expect(await page.locator('.call').count()).toBe(0);
+    await page.reload();
+    await page.getByRole('heading', { name: /^Entry 1 / }).waitFor();
+    await cursor.press('End');
+    await expect.poll(() => cursor.getAttribute('aria-valuenow')).toBe('11');
+    expect(new URL(page.url()).searchParams.get('at')).toBeNull();
+    expect([...methods]).toEqual(['GET']);
+    await page.close();
+  });
+
+  test('eight tabs of one browser are live at once, and the last sees a decision of the first', async () => {
+    const context = await browser.newContext();
+    const url = await rest('refunds');
+    const tabs: Page[] = [];
+    for (let count = 0; count < 8; count += 1) {
+      const tab = await context.newPage();
+      await tab.goto(url);
+      tabs.push(tab);
+    }
+    const [first, last] = [tabs[0], tabs.at(-1)];
+    if (first === undefined || last === undefined) throw new Error('no tabs');
+    await last.locator('.connection[data-is="live"]').waitFor();
+    await first.getByRole('button', { name: 'Approve' }).click();
+    await last.locator('#state-finished.current').waitFor();
+    await first.close();
+    await context.close();
+  });
+});
