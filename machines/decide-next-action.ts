@@ -60,7 +60,11 @@ function withOpenCalls(context: Context): NextAction {
   }
   const gated = callsWith(context, 'gated');
   if (gated.length > 0) {
-    return { type: 'interruptForApproval', calls: ids(gated), why: `${count(gated)} need a decision` };
+    return {
+      type: 'interruptForApproval',
+      calls: ids(gated),
+      why: `${count(gated)} ${gated.length === 1 ? 'needs' : 'need'} a decision`,
+    };
   }
   const waiting = callsWith(context, 'waiting');
   return { type: 'awaitResults', calls: ids(waiting), why: `waiting for results of ${count(waiting)}` };
@@ -115,7 +119,7 @@ function betweenRounds(context: Context): NextAction {
   const reason = reasonToCall(context);
   if (reason !== null) return callWithinLimits(context, reason);
   if (lastTurn === null) return callWithinLimits(context, 'the run starts');
-  if (inbox.length > 0) return callWithinLimits(context, `${inbox.length} unread message(s)`);
+  if (inbox.length > 0) return callWithinLimits(context, plural(inbox.length, 'unread message'));
   if (lastTurn.draft)
     return callWithinLimits(context, 'planning is complete: requesting the separate answer', 'streamFinal');
   return finish(context, incompleteReason(context));
@@ -126,7 +130,7 @@ function betweenRounds(context: Context): NextAction {
     if (context.edited) return isAnswered(context) ? null : 'the transcript was edited';
     if (lastTurn === null || lastTurn.final) return null;
     if (lastTurn.calls > 0 && lastTurn.finishReason !== 'content_filter') {
-      return `${lastTurn.calls} call(s) have their results`;
+      return lastTurn.calls === 1 ? '1 call has its result' : `${lastTurn.calls} calls have their results`;
     }
     return lastTurn.finishReason === 'pause' ? 'the provider paused its turn' : null;
   }
@@ -164,7 +168,7 @@ function callWithinLimits(
 function finish(context: Context, reason: string | undefined): NextAction {
   const { config, finishersDone, rejections, sentBack } = context;
   if (sentBack !== null) {
-    const message = `the answer was sent back ${rejections} time(s), at last: ${sentBack.feedback}`;
+    const message = `the answer was sent back ${plural(rejections, 'time')}, at last: ${sentBack.feedback}`;
     return { type: 'fail', code: sentBack.code, message, why: message };
   }
   return {
@@ -181,5 +185,9 @@ function ids(calls: Call[]): string[] {
 
 function count(calls: Call[]): string {
   const names = new Set(calls.map(call => call.name));
-  return `${calls.length} call(s) of ${[...names].join(', ')}`;
+  return `${plural(calls.length, 'call')} of ${[...names].join(', ')}`;
+}
+
+function plural(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? '' : 's'}`;
 }

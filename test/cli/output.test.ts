@@ -17,7 +17,7 @@ describe.concurrent('when stdout is not a terminal', () => {
     const parts = [
       '● planning — the run starts',
       'preamble:\nLet me look.',
-      '● executingTools — 1 call(s) of lookup may run',
+      '● executingTools — 1 call of lookup may run',
       '→ lookup {"orderId":"A-1"}',
       '✓ lookup',
       '● finalStreaming — text is streaming\n  answer:\nDone.',

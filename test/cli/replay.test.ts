@@ -95,7 +95,7 @@ describe.concurrent('replay', () => {
     const { code, stdout } = await desk.run(['replay', runId, '--until', until]);
     expect(code).toBe(0);
     expect(stdout).toContain('resting.awaitingApproval');
-    expect(stdout).toContain('why      1 call(s) of refund need a decision');
+    expect(stdout).toContain('why      1 call of refund needs a decision');
     expect(stdout).toContain('refund waits for approval');
     expect(stdout).toContain(`The journal continues to entry ${journal.length}.`);
     expect(stdout).toContain(`fork ${runId} --at ${until}`);

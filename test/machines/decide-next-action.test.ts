@@ -31,27 +31,27 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
     'calls may run, whatever else is open',
     { calls: [call('a', 'gated'), call('b', 'ready'), call('c', 'doubted'), call('d', 'waiting')] },
-    { type: 'executeTools', calls: ['b'], why: '1 call(s) of look may run' },
+    { type: 'executeTools', calls: ['b'], why: '1 call of look may run' },
   ],
   [
     'a call is in doubt and others are gated',
     { calls: [call('a', 'gated'), call('b', 'doubted')] },
-    { type: 'resolveDoubt', calls: ['b'], why: '1 call(s) of look may or may not have happened' },
+    { type: 'resolveDoubt', calls: ['b'], why: '1 call of look may or may not have happened' },
   ],
   [
     'calls are gated and others wait for the client',
     { calls: [call('a', 'gated'), call('b', 'waiting'), call('c', 'gated')] },
-    { type: 'interruptForApproval', calls: ['a', 'c'], why: '2 call(s) of look need a decision' },
+    { type: 'interruptForApproval', calls: ['a', 'c'], why: '2 calls of look need a decision' },
   ],
   [
     'calls only wait for the client',
     { calls: [call('a', 'settled'), call('b', 'waiting')] },
-    { type: 'awaitResults', calls: ['b'], why: 'waiting for results of 1 call(s) of look' },
+    { type: 'awaitResults', calls: ['b'], why: 'waiting for results of 1 call of look' },
   ],
   [
     'all calls have results',
     { lastTurn: { ...done, calls: 2 } },
-    { type: 'callModel', why: '2 call(s) have their results' },
+    { type: 'callModel', why: '2 calls have their results' },
   ],
   [
     'the provider paused its turn',
@@ -61,7 +61,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
     'a message is unread after an answer',
     { lastTurn: done, inbox },
-    { type: 'callModel', why: '1 unread message(s)' },
+    { type: 'callModel', why: '1 unread message' },
   ],
   [
     'there is a draft',
@@ -110,8 +110,8 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
     {
       type: 'fail',
       code: 'finishers-rejected',
-      message: 'the answer was sent back 2 time(s), at last: Cite.',
-      why: 'the answer was sent back 2 time(s), at last: Cite.',
+      message: 'the answer was sent back 2 times, at last: Cite.',
+      why: 'the answer was sent back 2 times, at last: Cite.',
     },
   ],
   [
@@ -167,7 +167,7 @@ const TABLE: readonly [when: string, change: Change, next: NextAction][] = [
   [
     'the run is paused and a call is gated',
     { paused: true, calls: [call('a', 'gated')] },
-    { type: 'interruptForApproval', calls: ['a'], why: '1 call(s) of look need a decision' },
+    { type: 'interruptForApproval', calls: ['a'], why: '1 call of look needs a decision' },
   ],
   [
     'the run is paused and has an answer',

@@ -29,7 +29,7 @@ describe('a breakpoint', () => {
     expect(run.next).toEqual({
       type: 'pause',
       breakpoint: 'large',
-      why: 'breakpoint large before executeTools (1 call(s) of refund may run)',
+      why: 'breakpoint large before executeTools (1 call of refund may run)',
     });
     expect(run.open).toEqual({ a: 'ready' });
   });
@@ -42,7 +42,7 @@ describe('a breakpoint', () => {
     run.send(calling(makeCall('b')));
     expect([run.place, run.next.why]).toEqual([
       'resting.paused',
-      'breakpoint tools before executeTools (1 call(s) of look may run)',
+      'breakpoint tools before executeTools (1 call of look may run)',
     ]);
   });
 
@@ -76,7 +76,7 @@ describe('a breakpoint', () => {
     const run = begin().send(setting({ id: 'tools' }), calling(makeCall('a')), setting());
     expect([run.place, run.next.why]).toEqual([
       'resting.paused',
-      'paused before executeTools (1 call(s) of look may run)',
+      'paused before executeTools (1 call of look may run)',
     ]);
     expect(run.send(UNPAUSE).place).toBe('executingTools');
   });

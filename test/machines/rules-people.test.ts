@@ -104,7 +104,7 @@ describe('rule 10: pause', () => {
     expect(run.place).toBe('turn.planning');
     run.send(calling(makeCall('a')));
     expect(run.place).toBe('resting.paused');
-    expect(run.next.why).toBe('paused before executeTools (1 call(s) of look may run)');
+    expect(run.next.why).toBe('paused before executeTools (1 call of look may run)');
     expect(run.countStarts('modelTurn')).toBe(1);
     expect(run.send(UNPAUSE).place).toBe('executingTools');
   });

@@ -54,7 +54,7 @@ test('the path of a waiting run matches its journal, with counts and reasons', a
   expect(last.stateCount('deciding')).toBe(4);
   const whys = folds.flatMap(({ taken }) => taken.decisions.map(({ type, why }) => `${type}: ${why}`));
   expect(whys[0]).toBe('callModel: the run starts');
-  expect(whys.at(-1)).toBe('interruptForApproval: 1 call(s) of refund need a decision');
+  expect(whys.at(-1)).toBe('interruptForApproval: 1 call of refund needs a decision');
 });
 
 test('cancelling is the transition from any state', async () => {

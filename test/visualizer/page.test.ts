@@ -53,7 +53,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.getByRole('button', { name: 'Start' }).click();
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
     await page.getByText('pays back 4200 cents to the customer').first().waitFor();
-    expect(await page.locator('.where').innerText()).toContain('1 call(s) of refund need a decision');
+    expect(await page.locator('.where').innerText()).toContain('1 call of refund needs a decision');
     await expect.poll(() => watched.countOf('state-turn')).toBe('×2');
     await page.getByRole('button', { name: 'Full chart' }).click();
     await expect.poll(() => watched.countOf('edge-deciding--turn')).toBe('×2');

@@ -187,8 +187,8 @@ describe('the live host', () => {
     await rest(host, actor.start());
     expect(decided).toEqual([
       'callModel: the run starts',
-      'executeTools: 1 call(s) of read may run',
-      'callModel: 1 call(s) have their results',
+      'executeTools: 1 call of read may run',
+      'callModel: 1 call has its result',
       'finish: the model answered',
     ]);
   });

@@ -57,7 +57,7 @@ describe('an agent with an output schema', () => {
     const { agent, requests } = makeAgent([{ text: 'a' }, { text: 'b' }, { text: 'c' }, { text: 'd' }]);
     expect(await agent.run('go')).toMatchObject({
       status: 'failed',
-      error: { code: 'output-invalid', message: expect.stringContaining('sent back 3 time(s)') },
+      error: { code: 'output-invalid', message: expect.stringContaining('sent back 3 times') },
     });
     expect(requests).toHaveLength(3);
   });
