@@ -3,8 +3,11 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../../protocol/error.ts';
+import { setup as buildPrograms } from '../support/build-programs.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/stores/postgres-server.ts';
 import { removeTemporaryFolders } from '../support/temporary-folders.ts';
+import { killWorkers } from '../support/workers/kill-workers.ts';
+import { WorkerPool } from '../support/workers/worker-pool.ts';
 import { buildWorker } from './build-worker.ts';
 import { SERVER } from './open-store.ts';
 import { type Proof, prove, tallyOf } from './prove.ts';
@@ -15,6 +18,7 @@ const HELP = `Kills processes at every point of a run and checks how the run end
 
   npm run crash -- [--scenarios N] [--seed N] [--lanes N] [--json]
   npm run crash -- --store postgres [--scenarios N] …
+  npm run crash -- --workers [--store postgres]   kills workers: 200 runs, 3 workers, 60 kills
   npm run crash -- --only SCENARIO [--json]      such as batch:tool.after#1+append.before#2
 
   --store NAME   sqlite (default), or postgres: a server of its own, from PostgreSQL on this machine
@@ -32,6 +36,7 @@ const { values: options } = parseArgs({
     seed: { type: 'string', default: '1' },
     lanes: { type: 'string', default: String(Math.max(2, availableParallelism())) },
     only: { type: 'string' },
+    workers: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -120,6 +125,19 @@ async function runAll(): Promise<void> {
   process.exitCode = 1;
 }
 
+/** Kills workers of `agentchart worker` while runs go on, and prints what became of the runs. */
+async function runWorkers(): Promise<void> {
+  await buildPrograms();
+  const server = await startServer();
+  const pool = new WorkerPool(server?.url);
+  const killed = await killWorkers(pool, { runs: 200, workers: 3, kills: 60, pauseMs: 300 });
+  await pool.close();
+  await server?.stop();
+  removeTemporaryFolders();
+  console.log(JSON.stringify(killed));
+  if (killed.lost + killed.doubles > 0 || killed.struck < killed.kills / 4) process.exitCode = 1;
+}
+
 const LOG_INTERVAL_MS = 60_000;
 
 /** Shows the progress: on a terminal in place, else as a line when a phase begins and ends, and every minute. */
@@ -181,6 +199,7 @@ function describe({ control, ...proof }: Proof): string {
 
 try {
   if (options.help) console.log(HELP);
+  else if (options.workers) await runWorkers();
   else if (options.only !== undefined) await runOne(options.only);
   else await runAll();
 } catch (error) {
