@@ -1,3 +1,5 @@
+import { omitUndefined } from '../../../protocol/json.ts';
+import type { TokensConfig } from '../../../server/access/access-config.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import type { Agent, Run } from '../../../tools/agent/index.ts';
@@ -20,7 +22,7 @@ export class ServedRuns {
 
   static async listen(
     agents: readonly Agent[],
-    { port = 0, token }: { port?: number; token?: string } = {},
+    { port = 0, token, tokens }: { port?: number; token?: string; tokens?: TokensConfig } = {},
   ): Promise<ServedRuns> {
     const [first] = agents;
     if (first === undefined) throw new Error('Expected an agent to serve.');
@@ -28,7 +30,7 @@ export class ServedRuns {
       store: first.store,
       agents: new Map(agents.map(agent => [agent.name, agent])),
       assets: await pageAssets(),
-      ...(token === undefined ? {} : { token }),
+      ...omitUndefined({ token, tokens }),
     });
     const serving = await serveRuns(app, { host: '127.0.0.1', port });
     await app.pickUp();

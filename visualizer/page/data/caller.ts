@@ -1,5 +1,7 @@
 import { signal } from '@preact/signals';
-import { request } from './request.ts';
+import { ApiError, request } from './request.ts';
+
+const RETRY_MS = 1_000;
 
 type Role = 'operator' | 'approver' | 'viewer';
 
@@ -9,9 +11,14 @@ const role = signal<Role | null>(null);
 export async function readCaller(): Promise<void> {
   try {
     role.value = (await request<{ role: Role }>('/me')).role;
-  } catch {
-    role.value = null;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 0) setTimeout(() => void readCaller(), RETRY_MS);
   }
+}
+
+/** Whether the person may look, but neither decide nor steer. */
+export function mayOnlyRead(): boolean {
+  return role.value === 'viewer';
 }
 
 /** Whether the person may decide calls. */

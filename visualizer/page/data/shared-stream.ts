@@ -18,7 +18,8 @@ const EVENTS = ['journal', 'text', 'delta', 'end', 'gone', 'ready', 'summary', '
  *
  * T1 The tab that holds the lock has the connection; when it closes, another tab takes over.
  * T2 Tabs tell it what they want; it sends them every event. Repeated entries are the reader's to ignore.
- * T3 Without locks (a page that is not served securely), each tab has its own connection.
+ * T3 A tab is known by a lock of its own, which ends with it. It tells its wants again once it has that lock.
+ * T4 Without locks (a page that is not served securely), each tab has its own connection.
  */
 export class SharedStream {
   readonly #tab = Math.random().toString(36).slice(2);
@@ -67,7 +68,10 @@ export class SharedStream {
       return new Promise(() => {});
     };
     if (navigator.locks === undefined) return void lead();
-    void navigator.locks.request(`${CHANNEL}.${this.#tab}`, () => new Promise(() => {}));
+    void navigator.locks.request(`${CHANNEL}.${this.#tab}`, () => {
+      this.#announce();
+      return new Promise(() => {});
+    });
     void navigator.locks.request(CHANNEL, lead);
   }
 

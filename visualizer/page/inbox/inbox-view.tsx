@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { navigate } from '../app/router.ts';
-import { mayDecide } from '../data/caller.ts';
+import { mayDecide, mayOnlyRead } from '../data/caller.ts';
 import { sendCommand } from '../data/send-command.ts';
 import type { Source } from '../data/source.ts';
 import { formatAgo, formatDay, formatSpan } from '../render/format.ts';
@@ -217,9 +217,8 @@ function Decision({ item, onTaken }: DecisionProps) {
           <ActContext.Provider value={act}>
             <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} />
           </ActContext.Provider>
-        ) : (
-          <p class="muted">Your token may read runs, but not decide.</p>
-        )}
+        ) : null}
+        {mayOnlyRead() ? <p class="muted">Your token may read runs, but not decide.</p> : null}
       </footer>
     </article>
   );

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useShortcuts } from '../app/keyboard.ts';
 import { navigate } from '../app/router.ts';
+import { mayOperate } from '../data/caller.ts';
 import { type RunView, request, type StreamedEvent } from '../data/request.ts';
 import { describeRefusal } from '../data/send-command.ts';
 import { ActionButton } from '../ui/action-button.tsx';
@@ -11,6 +12,7 @@ export function EntryActions({ event }: { event: StreamedEvent }) {
   const desk = useDesk();
   const copied = useSignal(false);
   const { runId } = desk.model;
+  const mayFork = desk.source.live && mayOperate();
   const fork = async (): Promise<void> => {
     try {
       const made = await request<RunView>(`/runs/${encodeURIComponent(runId)}/fork`, { at: event.seq });
@@ -29,12 +31,12 @@ export function EntryActions({ event }: { event: StreamedEvent }) {
     }, 1_500);
   };
   useShortcuts('Entry', [
-    ...(desk.source.live ? [{ keys: ['f'], does: 'fork here', run: () => void fork() }] : []),
+    ...(mayFork ? [{ keys: ['f'], does: 'fork here', run: () => void fork() }] : []),
     { keys: ['y'], does: 'copy a link to this entry', run: () => void copy() },
   ]);
   return (
     <div class="buttons entry-actions">
-      {desk.source.live ? (
+      {mayFork ? (
         <ActionButton act={fork} keys="f">
           Fork here
         </ActionButton>

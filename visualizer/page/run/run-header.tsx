@@ -1,3 +1,4 @@
+import { mayOperate } from '../data/caller.ts';
 import type { RunView } from '../data/request.ts';
 import type { Connection } from '../model/run-model.ts';
 import { statusNotices } from '../model/status-notices.ts';
@@ -39,7 +40,7 @@ export function RunHeader() {
         {view === null ? null : <StatusBadge status={view.status} />}
         <p class="facts">{view === null ? '' : describeSpent(view, timeLine.activeMs, timeLine.restMs)}</p>
         <span class="space" />
-        {source.live ? <Buttons /> : null}
+        {source.live && mayOperate() ? <Buttons /> : null}
         <p class="connection" role="status" data-is={connection.value.type}>
           {describeConnection(connection.value)}
         </p>

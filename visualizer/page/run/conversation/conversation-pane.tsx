@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { mayOperate } from '../../data/caller.ts';
 import { countBlocks, inheritedBlocks, replyText, unreadIds } from '../../model/conversation.ts';
 import type { Block } from '../../model/run-story.ts';
 import { formatClock } from '../../render/format.ts';
@@ -69,7 +70,7 @@ export function ConversationPane() {
           {model.isAtEnd.value ? <LiveBlocks /> : null}
         </div>
       </section>
-      {source.live ? <Composer /> : null}
+      {source.live && mayOperate() ? <Composer /> : null}
     </>
   );
 }

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { useShortcuts } from '../../app/keyboard.ts';
+import { mayDecide, mayOnlyRead } from '../../data/caller.ts';
 import type { JsonCall } from '../../data/request.ts';
 import { formatClock, formatCount } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
@@ -117,7 +118,8 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
         <SeenBox id={id} label={`Input of ${showSafely(call.name)}`}>
           <ReadableValue value={call.input} />
         </SeenBox>
-        <DecisionForms call={call} unseen={unseen} />
+        {mayDecide() ? <DecisionForms call={call} unseen={unseen} /> : null}
+        {mayOnlyRead() ? <p class="muted">Your token may read runs, but not decide.</p> : null}
       </div>
     </section>
   );

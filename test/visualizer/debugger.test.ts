@@ -1,0 +1,209 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { scripted } from '../../adapters/scripted.ts';
+import { createAgent, memory, type Run, type Store, tool } from '../../tools/agent/index.ts';
+import { testInTurn } from '../support/in-turn.ts';
+import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
+import { makeSurvey } from '../support/visualizer/long-run.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+const inTurn = testInTurn(3);
+
+describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
+  const store = memory();
+  const demo = makeDemoAgents(store);
+  const writing = makeWriters(store);
+  const agents = [...demo.agents, ...writing.agents];
+  let browser: Browser;
+  let api: ServedRuns;
+  const open: { close(): Promise<void> }[] = [];
+
+  beforeAll(async () => {
+    [browser, api] = await Promise.all([launchChromium(), ServedRuns.listen(agents)]);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await api.close();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(one => one.close()));
+  });
+
+  async function visit(path: string): Promise<WatchedPage> {
+    const watched = await WatchedPage.open(browser, `${api.url}${path}`);
+    open.push(watched);
+    return watched;
+  }
+
+  const entriesOf = async (run: Run): Promise<string[]> =>
+    (await store.read(run.id)).map(({ event }) => event.type);
+
+  async function startAtRest(agent: string, input = 'Go on.'): Promise<Run> {
+    const run = await api.start(agent, input);
+    await run.settled();
+    return run;
+  }
+
+  test('a command that never reached the server is reported as not taken, and can be sent again', async () => {
+    const run = await startAtRest('refunds');
+    const { page } = await visit(`/runs/${run.id}`);
+    await page.route('**/approve', route => route.abort(), { times: 1 });
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText('the journal does not have this command. Nothing was changed; try again.').waitFor();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.locator('#state-finished.current').waitFor();
+  });
+
+  test('an answer shows what the finishers made of it, and on demand the words of the model', async () => {
+    const run = await startAtRest('librarian');
+    const { page, problems } = await visit(`/runs/${run.id}`);
+    const reply = page.locator('.reply').last();
+    await reply.getByText('Tea is picked in spring [1].').waitFor();
+    expect(await reply.innerText()).not.toContain('[doc:');
+    await reply.getByText('before the finishers').click();
+    await reply.getByText('Tea is picked in spring [doc:tea].').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('the death of a process is shown where it was, with what was on disk; playing back executes nothing', async () => {
+    const run = await killDuringPayment(store, writing, api);
+    const journal = await entriesOf(run);
+    const watched = await visit(`/runs/${run.id}`);
+    const { page } = watched;
+    const sent: string[] = [];
+    page.on('request', request => sent.push(request.method()));
+    const death = page.locator('.block.death');
+    await death.getByText('died or fell silent').waitFor();
+    expect(await death.innerText()).toMatch(
+      /On disk: entry \d+, executingTools\. Started, without a result: pay\./,
+    );
+    expect(await death.innerText()).toContain('pay was found started and without a result');
+    await page.locator('.death-mark').waitFor();
+
+    const slider = page.getByRole('slider', { name: 'Entry' });
+    const at = async () => Number(await slider.getAttribute('aria-valuenow'));
+    await slider.press('Home');
+    expect(await at()).toBe(1);
+    for (let entry = 1; entry < journal.length; entry += 1) await slider.press('ArrowRight');
+    expect(await at()).toBe(journal.length);
+    for (let entry = 1; entry < journal.length; entry += 1) await slider.press('ArrowLeft');
+    expect(await at()).toBe(1);
+    await slider.press('PageDown');
+    expect(await at()).toBe(Math.min(21, journal.length));
+    await slider.press('PageUp');
+    expect(await at()).toBe(1);
+    await page.getByRole('button', { name: 'Play' }).click();
+    await expect.poll(at).toBeGreaterThan(2);
+    await slider.press('End');
+    await page.locator('#state-resting-inDoubt.current').waitFor();
+
+    expect(new Set(sent)).toEqual(new Set(['GET']));
+    expect(writing.payments).toBe(1);
+    expect(await entriesOf(run)).toEqual(journal);
+    expect(watched.problems).toEqual([]);
+  });
+
+  inTurn('twelve tabs of one browser load, follow their runs, and share one event stream', async () => {
+    const context = await browser.newContext();
+    open.push(context);
+    let streams = 0;
+    context.on('request', request => {
+      if (new URL(request.url()).pathname === '/events') streams += 1;
+    });
+    context.on('requestfinished', request => {
+      if (new URL(request.url()).pathname === '/events') streams -= 1;
+    });
+    context.on('requestfailed', request => {
+      if (new URL(request.url()).pathname === '/events') streams -= 1;
+    });
+    const run = await startAtRest('refunds');
+    const pages = await Promise.all(Array.from({ length: 12 }, () => context.newPage()));
+    for (const page of pages) await page.goto(`${api.url}/runs/${run.id}`);
+    for (const page of pages) await page.locator('.connection[data-is="live"]').waitFor();
+    expect(streams).toBe(1);
+    await run.reject('call_1_0', { by: 'Grace' });
+    await run.settled();
+    for (const page of pages) await page.locator('#state-finished.current').waitFor();
+    await pages[0]?.close();
+    const second = await startAtRest('refunds');
+    await pages[11]?.goto(`${api.url}/runs/${second.id}`);
+    await pages[11]?.locator('.connection[data-is="live"]').waitFor();
+    await second.approve('call_1_0', { by: 'Grace' });
+    await pages[11]?.locator('#state-finished.current').waitFor();
+  });
+
+  inTurn('10,000 entries: few nodes, every entry within reach', async () => {
+    const survey = makeSurvey(store, 10_000);
+    const run = await survey.start('Measure all points.');
+    await run.settled();
+    const count = (await store.read(run.id)).length;
+    expect(count).toBeGreaterThanOrEqual(10_000);
+    const { page, problems } = await visit(`/runs/${run.id}`);
+    await page.locator('.reply').getByText('All points are measured.').waitFor();
+    const nodes = () => page.evaluate('document.querySelectorAll("*").length');
+    const slider = page.getByRole('slider', { name: 'Entry' });
+    await slider.press('Home');
+    await page.getByRole('heading', { name: /^Entry 1 / }).waitFor();
+    expect(await nodes()).toBeLessThan(5_000);
+    for (const tab of ['Waterfall', /^Journal/, 'Tree', 'Conversation']) {
+      await page.getByRole('tab', { name: tab }).click();
+      for (const key of ['End', 'PageUp', 'Home', 'PageDown']) await slider.press(key);
+      expect(await nodes(), String(tab)).toBeLessThan(5_000);
+    }
+    expect(await slider.getAttribute('aria-valuemax')).toBe(String(count));
+    expect(problems).toEqual([]);
+  });
+});
+
+type Writers = { agents: ReturnType<typeof makeRest>; payments: number };
+
+function makeRest(store: Store, pay: () => Promise<never>) {
+  const payTool = tool({
+    name: 'pay',
+    description: 'Pays.',
+    input: z.object({ cents: z.number() }),
+    run: pay,
+  });
+  return [
+    createAgent({
+      name: 'librarian',
+      store,
+      model: scripted([{ text: 'Tea is picked in spring [doc:tea].' }]),
+      finishers: [({ text }) => ({ text: text.replace('[doc:tea]', '[1]') })],
+    }),
+    createAgent({
+      name: 'payer',
+      store,
+      tools: [payTool],
+      model: scripted([{ toolCalls: [{ name: 'pay', arguments: { cents: 9900 } }] }, { text: 'Paid.' }]),
+    }),
+  ];
+}
+
+/** Agents for what the demo agents do not show. A payment is counted, and its reply never comes. */
+function makeWriters(store: Store): Writers {
+  const writers: Writers = {
+    payments: 0,
+    agents: makeRest(store, () => {
+      writers.payments += 1;
+      return new Promise(() => {});
+    }),
+  };
+  return writers;
+}
+
+/** Starts a payment, declares its process dead during the call, and lets the server take the run over. */
+async function killDuringPayment(store: Store, writers: Writers, api: ServedRuns): Promise<Run> {
+  const run = await api.start('payer', 'Pay 99 dollars.');
+  await expect.poll(() => writers.payments).toBe(1);
+  const owner = { id: 'next', host: 'host', pid: 7, startedAt: '1' };
+  const claim = await store.claim(run.id, { owner, now: Date.now(), leaseMs: 1000, isDead: () => true });
+  if (claim.type !== 'claimed') throw new Error(`Expected the claim to succeed, got ${claim.type}.`);
+  await store.release(run.id, claim.epoch);
+  const response = await fetch(`${api.url}/runs/${run.id}/resume`, { method: 'POST' });
+  expect(response.status).toBe(200);
+  await run.settled();
+  return run;
+}

@@ -1,0 +1,66 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+const TOKENS = {
+  boss: { token: 'the-token-of-boss-000000', role: 'operator' },
+  paul: { token: 'the-token-of-paul-000000', role: 'approver' },
+  vera: { token: 'the-token-of-vera-000000', role: 'viewer' },
+} as const;
+
+describe.skipIf(CHROMIUM === undefined)('the page for a token of each role', () => {
+  const demo = makeDemoAgents();
+  let browser: Browser;
+  let api: ServedRuns;
+
+  beforeAll(async () => {
+    [browser, api] = await Promise.all([
+      launchChromium(),
+      ServedRuns.listen(demo.agents, {
+        token: TOKENS.boss.token,
+        tokens: { paul: TOKENS.paul, vera: TOKENS.vera },
+      }),
+    ]);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await api.close();
+  });
+
+  async function signIn(token: string, path: string): Promise<WatchedPage> {
+    const watched = await WatchedPage.open(browser, `${api.url}${path}`);
+    await watched.page.getByLabel('Token').fill(token);
+    await watched.page.getByRole('button', { name: 'Sign in' }).click();
+    return watched;
+  }
+
+  test.each([
+    ['viewer', TOKENS.vera.token, { decides: false, steers: false }],
+    ['approver', TOKENS.paul.token, { decides: true, steers: false }],
+    ['operator', TOKENS.boss.token, { decides: true, steers: true }],
+  ] as const)('%s', async (_, token, { decides, steers }) => {
+    const run = await api.start('refunds', 'Pay Ada back.');
+    await run.settled();
+    const watched = await signIn(token, `/runs/${run.id}`);
+    const { page } = watched;
+    await page.locator('#state-resting-awaitingApproval.current').waitFor();
+    await page.getByRole('heading', { name: 'refund needs your approval' }).waitFor();
+    const offered = async (name: string): Promise<boolean> =>
+      (await page.getByRole('button', { name, exact: true }).count()) > 0;
+    await expect.poll(() => offered('Approve')).toBe(decides);
+    await expect.poll(() => offered('Reject…')).toBe(decides);
+    for (const name of ['Pause', 'Cancel run', 'Send'])
+      await expect.poll(() => offered(name), { message: name }).toBe(steers);
+    await expect.poll(() => page.getByRole('button', { name: /Fork here/ }).count()).toBe(steers ? 1 : 0);
+    await page.goto(`${api.url}/inbox`);
+    await page.getByText('Pay Ada back.').first().waitFor();
+    await expect.poll(() => offered('Approve')).toBe(decides);
+    await page.goto(api.url);
+    await page.getByText('Pay Ada back.').first().waitFor();
+    await expect.poll(() => offered('Start')).toBe(steers);
+    await watched.close();
+    await run.cancel();
+  });
+});
