@@ -2,16 +2,16 @@ import type { AgUiEvent, Message } from './events.ts';
 import { itemsOf, messagesOf } from './read-messages.ts';
 import type { InputMessage, RunInput } from './run-input.ts';
 
-/** The messages that the client of a request has, as far as they matter for what it is sent. */
+/** The messages that the client already has. They decide which events it still needs. */
 export class ClientMessages {
   readonly #given: readonly InputMessage[];
   readonly #fresh: readonly InputMessage[];
   /** The ids of messages that the client wrote itself. */
   readonly #own: Set<string>;
-  /** The ids of calls whose results the client has. */
+  /** The ids of calls whose results the client already has. */
   #answered: Set<string>;
 
-  /** `fresh` are the messages of the request that the thread did not have. */
+  /** `fresh`: the messages of the request that are new to the thread. */
   constructor({ messages }: RunInput, fresh: readonly InputMessage[]) {
     this.#given = messages;
     this.#fresh = fresh;
@@ -19,7 +19,7 @@ export class ClientMessages {
     this.#answered = new Set(messages.flatMap(one => (one.role === 'tool' ? one.toolCallId : [])));
   }
 
-  /** Whether the client lacks a message of the thread, or has one that the thread has not. */
+  /** Whether the client lacks a message of the thread, or has a message that the thread lacks. */
   differsFrom(thread: readonly Message[]): boolean {
     const said = ({ role }: { role: string }) => role === 'user' || role === 'assistant';
     const theirs = this.#given.filter(message => said(message) && !this.#fresh.includes(message));
@@ -30,7 +30,7 @@ export class ClientMessages {
     return !isSame || !isAnswered;
   }
 
-  /** The event that gives the client the thread's messages, and behind them what its user has just said. */
+  /** The MESSAGES_SNAPSHOT with the thread's messages, followed by the user's new messages. */
   replaceBy(thread: readonly Message[]): AgUiEvent {
     const said = messagesOf(itemsOf(this.#fresh.filter(({ role }) => role === 'user')));
     const known = new Set(thread.map(({ id }) => id));
@@ -40,7 +40,7 @@ export class ClientMessages {
     return { type: 'MESSAGES_SNAPSHOT', messages };
   }
 
-  /** Whether the event would repeat a message of the client's own. */
+  /** Whether the event would repeat a message that the client wrote itself. */
   has(event: AgUiEvent): boolean {
     switch (event.type) {
       case 'TEXT_MESSAGE_START':

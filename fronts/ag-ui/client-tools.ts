@@ -5,12 +5,12 @@ import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { tool } from '../../tools/tool.ts';
 import type { DeclaredTool } from './run-input.ts';
 
-/** How many sets of declared tools an endpoint remembers. */
+/** The most sets of declared tools for which an endpoint caches an agent. */
 const MOST_AGENTS = 100;
 
 /**
- * The agent with the tools that clients declare and run themselves. A tool of the agent's own keeps its name: a client
- * cannot replace it.
+ * Extends an agent with the tools that clients declare and run themselves. A client cannot replace a tool that the
+ * agent already has.
  */
 export class AgentsByTools {
   readonly #agent: Agent;
@@ -20,7 +20,7 @@ export class AgentsByTools {
     this.#agent = agent;
   }
 
-  /** The agent for a request's tools. Throws `agent-invalid` for a tool without a usable name or schema. */
+  /** Returns the agent with a request's tools. Throws `agent-invalid` for a tool without a usable name or schema. */
   for(declared: readonly DeclaredTool[]): Agent {
     const key = JSON.stringify(declared);
     if (declared.length === 0) return this.#agent;

@@ -6,5 +6,5 @@ type Written<Known> = Known extends { type: EventType }
   ? Omit<Known, 'type'> & { type: `${Known['type']}` }
   : never;
 
-/** An event of AG-UI 1.0 as it is written: its type is a plain string, so that nothing of the package is needed. */
+/** An AG-UI 1.0 event as serialized. Its `type` is a plain string, so that `@ag-ui/core` is not needed at run time. */
 export type AgUiEvent = Written<Event>;

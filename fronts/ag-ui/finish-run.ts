@@ -11,7 +11,7 @@ import type { SharedState } from './shared-state.ts';
 export class UsageSum {
   readonly #sums = new Map<string, TokenUsage>();
 
-  /** Adds a model call; `null` if the provider did not say what it used. */
+  /** Adds a model call. `usage` is `null` if the provider did not report it. */
   add(provider: string, model: string, usage: Usage | null): void {
     if (usage === null) return;
     const key = `${provider} ${model}`;
@@ -29,7 +29,7 @@ export class UsageSum {
     this.#sums.set(key, sum);
   }
 
-  /** The member `usage` of a last event; absent without a model call. */
+  /** The member `usage` of the final event; absent without a model call. */
   get member(): { usage?: TokenUsage[] } {
     return this.#sums.size === 0 ? {} : { usage: [...this.#sums.values()] };
   }
@@ -47,7 +47,7 @@ type Ending = {
   isDeclared(tool: string): boolean;
 };
 
-/** The last events of a request, once its run rests or has ended. */
+/** Returns the final events of a request, once its run rests or has ended. */
 export function finishRun({ settled, context, shared, messages, usage, ...ending }: Ending): AgUiEvent[] {
   const { threadId, runId, isDeclared } = ending;
   const ends = shared.finish();
@@ -83,7 +83,7 @@ function countOpen({ approvals, results, doubts }: Extract<Settled, { status: 'w
   return approvals.length + results.filter(call => call.waitsFor === undefined).length + doubts.length;
 }
 
-/** The event of an error that ended the request. What is not meant for clients is left out. */
+/** Returns the RUN_ERROR event for an error that ended the request, without internal details. */
 export function errorEvent(error: unknown): AgUiEvent {
   const { code, message } = describeError(error).envelope.error;
   return { type: 'RUN_ERROR', message, code };

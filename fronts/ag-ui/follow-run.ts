@@ -11,12 +11,15 @@ import { UsageSum } from './finish-run.ts';
 import { RunProjection } from './project-run.ts';
 import type { ThreadMessages } from './thread-messages.ts';
 
-/** How long to wait for a sub-agent's run that is about to be created, in ms. */
+/** The time between two checks for a sub-agent's run that is about to be created, in ms. */
 const CHILD_WAIT_MS = 50;
 
 type Place = { agent: Agent; projection: RunProjection; subAgent?: SubAgent };
 
-/** A sub-agent's run below the followed one. `announced`: SUBAGENT_STARTED was written and its end not yet. */
+/**
+ * A sub-agent's run below the followed one. `announced`: SUBAGENT_STARTED was written, and SUBAGENT_FINISHED or
+ * SUBAGENT_ERROR was not.
+ */
 type SubAgent = { runId: string; name: string; callId: string; parent?: string; announced: boolean };
 
 type Arrival = { place: Place; happening: RunHappening };
@@ -25,7 +28,10 @@ export type FollowOptions = {
   agent: Agent;
   runId: string;
   messages: ThreadMessages;
-  /** The seqs up to which the client may have the run and the runs of its sub-agents, by id; without one, all of it. */
+  /**
+   * By run id: the seq up to which the client may already have the run. A run without an entry is complete at the
+   * client.
+   */
   seen: ReadonlyMap<string, number>;
 };
 
@@ -33,8 +39,9 @@ export type FollowOptions = {
  * Follows a run and the runs of its sub-agents, and merges their projections.
  *
  * F1 Entries up to `seen` only fill the thread's messages; later ones become events.
- * F2 It ends when the run rests or has ended and every entry until then was read. It never drives a sub-agent's run.
- * F3 At most one happening of each run is in memory: a slow reader slows the reading down.
+ * F2 Following ends when the run rests or has ended and every entry up to that point was read. It never drives a
+ *    sub-agent's run.
+ * F3 At most one event of each run is in memory, so a slow client slows the reading down.
  */
 export class RunFollower {
   readonly #options: FollowOptions;
@@ -65,12 +72,14 @@ export class RunFollower {
     return new Map(places.map(({ projection: { runId, seq } }) => [runId, seq]));
   }
 
-  /** Reads what the client has. Call it once, before `follow`. */
+  /** Reads the entries that the client may already have. Call it once, before `follow`. */
   async catchUp(): Promise<void> {
     await this.#catchUp(this.#root);
   }
 
-  /** The events after that, until the run settles. Adds its model calls, and those of sub-agents, to `usage`. */
+  /**
+   * Yields the events after `seen`, until the run settles. Adds its model calls, and those of sub-agents, to `usage`.
+   */
   async *follow(run: Run, usage: UsageSum): AsyncGenerator<AgUiEvent[]> {
     this.#usage = usage;
     let settledAt: ReadonlyMap<string, number> | null = null;
@@ -105,14 +114,14 @@ export class RunFollower {
     }
   }
 
-  /** Stops following. The run goes on. */
+  /** Stops following. The run continues. */
   stop(): void {
     this.#isOver = true;
     this.#wake();
     for (const iterator of this.#iterators.values()) void iterator.return?.();
   }
 
-  /** Ends every sub-agent that is still announced; `waiting` are the ids of the interrupts of each. */
+  /** Ends every sub-agent that is still announced; `waiting` returns the ids of a run's interrupts. */
   endSubAgents(waiting: (runId: string) => string[]): AgUiEvent[] {
     return [...this.#children.values()]
       .reverse()
@@ -139,7 +148,7 @@ export class RunFollower {
     return hasEnded && subAgent.announced ? [...events, ...endOf(subAgent, projection, [])] : events;
   }
 
-  /** What a call's sub-agent still has to show: it comes before the call's result. */
+  /** Returns the remaining events of a call's sub-agent, which come before the call's result. */
   async #readOut(above: Place, callId: string): Promise<AgUiEvent[]> {
     const child = [...this.#children.values()].find(
       ({ subAgent }) => subAgent?.callId === callId && subAgent.parent === above.subAgent?.runId,
@@ -169,7 +178,7 @@ export class RunFollower {
     ];
   }
 
-  /** Folds what the client has of a run, and of its sub-agents' runs. */
+  /** Folds the entries up to `seen`, of the run and of its sub-agents' runs. */
   async #catchUp(place: Place): Promise<void> {
     const { store } = this.#options.agent;
     const { runId } = place.projection;
@@ -201,7 +210,7 @@ export class RunFollower {
     else this.#open(added);
   }
 
-  /** Reads on in a run; in that of a sub-agent once it exists. */
+  /** Continues to read a run. Waits for a sub-agent's run to be created. */
   #open(place: Place, run?: Run): void {
     if (this.#opened.has(place) || (place.subAgent !== undefined && isOver(place))) return;
     this.#opened.add(place);
@@ -221,7 +230,7 @@ export class RunFollower {
     this.#readNext(place);
   }
 
-  /** Opens a sub-agent's run once it exists: its call is journaled first. */
+  /** Opens a sub-agent's run once it exists. The call is journaled before the run is created. */
   async #openChild(runId: string): Promise<Run | null> {
     const { store, options } = this.#options.agent;
     while (!this.#isOver && (await store.get(runId)) === undefined)
@@ -244,7 +253,7 @@ export class RunFollower {
     this.#failure ??= { error };
   };
 
-  /** The seq of the last entry of each run, when the run settled. */
+  /** Returns the seq of the last entry of each run at the time the run settled. */
   async #lastSeqs(run: Run): Promise<ReadonlyMap<string, number>> {
     const { store } = this.#options.agent;
     const children = [...this.#children.keys()].map(
@@ -260,7 +269,7 @@ export class RunFollower {
   }
 }
 
-/** Whether the call is over, or its sub-agent's run rests. */
+/** Whether the event ends the call or suspends it until its sub-agent's run ends. */
 function endsCall(
   happening: RunHappening,
 ): happening is Extract<RunHappening, { type: 'tool.settled' | 'result.received' | 'tool.suspended' }> {
@@ -287,14 +296,14 @@ function endOf(subAgent: SubAgent, { state }: RunProjection, interruptIds: strin
   return [{ type: 'SUBAGENT_FINISHED', subagentRunId, outcome }];
 }
 
-/** The agent that a tool runs. */
+/** Returns the agent that a tool runs. */
 function subAgentOf(agent: Agent, name: string | undefined): Agent | undefined {
   const found = (agent.options.tools ?? []).find(one => 'name' in one && one.name === name);
   const child = found && 'subAgent' in found ? found.subAgent : undefined;
   return isAgent(child) ? child : undefined;
 }
 
-/** The projection of a run of `agent`. */
+/** Creates the projection of a run of `agent`. */
 function projectionOf(
   agent: Agent,
   runId: string,
@@ -305,7 +314,7 @@ function projectionOf(
   return new RunProjection({ runId, messages, showText, ...(subagentRunId && { subagentRunId }) });
 }
 
-/** The seqs of a run and of the runs of its sub-agents that are open, by id. */
+/** Returns the last seq of a run and of each of its sub-agents' runs that are open, by run id. */
 export async function seqsOf(store: Store, run: Run): Promise<Map<string, number>> {
   const seqs = new Map([[run.id, run.durable.seq]]);
   const add = async (parent: string): Promise<void> => {

@@ -21,13 +21,14 @@ import { ThreadMessages } from './thread-messages.ts';
 /** Options of `createAgUiHandler`. */
 export type AgUiOptions = {
   /**
-   * Who sent a request: `{ name, role, labels }`, or null to refuse it with 401. Runs get the labels, and a caller reaches
-   * only threads of runs that have them. Default: everyone may do everything; mount the handler behind other checks.
+   * Authenticates a request: returns `{ name, role, labels }`, or `null` to answer 401. New runs get the labels, and a
+   * caller can access only threads whose runs have them. Default: every caller may do everything, so mount the handler
+   * behind your own checks.
    */
   authorize?: Authorize;
   /** The run context of a new run, for an agent that requires one. `input` is the request's body. */
   runContext?(input: RunInput, request: Request): unknown;
-  /** The largest body in bytes. Default 16 MiB; a thread's messages are in every request. */
+  /** The size limit of a request body, in bytes. Default 16 MiB. Every request contains the thread's messages. */
   maxBytes?: number;
 };
 
@@ -40,9 +41,10 @@ const HEADERS = {
 };
 
 /**
- * An endpoint of AG-UI 1.0 for an agent: `HttpAgent` of `@ag-ui/client` runs against it. A thread is a chat: its runs have
- * the label `chat`, and any process with the agent and its store answers the thread's next request. Closing a request
- * never cancels its run. An error before the first event is JSON with a status, later ones are RUN_ERROR.
+ * Creates an AG-UI 1.0 endpoint for an agent, for `HttpAgent` of `@ag-ui/client`. The runs of a thread have the
+ * thread's id as the label `chat`. Any process with the agent and its store can answer the thread's next request.
+ * Closing a request does not cancel its run. An error before the first event is a JSON response with a status; later
+ * errors are RUN_ERROR events.
  *
  * @example
  * const handler = createAgUiHandler(agent);
@@ -57,8 +59,8 @@ export function createAgUiHandler(
 }
 
 /**
- * H1 Requests of one thread are read one after the other, so that two of them do not both begin a run.
- * H2 A run that works is held open once, so that all its readers get its deltas.
+ * H1 The requests of one thread are planned one after the other, so that two requests cannot both start a run.
+ * H2 A running run is kept open once and shared, so that all its readers get its deltas.
  */
 class Endpoint {
   readonly #agent: Agent;
@@ -92,7 +94,7 @@ class Endpoint {
     }
   }
 
-  /** Applies what the request asks for, and says what to stream. */
+  /** Applies the request's commands and returns the plan of its response stream. */
   async #plan(input: RunInput, labels: Labels, caller: Caller, request: Request): Promise<Plan> {
     const agent = this.#agents.for(input.tools);
     const messages = new ThreadMessages();
@@ -126,7 +128,7 @@ class Endpoint {
     return { ...plan, run, seen: new Map([[run.id, 0]]), refused };
   }
 
-  /** Submits the answers to interrupts, the results of client tools, and the messages. Returns what was refused. */
+  /** Submits the answers to interrupts, the results of client tools, and the messages. Returns the refused answers. */
   async #command(run: Run, input: RunInput, items: Item[], caller: Caller): Promise<Refused[]> {
     const answers = (input.resume ?? []).map(entry => ({ id: entry.interruptId, command: commandOf(entry) }));
     const refused: Refused[] = [];
@@ -177,7 +179,7 @@ class Endpoint {
     return await agent.open(runId);
   }
 
-  /** Keeps the run until it rests or has ended. */
+  /** Keeps the run open until it rests or has ended. */
   #keep(run: Run): void {
     this.#working.set(run.id, run);
     const release = () => {
@@ -197,20 +199,23 @@ class Endpoint {
   }
 }
 
-/** A thread begins with all that the client has; later only what its user said is new. */
+/** A new thread takes all messages of the client. Later requests add only messages of the user. */
 function isInput(role: string, before: Run | undefined): boolean {
   if (role === 'user') return true;
   return before === undefined && role !== 'reasoning' && role !== 'activity';
 }
 
-/** The ids of a run's items, from which messages that it has are known. */
+/** Returns the ids of a run's items, to recognize messages that the run already has. */
 function itemIdsOf(run: Run | undefined): string[] {
   if (run === undefined) return [];
   const { transcript, inbox } = run.context;
   return [...transcript, ...inbox].flatMap(({ id }) => id ?? []);
 }
 
-/** Commands about the run itself go in one append, so that approved calls run together; each of the others alone. */
+/**
+ * Submits the run's own commands in one append, so that approved calls run in parallel. The commands of other runs are
+ * submitted one by one.
+ */
 async function submit(run: Run, given: readonly { id: string; command: RunCommand }[]): Promise<Refused[]> {
   const own = given.filter(({ command }) => !('runId' in command) || command.runId === run.id);
   const isPaused = run.context.paused || own.some(({ command }) => command.type === 'unpause');

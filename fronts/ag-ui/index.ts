@@ -1,2 +1,2 @@
-/** `agentchart/ag-ui`: an endpoint of AG-UI 1.0 for an agent. */
+/** `agentchart/ag-ui`: an AG-UI 1.0 endpoint for an agent. */
 export { type AgUiOptions, createAgUiHandler } from './handler.ts';

@@ -8,7 +8,7 @@ import type { ResumeEntry } from './run-input.ts';
 const KINDS = ['approval', 'result', 'doubt', 'pause'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** What an interrupt is about. */
+/** The call, or the paused run, that an interrupt asks about. A pause has an empty `callId`. */
 type Subject = { kind: Kind; runId: string; callId: string };
 
 const VALUE = { description: 'Any JSON value.' };
@@ -18,7 +18,7 @@ const SCHEMAS: Readonly<Record<Kind, JsonObject>> = {
     type: 'object',
     properties: {
       approved: { type: 'boolean' },
-      editedArgs: { type: 'object', description: 'Replaces the arguments of the call as a whole.' },
+      editedArgs: { type: 'object', description: 'Replaces all arguments of the call.' },
       reason: { type: 'string', description: 'Why it is not approved; the model reads it.' },
       output: { ...VALUE, description: 'The result of the call; the call then does not run.' },
       sticky: { type: 'boolean', description: 'Also applies to later calls of the tool.' },
@@ -51,7 +51,7 @@ const REASONS: Readonly<Record<Kind, string>> = {
   pause: 'agentchart:paused',
 };
 
-/** The interrupts of a run that waits: one for each call that needs a person or a client, and one for a pause. */
+/** Returns the interrupts of a waiting run: one for each call that needs a person or a client, and one for a pause. */
 export function interruptsOf(runId: string, waiting: WaitingRun): Interrupt[] {
   const { approvals, results, doubts, paused } = waiting;
   const found = [
@@ -114,9 +114,10 @@ function decode(text: string): string {
 }
 
 /**
- * The command that an answer to an interrupt stands for; `null` for an answer that decides nothing yet, such as `{}`, and
- * `unknown` for an id that no interrupt has. A cancelled approval is rejected, a cancelled client call fails; a doubt and a
- * pause stay, because nothing is known about them.
+ * Converts the answer to an interrupt into a command. Returns `null` for an answer without a decision, such as `{}`,
+ * and `unknown` if no interrupt has this id. A cancelled approval becomes a rejection, and a cancelled client call an
+ * error result. A cancelled call in doubt stays in doubt and a cancelled pause stays paused, because the answer does
+ * not decide them.
  */
 export function commandOf({ interruptId, status, payload }: ResumeEntry): RunCommand | null | 'unknown' {
   const subject = subjectOf(interruptId);

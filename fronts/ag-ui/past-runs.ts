@@ -4,15 +4,15 @@ import type { Message } from './events.ts';
 import { RunFollower } from './follow-run.ts';
 import { ThreadMessages } from './thread-messages.ts';
 
-/** The size of the messages that are kept, in characters of their JSON. */
+/** The size limit of the cached messages, in characters of their JSON. */
 const MOST_CHARS = 32_000_000;
 
 /** `seqs`: the last seqs of the run and of its sub-agents' runs when they were read. */
 type Past = { seqs: ReadonlyMap<string, number>; messages: readonly Message[]; chars: number };
 
 /**
- * The messages of runs that have ended, with those of their sub-agents' runs. The journal of such a run is read once,
- * and again only if it got another entry, which happens when it is redacted. The least recently used are forgotten.
+ * Caches the messages of ended runs, including their sub-agents' runs. The journal of an ended run is read once, and
+ * again only if it has a new entry, as after a redaction. The least recently used runs are evicted.
  */
 export class PastRuns {
   readonly #known = new Map<string, Past>();

@@ -12,7 +12,7 @@ import type { ThreadMessages } from './thread-messages.ts';
 
 type TurnCompleted = Extract<RunEvent, { type: 'turn.completed' }>;
 
-/** What is open of an attempt of a turn, and what the reader has of it. */
+/** The streamed output of one attempt of a turn: the open messages and calls, and the text that the client has. */
 type Attempt = {
   turn: number;
   attempt: number;
@@ -25,10 +25,10 @@ type Attempt = {
 
 export type ProjectionOptions = {
   runId: string;
-  /** The thread's messages; the projection writes its own there. */
+  /** The thread's messages. The projection adds the run's messages to them. */
   messages: ThreadMessages;
   showText(text: string): string;
-  /** For the run of a sub-agent: its id, which its events carry. */
+  /** The run id, set for a sub-agent's run. Its events carry this id. */
   subagentRunId?: string;
 };
 
@@ -36,9 +36,9 @@ export type ProjectionOptions = {
  * Folds the entries and deltas of one run into the events of AG-UI: messages, reasoning, tool calls and their results.
  * Pure: the same entries give the same messages with the same ids, with or without deltas.
  *
- * P1 Deltas only bring an attempt's text earlier. What they did not bring, the turn's entry does.
- * P2 Text of an attempt that failed is taken back with a MESSAGES_SNAPSHOT without it: AG-UI has no event for that, and
- *    the next attempt's text behind it would read as one answer.
+ * P1 Deltas only make an attempt's text appear earlier. The turn's entry supplies the text that no delta carried.
+ * P2 Text of an attempt that failed is taken back with a MESSAGES_SNAPSHOT without it: AG-UI has no event that removes
+ *    text, and without the snapshot both attempts would read as one answer.
  * P3 Each call has one start and one result. A call whose id is not known before its turn is complete does not stream.
  */
 export class RunProjection {
@@ -47,7 +47,7 @@ export class RunProjection {
   #state: ChartState | null = null;
   #seq = 0;
   #attempt: Attempt | null = null;
-  /** The last attempt that is over, whose late deltas are ignored. */
+  /** The last completed attempt. Its late deltas are ignored. */
   #over = { turn: 0, attempt: 0 };
   readonly #answered = new Set<string>();
   #items: readonly Item[] = [];
@@ -74,7 +74,7 @@ export class RunProjection {
     return this.#written(events);
   }
 
-  /** The events that end what is open, because nothing follows. */
+  /** Returns the events that close the open messages and calls at the end of the stream. */
   close(): AgUiEvent[] {
     return this.#written(this.#end());
   }
@@ -282,7 +282,7 @@ export class RunProjection {
     const live = this.#attempt;
     const ended = this.#end();
     if (live === null || ended.length === 0) return ended;
-    // The ends go first, so that the snapshot behind them is the last word.
+    // The end events come first, so that the snapshot after them determines the final messages.
     const written = this.#written(ended);
     this.#options.messages.remove([messageIdOf(this.runId, live), reasoningIdOf(this.runId, live)]);
     return [...written, SNAPSHOT];
@@ -301,7 +301,7 @@ export class RunProjection {
   }
 }
 
-/** The messages of the thread; filled in when the event is written. */
+/** A MESSAGES_SNAPSHOT. Its messages are filled in when the event is written. */
 const SNAPSHOT: AgUiEvent = { type: 'MESSAGES_SNAPSHOT', messages: [] };
 
 function placeOf({ context: { turn } }: Pick<ChartState, 'context'>): { turn: number; attempt: number } {
@@ -328,12 +328,15 @@ function showMessage(messageId: string, delta: string): AgUiEvent[] {
   ];
 }
 
-/** A call's id for clients. Models of sub-agents may use ids that the run's own calls have, so theirs name the run. */
+/**
+ * A call's id for clients. The id of a sub-agent's call includes its run id, because models of different runs may use
+ * the same call ids.
+ */
 export function toolCallIdOf(callId: string, subagentRunId: string | undefined): string {
   return subagentRunId === undefined ? callId : `${subagentRunId}/${callId}`;
 }
 
-/** An event for what AG-UI has no event for. */
+/** Returns a CUSTOM event, for notices without a standard AG-UI event. */
 export function custom(name: string, value: JsonValue): AgUiEvent {
   return { type: 'CUSTOM', name, value };
 }

@@ -4,10 +4,10 @@ import { textOf } from '../../protocol/message.ts';
 import type { Message } from './events.ts';
 import type { InputMessage, RunInput } from './run-input.ts';
 
-/** The ids of items that the front end added and that are no messages of the thread begin with it. */
+/** The id prefix of items that the front end adds and that are not messages of the thread. */
 const CONTEXT_ID = 'agui-context-';
 
-/** The items of messages, for the input of a run. Activities and reasoning of a client are left out. */
+/** Converts messages to items for a run's input. Activity and reasoning messages of a client are left out. */
 export function itemsOf(messages: readonly InputMessage[]): Item[] {
   return messages.flatMap((message): Item[] => {
     const { id } = message;
@@ -38,7 +38,7 @@ export function itemsOf(messages: readonly InputMessage[]): Item[] {
   });
 }
 
-/** What the page says about its context, as a message for the model. */
+/** Returns the request's `context` as a message for the model. */
 export function contextItems({ context, runId }: RunInput): Item[] {
   if (context.length === 0) return [];
   const text = context.map(({ description, value }) => `${description}: ${value}`).join('\n');
@@ -46,7 +46,7 @@ export function contextItems({ context, runId }: RunInput): Item[] {
   return [{ type: 'message', id: `${CONTEXT_ID}${runId}`, role: 'developer', content }];
 }
 
-/** The result that a tool message holds: its JSON, or its text. */
+/** Returns the result in a tool message: the parsed JSON, or the text. */
 export function outputOf({ content, error }: Extract<InputMessage, { role: 'tool' }>): JsonValue {
   if (error !== undefined) return error;
   if (typeof content !== 'string') return { type: 'content', parts: partsOf(content) };
@@ -58,7 +58,7 @@ export function outputOf({ content, error }: Extract<InputMessage, { role: 'tool
   }
 }
 
-/** The messages that the items of a run's input show. */
+/** Converts the items of a run's input to messages. */
 export function messagesOf(items: readonly Item[]): Message[] {
   const messages: Message[] = [];
   for (const item of items) {
@@ -82,7 +82,7 @@ export function messagesOf(items: readonly Item[]): Message[] {
   return messages;
 }
 
-/** A result as the content of a tool message: a text as it is, other values as JSON. */
+/** Converts a result to the content of a tool message: strings unchanged, other values as JSON. */
 export function textOfOutput(output: JsonValue): string {
   return typeof output === 'string' ? output : JSON.stringify(output);
 }
@@ -90,7 +90,7 @@ export function textOfOutput(output: JsonValue): string {
 type Content = Extract<Message, { role: 'user' }>['content'];
 type ContentPart = Exclude<Content, string>[number];
 
-/** Parts as AG-UI has them: one text as a text. */
+/** Converts content parts to AG-UI content. Parts that are all text become one string. */
 function contentOf(parts: readonly Part[]): Content {
   if (parts.every(part => part.type === 'text')) return parts.map(({ text }) => text).join('');
   return parts.map((part): ContentPart => {

@@ -35,7 +35,7 @@ const declaredTool = z.object({
 });
 export type DeclaredTool = z.infer<typeof declaredTool>;
 
-/** The body of a request, AG-UI's RunAgentInput. Members that are not used here are ignored. */
+/** The body of a request, AG-UI's RunAgentInput. Unused members are ignored. */
 export const runInputSchema = z.object({
   threadId: z.string().min(1).max(256),
   runId: z.string().min(1).max(256),

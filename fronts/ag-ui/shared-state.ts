@@ -7,13 +7,13 @@ import type { AgUiEvent } from './events.ts';
 
 type Operation = Extract<AgUiEvent, { type: 'STATE_DELTA' }>['delta'][number];
 
-/** The states that are steps for a client: those in which the run works. */
+/** The chart's states that are reported as steps: the states in which the run is active. */
 const STEPS: readonly string[] = ['turn', 'executingTools', 'backingOff', 'finishing'];
 
 /**
- * The state that the front end and the run share: the members of the chart's state, beside those of the application.
+ * The AG-UI shared state: the run's members, together with the application's own members.
  *
- * S1 The first event is a snapshot; each later one is the JSON Patch from the state before.
+ * S1 The first event is a snapshot; each later event is the JSON Patch from the previous state.
  */
 export class SharedState {
   readonly #own: JsonObject;
@@ -21,13 +21,13 @@ export class SharedState {
   #sent: JsonObject | null = null;
   #step: string | null = null;
 
-  /** `given` is the state in the request, whose other members stay. */
+  /** `given`: the state in the request. Members that the run does not set are kept. */
   constructor(given: JsonValue | undefined, showText: (text: string) => string) {
     this.#own = isJsonObject(given) ? given : {};
     this.#showText = showText;
   }
 
-  /** The events for a state of the chart; none if nothing that is shared changed. */
+  /** Returns the events for a state of the chart; none if no shared member changed. */
   update(state: ChartState): AgUiEvent[] {
     const before = this.#sent;
     const described = describeState(state, this.#showText);
@@ -41,7 +41,7 @@ export class SharedState {
     return delta.length === 0 ? events : [...events, { type: 'STATE_DELTA', delta }];
   }
 
-  /** The end of the last step, and the whole state, which must precede an interrupt. */
+  /** Returns the end of the last step and a full state snapshot, which must precede an interrupt. */
   finish(): AgUiEvent[] {
     const snapshot = this.#sent;
     return [
@@ -60,10 +60,10 @@ export class SharedState {
   }
 }
 
-/** The members that a state may lack: those of an earlier run of the thread must not stay. */
+/** The optional members. They are removed explicitly, so that members of the thread's earlier run do not remain. */
 const OPTIONAL = ['why', 'answer', 'output', 'error', 'incomplete'];
 
-/** The shared members: the state's path and status, why, what was spent, the open calls, and how the run ended. */
+/** Returns the run's members: the state's path, status, reason, usage, open calls, and outcome. */
 function describeState(state: ChartState, showText: (text: string) => string): JsonObject {
   const { context } = state;
   const { runId, agent, next, answer, paused, usage, turns } = context;
@@ -88,7 +88,7 @@ function describeState(state: ChartState, showText: (text: string) => string): J
   }) as JsonObject;
 }
 
-/** The JSON Patch (RFC 6902) that makes `after` of `before`. Lists that differ are replaced as a whole. */
+/** Returns the JSON Patch (RFC 6902) that turns `before` into `after`. Lists that differ are replaced as a whole. */
 function diffJson(before: JsonObject, after: JsonObject, path = ''): Operation[] {
   const operations: Operation[] = [];
   for (const name of Object.keys(before)) {

@@ -12,18 +12,21 @@ import type { InputMessage, RunInput } from './run-input.ts';
 import { SharedState } from './shared-state.ts';
 import type { ThreadMessages } from './thread-messages.ts';
 
-/** An answer that the run did not take: someone else was first, or the answer is invalid. */
+/** An answer that the run refused: another caller decided first, or the answer is invalid. */
 export type Refused = { interruptId: string; code: string; message: string; by?: string };
 
-/** What a request streams. Without a run, the thread is empty. */
+/**
+ * The content that a request streams: the run to follow, and what the client already has. Without a run, the thread is
+ * empty.
+ */
 export type Plan = {
   agent: Agent;
   run: Run | undefined;
   /** The messages of the thread's earlier runs. */
   messages: ThreadMessages;
-  /** The seqs up to which the client may have the runs. */
+  /** By run id: the seq up to which the client may already have the run. */
   seen: ReadonlyMap<string, number>;
-  /** The messages of this request that the thread did not have. */
+  /** The messages of this request that are new to the thread. */
   fresh: readonly InputMessage[];
   refused: readonly Refused[];
 };
@@ -31,7 +34,7 @@ export type Plan = {
 const KEEP_ALIVE_MS = 15_000;
 const KEEP_ALIVE = ': here\n\n';
 
-/** The body of a response: the events of the plan's run as server-sent events, at the reader's pace. */
+/** Returns a response body: the events of the plan's run as server-sent events, at the reader's pace. */
 export function streamRun(
   input: RunInput,
   plan: () => Promise<Plan>,

@@ -4,15 +4,15 @@ import type { AgUiEvent, Message } from './events.ts';
 type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 
 /**
- * The messages of a thread, as a client has them that applied the same events.
+ * The messages of a thread. A client that applied the same events has the same messages.
  *
- * M1 A message has one id in every stream and every process: it follows from the journal.
- * M2 The results of calls stand directly after the message that made the calls.
+ * M1 A message has the same id in every stream and every process, because the id is derived from the journal.
+ * M2 The results of calls follow directly after the message that made the calls.
  */
 export class ThreadMessages {
   #messages: Message[] = [];
 
-  /** A copy for a MESSAGES_SNAPSHOT. */
+  /** Returns a copy of the messages for a MESSAGES_SNAPSHOT. */
   get list(): Message[] {
     return structuredClone(this.#messages);
   }
@@ -32,7 +32,7 @@ export class ThreadMessages {
     this.#messages = this.#messages.filter(({ id }) => !ids.includes(id));
   }
 
-  /** Replaces the text of a message. Returns whether that changed it. */
+  /** Replaces the text of a message. Returns whether the text changed. */
   setText(id: string, text: string): boolean {
     const message = this.#messages.find(other => other.id === id);
     if (message?.role !== 'assistant' || message.content === text) return false;
@@ -40,7 +40,7 @@ export class ThreadMessages {
     return true;
   }
 
-  /** Applies an event that makes or extends a message; others change nothing. */
+  /** Applies an event that creates or extends a message. Ignores other events. */
   apply(event: AgUiEvent): void {
     switch (event.type) {
       case 'TEXT_MESSAGE_START': {

@@ -1,13 +1,14 @@
 import type { JsonValue } from '../../protocol/json.ts';
 
 /*
- * The AI SDK's UI message stream (ai@7): the chunks that this room sends and the messages they add up to. Own types, so
- * that the package needs no `ai`; a test holds them to the AI SDK's.
+ * The AI SDK's UI message stream (ai@7): the chunks that this folder sends, and the messages that `useChat` builds from
+ * them. The types are defined here, so that the package does not depend on `ai`; a test compares them with the AI SDK's
+ * types.
  */
 
 type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'interrupted' | 'other';
 
-/** The run of a message and its state, as the part `data-run` of every assistant message. */
+/** The part `data-run` of every assistant message: the message's run and its state. */
 export type RunData = {
   runId: string;
   /** The path of the chart's state, such as `resting.awaitingApproval`. */
@@ -19,7 +20,7 @@ export type RunData = {
   error?: string;
 };
 
-/** The progress that a running tool reports, as the transient part `data-progress`. */
+/** The transient part `data-progress`: the progress that a running tool reports. */
 export type ProgressData = { toolCallId: string; data: JsonValue };
 
 /** A chunk of a tool call. */
@@ -36,7 +37,7 @@ export type ToolChunk =
     }
   | { type: 'tool-input-error'; toolCallId: string; toolName: string; input: JsonValue; errorText: string }
   | { type: 'tool-approval-request'; toolCallId: string; approvalId: string; reason?: string }
-  /** `toolCallId` is ours: the AI SDK finds the call by `approvalId`. */
+  /** `toolCallId` is an addition: the AI SDK finds the call by `approvalId`. */
   | {
       type: 'tool-approval-response';
       toolCallId: string;
@@ -106,12 +107,12 @@ export type UIMessagePart =
 /** A message of a chat, as `useChat` has it. */
 export type UIMessage = { id: string; role: 'user' | 'assistant'; parts: UIMessagePart[] };
 
-/** Whether a part is that of a tool call. */
+/** Whether a part belongs to a tool call. */
 export function isToolPart(part: { type: string }): part is ToolPart {
   return part.type === 'dynamic-tool' || part.type.startsWith('tool-');
 }
 
-/** Whether a chunk is of a tool call. */
+/** Whether a chunk belongs to a tool call. */
 export function isToolChunk(chunk: UIMessageChunk): chunk is ToolChunk {
   return 'toolCallId' in chunk;
 }

@@ -1,7 +1,7 @@
 /**
- * `agentchart/ai-sdk-ui`: runs for `useChat` of the AI SDK. `fold-run.ts` is the projection: the events and deltas of a
- * run in, chunks of UI messages out. `stream-message.ts` feeds it from a run for one answer, `messages.ts` from the
- * journals for the history, and `chat-handler.ts` finds out what a page asks for.
+ * `agentchart/ai-sdk-ui`: runs for `useChat` of the AI SDK. `fold-run.ts` projects the events and deltas of a run into
+ * chunks of UI messages. `stream-message.ts` uses it to stream one answer, `messages.ts` to read the history from
+ * journals, and `chat-handler.ts` handles the requests of a page.
  */
 export { type ChatCaller, type ChatHandlerOptions, createChatHandler } from './chat/chat-handler.ts';
 export type { ProgressData, RunData, UIMessage, UIMessageChunk, UIMessagePart } from './chunk.ts';

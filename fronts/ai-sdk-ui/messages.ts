@@ -9,13 +9,13 @@ import { findMessageIds } from './read-journal.ts';
 
 /** Options of `toUIMessages` and `toUIMessageResponse`. */
 export type UIMessageOptions = {
-  /** The text for a failure of the run or a tool. Default: what failed and its code, without the message. */
+  /** The text for a failure of the run or a tool. Default: what failed and the error code, without the message. */
   onError?: DescribeError;
 };
 
 /**
- * The messages of a run and of all runs that it continues, oldest first, for `useChat({ messages })`. The last one has
- * what is in the journal: of a turn in progress, nothing.
+ * Returns the messages of a run and of all runs that it continues, oldest first, for `useChat({ messages })`. The last
+ * message contains only journaled output: nothing of a turn in progress.
  *
  * @example
  * const messages = await toUIMessages(await agent.open(runId));

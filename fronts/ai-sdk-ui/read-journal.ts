@@ -1,12 +1,12 @@
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 
-/** The ids of a run's assistant messages, by number. */
+/** Returns the id of a run's assistant message, by its number. */
 export type MessageIds = (number: number) => string;
 
 /**
- * The ids of a run's assistant messages: `RUN.NUMBER`. Messages that a fork copied have the ids that they have in the
- * run it was made from.
+ * Finds the ids of a run's assistant messages: `RUN.NUMBER`. Messages that a fork copied keep the ids of the original
+ * run.
  */
 export async function findMessageIds(
   store: Store,
@@ -21,7 +21,7 @@ export async function findMessageIds(
   return number => (number <= copied ? ofOrigin(number) : own(number));
 }
 
-/** The number of messages that a run had received by the last of these entries. */
+/** Returns how many messages the run had received by the last of these entries. */
 export function countMessages(entries: readonly JournalEntry[]): number {
   return entries.filter(({ event }) => event.type === 'message.received').length;
 }

@@ -4,7 +4,7 @@ import { describeSafely } from './describe-error.ts';
 import type { UIMessageOptions } from './messages.ts';
 import { type StreamOptions, streamMessage } from './stream-message.ts';
 
-/** How often a quiet stream says that it is alive, in ms. */
+/** The interval of keep-alive comments on an idle stream, in ms. */
 const KEEP_ALIVE_MS = 15_000;
 
 const HEADERS = {
@@ -15,8 +15,8 @@ const HEADERS = {
 };
 
 /**
- * The current message of a run as a UI message stream, whole and from its beginning, until the run rests or has ended.
- * Drives the run if nobody does. Closing the response leaves the run alone.
+ * Streams the current message of a run from its beginning, as a UI message stream, until the run rests or has ended.
+ * Drives the run unless another process does. Closing the response does not cancel the run.
  *
  * @example
  * const run = await agent.start(text);
@@ -57,7 +57,7 @@ export function respondWith(run: Run, options: Omit<StreamOptions, 'signal'>): R
   return new Response(body, { headers: HEADERS });
 }
 
-/** A stream that cannot go on, because the store fails, says so to the page. */
+/** Ends the stream with an `error` chunk if reading the run fails. */
 async function* endingInError(
   chunks: AsyncGenerator<UIMessageChunk>,
   { describeError }: StreamOptions,

@@ -12,15 +12,15 @@ export type StreamOptions = {
   describeError: DescribeError;
   /** The number of the message; the current one by default. */
   number?: number;
-  /** The message as the page has it: only what it lacks is sent. */
+  /** The message that the page already has. Only missing chunks are sent. */
   page?: UIMessage;
-  /** Ends the stream when the reader has left. */
+  /** Ends the stream when the reader disconnects. */
   signal?: AbortSignal;
 };
 
 /**
- * The chunks of one assistant message of a run until the run rests or has ended. Drives the run if nobody does. Ends
- * early if the run receives another message.
+ * Yields the chunks of one assistant message of a run, until the run rests or has ended. Drives the run unless another
+ * process does. Ends early if the run receives another message.
  */
 export async function* streamMessage(
   run: Run,
@@ -67,8 +67,8 @@ export async function* streamMessage(
 }
 
 /**
- * What happens after `seq` until the run and the runs of its sub-agents rest or have ended; drives them if nobody does.
- * Throws if driving fails.
+ * Yields the events after `seq`, until the run and its sub-agents' runs rest or have ended. Drives them unless another
+ * process does. Throws if driving fails.
  */
 async function* untilSettled(run: Run, seq: number, signal?: AbortSignal): AsyncGenerator<RunHappening> {
   const happenings = run.events({ after: seq, follow: true })[Symbol.asyncIterator]();
@@ -96,7 +96,7 @@ async function* untilSettled(run: Run, seq: number, signal?: AbortSignal): Async
   if (failure !== undefined) throw failure.error;
 }
 
-/** Steps of later messages come after all steps of this one. */
+/** Places chunks of messages after `number` behind all steps of the message. */
 function laterThan(number: number, placed: Placed): Placed {
   return placed.message > number ? { ...placed, step: Number.MAX_SAFE_INTEGER } : placed;
 }

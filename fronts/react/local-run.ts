@@ -10,7 +10,10 @@ import {
   SnapshotStore,
 } from './run-snapshot.ts';
 
-/** A run of this process, for pages that have the engine: tests, desktop apps, and rendering on a server. */
+/**
+ * Returns an observable run of this process, for pages that contain the engine: tests, desktop apps, and server-side
+ * rendering.
+ */
 export function localRun(run: Run): ObservedRun<Context> {
   const store: SnapshotStore<Context> = new SnapshotStore(run.id, () => follow(run, store));
   store.change(describe(run));
@@ -60,14 +63,14 @@ function follow(run: Run, store: SnapshotStore<Context>): () => void {
   return () => void events.return?.();
 }
 
-/** The members that follow from the durable state. */
+/** Returns the snapshot members that are derived from the durable state. */
 function describe(run: Run): Partial<RunSnapshot<Context>> {
   const { state } = run.durable;
   const { context } = state;
   return { state: pathOf(state.value), status: statusOf(run), context, calls: openCalls(context) };
 }
 
-/** What a run at rest waits for, and how one ended. */
+/** Returns the calls that a resting run waits for, and the outcome of an ended run. */
 async function describeRest(run: Run): Promise<Partial<RunSnapshot<Context>>> {
   if (statusOf(run) === 'running') return {};
   const settled = await run.settled();

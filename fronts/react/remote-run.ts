@@ -19,22 +19,22 @@ export type RemoteRunOptions = {
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
-/** How long entries are gathered before the view is read again. */
+/** How long to collect entries before the view is read again, in ms. */
 const GATHER_MS = 30;
 
-/** How long a command whose answer was lost waits before it is sent again, in ms: once for each. */
+/** The waits before each resend of a command whose response was lost, in ms. */
 const RESEND_AFTER_MS = [200, 500, 1_000, 2_000, 4_000];
 
-/** Answers after which nobody knows whether the command was taken: it is sent again under its id. */
+/** Error codes after which it is unknown whether the command was accepted: it is sent again with the same id. */
 const LOST = ['unreachable', 'store-reply-lost', 'store-locked', 'shutting-down', 'lease-lost'];
 
-/** Statuses after which asking again brings nothing. */
+/** HTTP statuses after which a retry is useless. */
 const FINAL_STATUSES: readonly number[] = [400, 401, 403, 404];
 
 /**
- * A run of the runs API (`…/runs/RUN` of `agentchart serve` or `runsApp`), for pages of any framework. It folds the
- * event stream and the run's view, follows them while it has subscribers, opens a lost stream again after the last entry,
- * and decides nothing itself.
+ * Returns an observable run of the runs API (`…/runs/RUN` of `agentchart serve` or `runsApp`), for pages of any
+ * framework. It combines the event stream and the run's view while it has subscribers, and reconnects a lost stream
+ * after the last entry. The server makes all decisions.
  *
  * @example
  * const run = remoteRun('/runs/run_1f');
@@ -83,9 +83,10 @@ class Refused extends Error {
 }
 
 /**
- * R1 The view is the truth about state, status and calls; the stream says when to read it, and brings text at once.
+ * R1 State, status and calls come from the view only. The stream triggers reading the view and delivers text
+ *    immediately.
  * R2 An older view never replaces a newer one.
- * R3 Text belongs to an attempt of a turn: that of a discarded attempt disappears.
+ * R3 Text belongs to an attempt of a turn. The text of a discarded attempt is removed.
  */
 class RemoteRun {
   readonly store: SnapshotStore<RunView>;
@@ -94,7 +95,7 @@ class RemoteRun {
   #seq = 0;
   #viewSeq = -1;
   #place = { turn: 0, attempt: 0 };
-  /** Aborted when a command reached the server, so that a lost stream is opened again at once. */
+  /** Aborted when a command reached the server, so that a lost stream reconnects immediately. */
   #reached = new AbortController();
   #isReading = false;
   #readsAgain = false;
@@ -131,7 +132,7 @@ class RemoteRun {
     }
   }
 
-  /** A command has an id, so that the server carries it out once however often it arrives. */
+  /** Sends a command until the server answers. The command's id ensures that the server carries it out once. */
   async #sendUntilAnswered(url: string, body: object): Promise<RunView> {
     for (const wait of RESEND_AFTER_MS) {
       try {
@@ -169,7 +170,7 @@ class RemoteRun {
     }
   }
 
-  /** Reads the event stream; returns whether the run has ended. */
+  /** Reads the event stream. Returns whether the run has ended. */
   async #readStream(signal: AbortSignal): Promise<boolean> {
     const response = await this.#send(`${this.#url}/events`, {
       headers: { accept: 'text/event-stream', 'last-event-id': String(this.#seq) },
@@ -192,7 +193,7 @@ class RemoteRun {
     if (seq > this.#viewSeq) this.#look();
   }
 
-  /** The text of the running turn so far. */
+  /** Takes the text of the running turn so far. */
   #takeText({ turn, attempt, text }: { turn: number; attempt: number; text: string }): void {
     this.#place = { turn, attempt };
     this.store.change({ text });
@@ -218,7 +219,7 @@ class RemoteRun {
     this.store.change({ ...changed, error });
   }
 
-  /** Reads the view soon; once for several entries. */
+  /** Schedules a read of the view; one read covers several entries. */
   #look(): void {
     if (this.#isReading) {
       this.#readsAgain = true;
@@ -247,7 +248,7 @@ class RemoteRun {
     })) as Answer;
   }
 
-  /** Throws `Refused` without a response, or for one that is not OK. */
+  /** Sends a request. Throws `Refused` without a response or for an error status. */
   async #send(url: string, init: RequestInit & { headers: Record<string, string> }): Promise<Response> {
     const { token, fetch: request = fetch } = this.#options;
     const headers = { ...init.headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) };
@@ -259,14 +260,17 @@ class RemoteRun {
   }
 }
 
-/** What a waiting run waits for, in its sub-agents' runs too; else its own calls without a result. */
+/**
+ * Returns the calls that a waiting run waits for, including those of sub-agents' runs; otherwise the run's own calls
+ * without a result.
+ */
 function callsOf({ settled, calls }: RunView): readonly OpenCall[] {
   if (settled?.status !== 'waiting') return calls;
   const { approvals, results, doubts } = settled;
   return [...approvals, ...results.filter(call => call.waitsFor === undefined), ...doubts];
 }
 
-/** Random, also on pages without HTTPS, where `crypto.randomUUID` is missing. */
+/** Returns a random id. Works on pages without HTTPS, where `crypto.randomUUID` is missing. */
 function newRequestId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte =>
     byte.toString(16).padStart(2, '0'),

@@ -2,34 +2,37 @@ import type { JsonValue } from '../../protocol/json.ts';
 import type { OpenCall } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 
-/** A run as a page sees it. The same object as long as nothing changed. */
+/** A snapshot of a run for a page. Its identity changes only when a member changes. */
 export type RunSnapshot<RunContext = unknown> = {
   runId: string;
   /** The path of the chart's state, such as `resting.awaitingApproval`; empty until the run is known. */
   state: string;
   /** `connecting` until the run is known. */
   status: RunStatus | 'connecting';
-  /** The run's data: of a remote run its view by the runs API, of a run in this process the chart's context. */
+  /** The run's data: for a remote run its view from the runs API, for a run in this process the chart's context. */
   context: RunContext | null;
-  /** The text of the running turn so far, or of the last one; once the run has finished, its answer. */
+  /** The text of the running or last turn so far; once the run has finished, its answer. */
   text: string;
-  /** The calls without a result. Those of a waiting run need a decision, a result or a resolution. */
+  /** The calls without a result. In a waiting run they need a decision, a result or a resolution. */
   calls: readonly OpenCall[];
-  /** Why the run failed, or why it cannot be read. A lost connection is no error: it is opened again. */
+  /** Why the run failed, or why it cannot be read. A lost connection is not an error: the run reconnects. */
   error?: { code: string; message: string } | undefined;
 };
 
-/** The answer to a command: a refusal says why, and who decided first. Refused commands do not reject. */
+/**
+ * The answer to a command. A refusal has a code, a message and, if known, who decided first. The promise of a refused
+ * command does not reject.
+ */
 export type CommandAnswer =
   | { accepted: true }
   | { accepted: false; code: string; message: string; by?: string };
 
-/** An open call, or the id of one. With the call itself, a decision is bound to the input that was shown. */
+/** An open call or its id. Pass the call itself to bind the decision to the input that was shown. */
 export type CallTarget = string | Pick<OpenCall, 'callId' | 'runId' | 'digest'>;
 
 type By = { by?: string };
 
-/** The commands of a run, with the meaning of the methods of `Run`. */
+/** The commands of a run. They work like the methods of `Run` with the same names. */
 export type RunCommands = {
   approve(call: CallTarget, options?: By & { input?: unknown; sticky?: boolean }): Promise<CommandAnswer>;
   reject(call: CallTarget, options?: By & { reason?: string; sticky?: boolean }): Promise<CommandAnswer>;
@@ -46,14 +49,14 @@ export type RunCommands = {
   cancel(options?: By & { reason?: string }): Promise<CommandAnswer>;
 };
 
-/** Ends a subscription, called or as a method: React wants the one, XState the other. */
+/** Ends a subscription. React calls it as a function, XState as the method `unsubscribe`. */
 type Unsubscribe = (() => void) & { unsubscribe(): void };
 
 type Listener<Snapshot> = ((snapshot: Snapshot) => void) | { next?(snapshot: Snapshot): void };
 
 /**
- * A run that a page can watch: for `useSelector` of `@xstate/react`, `useSyncExternalStore`, and the stores of other
- * frameworks. It is connected while it has subscribers.
+ * A run that a page can observe: for `useSelector` of `@xstate/react`, `useSyncExternalStore`, and the stores of other
+ * frameworks. The run is connected while it has subscribers.
  */
 export type ObservedRun<RunContext = unknown> = RunCommands & {
   getSnapshot(): RunSnapshot<RunContext>;
@@ -61,10 +64,11 @@ export type ObservedRun<RunContext = unknown> = RunCommands & {
 };
 
 /**
- * Keeps a snapshot and its subscribers, and connects while there are some.
+ * Holds a snapshot and its subscribers, and stays connected while there are subscribers.
  *
- * S1 A change that changes nothing keeps the snapshot's identity.
- * S2 The connection ends a moment after the last subscriber left: React leaves and comes back at once.
+ * S1 A change to equal values keeps the snapshot's identity.
+ * S2 The connection closes shortly after the last subscriber leaves, because React may unsubscribe and subscribe again
+ *    immediately.
  */
 export class SnapshotStore<RunContext> {
   #snapshot: RunSnapshot<RunContext>;
@@ -72,7 +76,7 @@ export class SnapshotStore<RunContext> {
   readonly #connect: () => () => void;
   #disconnect: (() => void) | null = null;
 
-  /** `connect` begins to feed the store, and returns what ends that. */
+  /** `connect` starts to update the store and returns a function that stops it. */
   constructor(runId: string, connect: () => () => void) {
     this.#snapshot = { runId, state: '', status: 'connecting', context: null, text: '', calls: [] };
     this.#connect = connect;

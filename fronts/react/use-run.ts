@@ -7,8 +7,9 @@ import { type RemoteRunOptions, remoteRun } from './remote-run.ts';
 import type { ObservedRun, RunCommands, RunSnapshot } from './run-snapshot.ts';
 
 /**
- * A run in a component: its snapshot and its commands. `run` is the address of a run (`…/runs/RUN`), what `remoteRun`
- * returned (so that components share a connection), or a run of this process. Renders again when the run changes.
+ * Returns a run's snapshot and its commands, and renders the component again when the run changes. `run` is the URL of
+ * a run (`…/runs/RUN`), the object that `remoteRun` returned (so that components share a connection), or a `Run` of
+ * this process.
  *
  * @example
  * const { state, text, calls, approve } = useRun(`/runs/${runId}`);

@@ -12,28 +12,28 @@ import { Chat, type ChatStart } from './chat.ts';
 import { applyAnswers } from './decide.ts';
 import { type ChatBody, ChatError, isChatId, readChatBody, toItem } from './read-request.ts';
 
-/** Who chats. A caller sees only chats whose runs have its labels. */
+/** The authenticated user of a chat. A caller sees only chats whose runs have its labels. */
 export type ChatCaller = { name: string; role?: string; labels: Labels };
 
 /** Options of `createChatHandler`. */
 export type ChatHandlerOptions = UIMessageOptions & {
   /**
-   * Who sent a request; `null` refuses it with 401. It must not read the body. Default: everybody may use every chat. A
-   * `viewer` may only read, an `approver` only read and answer.
+   * Authenticates a request; `null` refuses it with 401. Must not read the body. Default: every caller may use every
+   * chat. A `viewer` may only read; an `approver` may only read and answer.
    */
   authorize?(request: Request): ChatCaller | null | Promise<ChatCaller | null>;
   /** Options for the runs of a chat, such as the agent's `runContext`. */
   start?(request: Request): ChatStart | Promise<ChatStart>;
-  /** The largest body in bytes; default 16 MiB. `useChat` posts the whole history. */
+  /** The size limit of a request body, in bytes. Default 16 MiB. `useChat` posts the full history. */
   bodyBytes?: number;
 };
 
 const BODY_BYTES = 16 * 1024 * 1024;
 
 /**
- * A handler for `useChat` of `@ai-sdk/react`, with its default transport: POST, and GET `…/CHATID/stream` to resume
- * (204 where nothing runs). Also GET `…/CHATID`, the messages of a chat, and POST `…/CHATID/stop`, which cancels what
- * runs. A chat's runs have the label `chat`. A closed request leaves its run alone.
+ * Creates a handler for `useChat` of `@ai-sdk/react` with its default transport: POST, and GET `…/CHATID/stream` to
+ * resume (204 if no run is active). GET `…/CHATID` returns the messages of a chat, and POST `…/CHATID/stop` cancels its
+ * active run. A chat's runs have the label `chat`. Closing a request does not cancel its run.
  *
  * @example
  * const handler = createChatHandler(agent);
@@ -50,7 +50,7 @@ export function createChatHandler(
 class ChatHandler {
   readonly #agent: Agent;
   readonly #options: ChatHandlerOptions;
-  /** The requests in progress by chat: one after the other. */
+  /** The requests in progress, by chat. Those of one chat are handled one after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(agent: Agent, options: ChatHandlerOptions) {
@@ -171,7 +171,7 @@ class ChatHandler {
   }
 }
 
-/** Approvers answer, and neither begin nor end anything. */
+/** Throws a `ChatError` for an approver, which may answer but not start or stop runs. */
 function refuseApprover(caller: ChatCaller | undefined): void {
   if (caller?.role === 'approver') throw new ChatError(403, 'forbidden', 'You may only answer.');
 }
@@ -181,7 +181,7 @@ async function withoutBody({ status, headers, body }: Response): Promise<Respons
   return new Response(null, { status, headers });
 }
 
-/** Whether a request answers an assistant message, rather than adding a user's. */
+/** Whether a request answers an assistant message instead of adding a user message. */
 function isAnswer({ messages, messageId, trigger }: ChatBody): boolean {
   return (
     trigger !== 'regenerate-message' &&
@@ -201,7 +201,7 @@ function decode(segment: string): string {
   }
 }
 
-/** Only refusals are shown; what else went wrong has no details. */
+/** Converts an error to a response. Only refusals show their message; other errors show no details. */
 function refuse(error: unknown): Response {
   if (error instanceof ChatError) return answerError(error.status, error.code, error.message);
   if (error instanceof EngineError && error.code === 'input-invalid')

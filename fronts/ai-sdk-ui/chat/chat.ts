@@ -9,19 +9,19 @@ import type { Agent } from '../../../tools/agent/agent.ts';
 import type { StartOptions } from '../../../tools/agent/begin-journal.ts';
 import { findLatestRun } from '../../chat/find-chat.ts';
 
-/** Options for the runs that a chat begins: what `agent.start` takes. */
+/** Options for the runs that a chat starts, as for `agent.start`. */
 export type ChatStart = Omit<StartOptions, 'labels' | 'continues' | 'runId' | 'signal'>;
 
-/** Where a user's message is: the entry that has it, and the number of the assistant message behind it. */
+/** The place of a user message: its journal entry, and the number of the assistant message that follows it. */
 type Place = { record: RunRecord; entry: JournalEntry; number: number };
 
-/** One chat: the runs with its label. `findLatestRun` says which is the current one. */
+/** One chat: the runs with its label. `findLatestRun` determines the current run. */
 export class Chat {
   readonly #agent: Agent;
   readonly #labels: Labels;
   readonly #by: { by?: string };
 
-  /** `labels` are those of the caller and the chat. */
+  /** `labels`: the labels of the caller and of the chat. */
   constructor(agent: Agent, labels: Labels, by: string | undefined) {
     this.#agent = agent;
     this.#labels = labels;
@@ -42,7 +42,7 @@ export class Chat {
     return await this.#agent.open(runId, { labels: this.#labels });
   }
 
-  /** Whether the run or the run of a sub-agent works. */
+  /** Whether the run or a sub-agent's run is active. */
   async works({ runId, status }: RunRecord): Promise<boolean> {
     if (status !== 'waiting') return status === 'running';
     for await (const child of listAll(this.#store, { parent: runId }))
@@ -50,7 +50,7 @@ export class Chat {
     return false;
   }
 
-  /** Gives a message to the chat: to the current run, or to a new one that continues it. */
+  /** Sends a message to the current run, or starts a new run that continues it. */
   async send(item: Item, start: ChatStart): Promise<Run> {
     const current = await this.current();
     if (current === undefined) return await this.#start(item, start);
@@ -59,20 +59,20 @@ export class Chat {
     return sent ? run : await this.#start(item, start, current.runId);
   }
 
-  /** Puts a message in the place of an earlier one, in a new run; what came after it stays in the old runs. */
+  /** Replaces an earlier message, in a new run. The messages after it remain in the old runs. */
   async replace({ record, entry }: Place, item: Item, start: ChatStart): Promise<Run> {
     await this.#leave();
     if (entry.event.type === 'run.started') return await this.#start(item, start, record.continues);
     return drive(await (await this.open(record)).fork({ at: entry.seq - 1, message: [item], ...this.#by }));
   }
 
-  /** Answers a message again, in a fork. */
+  /** Generates a new answer to a message, in a fork. */
   async regenerate({ record, entry }: Place): Promise<Run> {
     await this.#leave();
     return drive(await (await this.open(record)).fork({ at: entry.seq }));
   }
 
-  /** Cancels the current run, and waits until it has ended. Returns false if nothing runs. */
+  /** Cancels the current run and waits until it has ended. Returns false if no run is active. */
   async stop(reason: string): Promise<boolean> {
     const current = await this.current();
     if (current === undefined || !isOpen(current)) return false;
@@ -83,8 +83,8 @@ export class Chat {
   }
 
   /**
-   * Where the chat has the user's message with this id; `undefined` if it has not. `after` is the id of the message
-   * before it: no run before that message's run is read.
+   * Returns the place of the user message with this id; `undefined` if the chat does not have it. `after` is the id of
+   * the preceding message: runs older than that message's run are not read.
    */
   async find(messageId: string, after = ''): Promise<Place | undefined> {
     const current = await this.current();
@@ -100,7 +100,7 @@ export class Chat {
     return undefined;
   }
 
-  /** A run that is not the current one any more must not wait or act. */
+  /** Cancels the current run before a fork replaces it, so that it no longer waits or acts. */
   async #leave(): Promise<void> {
     await this.stop('The chat was continued at an earlier message.');
   }
@@ -114,7 +114,7 @@ export class Chat {
   }
 }
 
-/** A fork is driven at once: the reader of its answer may have left. */
+/** Drives a fork in the background, because the reader of its answer may have disconnected. */
 function drive(run: Run): Run {
   run.settled().catch(() => {});
   return run;

@@ -5,9 +5,9 @@ import { approvalIdOf } from '../fold/fold-calls.ts';
 import { toolPartsOf } from '../fold/fold-message.ts';
 
 /**
- * Applies the approvals and results that a page has posted, each at once. What was decided before, by whomever, stays:
- * the answer then shows its outcome. `messageIds` are those of the run's assistant messages: an approval counts only for
- * a request in one of them.
+ * Applies the approvals and results that a page has posted, one by one. An earlier decision stays, and the response
+ * shows its outcome. `messageIds` are the ids of the run's assistant messages: an approval counts only for a request in
+ * one of these messages.
  */
 export async function applyAnswers(
   run: Run,
@@ -36,14 +36,14 @@ export async function applyAnswers(
   }
 }
 
-/** What a page answered to a request of this run; `undefined` if it has not. */
+/** Returns the page's answer to an approval request of this run; `undefined` without one. */
 function approvalOf(part: ToolPart, messageIds: readonly string[]): boolean | undefined {
   const { approval, state, toolCallId } = part;
   if (state !== 'approval-responded' || typeof approval?.approved !== 'boolean') return undefined;
   return messageIds.some(id => approvalIdOf(id, toolCallId) === approval.id) ? approval.approved : undefined;
 }
 
-/** The call of a part: of the run, or, as `RUN/CALL`, of a sub-agent's run. */
+/** Returns the call of a part: a call of the run or, with the id `RUN/CALL`, of a sub-agent's run. */
 async function findCall(run: Run, toolCallId: string): Promise<{ callId: string; runId: string }> {
   const at = toolCallId.indexOf('/');
   const runId = toolCallId.slice(0, Math.max(at, 0));

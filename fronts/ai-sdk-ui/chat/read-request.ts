@@ -17,7 +17,7 @@ export class ChatError extends Error {
   }
 }
 
-/** The deepest result of a tool, in a part of a message. */
+/** The deepest nesting that a body may have: a tool result inside a part of a message. */
 const MOST_DEPTH = DEEPEST_JSON + 10;
 
 const text = (most: number) => z.string().check(z.minLength(1), z.maxLength(most));
@@ -35,10 +35,10 @@ const bodySchema = z.object({
   messageId: z.optional(z.nullable(text(500))),
 });
 
-/** What `useChat` posts. The history in it is not trusted: only decisions, results and the last message are read. */
+/** The body that `useChat` posts. Its history is not trusted: only decisions, results and the last message are read. */
 export type ChatBody = Omit<z.infer<typeof bodySchema>, 'messages'> & { messages: UIMessage[] };
 
-/** Whether a text can be the id of a chat: the value of a label. */
+/** Whether a text can be the id of a chat, that is, a valid label value. */
 export function isChatId(id: string): boolean {
   return labelsSchema.safeParse({ chat: id }).success;
 }
@@ -92,7 +92,7 @@ const filePart = z.object({
 });
 const textPart = z.object({ type: z.literal('text'), text: z.string() });
 
-/** The item of a user's message, with its texts and files. Throws a `ChatError` for a message without them. */
+/** Converts a user message to an item with its texts and files. Throws a `ChatError` if it has neither. */
 export function toItem({ id, parts }: UIMessage): Item {
   const content = parts.flatMap((part): Part[] => {
     if (part.type === 'text') return [textOf(part)];

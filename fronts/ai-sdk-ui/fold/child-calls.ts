@@ -6,10 +6,12 @@ import { isToolChunk, type ToolChunk } from '../chunk.ts';
 import { type FoldOptions, RunFold } from './fold-run.ts';
 
 /**
- * Folds a run together with the calls of its sub-agents' runs that people decide. A call's id there is `RUN/CALL`.
+ * Folds a run together with the calls in its sub-agents' runs that need a person's decision. A call's id there is
+ * `RUN/CALL`.
  *
- * C1 A sub-agent's calls stand in the step of the call that waits for it: before that call's result, or at the end.
- * C2 Each chunk is shown once in a message. A message that the run receives shows the open calls again.
+ * C1 A sub-agent's calls are shown in the step of the call that waits for it: before that call's result, or at the end.
+ * C2 Each chunk is shown once in a message. After the run receives a message, the next assistant message shows the open
+ *    calls again.
  */
 export class FamilyFold {
   readonly fold: RunFold;
@@ -17,7 +19,7 @@ export class FamilyFold {
   readonly #options: FoldOptions;
   /** The runs that the run's open calls wait for, by call. */
   readonly #waiting = new Map<string, string>();
-  /** How many chunks of each sub-agent's run are shown in the current message. */
+  /** The number of chunks of each sub-agent's run that the current message already shows. */
   readonly #shown = new Map<string, number>();
 
   constructor(store: Store, options: FoldOptions, placed?: ConstructorParameters<typeof RunFold>[1]) {
@@ -34,7 +36,7 @@ export class FamilyFold {
     if (happening.type === 'message.received') this.#shown.clear();
   }
 
-  /** Shows what waits, at the end of a response. Returns whether a sub-agent's call waits for an approval. */
+  /** Shows the waiting calls at the end of a response. Returns whether a sub-agent's call waits for an approval. */
   async rest(): Promise<boolean> {
     this.fold.rest();
     const open = await Promise.all([...this.#waiting.keys()].map(callId => this.#show(callId)));
@@ -58,7 +60,7 @@ export class FamilyFold {
   }
 }
 
-/** The chunks of a sub-agent's run, and of the runs below it, by run. */
+/** Returns the chunks of a sub-agent's run and of the runs below it, by run id. */
 async function chunksOfChild(
   store: Store,
   childRunId: string,
@@ -78,12 +80,12 @@ async function chunksOfChild(
   return new Map([[childRunId, own], ...(await Promise.all(below)).flatMap(map => [...map])]);
 }
 
-/** The runs of sub-agents whose calls a journal waited for, in order. */
+/** Returns the runs of sub-agents that a journal's calls waited for, in order. */
 function childRunsIn(events: readonly RunEvent[]): string[] {
   return [...new Set(events.flatMap(event => (event.type === 'tool.suspended' ? [event.childRunId] : [])))];
 }
 
-/** Whether a call among these waits for an approval. */
+/** Whether one of these calls waits for an approval. */
 function isAsked(chunks: readonly ToolChunk[]): boolean {
   const last = new Map(chunks.map(chunk => [chunk.toolCallId, chunk.type]));
   return [...last.values()].includes('tool-approval-request');

@@ -5,7 +5,7 @@ import type { JsonValue } from '../../../protocol/json.ts';
 /** The result of a call. */
 export type Outcome = { output: JsonValue; isError: boolean };
 
-/** The result of a settled call; one that was edited away counts as an error. */
+/** Returns the result of a settled call. A call that an edit removed counts as an error. */
 export function findOutcome(context: Context, callId: string): Outcome {
   try {
     return findResult(context, callId);

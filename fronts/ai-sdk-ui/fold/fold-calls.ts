@@ -6,7 +6,7 @@ import { findOutcome, type Outcome } from './find-outcome.ts';
 
 type Followed = {
   call: QualifiedCall;
-  /** The message that has the call, and the latest that shows it. */
+  /** The numbers of the message that made the call, and of the latest message that shows it. */
   message: number;
   shownIn: number;
   approvalId: string | null;
@@ -24,7 +24,7 @@ type FoldedCallsOptions = {
   record(message: number, chunk: ContentChunk): void;
 };
 
-/** Follows the calls of the current round, and writes what becomes of them. */
+/** Follows the calls of the current round and writes the chunks of their outcomes. */
 export class FoldedCalls {
   readonly #options: FoldedCallsOptions;
   #open: Followed[] = [];
@@ -44,7 +44,7 @@ export class FoldedCalls {
       if (statusOf(context, followed.call.callId) === 'gated') this.#ask(followed, message);
   }
 
-  /** Writes what an entry changed. */
+  /** Writes the chunks for the calls that an entry changed. */
   follow(event: RunEvent, context: Context, message: number): void {
     if (event.type === 'turn.completed' || this.#open.length === 0) {
       if (event.type === 'turn.completed') this.#settle(event, context, message);
@@ -70,7 +70,10 @@ export class FoldedCalls {
     this.#respond(followed, message, { approved: decision.type === 'approve', ...reason });
   }
 
-  /** A call that waits for its sub-agent has a first output: a page posts answers once all calls of a step have one. */
+  /**
+   * Writes a preliminary output for a call that waits for its sub-agent: a page posts answers only when every call of a
+   * step has an output.
+   */
   #suspend({ callId, childRunId }: Extract<RunEvent, { type: 'tool.suspended' }>, message: number): void {
     const followed = this.#open.find(({ call }) => call.callId === callId);
     const output = { waitsFor: childRunId };
@@ -178,7 +181,7 @@ export class FoldedCalls {
   }
 }
 
-/** The id of the request to approve a call, in the message that shows it. */
+/** Returns the id of the request to approve a call, in the message that shows it. */
 export function approvalIdOf(messageId: string, callId: string): string {
   return `${messageId}:${callId}`;
 }

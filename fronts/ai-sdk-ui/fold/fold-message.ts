@@ -136,7 +136,7 @@ function setOutcome(part: ToolPart, change: Change): void {
   setPart(part, input === undefined ? change : { input, ...change });
 }
 
-/** The tool parts of a message that may come from anywhere. */
+/** Returns the tool parts of an untrusted message. */
 export function toolPartsOf(parts: readonly unknown[]): ToolPart[] {
   return parts.filter(
     (part): part is ToolPart =>

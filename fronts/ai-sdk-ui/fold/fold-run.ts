@@ -18,13 +18,13 @@ import { StepWriter } from './step-writer.ts';
 import { partsOfTurn, type Visibility } from './turn-parts.ts';
 import { userMessagesOf } from './user-message.ts';
 
-/** What the fold needs besides events. */
+/** Options of the fold. */
 export type FoldOptions = {
   /** The id of the run's assistant message number `number`, from 1. */
   messageId(number: number): string;
-  /** A model's text after the agent's text filters. */
+  /** Applies the agent's text filters to a model's text. */
   showText(text: string): string;
-  /** The text that a page shows for a failure. */
+  /** Returns the text that a page shows for a failure. */
   describeError: DescribeError;
   /** Before the ids of calls, for those of a sub-agent's run. */
   callPrefix?: string;
@@ -32,21 +32,24 @@ export type FoldOptions = {
 
 type TurnBefore = { number: number; final: boolean };
 
-/** A chunk and where it belongs: the number of its message, and of the step in it (0 before the first). */
+/**
+ * A chunk and its place: the number of its message, and the number of its step in that message (0 before the first
+ * step).
+ */
 export type Placed = { message: number; step: number; chunk: ContentChunk };
 
-/** A message of the run in the making. */
+/** An assistant message of the run under construction. */
 export type Draft =
   | { type: 'user'; message: UIMessage }
   | { type: 'assistant'; number: number; id: string; chunks: Placed[] };
 
 /**
- * The projection of a run into UI messages: its events and deltas in, chunks out. Pure: the same events give the same
- * chunks, and the journal alone gives chunks that add up to the same messages as with deltas.
+ * Projects a run into UI messages: takes events and deltas, writes chunks. Pure: the same events give the same chunks.
+ * The journal alone, without deltas, gives chunks that build the same messages.
  *
  * U1 An assistant message begins with the run, and after each message that the run receives. A step is one turn.
- * U2 What was streamed of a turn and is not what its entry says is dropped by `reset-step` and sent again.
- * U3 An outcome of a call from an earlier message is recorded there, and shown again in the current message.
+ * U2 If the streamed output of a turn differs from its entry, `reset-step` drops it and the entry's output is sent.
+ * U3 The outcome of a call from an earlier message is recorded in that message and shown again in the current one.
  */
 export class RunFold {
   readonly #options: FoldOptions;
@@ -79,7 +82,7 @@ export class RunFold {
     return this.#number;
   }
 
-  /** The chart's state after the last entry. Throws before the first. */
+  /** The chart's state after the last entry. Throws a `TypeError` before the first entry. */
   get state(): ChartState {
     if (this.#state === null) throw new TypeError('The fold has no entry yet.');
     return this.#state;
@@ -90,12 +93,12 @@ export class RunFold {
     else this.#takeDelta(happening);
   }
 
-  /** Adds chunks at this place: those of a sub-agent's calls. */
+  /** Adds the chunks of a sub-agent's calls at the current place. */
   show(chunks: readonly ContentChunk[]): void {
     for (const chunk of chunks) this.#emit(chunk);
   }
 
-  /** Shows the calls that wait for a decision and are in an earlier message. For the end of a response. */
+  /** Shows the calls that wait for a decision and are in an earlier message. Call it at the end of a response. */
   rest(): void {
     this.#calls.repeatOpen(this.#number);
   }
@@ -144,7 +147,7 @@ export class RunFold {
     this.#calls.follow(event, this.state.context, this.#number);
   }
 
-  /** `turn` is the turn before the entry: the next one may have begun with it. */
+  /** `turn` is the turn before the entry, because the entry may have begun the next turn. */
   #takeTurn(event: RunEvent, turn: TurnBefore): void {
     switch (event.type) {
       case 'text.started':
@@ -224,7 +227,7 @@ export class RunFold {
     this.#placed(placed);
   }
 
-  /** Adds a chunk to an earlier message; pages that have it do not get it. */
+  /** Adds a chunk to an earlier message. It is not sent to pages that already have that message. */
   #record(number: number, chunk: ContentChunk): void {
     this.#draft(number)?.push({
       message: number,
@@ -255,7 +258,10 @@ function describeState(state: ChartState): RunData {
   return { runId: context.runId, state: statePath(state), status, ...omitUndefined({ why, error }) };
 }
 
-/** How a response ends, by the state of its run. `isAskedBelow`: a call of a sub-agent waits for an approval. */
+/**
+ * Returns the final chunks of a response, by the state of its run. `isAskedBelow`: a call of a sub-agent waits for an
+ * approval.
+ */
 export function endOf(
   state: ChartState,
   describeError: DescribeError,
@@ -264,7 +270,7 @@ export function endOf(
   const settled = describeSettled(state, text => text);
   switch (settled?.status) {
     case 'finished': {
-      // A page may post a message that ends with its calls again, unless it was interrupted.
+      // Without `interrupted`, a page may post a message that ends with calls again.
       const endsWithCalls = (state.context.lastTurn?.calls ?? 0) > 0;
       const reason = finishReasonOf(settled.incomplete?.reason);
       return [{ type: 'finish', finishReason: endsWithCalls ? 'interrupted' : reason }];

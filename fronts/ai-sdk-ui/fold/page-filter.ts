@@ -3,11 +3,11 @@ import { foldMessage, toolPartsOf } from './fold-message.ts';
 import type { Placed } from './fold-run.ts';
 
 /**
- * What a page lacks of a message that it has posted. The AI SDK adds what an answer says to the message that it has, so
- * the texts and inputs that it has are left out, and outcomes of its calls are sent.
+ * Selects the chunks that a page still needs for a message that it has posted. The AI SDK adds a response to the
+ * existing message, so texts and inputs that the page has are left out and the outcomes of its calls are sent.
  *
  * F1 If the last step of the page differs from the run's, the step is sent again, after `reset-step`.
- * F2 An answer to a request for approval names the request as the page has it.
+ * F2 The answer to an approval request uses the request id that the page has.
  */
 export class PageFilter {
   readonly #approvals = new Map<string, string | undefined>();
@@ -24,12 +24,12 @@ export class PageFilter {
     for (const { toolCallId, approval } of toolPartsOf(kept)) this.#approvals.set(toolCallId, approval?.id);
   }
 
-  /** What to send before everything else. */
+  /** Returns the chunks to send first. */
   begin(): ContentChunk[] {
     return this.#isReset ? [{ type: 'reset-step' }] : [];
   }
 
-  /** The chunk as the page needs it; none if it has it. */
+  /** Returns the chunk as the page needs it; no chunk if the page already has it. */
   take({ step, chunk }: Placed): ContentChunk[] {
     if (isToolChunk(chunk)) return this.#takeTool(chunk);
     if (chunk.type === 'data-run' || chunk.type === 'data-progress') return [chunk];
@@ -70,7 +70,7 @@ function countSteps(parts: readonly UIMessagePart[]): number {
   return parts.filter(({ type }) => type === 'step-start').length;
 }
 
-/** The texts and calls of parts, for comparison. */
+/** Returns the texts and calls of parts, for comparison. */
 function textsOf(parts: readonly UIMessagePart[]): string {
   return JSON.stringify(
     parts.flatMap(part => {

@@ -8,12 +8,12 @@ type ProviderItem = Extract<Item, { type: 'provider_item' }>;
 /** A tool that the provider ran. */
 type Ran = { toolCallId: string | undefined; toolName: string; input: JsonValue; output: JsonValue };
 
-/** Members of results that only go back to the provider. */
+/** Members of results that are only for the provider and are not shown. */
 const OPAQUE = new Set(['encrypted_content', 'encrypted_stdout', 'encrypted_index', 'thoughtSignature']);
 
 /**
- * What a page sees of an item of the provider's own, among the items of its turn: a tool that the provider ran, an image
- * that it made, its sources. Nothing for other items. `key` makes ids unique.
+ * Returns the chunks for a provider item, which may depend on other items of its turn: a tool that the provider ran, an
+ * image that it generated, or sources. Returns no chunks for other items. `key` makes ids unique.
  */
 export function providerChunks(item: ProviderItem, items: readonly Item[], key: string): ContentChunk[] {
   const data = dataOf(item);
@@ -77,7 +77,7 @@ function codeIn({ code }: JsonObject): JsonValue {
   return code === undefined ? {} : { code };
 }
 
-/** The JSON in a text, or the value itself. */
+/** Parses a string as JSON; returns other values unchanged. */
 function parsed(value: JsonValue | undefined): JsonValue | undefined {
   if (typeof value !== 'string') return value;
   try {
@@ -87,7 +87,7 @@ function parsed(value: JsonValue | undefined): JsonValue | undefined {
   }
 }
 
-/** A value without what only its provider can read. */
+/** Returns a value without the members that only its provider can read. */
 function shown(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(shown);
   if (!isJsonObject(value)) return value;

@@ -2,8 +2,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol
 import type { ContentChunk } from '../chunk.ts';
 
 /**
- * The chunk of a provider's citation or source: of a page if it has an `http` URL, else of a document if it has a title.
- * Providers nest it in `url_citation` (OpenRouter), `web` or `retrievedContext` (Gemini).
+ * Returns the chunk for a provider's citation or source: `source-url` if it has an `http` URL, else `source-document`
+ * if it has a title. Providers nest it in `url_citation` (OpenRouter), `web` or `retrievedContext` (Gemini).
  */
 export function sourceOf(annotation: JsonValue, sourceId: string): ContentChunk[] {
   if (!isJsonObject(annotation)) return [];
@@ -21,7 +21,7 @@ export function sourceOf(annotation: JsonValue, sourceId: string): ContentChunk[
   ];
 }
 
-/** The first of the members that is a text and not empty. */
+/** Returns the first of these members that is a non-empty string. */
 export function firstText(object: JsonObject, names: readonly string[]): string | undefined {
   for (const name of names) {
     const value = object[name];

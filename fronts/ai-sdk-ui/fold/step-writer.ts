@@ -6,8 +6,8 @@ type CallDelta = Extract<Delta, { type: 'call.delta' }>;
 type Streamed = { type: 'text' | 'reasoning'; id: string; text: string; isOpen: boolean };
 
 /**
- * Writes the steps of one message. A step is a turn; what was streamed of it is compared with what the turn turned out to
- * be, and sent again if it differs.
+ * Writes the steps of one message. A step is one turn. Its streamed output is compared with the completed turn, which
+ * is sent again if they differ.
  */
 export class StepWriter {
   readonly #emit: (chunk: ContentChunk) => void;
@@ -51,12 +51,12 @@ export class StepWriter {
       this.#emit({ type: 'tool-input-delta', toolCallId, inputTextDelta: text });
   }
 
-  /** Drops what was streamed of a turn that is not complete. */
+  /** Drops the streamed output of an incomplete turn. */
   discard(): void {
     if (this.#turn > this.#completed) this.#reset();
   }
 
-  /** Writes what a turn turned out to be. */
+  /** Writes the parts of a completed turn. */
   complete(turn: number, parts: readonly TurnPart[]): void {
     if (parts.length > 0) this.#open(turn, this.#attempt);
     this.#completed = turn;
@@ -65,7 +65,7 @@ export class StepWriter {
     this.#writeParts(parts);
   }
 
-  /** Writes the parts of the last step anew. */
+  /** Replaces the parts of the last step. */
   replace(parts: readonly TurnPart[]): void {
     this.#reset();
     this.#writeParts(parts);
@@ -123,7 +123,7 @@ export class StepWriter {
     }
   }
 
-  /** Whether all texts that were streamed are the beginning of the turn's parts. */
+  /** Whether the streamed texts are a prefix of the turn's parts. */
   #isBeginningOf(parts: readonly TurnPart[]): boolean {
     const texts = parts.slice(0, this.#streamed.length);
     const calls = parts.flatMap(part => (part.type === 'call' ? [part.call.callId] : []));

@@ -6,13 +6,13 @@ import { sourceOf } from './source-chunks.ts';
 
 type Turn = Extract<RunEvent, { type: 'turn.completed' }>;
 
-/** What a completed turn shows, in order. */
+/** A part that a completed turn shows. Parts are in order. */
 export type TurnPart =
   | { type: 'text' | 'reasoning'; text: string }
   | { type: 'call'; call: Turn['calls'][number] }
   | { type: 'chunks'; chunks: ContentChunk[] };
 
-/** Which texts of a turn readers see, and how. */
+/** How the texts of a turn are shown. */
 export type Visibility = { text: boolean; reasoning: boolean; showText(text: string): string };
 
 /**
