@@ -36,33 +36,52 @@ const PROCESSES = [
   'workers',
 ].map(toFiles);
 
-/** Explorations, drills, other clients and measurements: a second or more of processor time each. */
+/** Tests of a second or more of processor time each, without processes of their own. */
 const LONG = [
-  'adapters/ai-sdk/ai-sdk-{anthropic,openai}',
   'adapters/conformance',
-  'adapters/http/{hostile-providers,slow-answers}',
   'adapters/recorded/{recorded-streams,recorded-turns}',
-  'adapters/turn/{growing-input,random-turns}',
-  'adapters/vllm/vllm-conformance',
   'docs/guides',
-  'durability/random-approvals',
-  'engine/driver/{crash,growth}',
-  'engine/journal/{large-results,full-results}',
-  'engine/services/stream-equality',
+  'engine/driver/crash',
   'engine/sub-agents/sub-agents-crash',
-  'faults',
   'machines/{compile,exploration,fold}',
-  'parity',
-  'server/chat-completions/clients',
-  'server/responses/approvals/two-servers',
-  'server/responses/servers',
-  'server/runs/{large-results,long-journals}',
-  'server/tokens/other-clients',
-  'stores/{common-event,sqlite-migration}',
+  'stores/sqlite-migration',
   'text/citations',
-  'tools/explore',
-  'work',
 ].map(toFiles);
+
+/** Drills and other clients, as long as those above. `npm test` runs one of the three lists, by the day. */
+const IN_TURN = [
+  [
+    'adapters/http/slow-answers',
+    'adapters/vllm/vllm-conformance',
+    'engine/driver/growth',
+    'engine/services/stream-equality',
+    'faults/{bit-flips,lost-entries}',
+    'parity',
+    'server/responses/approvals/two-servers',
+    'server/tokens/other-clients',
+    'tools/explore/planted-later',
+    'work/patterns',
+  ],
+  [
+    'adapters/ai-sdk/ai-sdk-{anthropic,openai}',
+    'adapters/http/hostile-providers',
+    'adapters/turn/random-turns',
+    'durability/random-approvals',
+    'engine/journal/{large-results,full-results}',
+    'faults/{store-faults,operation-faults}',
+    'server/responses/servers',
+    'stores/common-event',
+    'tools/explore/{predicates,examples}',
+  ],
+  [
+    'adapters/turn/growing-input',
+    'faults/unsynced-writes',
+    'server/chat-completions/clients',
+    'server/runs/{large-results,long-journals}',
+    'tools/explore/planted-defects',
+    'work/foreign-text',
+  ],
+].map(list => list.map(toFiles));
 
 /** The tests of a folder, or the files of a name. Throws where there are none: they would run in another project. */
 function toFiles(place: string): string {
@@ -105,16 +124,25 @@ function project(name: string, test: TestProject['test']): TestProject {
 
 /** What a usual run takes of the cases that it samples changes by day. */
 process.env.AGENTCHART_SEED ??= String(Math.floor(Date.now() / 86_400_000));
-if (process.env.AGENTCHART_TESTS !== 'all')
+const takesAll = process.env.AGENTCHART_TESTS === 'all';
+if (!takesAll)
   console.error(`Samples of the day: AGENTCHART_SEED=${process.env.AGENTCHART_SEED} takes them again.`);
+
+/** Tests that are named on the command line run on every day. */
+const areNamed = process.argv.slice(2).some(arg => arg.includes('test/') || arg.endsWith('.test.ts'));
+const ofTheDay = Number(process.env.AGENTCHART_SEED) % IN_TURN.length;
+const drills = takesAll || areNamed ? IN_TURN.flat() : (IN_TURN[ofTheDay] ?? []);
 
 export default defineConfig({
   test: {
     // One group, so that both cores are busy where one project ends and the next begins.
     projects: [
       project('processes', { include: PROCESSES, globalSetup: 'test/support/build-programs.ts' }),
-      project('long', { include: LONG, exclude: PROCESSES }),
-      project('shared', { include: ['test/**/*.test.ts'], exclude: [...PROCESSES, ...LONG] }),
+      project('long', { include: [...LONG, ...drills], exclude: PROCESSES }),
+      project('shared', {
+        include: ['test/**/*.test.ts'],
+        exclude: [...PROCESSES, ...LONG, ...IN_TURN.flat()],
+      }),
     ],
   },
 });
