@@ -14,6 +14,9 @@ import { showExploration } from '../render/show-exploration.ts';
 
 export type ExploreCommandOptions = { agent?: string; maxStates?: string; connect?: boolean; json?: boolean };
 
+/** The environment variable of a process that sends its progress to its parent process: `{ states }`. */
+export const REPORTS_PROGRESS = 'AGENTCHART_REPORTS_PROGRESS';
+
 /** Implements `agentchart explore`. Executes nothing; starts tool servers only with `--connect`. */
 export async function exploreAgent(options: ExploreCommandOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
@@ -43,13 +46,14 @@ function walk(
   options: ExploreOptions,
 ): ExplorationReport {
   const showsProgress = process.stderr.isTTY === true;
+  const sendsProgress = process.env[REPORTS_PROGRESS] === '1';
   const report = explore(agent, {
     ...options,
     ...omitUndefined({ tools: connected && [...connected.tools.values()] }),
     maxMs: Number.POSITIVE_INFINITY,
     onProgress: states => {
       if (showsProgress) process.stderr.write(`\r${states} states`);
-      process.send?.({ states });
+      if (sendsProgress) process.send?.({ states });
     },
   });
   if (showsProgress) process.stderr.write('\r\u001b[K');

@@ -75,7 +75,7 @@ describe('a lock of another process', () => {
       { type: 'appended', seq: 3 },
       { type: 'conflict' },
       { type: 'claimed', epoch: 1, seq: 4 },
-      true,
+      [],
       { type: 'appended', seq: 5 },
     ]);
     const events = (await store.read('a', 1)).map(({ event }) => event);

@@ -3,18 +3,19 @@ import { once } from 'node:events';
 import { EngineError } from '../../../protocol/error.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Exploring } from '../../../server/runs/exploring/explore-route.ts';
+import { REPORTS_PROGRESS } from '../explore.ts';
 
 const LONGEST_MS = 120_000;
 
 /** The longest report, in characters. */
 const MOST_CHARS = 16 * 1024 * 1024;
 
-/** How often progress is told, in ms. */
+/** The interval of progress events, in ms. */
 const TELL_MS = 250;
 
 /**
- * Runs `agentchart explore --json` for an agent's module in a process of its own, so that the server goes on. Throws if
- * it takes more than two minutes.
+ * Runs `agentchart explore --json` for an agent's module in another process, so that the server stays responsive. Throws
+ * if it takes more than two minutes.
  */
 export async function* exploreInProcess(
   module: string,
@@ -24,6 +25,7 @@ export async function* exploreInProcess(
   const args = [program, 'explore', '--agent', module, '--max-states', String(maxStates), '--json'];
   const child = spawn(node ?? process.execPath, [...process.execArgv, ...args], {
     stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+    env: { ...process.env, [REPORTS_PROGRESS]: '1' },
     signal: AbortSignal.any([signal, AbortSignal.timeout(LONGEST_MS)]),
     killSignal: 'SIGKILL',
   });

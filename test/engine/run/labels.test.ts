@@ -43,7 +43,7 @@ describe.each([
     expect(waiting).toMatchObject({
       ...{ runId: run.id, title: 'Refund order A-1', labels: USER_7, turns: 1 },
       state: 'resting.awaitingApproval',
-      why: expect.stringContaining('need a decision'),
+      why: expect.stringContaining('needs a decision'),
       waitsFor: [{ type: 'approval', callId: 'call_0_0', name: 'refund' }],
     });
     await run.approve('call_0_0');
