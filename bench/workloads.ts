@@ -6,6 +6,7 @@ import { growth } from './workloads/growth.ts';
 import { importing } from './workloads/import.ts';
 import { inFlight } from './workloads/in-flight.ts';
 import { list } from './workloads/list.ts';
+import { page } from './workloads/page.ts';
 import { parallel } from './workloads/parallel.ts';
 import { steps } from './workloads/steps.ts';
 import { stores } from './workloads/stores.ts';
@@ -28,6 +29,7 @@ export const workloads: readonly Workload[] = [
   chart,
   importing,
   types,
+  page,
 ];
 
 /** Returns the workload with the name. Throws an `Error` that lists the names if there is none. */

@@ -134,6 +134,26 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     await pages[11]?.locator('#state-finished.current').waitFor();
   });
 
+  test('an entry that was chosen before it was loaded is shown once it is', async () => {
+    const run = await makeSurvey(store, 600).start('Measure all points.');
+    await run.settled();
+    const watched = await visit('/agents');
+    const { page, problems } = watched;
+    const older = Promise.withResolvers<void>();
+    await page.route('**/entries?after=0&*', async route => {
+      await older.promise;
+      await route.continue();
+    });
+    await page.goto(`${api.url}/runs/${run.id}`);
+    await page.locator('.reply').getByText('All points are measured.').waitFor();
+    const slider = page.getByRole('slider', { name: 'Entry' });
+    await slider.press('Home');
+    await expect.poll(() => slider.getAttribute('aria-valuenow')).toBe('1');
+    older.resolve();
+    await page.getByRole('heading', { name: /^Entry 1 / }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
   inTurn('10,000 entries: few nodes, every entry within reach', async () => {
     const survey = makeSurvey(store, 10_000);
     const run = await survey.start('Measure all points.');

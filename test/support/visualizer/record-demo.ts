@@ -3,22 +3,16 @@
  * kill-dark.webp, both animated, and still pictures for readers who prefer reduced motion. Needs Chromium.
  * The processes, the kills and the ledgers are real; the duration of each frame is set here.
  */
-import { writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import type { Browser, Locator, Page } from 'playwright-core';
-import sharp from 'sharp';
+import type { Browser } from 'playwright-core';
 import { Demo } from '../../../examples/kill/demo.ts';
 import { serveDemo } from '../../../examples/kill/server/serve-demo.ts';
 import type { Pace } from '../../../examples/kill/setup.ts';
 import { launchChromium, WatchedPage } from './browser.ts';
+import { Film, SIZE } from './film.ts';
 
-const SIZE = { width: 1280, height: 800 };
 /** Slow enough to capture every instant; `reply` outlasts the process, which is killed. */
 const FIRST: Pace = { model: 2_400, before: 1_200, reply: 600_000 };
 const LATER: Pace = { model: 1_500, before: 2_500, reply: 2_000 };
-
-/** One screenshot, as a PNG. */
-type Frame = { png: Buffer; durationMs: number };
 
 const SCHEMES = ['light', 'dark'] as const;
 
@@ -29,15 +23,7 @@ async function record(browser: Browser, scheme: (typeof SCHEMES)[number]): Promi
     const watched = await WatchedPage.open(browser, served.url, { ...SIZE, colorScheme: scheme });
     const film = new Film(watched.page);
     await play(demo, film);
-    const still = film.frames.at(film.stillAt);
-    const delay = film.frames.map(({ durationMs }) => durationMs);
-    await sharp(
-      film.frames.map(({ png }) => png),
-      { join: { animated: true } },
-    )
-      .webp({ lossless: true, effort: 6, loop: 0, delay })
-      .toFile(pathOf(`kill-${scheme}.webp`));
-    if (still !== undefined) writeFileSync(pathOf(`kill-${scheme}-still.png`), still.png);
+    await film.write(`kill-${scheme}`);
     await watched.close();
   } finally {
     await served.close();
@@ -78,76 +64,6 @@ async function play(demo: Demo, film: Film): Promise<void> {
   await at('finished');
   await page.locator('[data-side="plain"] .at', { hasText: 'finished' }).waitFor();
   await film.take(3_200);
-}
-
-/** Captures frames of the page, with a pointer that moves to the pressed elements. */
-class Film {
-  readonly page: Page;
-  readonly frames: Frame[] = [];
-  stillAt = 0;
-  #at = { x: SIZE.width / 2, y: SIZE.height - 60 };
-
-  constructor(page: Page) {
-    this.page = page;
-  }
-
-  async take(durationMs: number): Promise<void> {
-    const png = await this.page.screenshot({ animations: 'disabled', caret: 'hide' });
-    this.frames.push({ png, durationMs });
-  }
-
-  /** Marks the latest frame as the still picture. */
-  markStill(): void {
-    this.stillAt = this.frames.length - 1;
-  }
-
-  async press(target: Locator, durationMs: number): Promise<void> {
-    const to = await middleOf(target);
-    const from = this.#at;
-    for (const part of [0.45, 0.85]) {
-      await this.#move({ x: from.x + (to.x - from.x) * part, y: from.y + (to.y - from.y) * part });
-      await this.take(70);
-    }
-    await this.#move(to);
-    await this.page.mouse.down();
-    await this.take(durationMs);
-    await this.page.mouse.up();
-  }
-
-  async putPointer(near: Locator): Promise<void> {
-    const at = await middleOf(near);
-    await this.page.evaluate(DRAW_POINTER);
-    await this.#move({ x: at.x + 40, y: at.y + 50 });
-  }
-
-  async #move({ x, y }: { x: number; y: number }): Promise<void> {
-    this.#at = { x, y };
-    await this.page.mouse.move(x, y);
-    await this.page.evaluate(`movePointer(${x}, ${y})`);
-  }
-}
-
-const DRAW_POINTER = `{
-  const draw = (tag, attributes) => {
-    const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    return element;
-  };
-  const pointer = draw('svg', { viewBox: '0 0 16 24', 'aria-hidden': 'true' });
-  pointer.append(draw('path', { d: 'M1 1v18l4.5-4 3 7 3-1.3-3-6.7H15z', fill: '#111', stroke: '#fff', 'stroke-width': 1.6 }));
-  Object.assign(pointer.style, { position: 'fixed', width: '26px', zIndex: 9, pointerEvents: 'none' });
-  document.body.append(pointer);
-  globalThis.movePointer = (x, y) => Object.assign(pointer.style, { left: x + 'px', top: y + 'px' });
-}`;
-
-async function middleOf(target: Locator): Promise<{ x: number; y: number }> {
-  const box = await target.boundingBox();
-  if (box === null) throw new Error('The element to press is not on the page.');
-  return { x: Math.round(box.x + box.width / 2), y: Math.round(box.y + box.height / 2) };
-}
-
-function pathOf(file: string): string {
-  return fileURLToPath(new URL(`../../../docs/images/${file}`, import.meta.url));
 }
 
 const browser = await launchChromium();

@@ -60,6 +60,7 @@ export class RunModel {
 
   /** The entry at a `seq`, if it is loaded. */
   entry(seq: number): StreamedEvent | undefined {
+    void this.first.value;
     return this.#entries[seq - 1];
   }
 
