@@ -1,4 +1,6 @@
+import { batch } from '@preact/signals';
 import { fromStored } from '../../../machines/snapshot.ts';
+import type { Delta } from '../../../protocol/effect.ts';
 import { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { ApiError } from './request.ts';
@@ -8,6 +10,8 @@ const RECONNECT_MS = 1_000;
 const LOOK_MS = 60;
 const LOOK_EVERY_MS = 400;
 const POLL_MS = 5_000;
+/** How long live output is gathered before it is drawn. */
+const GATHER_MS = 60;
 /** How many entries are loaded before the page is drawn, and how many at once after that. */
 const TAIL = 512;
 const PAGE = 2_000;
@@ -25,6 +29,8 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
   let soon: ReturnType<typeof setTimeout> | undefined;
   let looking: Promise<void> | null = null;
   let looked = 0;
+  const deltas: Delta[] = [];
+  let drawing: ReturnType<typeof setTimeout> | undefined;
   let unfollow = (): void => {};
 
   const readView = async (): Promise<void> => {
@@ -52,7 +58,13 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
       more = page.entries.length > 0 && model.last.peek() < page.last;
     }
   };
+  const drawLive = (): void => {
+    clearTimeout(drawing);
+    drawing = undefined;
+    batch(() => deltas.splice(0).forEach(delta => void model.takeDelta(delta)));
+  };
   const hear = (news: RunNews): void => {
+    if (news.type !== 'delta') drawLive();
     switch (news.type) {
       case 'open':
         if (model.connection.peek().type !== 'ended') model.connection.value = { type: 'live' };
@@ -67,7 +79,9 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
       case 'text':
         return model.takeTextSoFar(news.turn);
       case 'delta':
-        return model.takeDelta(news.delta);
+        deltas.push(news.delta);
+        drawing ??= setTimeout(drawLive, GATHER_MS);
+        return;
       case 'end':
         model.connection.value = { type: 'ended' };
         unfollow();
@@ -106,6 +120,7 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
     end() {
       isOver = true;
       clearTimeout(soon);
+      clearTimeout(drawing);
       clearInterval(poll);
       unfollow();
     },
