@@ -3,7 +3,7 @@ import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
 import { isSamePart, type RunEvents, restOf, sizeOf, type TextDelta } from '../run/run-events.ts';
 
-/** For how long a reader asks the driver to share the text, in ms. It asks again after half of that. */
+/** How long a reader's request to share the text is valid, in ms. The reader renews it after half of this time. */
 const FOLLOW_MS = 10_000;
 
 const place = { turn: z.int(), attempt: z.int(), text: z.string() };
@@ -25,7 +25,7 @@ type FollowedTextOptions = {
   runId: string;
   host: Host;
   events: RunEvents;
-  /** Whether another process drives the run, as far as this process has read the journal. */
+  /** Whether another process drives the run, according to the entries that this process has read. */
   isFollowing(): boolean;
 };
 
@@ -70,7 +70,7 @@ function readParts(json: string): TextDelta[] {
   }
 }
 
-/** What `parts` has and `known` lacks; nothing if `known` is not its beginning. */
+/** Returns the deltas of `parts` after `known`; an empty list if `known` is not a prefix of `parts`. */
 function findMissing(known: readonly TextDelta[], parts: readonly TextDelta[]): TextDelta[] {
   const missing: TextDelta[] = [];
   for (const [index, part] of parts.entries()) {

@@ -13,7 +13,10 @@ import {
 const WRITE_MS = 200;
 /** How often the store is asked whether the run has followers, in ms. */
 const ASK_MS = 500;
-/** A longer text is not shared; readers get it when its turn is in the journal. In characters of JSON. */
+/**
+ * The size limit of a shared text, in characters of JSON. Readers get a longer text from the journal when its turn is
+ * complete.
+ */
 const MOST_CHARS = 1024 * 1024;
 
 type SharedTextOptions = {
@@ -30,7 +33,8 @@ type SharedTextOptions = {
  *
  * X1 Writes nothing while the run has no followers. Errors of the store are ignored: only a preview is lost.
  * X2 Each write stores the full text so far, at most every 200 ms. It is deleted when its turn is in the journal.
- * X3 The stored text names the last entry before it, so that readers do not mistake it for the text of a later turn.
+ * X3 The stored text records the seq of the last entry before it, so that readers do not mistake it for the text of a
+ *    later turn.
  */
 export class SharedText {
   readonly #options: SharedTextOptions;
@@ -87,7 +91,7 @@ export class SharedText {
       isFollowed = await deltas.save(runId, { seq: seq(), json }, host.now());
       this.#isStored ||= isFollowed;
     } catch {
-      // This text is lost; a later one may be saved.
+      // This write is lost. A later write may succeed.
     }
     this.#isSaving = false;
     this.#nextAt = host.now() + (isFollowed ? WRITE_MS : ASK_MS);

@@ -1,6 +1,6 @@
 import { listAll, type RunStatus, type Store } from '../../protocol/store.ts';
 
-/** How many waiting runs are looked at. */
+/** The most waiting runs that are counted. */
 const MOST_WAITING = 10_000;
 
 /** Returns how many runs of the store have each status, as they are now. */

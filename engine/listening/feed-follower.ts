@@ -4,17 +4,17 @@ import type { Owner, RunRecord, Store } from '../../protocol/store.ts';
 import { type Host, sleep } from '../driver/host.ts';
 import { POLL_MS } from '../driver/look-for-entries.ts';
 
-/** How long one process keeps the cursor of a named reader without saving it, in ms. */
+/** How long a process keeps the cursor of a named reader before it must save it again, in ms. */
 const LEASE_MS = 15_000;
 const PAGE = 100;
 
-/** Who reads the feed of a store. */
+/** A reader of a store's feed. */
 export type FeedReader = {
-  /** The name of the cursor that the store keeps. Without it the reader begins at the end of the store. */
+  /** The name of the cursor in the store. Without a name, the reader begins at the end of the feed. */
   name?: string;
   /** Whether the reader wants the runs of this agent. */
   concerns(agent: string): boolean;
-  /** Takes an entry with its run's record, which may be of a later state. Its errors are only reported. */
+  /** Handles an entry. The run's record may already include later entries. Errors are only reported. */
   take(entry: FeedEntry, run: RunRecord, signal: AbortSignal): unknown;
   report(line: string): void;
 };
@@ -41,7 +41,7 @@ export class FeedFollower {
   readonly #reader: FeedReader;
   readonly #stop = new AbortController();
   #wake = () => {};
-  /** Whether the reader takes its time with an entry. */
+  /** Whether the reader is still handling an entry. */
   #isBusy = false;
   #waiting: (() => void)[] = [];
 
@@ -56,7 +56,7 @@ export class FeedFollower {
     this.#wake();
   }
 
-  /** Resolves once the reader has been given everything so far, or takes its time with an entry. */
+  /** Resolves once the reader has received all entries so far, or is still handling an entry. */
   async caughtUp(): Promise<void> {
     if (this.#isStopped || this.#isBusy) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -65,20 +65,20 @@ export class FeedFollower {
     await promise;
   }
 
-  /** Gives the reader nothing more. */
+  /** Stops passing entries to the reader. */
   stop(): void {
     this.#stop.abort();
     this.#wake();
     this.#release(this.#waiting.splice(0));
   }
 
-  /** Called at once, so that everything that is written from now on comes after the cursor. */
+  /** Takes the cursor. Called immediately, so that all entries written from now on come after it. */
   #begin(): Promise<string | null> {
     const { feed } = this.#options;
     return this.#reader.name === undefined ? feed.end() : this.#takeCursor(this.#reader.name);
   }
 
-  /** Returns `null` while another process reads under this name. */
+  /** Takes the named cursor. Returns `null` while another process holds it. */
   async #takeCursor(name: string): Promise<string | null> {
     const { feed, host, owner, isDead } = this.#options;
     const now = host.now();
@@ -108,7 +108,7 @@ export class FeedFollower {
     return this.#stop.signal.aborted;
   }
 
-  /** Reads from a cursor on, until stopped or until another process took the cursor. */
+  /** Reads from a cursor, until stopped or until another process takes the cursor. */
   async #read(from: string): Promise<void> {
     const { feed } = this.#options;
     const { report } = this.#reader;
@@ -137,7 +137,10 @@ export class FeedFollower {
     await this.#save(cursor, 0).catch(() => false);
   }
 
-  /** Passes an entry to the reader and renews the lease while the reader works. `lost`: another process took the cursor. */
+  /**
+   * Passes an entry to the reader and renews the lease while the reader works. Returns `lost` if another process took
+   * the cursor.
+   */
   async #give(
     entry: FeedEntry,
     records: Map<string, RunRecord | undefined>,
@@ -169,7 +172,7 @@ export class FeedFollower {
     }
   }
 
-  /** Returns a promise if the reader does: it never rejects. */
+  /** Calls the reader. Returns a promise if the reader does; it never rejects. */
   #take(entry: FeedEntry, run: RunRecord, signal: AbortSignal): Promise<void> | undefined {
     const fail = (error: unknown) => this.#reader.report(`A listener failed: ${messageOf(error)}`);
     try {
@@ -193,7 +196,7 @@ export class FeedFollower {
     for (const resolve of waiting) resolve();
   }
 
-  /** Waits until woken, or for some time. */
+  /** Waits until woken, for at most `ms`. */
   async #nap(ms: number): Promise<void> {
     const woken = new AbortController();
     this.#wake = () => woken.abort();

@@ -14,10 +14,10 @@ import { RestateStore } from './restate-store.ts';
 /** One request of Restate to drive a run until it rests or has ended. */
 export type Delivery = { runId: string; delivery: number };
 
-/** Errors of Restate and of the network: the delivery is tried again. All others park the run. */
+/** Errors of Restate and of the network, after which the delivery is retried. All other errors park the run. */
 const PASSING: ReadonlySet<string> = new Set(['store-unavailable', 'store-reply-lost', 'store-locked']);
 
-/** Drives the run of one delivery. Restate wakes the run later, and delivers it again after inputs. */
+/** Drives the run of one delivery. Restate delivers the run again at a deadline and after inputs. */
 class DeliveredRun extends Supervisor {
   constructor(parts: RunParts) {
     // The object of an ended run calls its parent's, so the answer is not delivered from here.
@@ -30,21 +30,21 @@ class DeliveredRun extends Supervisor {
 }
 
 /**
- * The deliveries that this process works on.
+ * The deliveries that this process is working on.
  *
- * V1 A delivery drives with the engine's own driver and services, under an epoch of its own. The journal is written by
- *    calls from outside Restate, so `tool.started` is durable before a tool's function is called.
- * V2 A delivery that Restate repeats in this process joins the work under way; in another process it claims the run
- *    and thereby fences this one.
- * V3 What repeating cannot mend (no such agent, another version, a damaged journal, a defect) parks the run: it is
- *    quarantined if its journal can be folded; else its object refuses deliveries until somebody resumes it.
+ * V1 A delivery uses the engine's driver and services, and claims the run under a new epoch. The journal is written by
+ *    calls to Restate's ingress, so `tool.started` is durable before a tool's function is called.
+ * V2 A delivery that Restate repeats in this process joins the delivery in progress. In another process it claims the
+ *    run and thereby fences this process.
+ * V3 An error that a retry cannot correct (unknown agent, another version, a damaged journal, a defect) parks the run:
+ *    it is quarantined if its journal can be folded; otherwise its object refuses deliveries until a person resumes it.
  */
 export class Deliveries {
   readonly #store: RestateStore;
   readonly #agents: readonly Agent[];
   readonly #numbers = new Map<string, number>();
   readonly #working = new Map<string, { delivery: number; done: Promise<Parked | null> }>();
-  /** The run that the current code opens in order to drive it. */
+  /** The run that the current asynchronous call opens in order to drive it. */
   readonly #opening = new AsyncLocalStorage<{ runId: string; isTaken: boolean }>();
 
   constructor(agents: readonly Agent[], calls: RestateCalls) {
@@ -53,7 +53,10 @@ export class Deliveries {
     this.#agents = agents.map(agent => hostAgent(agent, { store: this.#store, calls, own }));
   }
 
-  /** Drives the run until it rests or has ended. Returns why it is parked, or `null`. Rejects to be tried again. */
+  /**
+   * Drives the run until it rests or has ended. Returns an error with which the run's object must park the run, else
+   * `null`. Rejects if Restate should retry.
+   */
   async drive({ runId, delivery }: Delivery): Promise<Parked | null> {
     const known = this.#working.get(runId);
     if (known?.delivery === delivery) return await known.done;
@@ -63,7 +66,7 @@ export class Deliveries {
     return await done;
   }
 
-  /** The delivery was cancelled in Restate: this process claims and renews no more for it. */
+  /** Handles a delivery that was cancelled in Restate: this process no longer claims or renews for it. */
   abandon({ runId, delivery }: Delivery): void {
     if (this.#numbers.get(runId) === delivery) this.#numbers.delete(runId);
   }
@@ -95,7 +98,9 @@ export class Deliveries {
     );
   }
 
-  /** Quarantines the run, so that people see why; if that is impossible, returns why. */
+  /**
+   * Quarantines the run with the error as the reason. If that is impossible, returns the error for the run's object.
+   */
   async #park(runId: string, error: unknown): Promise<Parked | null> {
     const reason = messageOf(error);
     const code = error instanceof EngineError ? error.code : 'refused';

@@ -12,14 +12,14 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { RestateCalls } from './ingress.ts';
 
-/** How long one request waits for a run's rest, in ms. */
+/** How long one request waits until the run rests, in ms. */
 const REST_MS = 30_000;
 
 /**
- * A run that Restate has driven by its workers: this process appends inputs and follows the journal.
+ * The host of a run that Restate's workers drive. This process only appends inputs and follows the journal.
  *
  * F1 An accepted input is in the journal when the command resolves; Restate delivers the run in the same commit.
- * F2 A run that its workers gave up (`parked`) rejects `settled()` with the error that stopped them, until it is resumed.
+ * F2 While a run is parked, `settled()` rejects with the error that parked it.
  */
 export class FollowedRun implements RunHost {
   readonly driver = null;
@@ -60,26 +60,26 @@ export class FollowedRun implements RunHost {
     }
   }
 
-  /** Restate drives a new run by itself. */
+  /** Does nothing, because Restate delivers a new run automatically. */
   begin(): void {}
 
-  /** Asks for a delivery, and leaves the run to the workers. */
+  /** Requests a delivery. The workers drive the run. */
   async drive(): Promise<void> {
     await this.tryToDrive();
   }
 
-  /** There is nothing to give up: the workers drive. */
+  /** Does nothing, because the workers drive the run. */
   async yield(): Promise<void> {}
 
-  /** Restate wakes a run by itself. */
+  /** Does nothing, because Restate wakes the run at its deadline. */
   wakeAtExpiry(): void {}
 
-  /** Asks for a delivery: of a run that rests too, and of a parked one. */
+  /** Requests a delivery, also of a resting or parked run. */
   async tryToDrive(): Promise<boolean> {
     return await this.#calls.run(this.#parts.options.runId, 'call', { reason: 'resumed' });
   }
 
-  /** Whether a child run still works, or has ended and its answer is on its way. */
+  /** Whether a child run is still active, or has ended and its answer is not in this journal yet. */
   async #hasAnswersToCome({ status }: Settled): Promise<boolean> {
     if (status !== 'waiting') return false;
     const { store } = this.#parts.options;
@@ -90,14 +90,16 @@ export class FollowedRun implements RunHost {
     return false;
   }
 
-  /** Waits until nobody works on the run. One request waits in Restate, unless the run is being cancelled. */
+  /**
+   * Waits until the run rests, has ended or is parked. The request waits in Restate, unless the run is being cancelled.
+   */
   async #waitForRest(): Promise<void> {
     const { options, log } = this.#parts;
     const { runId } = options;
     if (log.state.context.cancelling !== null) return await sleep(options.host, POLL_MS);
     const { seq } = log.durable;
     const reason = { type: 'rest' } as const;
-    // Without an answer the journal is read again, which rejects if Restate cannot be reached.
+    // If the request fails, the journal is read again, which rejects if Restate cannot be reached.
     await this.#calls.run(runId, 'changed', { reason, withinMs: REST_MS }).catch(() => false);
     const meta = await this.#calls.run(runId, 'get', undefined);
     if (meta?.parked === undefined || meta.record.seq > seq) return;

@@ -8,7 +8,7 @@ import type { RestateStore } from './restate-store.ts';
 type Hosting = {
   store: RestateStore;
   calls: RestateCalls;
-  /** The host of a run that this process drives; `undefined` for one that it follows. */
+  /** Returns the host of a run that this process drives; `undefined` for a run that it only follows. */
   own?(parts: RunParts): RunHost | undefined;
 };
 

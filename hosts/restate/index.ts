@@ -1,10 +1,12 @@
 /**
  * `agentchart/hosts/restate`: runs as virtual objects of Restate.
  *
- * - `services.ts` is what a worker serves. `run-object.ts` is the object of a run: its entries, its standing, and when it
- *   has to be driven. `drive-run.ts` drives a run for one delivery, with the engine's own driver and services.
- * - `restate-store.ts` is the journal for both, over `ingress.ts`; `text-object.ts` carries the text of turns.
- * - `followed-run.ts` is the host of handles: it appends inputs and follows.
+ * - `services.ts` defines the services of a worker. `run-object.ts` is the object of a run: it stores the entries and
+ *   decides when the run has to be driven. `drive-run.ts` drives a run for one delivery, with the engine's driver and
+ *   services.
+ * - `restate-store.ts` is the store for workers and handles, and calls Restate through `ingress.ts`. `text-object.ts`
+ *   holds the text of the running turn.
+ * - `followed-run.ts` is the host of handles: it appends inputs and follows the journal.
  */
 import type { Agent } from '../../tools/agent/agent.ts';
 import { Deliveries } from './drive-run.ts';
@@ -16,8 +18,8 @@ import { makeServices } from './services.ts';
 export type { RestateAddress } from './ingress.ts';
 
 /**
- * Returns a copy of an agent whose runs are driven by the workers that Restate knows. `start`, `open` and the methods of
- * a `Run` work as usual; nothing is driven in this process. docs/restate.md says what differs.
+ * Returns a copy of an agent whose runs are driven by the workers that Restate knows. `start`, `open` and the methods
+ * of a `Run` work as usual; this process drives no runs. See docs/restate.md for the differences.
  *
  * @example
  * const hosted = restateAgent(agent, { ingress: 'http://127.0.0.1:8080' });
@@ -30,8 +32,8 @@ export function restateAgent<Hosted extends Agent>(agent: Hosted, address: Resta
 }
 
 /**
- * Returns the services that a worker serves: the objects of runs, and what drives the runs of these agents and their
- * sub-agents.
+ * Returns the services that a worker serves: the objects of runs, and the service that drives the runs of these agents
+ * and their sub-agents.
  *
  * @example
  * import { serve } from '@restatedev/restate-sdk';

@@ -3,19 +3,19 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import { json } from './json-serde.ts';
 import { RUN_OBJECT, type RunRequests, TEXT_OBJECT, type TextRequests } from './requests.ts';
 
-/** Where Restate listens. */
+/** The addresses of Restate. */
 export type RestateAddress = {
   /** The URL of the ingress. Default: `http://127.0.0.1:8080`. */
   ingress?: string;
   /** The URL of the admin API, which lists runs. Default: `http://127.0.0.1:9070`. */
   admin?: string;
-  /** Sent with each request, such as the authorization of Restate Cloud. */
+  /** Headers for each request, such as the authorization of Restate Cloud. */
   headers?: Readonly<Record<string, string>>;
 };
 
-/** Calls of the objects of runs, from outside Restate. */
+/** Calls the objects of runs from outside Restate. */
 export interface RestateCalls {
-  /** Calls the object of a run. A call whose answer is lost is made again and counts once. */
+  /** Calls the object of a run. A call whose response is lost is repeated and takes effect once. */
   run<Name extends keyof RunRequests>(
     runId: string,
     name: Name,
@@ -27,14 +27,14 @@ export interface RestateCalls {
     name: Name,
     input: TextRequests[Name]['input'],
   ): Promise<TextRequests[Name]['output']>;
-  /** The rows of a query in SQL. */
+  /** Returns the rows of an SQL query. */
   query(sql: string): Promise<Record<string, unknown>[]>;
 }
 
-/** How long a call is made again while Restate cannot be reached, in ms. */
+/** How long a call is retried while Restate cannot be reached, in ms. */
 const PATIENCE_MS = 60_000;
 
-/** Returns calls over Restate's ingress and admin API. They reject with `store-unavailable`. */
+/** Returns calls that use Restate's ingress and admin API. They reject with `store-unavailable`. */
 export function callsOver({
   ingress: url = 'http://127.0.0.1:8080',
   admin = 'http://127.0.0.1:9070',

@@ -1,6 +1,9 @@
 import type { Serde } from '@restatedev/restate-sdk';
 
-/** Values in Restate are JSON; nothing is no bytes. As Restate's own, which is only there where its SDK is. */
+/**
+ * Serializes values as JSON, and `undefined` as no bytes. Equal to the serde of Restate's SDK, which is optional and
+ * may not be installed.
+ */
 export function json<Value>(): Serde<Value> {
   return {
     contentType: 'application/json',

@@ -20,35 +20,40 @@ export const TEXT_OBJECT = 'AgentchartText';
 /** An entry as the object of a run keeps it. */
 export type KeptEntry = { event: JsonValue; stateHash?: string };
 
-/** Why a run is not delivered any more, until somebody resumes it. */
+/** The reason why a run is parked: it is not delivered until a person resumes it. */
 export type Parked = { code: EngineErrorCode; message: string };
 
-/** What the object of a run keeps beside its entries. It is small, and written with each append. */
+/**
+ * The record that the object of a run stores in addition to its entries. It is small, because each append writes it.
+ */
 export type RunMeta = {
   record: RunRecord;
-  /** The seq of the entry before the first that is kept; more than 0 in a run that came from another store. */
+  /** The seq before the first stored entry. More than 0 if the run was adopted from another store. */
   base: number;
-  /** How many deliveries there were; the last one has this number. */
+  /** The number of deliveries so far, which is the number of the last delivery. */
   deliveries: number;
-  /** The delivery that is under way; `null` without one. */
+  /** The delivery in progress; `null` without one. */
   working: number | null;
-  /** Whether the run has to be delivered again after that. */
+  /** Whether the run has to be delivered again after that delivery. */
   isCalledAgain: boolean;
   /** The seq of the last entry that is an input or a claim. */
   lastInput: number;
   watchers: readonly Watcher[];
-  /** The child runs to tell when this run ends. */
+  /** The child runs to notify when this run ends. */
   children: readonly string[];
   parked?: Parked;
 };
 
-/** What is waited for: an input or a claim after an entry, or that nobody works on the run. */
+/**
+ * The event that a watcher waits for: an input or a claim after an entry, or that the run rests, has ended or is
+ * parked.
+ */
 type WatchReason = { type: 'input'; after: number } | { type: 'rest' };
 
-/** Whom to tell, as the id of an awakeable. */
+/** A watcher, with the id of the awakeable to resolve. */
 export type Watcher = { awakeable: string; reason: WatchReason };
 
-/** What each handler of the object takes and returns. `now`: the caller's clock, in ms since the epoch. */
+/** The inputs and outputs of the run object's handlers. `now`: the caller's clock, in ms since the epoch. */
 export type RunRequests = {
   create: { input: CreateRequest; output: { type: 'created'; seq: number } | { type: 'exists' } };
   adopt: { input: AdoptedRun; output: { type: 'adopted' } | { type: 'exists' } };
@@ -77,7 +82,7 @@ type CreateRequest = {
   record: RunRecord;
 } & Pick<JournalRest, 'wakeAt'>;
 
-/** With `epoch`, the append of a driver; without, of an input. */
+/** An append. A driver's append has `epoch`; an append of inputs does not. */
 export type AppendRequest = {
   after: number;
   epoch?: number;
@@ -93,7 +98,7 @@ type AppendAnswer =
   | { type: 'superseded' }
   | { type: 'unknown' };
 
-/** `delivery` is the one whose driver claims the run. */
+/** `delivery`: the number of the delivery whose driver claims the run. */
 type ClaimDelivery = { delivery: number; owner: Owner; now: number };
 
 type ClaimAnswer =
@@ -103,7 +108,7 @@ type ClaimAnswer =
 
 export type ReadAnswer = { base: number; last: number; entries: (KeptEntry & { seq: number })[] } | null;
 
-/** What each handler of the object with a run's text takes and returns; see `DeltaStore`. */
+/** The inputs and outputs of the text object's handlers; see `DeltaStore`. */
 export type TextRequests = {
   follow: { input: { until: number }; output: undefined };
   peek: { input: undefined; output: StoredText | null };

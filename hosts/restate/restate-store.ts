@@ -34,36 +34,36 @@ import type { RestateCalls } from './ingress.ts';
 import { type ReadAnswer, RUN_OBJECT, type RunMeta } from './requests.ts';
 import { restateDeltas } from './text-object.ts';
 
-/** Who holds the lease of a run that this process was not asked to drive. */
+/** The owner that is reported for a run that this process was not asked to drive. */
 const RESTATE = { id: 'restate', host: 'restate', pid: 0, startedAt: '' };
 
-/** The size of one read of a journal, in characters: an answer of Restate is bounded. */
+/** The size limit of one read of a journal, in characters, because Restate limits the size of a response. */
 const MOST_CHARS = 1024 * 1024;
 /** How long one request waits for an input, in ms. */
 const WATCH_MS = 30_000;
-/** When it is asked again after an input, and after a failure, in ms. */
+/** The wait before the next request after an input, and after a failure, in ms. */
 const SOON_MS = 100;
 const LATER_MS = 1_000;
 const IDLE = { keepAlive: false };
 
 const NO_REST: JournalRest = { events: [], status: 'running' };
 
-/** The driver's deliveries in this process, by run: only they may claim. */
+/** The deliveries of this process, by run id. Only they may claim. */
 export type Deliveries = ReadonlyMap<string, number>;
 
 /**
  * The journals of runs whose objects live in Restate.
  *
- * S1 A run can be claimed only for a delivery that this process works on. There are no leases that expire: the epoch of
- *    the latest claim is the fence.
- * S2 A call whose answer is lost is made again under its idempotency key, and counts once.
+ * S1 A run can be claimed only for a delivery that this process is working on. Leases do not expire: the epoch of the
+ *    latest claim fences older drivers.
+ * S2 A call whose response is lost is repeated with its idempotency key, and takes effect once.
  * S3 `create` claims nothing: Restate delivers the run.
  */
 export class RestateStore implements Store {
   readonly deltas;
   readonly #calls: RestateCalls;
   readonly #deliveries: Deliveries;
-  /** The last seq of each run that this process has seen, for watching. */
+  /** By run id: the last seq that this process has seen, for `watch`. */
   readonly #seen = new Map<string, number>();
   #isClosed = false;
 
@@ -184,7 +184,7 @@ export class RestateStore implements Store {
     await this.#calls.run(runId, 'release', { epoch, ...omitUndefined({ wakeAt }) });
   }
 
-  /** One request waits in Restate while nothing happens. */
+  /** Watches a run with a request that waits in Restate until the run changes. */
   watch(runId: string, onChange: () => void): () => void {
     const end = new AbortController();
     const { signal } = end;
@@ -196,7 +196,7 @@ export class RestateStore implements Store {
         const isChanged = await request.catch(() => null);
         if (signal.aborted) return;
         if (isChanged !== false) onChange();
-        // Until the entry is read it would be told again at once.
+        // Until the entry is read, the next request would return immediately.
         if (isChanged !== false) await sleep(systemHost, isChanged ? SOON_MS : LATER_MS, signal, IDLE);
       }
     };
@@ -220,7 +220,7 @@ export class RestateStore implements Store {
     return meta === null ? undefined : describe(meta);
   }
 
-  /** Reads the records of all runs with this status by SQL: as fresh as the partition's last commit. */
+  /** Lists runs by an SQL query. The result is as recent as the last commit of each partition. */
   async list(filter: ListFilter = {}): Promise<RunList> {
     const query = readListFilter(filter);
     const found = choose(await this.#describeAll(), query);
@@ -275,7 +275,7 @@ export class RestateStore implements Store {
     throw notOffered('redact');
   }
 
-  /** Ends what this store waits for. Restate stays as it is. */
+  /** Ends this store's waiting requests. Does not change Restate. */
   async close(): Promise<void> {
     this.#isClosed = true;
   }
@@ -286,7 +286,7 @@ export class RestateStore implements Store {
   }
 }
 
-/** A record as lists show it: a parked run waits for people. */
+/** Returns a record for lists. A parked run is shown as waiting. */
 function describe({ record, parked }: RunMeta): RunRecord {
   if (parked === undefined) return record;
   return { ...record, status: 'waiting', state: 'parked', why: `${parked.code}: ${parked.message}` };

@@ -12,7 +12,7 @@ import {
   type Watcher,
 } from './requests.ts';
 
-/** What the handlers use of Restate's contexts. */
+/** The members of Restate's context that the handlers use. */
 export type RunContext = Pick<
   ObjectContext,
   'key' | 'get' | 'set' | 'genericSend' | 'date' | 'resolveAwakeable'
@@ -20,7 +20,7 @@ export type RunContext = Pick<
 
 type Input<Name extends keyof RunRequests> = RunRequests[Name]['input'];
 
-/** The meta of a new run. */
+/** Returns the meta of a new run. */
 export function newMeta(record: RunMeta['record']): RunMeta {
   return {
     record,
@@ -34,15 +34,15 @@ export function newMeta(record: RunMeta['record']): RunMeta {
   };
 }
 
-/** The meta of a run after a handler, and what is to be sent once it is kept. */
+/** The meta of a run after a handler, and the messages to send once it is stored. */
 export type Change = { meta: RunMeta; sends: ((ctx: RunContext) => void)[] };
 
-/** A change that has sent nothing yet. */
+/** Returns a change without messages. */
 export function changeOf(meta: RunMeta): Change {
   return { meta, sends: [] };
 }
 
-/** Tells the watchers whose reason is met, keeps the meta, and sends. */
+/** Notifies the watchers whose event has occurred, stores the meta, and sends the messages. */
 export function commit(ctx: RunContext, change: Change): void {
   const { meta, sends } = change;
   for (const watcher of meta.watchers) if (isMet(meta, watcher)) resolve(change, watcher);
@@ -51,7 +51,7 @@ export function commit(ctx: RunContext, change: Change): void {
   for (const send of sends) send(ctx);
 }
 
-/** Keeps the entries of an append and whatever follows from it. */
+/** Stores the entries of an append and applies their consequences. */
 export async function take(ctx: RunContext, change: Change, request: AppendRequest): Promise<void> {
   const { meta } = change;
   const { epoch, events, at, standing } = request;
@@ -66,7 +66,7 @@ export async function take(ctx: RunContext, change: Change, request: AppendReque
   for (const child of meta.children) callRun(change, child, 'call', { reason: 'parent-ended' });
 }
 
-/** The state's hash is kept with the last entry. */
+/** Stores entries. The state's hash is stored with the last entry. */
 export function keep(ctx: RunContext, meta: RunMeta, events: readonly JsonValue[], stateHash?: string): void {
   for (const [index, event] of events.entries()) {
     const isLast = index === events.length - 1;
@@ -76,7 +76,7 @@ export function keep(ctx: RunContext, meta: RunMeta, events: readonly JsonValue[
   }
 }
 
-/** Delivers a run that is left running, and sends what wakes a run that rests until a time. */
+/** Delivers the run if it is running; schedules a wake-up if it rests until a time. */
 export async function takeStanding(
   ctx: RunContext,
   change: Change,
@@ -89,7 +89,7 @@ export async function takeStanding(
   else await wakeBy(ctx, change, wakeAt);
 }
 
-/** Has the run woken at a time, in ms since the epoch, unless that is arranged already. */
+/** Schedules a wake-up at `wakeAt` (ms since the epoch), unless one is already scheduled. */
 export async function wakeBy(ctx: RunContext, change: Change, wakeAt: number): Promise<void> {
   const { record } = change.meta;
   if (wakeAt === record.wakeAt) return;
@@ -97,7 +97,7 @@ export async function wakeBy(ctx: RunContext, change: Change, wakeAt: number): P
   callRun(change, ctx.key, 'wake', { at: wakeAt }, Math.max(0, wakeAt - (await ctx.date.now())));
 }
 
-/** Has the run driven: now, or again once the delivery under way is over. */
+/** Delivers the run now, or again after the delivery in progress. */
 export function deliver({ key }: RunContext, { meta, sends }: Change): void {
   if (meta.working !== null) {
     meta.isCalledAgain = true;
@@ -112,7 +112,7 @@ export function deliver({ key }: RunContext, { meta, sends }: Change): void {
   );
 }
 
-/** Sends a request to the object of a run: another one, or this one later. */
+/** Sends a request to the object of another run, or a delayed request to this one. */
 export function callRun<Name extends keyof RunRequests>(
   { sends }: Change,
   runId: string,
@@ -135,7 +135,7 @@ function isMet(meta: RunMeta, { reason }: Watcher): boolean {
   return meta.record.status === 'waiting' || meta.parked !== undefined;
 }
 
-/** Nobody drives the run. */
+/** Records that no process drives the run. */
 export function dropOwner({ record }: RunMeta): void {
   delete record.owner;
   delete record.leaseUntil;

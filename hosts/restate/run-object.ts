@@ -20,30 +20,31 @@ import {
   wakeBy,
 } from './run-change.ts';
 
-/** What the reading handlers use of Restate's contexts. */
+/** The members of Restate's context that the reading handlers use. */
 type SharedRunContext = Pick<ObjectSharedContext, 'key' | 'get' | 'genericSend' | 'awakeable'>;
 
 type Answer<Name extends keyof RunRequests> = Promise<RunRequests[Name]['output']>;
 type Input<Name extends keyof RunRequests> = RunRequests[Name]['input'];
 
-/** The most entries of one read: each is a value that the invocation keeps. */
+/** The most entries of one read, because the invocation stores each entry as a value. */
 const MOST_READ = 128;
-/** When a run is woken again that still rests until the same time, in ms. */
+/** The wait before the next wake-up if the run still rests until the same time, in ms. */
 const LATE_MS = 5_000;
-/** The most invocations that are told of the next entry; the others find it when their time is over. */
+/** The most watchers of a run. A further watcher replaces the oldest, which is resolved early. */
 const MOST_WATCHERS = 64;
 
 /**
  * The journal of a run as a virtual object: the only writer of its entries.
  *
- * O1 An append is one invocation. Its entries count once `meta` names them, and what is sent because of them is sent
- *    after that: readers beside it see all of an append or nothing. Its writes grow with its events, not with the run.
+ * O1 An append is one invocation. Its entries are visible once `meta` includes them, and messages are sent after that,
+ *    so concurrent readers see all of an append or nothing. The size of a write depends on its events, not on the
+ *    length of the run.
  * O2 A driver appends under the epoch of its claim, and only the driver of the current delivery may claim. So a second
- *    delivery of the same work, in whatever process, fences the first.
- * O3 At most one delivery is under way. What asks for another meanwhile is remembered until it ends.
- * O4 A run is delivered when an append leaves it running, when the time comes that it rests until, when one of its child
- *    runs ends, and when somebody resumes it. A parked run is delivered again after an input that lets it run.
- * O5 What a handler does depends on its input, on the run's state and on Restate's clock only, so a replay does the same.
+ *    delivery of the same work, in any process, fences the first.
+ * O3 At most one delivery is in progress. A request for another delivery is remembered until it ends.
+ * O4 A run is delivered when an append leaves it running, at the time until which it rests, when one of its child runs
+ *    or its parent ends, and when a person resumes it. A parked run is delivered again after an input that lets it run.
+ * O5 A handler depends only on its input, the run's state and Restate's clock, so that a replay has the same effects.
  */
 export const runHandlers = {
   async create(ctx: RunContext, { event, rest, record, wakeAt }: Input<'create'>): Answer<'create'> {
@@ -111,7 +112,10 @@ export const runHandlers = {
     return undefined;
   },
 
-  /** A delivery is over. With `parked` the run is not delivered again unless it was called meanwhile. */
+  /**
+   * Records the end of a delivery. With `parked`, the run is not delivered again unless `call` requested it during the
+   * delivery.
+   */
   async left(ctx: RunContext, { delivery, parked }: Input<'left'>): Answer<'left'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null || meta.working !== delivery) return undefined;
@@ -125,23 +129,23 @@ export const runHandlers = {
     return undefined;
   },
 
-  /** The time has come that the run rests until, unless it rests until another time by now. */
+  /** Delivers the run at the time until which it rests. Does nothing if that time has changed. */
   async wake(ctx: RunContext, { at }: Input<'wake'>): Answer<'wake'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null || meta.record.wakeAt !== at || meta.parked !== undefined) return undefined;
     const change = changeOf(meta);
     deliver(ctx, change);
-    // On the clock of the worker it may not be time yet.
+    // Wakes the run once more later, because the clock of the worker may be behind.
     callRun(change, ctx.key, 'wake', { at }, LATE_MS);
     commit(ctx, change);
     return undefined;
   },
 
-  /** Has the run delivered for another reason than an entry. Returns false for a run that has ended. */
+  /** Delivers the run for a reason other than an entry. Returns false if the run has ended. */
   async call(ctx: RunContext, { reason }: Input<'call'>): Answer<'call'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null || hasEnded(meta)) return false;
-    // Somebody resumes a run whose delivery was killed in Restate: nothing tells the object that it is over.
+    // A killed delivery does not notify the object, so a resume clears it if the run has no driver.
     if (reason === 'resumed' && meta.record.owner === undefined) meta.working = null;
     const change = changeOf(meta);
     deliver(ctx, change);
@@ -173,7 +177,7 @@ export const runHandlers = {
     return true;
   },
 
-  /** Has an awakeable resolved once what it waits for is so. */
+  /** Registers a watcher. Its awakeable is resolved once the event occurs. */
   async watch(ctx: RunContext, watcher: Input<'watch'>): Answer<'watch'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) {
@@ -190,7 +194,7 @@ export const runHandlers = {
   },
 };
 
-/** The handlers that only read: they run beside the others. */
+/** The handlers that only read. They run concurrently with the others. */
 export const sharedRunHandlers = {
   async get(ctx: SharedRunContext): Answer<'get'> {
     return await ctx.get<RunMeta>('meta');
@@ -225,7 +229,7 @@ export const sharedRunHandlers = {
     return await ctx.get(`blob ${digest}`);
   },
 
-  /** Waits for an input or for the run's rest. Returns false if it did not come within the time. */
+  /** Waits for an input, or until the run rests or has ended. Returns false after `withinMs`. */
   async changed(ctx: SharedRunContext, { reason, withinMs }: Input<'changed'>): Answer<'changed'> {
     const { id, promise } = ctx.awakeable<boolean>();
     const parameter = { awakeable: id, reason };

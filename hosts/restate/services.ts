@@ -5,14 +5,20 @@ import { DRIVE_SERVICE, type Parked, RUN_OBJECT, TEXT_OBJECT } from './requests.
 import { runHandlers, sharedRunHandlers } from './run-object.ts';
 import { sharedTextHandlers, textHandlers } from './text-object.ts';
 
-/** A drive does not use Restate's context while it works, so Restate must not take it for stuck. */
+/**
+ * The inactivity timeout of a drive. A drive does not use Restate's context while it works, so Restate must not treat
+ * it as stuck.
+ */
 const LONGEST_DRIVE = { days: 30 };
-/** A worker that comes back is soon used again, however long it was away. */
+/** The retry policy. A returning worker is used again soon, even after a long absence. */
 const retryPolicy = { initialInterval: 100, exponentiationFactor: 2, maxInterval: 2_000, maxAttempts: 1e6 };
-/** Lost answers are asked for again within a minute. */
+/**
+ * How long results are kept for repeated calls, and the abort timeout of a drive. Callers repeat a lost call within a
+ * minute.
+ */
 const SHORT = { minutes: 10 };
 
-/** Returns the services of a worker that drives these deliveries. Loads Restate's SDK. */
+/** Returns the services of a worker. Loads Restate's SDK. */
 export async function makeServices(deliveries: Deliveries) {
   const { handlers, object, service } = await import('@restatedev/restate-sdk');
   const { shared } = handlers.object;
@@ -52,7 +58,10 @@ export async function makeServices(deliveries: Deliveries) {
   ];
 }
 
-/** What was the outcome is kept, so that a repeated invocation sends the same. */
+/**
+ * Drives a delivery and reports its outcome to the run's object. Restate stores the outcome, so that a repeated
+ * invocation reports the same.
+ */
 async function deliver(ctx: Context, deliveries: Deliveries, delivery: Delivery): Promise<void> {
   const parked = await ctx
     .run('drive', () => deliveries.drive(delivery))
@@ -71,7 +80,7 @@ async function deliver(ctx: Context, deliveries: Deliveries, delivery: Delivery)
   });
 }
 
-/** Whether Restate does not try again. */
+/** Whether the error is terminal: Restate does not retry. */
 function isTerminal(error: unknown): error is Error {
   return error instanceof Error && ['TerminalError', 'CancelledError'].includes(error.name);
 }

@@ -6,15 +6,15 @@ import { TEXT_OBJECT, type TextRequests } from './requests.ts';
 
 type TextContext = Pick<ObjectContext, 'key' | 'get' | 'set' | 'clear' | 'clearAll' | 'genericSend'>;
 
-/** For how long a run's text is kept after the last reader asked for it, in ms. */
+/** How long a run's text is stored after the last request of a reader, in ms. */
 const KEPT_MS = 60_000;
 
 /**
- * The text of a run's current turn, beside its journal: an object of its own, so that text does not wait for entries,
- * nor entries for text. It may be lost.
+ * The text of a run's current turn. It is a separate object, so that writes of text and of entries do not wait for each
+ * other. The text may be lost.
  */
 export const textHandlers = {
-  /** Asks for the text until a time. */
+  /** Records that readers follow the text until a time. */
   async follow(ctx: TextContext, { until }: TextRequests['follow']['input']): Promise<undefined> {
     ctx.set('until', until);
     const later = { service: TEXT_OBJECT, key: ctx.key, method: 'forget', parameter: { until } };
@@ -33,7 +33,7 @@ export const textHandlers = {
     return undefined;
   },
 
-  /** Nobody has asked for longer than this. */
+  /** Deletes the text, unless a reader has asked for a longer time. */
   async forget(ctx: TextContext, { until }: TextRequests['forget']['input']): Promise<undefined> {
     if ((await ctx.get<number>('until')) === until) ctx.clearAll();
     return undefined;
@@ -47,7 +47,10 @@ export const sharedTextHandlers = {
   },
 };
 
-/** The texts of runs in Restate. Readers look often, and ask again when half of their time is over. */
+/**
+ * Returns a `DeltaStore` that keeps the texts of runs in Restate. Readers poll often, and renew their request after
+ * half of its time.
+ */
 export function restateDeltas(calls: RestateCalls): DeltaStore {
   const asked = new Map<string, number>();
   return {
