@@ -108,7 +108,7 @@ function describeServer(): JsonObject {
     },
     '/agents/{name}/explore': {
       get: {
-        summary: 'Walk every path of an agent’s runs in a process of its own. Executes nothing.',
+        summary: 'Walk every path of an agent’s runs in a separate process. Executes nothing.',
         description:
           'Server-sent events: `progress` ({ states }), then `result` ({ report }, as `agentchart explore --json`) or `failed` ({ message }). One at a time.',
         parameters: [
@@ -124,7 +124,9 @@ function describeServer(): JsonObject {
         },
       },
     },
-    '/me': { get: { summary: 'Read whose token the request has.', responses: ok(toSchema(meSchema)) } },
+    '/me': {
+      get: { summary: 'Read the name, role and labels of the token.', responses: ok(toSchema(meSchema)) },
+    },
     '/session': {
       post: {
         summary: 'Sign in: exchange the token for a session cookie.',
@@ -132,7 +134,10 @@ function describeServer(): JsonObject {
         ...body(sessionBody),
         responses: nothing(),
       },
-      get: { summary: 'Read who is signed in, and with which role.', responses: ok(toSchema(callerSchema)) },
+      get: {
+        summary: 'Read the name and role of the signed-in caller.',
+        responses: ok(toSchema(callerSchema)),
+      },
       delete: { summary: 'Sign out.', security: [], responses: nothing() },
     },
   };
@@ -228,7 +233,7 @@ function describeRuns(): JsonObject {
     '/inbox': {
       get: {
         summary:
-          'List every open decision and doubt, over all runs: each once, with the topmost run of its family.',
+          'List every open decision and doubt of all runs: each once, with the topmost run of its family.',
         parameters: queryParameters(inboxQuery),
         responses: ok(toSchema(inboxSchema)),
       },
@@ -280,7 +285,7 @@ function describeAllEvents(): JsonObject {
   return {
     summary: 'Follow several runs, and the changes of all, on one stream of server-sent events.',
     description:
-      'The events of `/runs/{id}/events`, with `runId` in each data; the id of an entry is the place in every run. `gone`: there is no such run. With `summaries=1` also: `ready` (what changes from now on is sent: read the lists again), `summary` (a run as in `GET /runs`), `inbox` ({ runId, items }: all items of this run, instead of those before) and `removed` (a run was deleted). To resume, send the last id as `Last-Event-ID`.',
+      'The events of `/runs/{id}/events`, with `runId` in each data; the id of an entry encodes the position in every run. `gone`: there is no such run. With `summaries=1` also: `ready` (later changes will be sent: read the lists again), `summary` (a run as in `GET /runs`), `inbox` ({ runId, items }: all items of this run, which replace the earlier ones) and `removed` (a run was deleted). To resume, send the last id as `Last-Event-ID`.',
     parameters: [
       ...queryParameters(eventsQuery),
       { name: 'Last-Event-ID', in: 'header', schema: { type: 'string' } },
@@ -296,7 +301,7 @@ function describeCommands(): JsonObject {
   const responses = ok({ $ref: '#/components/schemas/Run' });
   const bulk: JsonObject = {
     post: {
-      summary: 'Submit one command to many runs, and read what each of them said.',
+      summary: 'Submit one command to many runs, and read the outcome for each run.',
       ...body(bulkBody),
       responses: ok(toSchema(bulkSchema)),
     },
@@ -310,7 +315,7 @@ function describeCommands(): JsonObject {
   const fork: JsonObject = {
     post: {
       summary:
-        'Begin a run with a copy of the journal up to an entry, and something different. This server drives it.',
+        'Start a run with a copy of the journal up to an entry, and with changes. This server drives it.',
       parameters: [RUN_ID],
       ...body(forkBody),
       responses: {

@@ -47,7 +47,7 @@ export async function readResultPage(c: Context<RunsEnv>, store: Store, runId: s
   return c.json({ callId, isError, bytes, ...omitUndefined({ digest }), ...(await page(offset, limit)) });
 }
 
-/** Streams the full JSON text from the store, at the client's pace. Throws what `readResultPage` throws. */
+/** Streams the full JSON text from the store, at the client's pace. Throws the errors of `readResultPage`. */
 export async function downloadResult(c: Context<RunsEnv>, store: Store, runId: string, callId: string) {
   await findRecord(store, runId, c.get('caller'));
   const parts = (await openResult(store, runId, callId)).pages()[Symbol.asyncIterator]();

@@ -6,7 +6,7 @@ import type { RunRecord, Store } from '../../protocol/store.ts';
 import { ANYONE, type Caller, seesRun } from '../access/caller.ts';
 import { ApiError } from '../error-envelope.ts';
 
-/** A run that is held open to watch, command or drive it. Call `release` when done. */
+/** A run that is held open to follow, command or drive it. Call `release` when done. */
 export type Hold = Opened & {
   /** Aborted when the server shuts down, which ends streams. */
   closing: AbortSignal;
@@ -18,7 +18,7 @@ type RunRegistryOptions = {
   /** Opens a stored run. */
   open(runId: string): Promise<Opened>;
   log(line: string): void;
-  /** Whether runs are driven here. Default true; else other processes drive them. */
+  /** Whether this process drives runs. Default true. Otherwise other processes drive them. */
   drives?: boolean;
 };
 
@@ -41,9 +41,9 @@ type Entry = {
  * The runs that this process has open.
  *
  * H1 There is one `Run` per id, shared by commands, streams and the driver.
- * H2 A run without holders is closed, except one that rests with a deadline: it is driven at the deadline.
+ * H2 A run without holders is closed, except a run that rests with a deadline: it is driven at the deadline.
  * H3 Driving never throws: store errors are logged, and the run stays resumable.
- * H4 Where other processes drive, nothing here waits for a run to settle.
+ * H4 If other processes drive the runs, nothing here waits for a run to settle.
  */
 export class RunRegistry {
   readonly #options: RunRegistryOptions;
@@ -69,12 +69,12 @@ export class RunRegistry {
     return this.#closing.signal;
   }
 
-  /** Opens the run, or shares the open one. Throws what opening throws, or `shutting-down`. */
+  /** Opens the run, or shares the open run. Throws the errors of opening, or `shutting-down`. */
   async hold(runId: string): Promise<Hold> {
     return await this.#take(runId, this.#entries.get(runId) ?? this.#add(runId, this.#options.open(runId)));
   }
 
-  /** Starts a new run and drives it. Throws what `start` throws, or `shutting-down`. */
+  /** Starts a new run and drives it. Throws the errors of `start`, or `shutting-down`. */
   async begin(runId: string, start: () => Promise<Run>): Promise<Run> {
     this.#assertOpen();
     const hold = await this.#take(
@@ -89,7 +89,7 @@ export class RunRegistry {
     return hold.run;
   }
 
-  /** Drives the run in the background until it settles; while another process drives it, waits for that. */
+  /** Drives the run in the background until it settles. While another process drives it, waits. */
   drive(runId: string): void {
     if (!this.drives) return;
     const entry = this.#entries.get(runId);
@@ -97,7 +97,7 @@ export class RunRegistry {
     else void this.#drive(runId);
   }
 
-  /** Drives a run that was taken until it rests, has ended or another process drives it. Never rejects. */
+  /** Drives a taken run until it rests, has ended, or another process drives it. Never rejects. */
   async driveTaken(runId: string): Promise<void> {
     await this.#drive(runId, run => run.drive());
   }
@@ -189,12 +189,15 @@ export class RunRegistry {
   }
 }
 
-/** When the run's timer is due (ms since the epoch), or `null`. */
+/** Returns the time of the run's timer (ms since the epoch), or `null`. */
 function findDeadline({ durable: { state } }: Run): number | null {
   return state.status === 'active' ? state.context.timer : null;
 }
 
-/** The record of a run that the caller may see. Throws `run-unknown`, for the runs of others in the same words. */
+/**
+ * Returns the record of a run that the caller may see. Throws the same `run-unknown` for unknown runs and for runs that
+ * the caller may not see.
+ */
 export async function findRecord(store: Store, runId: string, caller: Caller = ANYONE): Promise<RunRecord> {
   const record = await store.get(runId);
   assertSees(caller, record?.labels ?? {});

@@ -43,14 +43,13 @@ type RunRoutesOptions = {
 
 type Request = Context<RunsEnv>;
 
-/** Answers 304 to a client that has the same answer. */
+/** Answers 304 if the client already has the same response. */
 const tagged = etag({ weak: true });
 
 /**
  * The routes under `/runs`: start, list, read, delete and stream runs, read results, and submit commands
- * (`run-commands.ts`). A command answers with the run's view as it is after the command is durable; the registry
- * then drives the run in the background. Errors are thrown as `ApiError` or `EngineError`; `app.ts` turns them into
- * responses.
+ * (`run-commands.ts`). A command answers with the run's view after the command is durable; the registry then drives the
+ * run in the background. Errors are thrown as `ApiError` or `EngineError`; `app.ts` turns them into responses.
  */
 export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): void {
   const { store, clock } = options;
@@ -122,7 +121,7 @@ async function startRun(c: Request, options: RunRoutesOptions): Promise<Response
   return c.json(await viewHeld(run, options), 201);
 }
 
-/** The view from the fold in memory, without reading the journal again. */
+/** Builds the view from the state in memory, without reading the journal again. */
 async function viewHeld(run: Run, options: RunRoutesOptions): Promise<RunView> {
   const record = await findRecord(options.store, run.id);
   return await view(record, run.durable, options);

@@ -16,7 +16,7 @@ import type { AgentSummary, JsonCall, RunSummary, RunView } from '../../protocol
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
 
-// The page uses the same types, so the compiler holds these schemas to them.
+// The page uses the same types, so the compiler checks these schemas against them.
 
 export const agentSummarySchema = z.object({
   name: z.string(),
@@ -38,7 +38,7 @@ const runSummaryFields = z.object({
   title: z.string().meta({ description: 'The given title, else the first line of the input.' }),
   labels: z.custom<Labels>().meta({ description: 'Strings by name.', type: 'object' }),
   state: z.string().meta({ description: 'The path of the current state, such as resting.awaitingApproval.' }),
-  why: z.exactOptional(z.string()).meta({ description: 'Why the chart decided so.' }),
+  why: z.exactOptional(z.string()).meta({ description: 'The reason for the last decision of the chart.' }),
   waitsFor: progressSchema.shape.waitsFor,
   turns: z.number().int(),
   tokens: z.number().meta({ description: 'Input and output tokens.' }),
@@ -106,11 +106,11 @@ export type ViewOptions = {
   store: Store;
   host: Host;
   availableAgent: boolean;
-  /** Applies the agent's text filters to a raw text. */
+  /** Applies the agent's text filters to an unfiltered text. */
   showText(text: string): string;
 };
 
-/** The record without what only drivers need. */
+/** Returns the record without members that only drivers need. */
 export function summarizeRun({
   owner,
   leaseUntil,
@@ -157,7 +157,9 @@ function describeDriver(record: RunRecord, now: number): RunView['driver'] {
   return { host: owner.host, pid: owner.pid, until: leaseUntil };
 }
 
-/** A run's own transcript, with the model's texts filtered. Messages that no model call has read yet come last. */
+/**
+ * Returns a run's own transcript, with the model's texts filtered. Messages that no model call has read yet come last.
+ */
 export function showTranscript({ context }: ChartState, showText: (text: string) => string): Item[] {
   return [...context.transcript, ...context.inbox].map(item => {
     if (item.type !== 'message' || item.role !== 'assistant') return item;

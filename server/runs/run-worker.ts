@@ -5,20 +5,23 @@ import { RunTaker } from './take-runs.ts';
 
 export type RunWorkerOptions = ServedAgentsOptions & {
   host: Host;
-  /** How many runs are driven at once. Default: as many as there are. */
+  /** How many runs are driven at once. Default: no limit. */
   slots?: number;
   /** Whether runs are driven in this process. Default true; else `store` must grant no leases. */
   drives?: boolean;
-  /** Whether runs of other versions of an agent are left to others (`own`), or continue with this one. Default `any`. */
+  /**
+   * `own`: leaves runs of other agent versions to other processes. `any`: continues them with this version. Default
+   * `any`.
+   */
   versions?: 'any' | 'own';
   /** Receives one line per problem, for the operator; never a secret. */
   log(line: string): void;
 };
 
-/** What drives runs in a process: its agents, the runs that it has open, and what takes other runs. */
+/** The parts that drive runs in a process: its agents, its open runs, and the taker of other runs. */
 export type RunWorker = { agents: ServedAgents; held: RunRegistry; taker: RunTaker };
 
-/** Creates what drives runs in this process. Nothing is taken before `taker.start()`. */
+/** Creates the parts that drive runs in this process. No run is taken before `taker.start()`. */
 export function createRunWorker(options: RunWorkerOptions): RunWorker {
   const { store } = options;
   const agents = new ServedAgents(options);

@@ -21,11 +21,11 @@ export type RunsApiOptions = ServedAgentsOptions & {
   /** Whether callers need credentials, for `/openapi.json`. */
   hasToken: boolean;
   version?: string;
-  /** The page, for runs that are shared as a page of their own. */
+  /** The page's files, for runs that are shared as one HTML file. */
   assets?: PageAssets;
-  /** Makes a test of a run, for `GET /runs/ID/export?as=test`. Default: there are none. */
+  /** Makes a test of a run, for `GET /runs/ID/export?as=test`. Default: such exports are refused. */
   exportTest?: ExportTest;
-  /** Explores an agent, for `GET /agents/NAME/explore`. Default: none is explored. */
+  /** Explores an agent, for `GET /agents/NAME/explore`. Default: explorations are refused. */
   exploreAgent?: ExploreAgent;
   bodyLimits?: Partial<BodyLimits>;
   streamBounds?: Partial<StreamBounds>;
@@ -36,7 +36,10 @@ export type RunsApiOptions = ServedAgentsOptions & {
 };
 
 export type RunsApi = MountedApi & {
-  /** Resumes runs whose driver is gone, now and periodically until `close`; returns the ids of those resumed now. */
+  /**
+   * Resumes runs whose driver is gone, now and periodically until `close`. Returns the ids of the runs that are resumed
+   * now.
+   */
   pickUp(): Promise<string[]>;
   /** The number of open runs: watched, driven, or resting with a deadline. */
   countHeld(): number;
@@ -44,7 +47,7 @@ export type RunsApi = MountedApi & {
 
 /**
  * Creates the runs API: `/runs`, `/agents` and `/openapi.json`. Requests never drive runs themselves: `RunRegistry`
- * drives open runs in the background, and `RunTaker` finds runs that nobody drives.
+ * drives open runs in the background, and `RunTaker` finds runs without a driver.
  */
 export function createRunsApi(options: RunsApiOptions): RunsApi {
   const { store, clock, log, admission, hasToken, version = '0.0.0' } = options;

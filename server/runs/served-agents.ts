@@ -8,7 +8,7 @@ import { agentNamed, namesOf } from '../../tools/agent/sub-agents.ts';
 import { ApiError } from '../error-envelope.ts';
 import { summarizeAgent, viewAgent } from './reading/agent-view.ts';
 
-/** How a later process recreates an agent; stored with each run. */
+/** The data with which a later process recreates an agent; stored with each run. */
 export type Launch = { module?: string; model?: string };
 
 export type ServedAgentsOptions = {
@@ -90,7 +90,7 @@ export class ServedAgents {
     );
   }
 
-  /** Opens a run with its own agent, or else with one that cannot drive it. */
+  /** Opens a run with its own agent, or else with an agent that cannot drive it. */
   async open(record: RunRecord): Promise<Run> {
     const { agentsByRun, store, fallbackAgentFor } = this.#options;
     const made = await agentsByRun?.get(record.agent)?.(record);

@@ -20,35 +20,35 @@ type RunTakerOptions = {
   log(line: string): void;
 };
 
-/** How often work is looked for, and the first wait before a run is driven again, in ms. */
+/** The interval of searches for work, and the first wait before a run is driven again, in ms. */
 export const POLL_INTERVAL_MS = 5_000;
 
 /** The longest wait before a run without progress is driven again, in ms. */
 const LONGEST_WAIT_MS = 10 * 60_000;
 
-/** How long a run that was taken is hidden from other processes, unless it is claimed before, in ms. */
+/** How long a taken run is hidden from other processes, unless it is claimed earlier, in ms. */
 const RESERVE_MS = 5_000;
 
-/** The lease of agents that set none, in ms. */
+/** The default lease of agents, in ms. */
 const LEASE_MS = 10_000;
 
 /** How many runs are taken in one call. */
 const MOST_TAKEN = 100;
 
-/** How many logged lines, and how many runs without progress, are remembered. */
+/** The number of logged lines, and of runs without progress, that are remembered. */
 const MOST_REMEMBERED = 1_000;
 
-/** The journal's end when the run was taken last, and when it may be driven again. */
+/** The journal's last seq when the run was last taken, and the earliest time to drive it again. */
 type Attempt = { seq: number; next: number; waitMs: number };
 
 /**
- * Takes the runs that nobody drives and that have something to do, and drives them in this process: runs whose process
- * is gone, runs that were handed over, runs that were started or decided by a process that does not drive, and resting
- * runs whose deadline has come or whose sub-agent's run has ended.
+ * Takes the runs that have work and no driver, and drives them in this process: runs whose process is gone, runs that
+ * were handed over, runs that were started or decided by a process that does not drive, and resting runs whose deadline
+ * has come or whose sub-agent's run has ended.
  *
- * K1 Work is looked for when the store tells of it, and periodically.
- * K2 A driver that may still be alive keeps its run until its lease expires. After a time without an answer of the store
- *    in which leases may have expired, they get as long again: their owners could not renew them.
+ * K1 The taker searches for work when the store reports some, and periodically.
+ * K2 A driver that may still be alive keeps its run until its lease expires. If the store did not answer for so long
+ *    that leases may have expired, their owners get one more lease time, because they could not renew.
  * K3 A run without progress is driven again after waits that double.
  * K4 A run that cannot be read is logged once and does not affect the others.
  * K5 Only runs of this chart are taken, and of these agents and versions.
@@ -61,7 +61,7 @@ export class RunTaker {
   #taking: Promise<string[]> | null = null;
   #isAsked = false;
   #isStopped = false;
-  /** When the store was last asked what it answered. */
+  /** The time of the last request that the store answered. */
   #answered: Moment | null = null;
   #sparesUntil = 0;
   #cancelTimer = () => {};
@@ -77,8 +77,8 @@ export class RunTaker {
   }
 
   /**
-   * Takes work now, and from then on until `stop`. Returns the ids of the runs that are taken now; rejects if the store
-   * cannot be read now.
+   * Takes work now and from then on, until `stop`. Returns the ids of the runs that are taken now. Rejects if the store
+   * cannot be read.
    */
   async start(): Promise<string[]> {
     this.#unwatch = this.#options.store.watchWork?.(() => this.#look()) ?? (() => {});
@@ -86,7 +86,7 @@ export class RunTaker {
     return await this.#take();
   }
 
-  /** Takes no other run. */
+  /** Stops taking runs. */
   stop(): void {
     this.#isStopped = true;
     this.#cancelTimer();
@@ -108,7 +108,9 @@ export class RunTaker {
     this.#take().catch(error => this.#logOnce(`Cannot look for runs to drive: ${messageOf(error)}`));
   }
 
-  /** Takes until nothing is left or all slots are busy. Asked for meanwhile, it takes once more. */
+  /**
+   * Takes runs until none is left or all slots are busy. If called while it is taking, it takes once more afterwards.
+   */
   #take(): Promise<string[]> {
     this.#isAsked = true;
     this.#taking ??= this.#takeAll().finally(() => {
@@ -122,7 +124,7 @@ export class RunTaker {
     while (this.#isAsked && !this.#isStopped) {
       this.#isAsked = false;
       const limit = Math.min(MOST_TAKEN, (this.#options.slots ?? Number.POSITIVE_INFINITY) - this.#busy.size);
-      // Asked for no runs, too, the store shows whether it answers.
+      // A request for zero runs still shows whether the store answers.
       const work = await this.#read(Math.max(0, limit));
       const taken = work.filter(record => this.#begin(record));
       begun.push(...taken.map(({ runId }) => runId));
@@ -160,7 +162,10 @@ export class RunTaker {
     return isSparing && owner !== undefined && !isOwnerDead(owner);
   }
 
-  /** Begins to drive a run; returns false if it has made no progress and has to wait, or is driven here. */
+  /**
+   * Starts to drive a run. Returns false if the run made no progress and has to wait, or if this process already drives
+   * it.
+   */
   #begin({ runId, seq }: RunRecord): boolean {
     const { host, drive } = this.#options;
     const last = this.#attempts.get(runId);
@@ -188,7 +193,9 @@ export class RunTaker {
   }
 }
 
-/** As `takeWork`, for a store without it. The runs are not reserved: whoever claims first drives. */
+/**
+ * Replaces `takeWork` for a store without it. The runs are not reserved: the first process to claim a run drives it.
+ */
 async function listWork(
   store: Store,
   request: WorkRequest,

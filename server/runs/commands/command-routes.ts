@@ -22,7 +22,8 @@ const AT_ONCE = 8;
 export const bulkBody = z.strictObject({
   runs: z.array(z.string().min(1).max(1_000)).min(1).max(MOST_RUNS).meta({ description: 'Ids of runs.' }),
   command: z.union([z.strictObject({ type: z.literal('resume'), ...byBody.shape }), commandBody]).meta({
-    description: 'As in `POST /runs/{id}/commands`, or { type: "resume" }. Each run takes it on its own.',
+    description:
+      'As in `POST /runs/{id}/commands`, or { type: "resume" }. It is applied to each run separately.',
   }),
 });
 
@@ -47,7 +48,7 @@ export type CommandRoutesOptions = {
 
 type Submission = { runId: string; name: string; needsAgent: boolean; commands: readonly RunCommand[] };
 
-/** Adds the routes of commands: one run's, and those of many runs at once. */
+/** Adds the command routes: for one run, and for many runs at once. */
 export function addCommandRoutes(app: Hono<RunsEnv>, options: CommandRoutesOptions): void {
   app.post('/runs/bulk', c => submitToMany(c, options));
   for (const [name, path] of Object.entries(RUN_COMMANDS))
@@ -67,7 +68,9 @@ async function submitToOne(
   return c.json(await submit({ runId, name, needsAgent, commands }, caller, options, viewHeld));
 }
 
-/** Answers with what each run said. A run that refuses, or that the caller cannot see, does not affect the others. */
+/**
+ * Answers with the outcome for each run. A run that refuses, or that the caller cannot see, does not affect the others.
+ */
 async function submitToMany(c: Context<RunsEnv>, options: CommandRoutesOptions): Promise<Response> {
   const { runs, command } = await readBody(c.req.raw, bulkBody, options.bodyLimits);
   const caller = c.get('caller');
@@ -116,17 +119,19 @@ async function submit<Answer>(
   }
 }
 
-/** Commands are recorded with the name of their token. Without one of its own, the caller says who decides. */
+/**
+ * Sets the sender of commands: the name of the caller's token. Without such a name, the `by` of the request is kept.
+ */
 export function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
   return commands.map(command => ({ ...command, ...omitUndefined({ by: byOf(caller, command.by) }) }));
 }
 
-/** Who sends a request: the name of its token, or, without one of its own, who the request says it is. */
+/** Returns the sender of a request: the name of its token; without such a name, the given `by`. */
 export function byOf(caller: Caller, by: string | undefined): string | undefined {
   return caller === ANYONE || caller === MAIN_OPERATOR ? by : caller.name;
 }
 
-/** The commands in a body that its route's schema has validated. */
+/** Returns the commands in a body that the route's schema has validated. */
 function commandsOf(name: string, body: unknown): RunCommand[] {
   if (name === 'resume') return [];
   return name === 'commands' ? (body as RunCommand[]) : [{ type: name, ...(body as object) } as RunCommand];

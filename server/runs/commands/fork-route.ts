@@ -18,11 +18,11 @@ import { byOf, signed } from './command-routes.ts';
 import { byBody, commandsBody, sendBody } from './request-bodies.ts';
 
 export const forkBody = z.strictObject({
-  at: z.number().int().positive().meta({ description: 'The seq of the last entry that the fork has.' }),
+  at: z.number().int().positive().meta({ description: 'The seq of the last entry to copy.' }),
   message: z.exactOptional(sendBody.shape.message),
   commands: z.exactOptional(commandsBody).meta({
     description:
-      'What is different in the fork: commands as in `POST /runs/{id}/commands`, applied before anything of it runs. If one is refused, there is no fork.',
+      'The changes in the fork: commands as in `POST /runs/{id}/commands`, applied before the fork runs. If a command is refused, no fork is created.',
   }),
   ...byBody.shape,
 });
@@ -37,8 +37,8 @@ export type ForkRouteOptions = {
 };
 
 /**
- * Forks a run at an entry and has the fork driven; answers 201 with its view. The same `requestId` again answers with the
- * fork that it made. Throws what forking throws, and the refusal of a command.
+ * Forks a run at an entry and has the fork driven; answers 201 with its view. A repeated `requestId` answers with the
+ * fork that it created. Throws the errors of forking, and an `ApiError` for a refused command.
  */
 export async function fork(
   c: Context<RunsEnv>,
@@ -78,7 +78,7 @@ type ForkRequest = {
   by?: string;
 };
 
-/** Creates the fork; returns false if this request has created it before. */
+/** Creates the fork. Returns false if an earlier request with this id has created it. */
 async function begin(
   store: Store,
   host: Host,
@@ -104,7 +104,7 @@ async function change(store: Store, run: Run, commands: readonly RunCommand[]): 
   throw new ApiError(result.code, result.message, { by: result.by, details: { index: result.index } });
 }
 
-/** One id for each request on a run, so that its fork is made once. */
+/** Returns the fork's id, derived from the run and the request, so that a request creates one fork. */
 function forkIdOf(runId: string, requestId: string): string {
   return `run_${createHash('sha256')
     .update(JSON.stringify(['fork', runId, requestId]))

@@ -4,27 +4,28 @@ import type { RunCommand } from '../../../engine/run/run-command.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 
-/** In how many of the latest entries a request is looked for. */
+/** How many of the latest entries are searched for a request. */
 const MOST_ENTRIES = 2_000;
 
-/** Of how many runs, and how many of each run's requests are remembered, and how many refusals. */
+/** Cache sizes: runs, accepted requests of each run, and refusals. */
 const MOST_RUNS = 200;
 const MOST_REQUESTS = 500;
 const MOST_REFUSALS = 10_000;
 
-/** In how many runs of sub-agents a refused request is looked for. */
+/** How many runs of sub-agents are searched for a refused request. */
 const MOST_FAMILY = 100;
 
-/** The requests of a run that were accepted, as far as entry `searched`. */
+/** The accepted requests of a run, up to entry `searched`. */
 type Known = { searched: number; accepted: Map<string, RunEvent> };
 
 /**
- * Recognizes commands that are sent again, because their answer was lost.
+ * Recognizes commands that are sent again because their response was lost.
  *
- * Q1 The id of an accepted request is in the journal: sent again it changes nothing, in any process, and is answered as
- *    the first time. It is looked for in the latest 2,000 entries.
- * Q2 A refused request changed nothing and leaves no entry: this process remembers the answer, another decides it anew.
- * Q3 Of requests with one id that arrive together in a process, one is carried out.
+ * Q1 The id of an accepted request is in the journal. A repetition changes nothing, in any process, and gets the first
+ *    answer. The latest 2,000 entries are searched.
+ * Q2 A refused request changes nothing and leaves no entry. This process remembers the refusal; another process decides
+ *    again.
+ * Q3 If requests with the same id arrive at the same time in a process, one of them is carried out.
  */
 export class RepeatedCommands {
   readonly #store: Store;
@@ -36,7 +37,10 @@ export class RepeatedCommands {
     this.#store = store;
   }
 
-  /** Submits commands on a run with `submit`, unless their request was answered before: the first `requestId` counts. */
+  /**
+   * Submits commands on a run with `submit`, unless their request was already answered. The `requestId` of the first
+   * command identifies the request.
+   */
   async once(
     runId: string,
     commands: readonly RunCommand[],
@@ -78,7 +82,7 @@ export class RepeatedCommands {
     return result;
   }
 
-  /** Whether a run of a sub-agent took the request: a decision about its call that was sent to this run. */
+  /** Whether a sub-agent's run accepted the request: a decision about its call that was sent to this run. */
   async #wasPassedOn(runId: string, command: RunCommand, requestId: string): Promise<boolean> {
     const below = [runId];
     for (let looked = 0; looked < below.length && looked < MOST_FAMILY; looked += 1) {
@@ -92,7 +96,7 @@ export class RepeatedCommands {
     return false;
   }
 
-  /** The accepted requests; reads the entries since the last search. */
+  /** Returns the accepted requests. Reads the entries since the last search. */
   async #search(runId: string): Promise<ReadonlyMap<string, RunEvent>> {
     const known = this.#known.get(runId) ?? { searched: 0, accepted: new Map() };
     remember(this.#known, runId, known, MOST_RUNS);
@@ -114,7 +118,7 @@ function requestOf(command: RunCommand): string | undefined {
   return 'requestId' in command ? command.requestId : undefined;
 }
 
-/** Whether an event can be that of a command: about the same call, with the same decision. */
+/** Whether an event can result from a command: it is about the same call and has the same decision. */
 function isOf(command: RunCommand, event: RunEvent): boolean {
   const called = 'callId' in command ? command.callId : undefined;
   if (called !== ('callId' in event ? event.callId : undefined)) return false;

@@ -8,7 +8,7 @@ import { listFilterSchema, MOST_LISTED } from '../../../protocol/listing/run-lis
 const MOST_ITEMS = 1_000;
 
 const json = z
-  .custom<JsonValue>(value => value !== undefined, 'expected a JSON value, got nothing')
+  .custom<JsonValue>(value => value !== undefined, 'expected a JSON value')
   .meta({ description: 'Any JSON value.' });
 const callId = z.string().min(1).max(500);
 const by = z.exactOptional(
@@ -17,10 +17,10 @@ const by = z.exactOptional(
 const requestId = z.exactOptional(
   z.string().min(1).max(64).meta({
     description:
-      'An id that you choose for this command. Sent again with it, after a lost answer, the command changes nothing and is answered as the first time.',
+      'An id that you choose for this command. After a lost response, send the command again with the same id: it is carried out once and gets the first answer.',
   }),
 );
-/** What every command may say about itself. */
+/** The optional members of every command. */
 const sender = { by, requestId };
 const digest = z.exactOptional(
   z
@@ -110,7 +110,7 @@ export const breakpointsBody = z.strictObject({
       type: 'array',
       items: { type: 'object', required: ['id'] },
       description:
-        'Replaces all: at most 50 of { id, next?, tool?, turn?, costOver?, where?: { path, op, value }, once? }. The run pauses before an action that matches all members of one.',
+        'Replaces all: at most 50 of { id, next?, tool?, turn?, costOver?, where?: { path, op, value }, once? }. The run pauses before an action that matches all members of a breakpoint.',
     }),
   ...sender,
 });
@@ -121,7 +121,7 @@ export const editTurnBody = z.strictObject({
   turn: z
     .exactOptional(z.number().int().positive())
     .meta({ description: 'The turn that was reviewed. Default: the latest.' }),
-  text: z.exactOptional(z.string()).meta({ description: 'Replaces its text. Default: stays.' }),
+  text: z.exactOptional(z.string()).meta({ description: 'Replaces its text. Default: unchanged.' }),
   calls: z
     .exactOptional(
       z
@@ -130,7 +130,7 @@ export const editTurnBody = z.strictObject({
         )
         .max(MOST_CALLS),
     )
-    .meta({ description: 'Replaces its calls; a new one has no callId. Default: they stay.' }),
+    .meta({ description: 'Replaces its calls. A new call has no callId. Default: unchanged.' }),
   ...sender,
 });
 

@@ -9,7 +9,7 @@ import { frame, OPENING } from '../live/event-stream.ts';
 
 const MOST_STATES = 200_000;
 
-/** How many explorations run at the same time: each takes a processor. */
+/** How many explorations run at the same time. Each uses one processor core. */
 const AT_ONCE = 1;
 
 const BUSY_MS = 5_000;
@@ -19,7 +19,7 @@ export const exploreQuery = z.strictObject({
   maxStates: z.coerce.number().int().min(1).max(MOST_STATES).default(12_000),
 });
 
-/** How many states were visited so far, or at last the report. */
+/** The progress of an exploration: the number of visited states, or the final report. */
 export type Exploring = { type: 'progress'; states: number } | { type: 'result'; report: JsonObject };
 
 /** Explores an agent outside of this thread, until the signal aborts. Executes nothing. */
@@ -40,8 +40,8 @@ export class Explorations {
   }
 
   /**
-   * Answers with `progress` events, then `result` or `failed`. A reader that leaves ends the exploration. Throws
-   * `not-found`, `input-invalid` and `rate-limit-exceeded`.
+   * Answers with `progress` events, then `result` or `failed`. The exploration stops when the reader disconnects.
+   * Throws `not-found`, `input-invalid` and `rate-limit-exceeded`.
    */
   stream(c: Context<RunsEnv>, agent: string): Response {
     const query = exploreQuery.safeParse(c.req.query());

@@ -21,7 +21,7 @@ export const inboxQuery = z.strictObject({
     .meta({ description: 'NAME=VALUE; repeatable. The run has all of these labels.' }),
   order: z.optional(order).meta({ description: 'By the creation of the runs. Default: newest first.' }),
   limit: z.coerce.number().int().min(1).max(MOST_RUNS).default(50).meta({
-    description: 'How many runs a page covers; it has all items of these runs.',
+    description: 'How many runs a page covers. The page has all items of these runs.',
   }),
   cursor,
 });
@@ -47,7 +47,10 @@ export const inboxSchema = z.object({
   next: z.exactOptional(z.string()).meta({ description: 'The cursor of the next page. Absent at the end.' }),
 });
 
-/** Answers with a page of open decisions. Throws `input-invalid`, and `forbidden` for labels of others. */
+/**
+ * Answers with a page of open decisions. Throws `input-invalid`, and `forbidden` for labels that the caller does not
+ * have.
+ */
 export async function readInbox(c: Context<RunsEnv>, inbox: Inbox): Promise<Response> {
   const given = omitUndefined({ label: c.req.queries('label') });
   const query = inboxQuery.safeParse({ ...c.req.query(), ...given });

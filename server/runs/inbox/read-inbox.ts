@@ -6,13 +6,13 @@ import type { Labels } from '../../../protocol/listing/label.ts';
 import type { InboxItem, JsonCall } from '../../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 
-/** How many runs' open calls, and how many runs' roots, are remembered. */
+/** Cache sizes: the runs whose open calls are cached, and the runs whose roots are cached. */
 const MOST_KNOWN = 5_000;
 
-/** The deepest family: a root is looked for no further up. */
+/** The most ancestors that are followed to find a run's root. */
 const DEEPEST = 32;
 
-/** How many runs of one request may be without a decision of their own: beyond that, the page ends. */
+/** How many runs without an own open decision one request may read before the page ends. */
 const MOST_SKIPPED = 10_000;
 
 export type InboxQuery = {
@@ -23,11 +23,11 @@ export type InboxQuery = {
 };
 
 /**
- * What people have to decide, over all runs of a store.
+ * Reads the open decisions of all runs of a store.
  *
- * I1 The store's list says which runs wait for a decision of their own; only the journals of the runs on a page are
- *    read, and each once per entry.
- * I2 A call is an item of the run that takes its decision: a call that waits for a sub-agent's run is none.
+ * I1 The store's list shows which runs wait for a decision about their own calls. Only the journals of the page's runs
+ *    are read, and again only after a new entry.
+ * I2 A call is an item of the run that takes its decision: a call that waits for a sub-agent's run is not an item.
  */
 export class Inbox {
   readonly #store: Store;
@@ -39,7 +39,10 @@ export class Inbox {
     this.#store = store;
   }
 
-  /** A page of items, by the creation of their runs. `limit` counts runs; a page has all items of its runs. */
+  /**
+   * Returns a page of items, ordered by the creation of their runs. `limit` counts runs; a page has all items of its
+   * runs.
+   */
   async read({ limit, cursor, ...filter }: InboxQuery): Promise<{ items: InboxItem[]; next?: string }> {
     const items: InboxItem[] = [];
     const onDamaged = (_: EngineError) => {};
@@ -60,7 +63,7 @@ export class Inbox {
     return { items, ...(after !== undefined && { next: after }) };
   }
 
-  /** The items of one run; none if it waits for no decision of its own, or cannot be read. */
+  /** Returns the items of one run; none if the run waits for no decision about its own calls, or cannot be read. */
   async itemsOf(record: RunRecord): Promise<InboxItem[]> {
     const { runId, seq } = record;
     if (keysOf(record).length === 0) return [];
@@ -90,7 +93,7 @@ export class Inbox {
     return [...make('approval', approvals), ...make('result', own), ...make('doubt', doubts)];
   }
 
-  /** The topmost run of a family. */
+  /** Returns the topmost run of a family. */
   async #rootOf(record: RunRecord): Promise<{ runId: string; title: string }> {
     const known = this.#roots.get(record.runId);
     if (known !== undefined) return known;
@@ -106,7 +109,7 @@ export class Inbox {
   }
 }
 
-/** The calls that a run itself waits for, as its record has them: the first 20. */
+/** Returns the calls that a run itself waits for, from its record: the first 20. */
 export function keysOf({ status, waitsFor = [] }: RunRecord): string[] {
   if (status !== 'waiting') return [];
   return waitsFor.flatMap(({ type, callId, runId }) => (runId === undefined ? [`${type} ${callId}`] : []));

@@ -22,7 +22,7 @@ export const eventsQuery = z.strictObject({
     .meta({ description: 'A run to follow, as ID or ID:AFTER; repeatable. AFTER is the last seq you have.' }),
   summaries: z
     .exactOptional(z.enum(['1', '0']))
-    .meta({ description: '1: also changes of the list of runs and of the inbox.' }),
+    .meta({ description: '1: also send changes of the list of runs and of the inbox.' }),
 });
 
 type EventRoutesOptions = {
@@ -46,7 +46,10 @@ export async function streamEvents(
   return send(c, makeStream(c, { runId, after: readPlace(c) }, options).open());
 }
 
-/** Answers with the events of several runs, and with changes of all that the caller may see. Throws `input-invalid`. */
+/**
+ * Answers with the events of several runs, and with changes of all runs that the caller may see. Throws
+ * `input-invalid`.
+ */
 export async function streamAll(c: Context<RunsEnv>, options: EventRoutesOptions): Promise<Response> {
   const { store, clock, held, changes, streamBounds } = options;
   const given = omitUndefined({ run: c.req.queries('run') });
@@ -102,7 +105,10 @@ function makeStream(
   });
 }
 
-/** The last `seq` the reader has. `Last-Event-ID`, which browsers send when they reconnect, precedes `?after=`. */
+/**
+ * Returns the last `seq` that the reader has. `Last-Event-ID`, which browsers send when they reconnect, takes
+ * precedence over `?after=`.
+ */
 function readPlace(c: Context<RunsEnv>): number {
   const text = c.req.header('last-event-id') || c.req.query('after') || '0';
   if (/^\d{1,15}$/.test(text)) return Number(text);
@@ -112,7 +118,7 @@ function readPlace(c: Context<RunsEnv>): number {
   );
 }
 
-/** The places in the id of an event: `RUN:SEQ,RUN:SEQ`, with escaped ids. Throws `input-invalid`. */
+/** Parses the id of an event, `RUN:SEQ,RUN:SEQ` with escaped run ids. Throws `input-invalid`. */
 function readPlaces(text = ''): Place[] {
   return text === '' ? [] : text.split(',', MOST_RUNS).map(part => readEscaped(part));
 }

@@ -7,7 +7,7 @@ import type { Hold } from '../run-registry.ts';
 export type StreamBounds = {
   /** The most characters queued for a reader; beyond that, deltas are dropped and entries are re-read from the store. */
   waiting: number;
-  /** The most characters a reader that does not read may miss before it is disconnected. */
+  /** The most characters that a stalled reader may miss before it is disconnected. */
   missed: number;
   keepAliveMs: number;
 };
@@ -26,7 +26,7 @@ type EventStreamOptions = {
   host: Host;
   bounds: StreamBounds;
   hold(): Promise<Hold>;
-  /** Closes the connection of a reader that does not read. */
+  /** Closes the connection of a stalled reader. */
   disconnect(): void;
   log(line: string): void;
 };
@@ -35,17 +35,17 @@ type EventStreamOptions = {
 export const OPENING = 'retry: 1000\n\n';
 const KEEP_ALIVE: Frame = { text: ': here\n\n' };
 
-/** A server-sent event without its id. `seq`: of the entry in it; only entries have a place to resume from. */
+/** A server-sent event without its id. `seq`: the seq of the entry in it. A reader can resume only after entries. */
 export type Frame = { text: string; seq?: number };
 
 /**
- * A run's events for one reader as server-sent events, at the reader's pace. The engine queues events for the
- * reader and counts what it missed.
+ * A run's events for one reader as server-sent events, at the reader's pace. The engine queues events for the reader
+ * and counts what it missed.
  *
  * S1 The reader gets the text of the running turn so far, then the journal, then new events.
- * S2 A reader that reads nothing is disconnected after it missed more than `missed` characters.
- * S3 The run is held only between the first read and the end. A reader that leaves frees everything; the run
- *    continues.
+ * S2 A stalled reader is disconnected after it missed more than `missed` characters.
+ * S3 The run is held only between the first read and the end. When a reader disconnects, all resources are freed; the
+ *    run continues.
  */
 export class EventStream {
   readonly #options: EventStreamOptions;
@@ -63,7 +63,7 @@ export class EventStream {
     this.#options = options;
   }
 
-  /** The response body. Call it once, and `read` not at all. */
+  /** Returns the response body. Call it once, and do not call `read`. */
   open(): ReadableStream<Uint8Array> {
     const encoder = new TextEncoder();
     return new ReadableStream(
@@ -84,7 +84,7 @@ export class EventStream {
     );
   }
 
-  /** Whether `end` was read: the run has ended, and its reader has everything. */
+  /** Whether `end` was read: the run has ended, and the reader has all its events. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
@@ -125,7 +125,7 @@ export class EventStream {
     return held.run.eventBatches({ after, follow: true, textFirst: true, room });
   }
 
-  /** As many frames as fit into `waiting` characters, at least one. */
+  /** Returns as many frames as fit into `waiting` characters, at least one. */
   #takeFrames(): Frame[] {
     let chars = 0;
     const end = this.#frames.findIndex((one, index) => {
@@ -150,7 +150,7 @@ export class EventStream {
     return record === undefined ? null : [frame('end', { status: record.status })];
   }
 
-  /** `null` after `keepAliveMs` without a value. */
+  /** Resolves with `null` after `keepAliveMs` without a value. */
   async #withinTime<Value>(value: Promise<Value>): Promise<Value | null> {
     const { host, bounds } = this.#options;
     let cancel = () => {};
@@ -160,7 +160,7 @@ export class EventStream {
     return await Promise.race([value, timeout]).finally(() => cancel());
   }
 
-  /** Frees everything; `read` then returns `null`. */
+  /** Frees all resources. `read` then returns `null`. */
   readonly close = (): void => {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -173,7 +173,7 @@ export class EventStream {
 
 const frames = new WeakMap<RunHappening, Frame>();
 
-/** One server-sent event, cached for all readers. */
+/** Returns one server-sent event, cached for all readers. */
 function frameOf(happening: RunHappening): Frame {
   const known = frames.get(happening);
   if (known !== undefined) return known;
@@ -183,7 +183,10 @@ function frameOf(happening: RunHappening): Frame {
   return made;
 }
 
-/** One `text` event with all text of the turn so far, which replaces what the reader has; then the reasoning. */
+/**
+ * Returns one `text` event with the text of the turn so far, which replaces the text that the reader has; then the
+ * reasoning.
+ */
 function frameSoFar(deltas: readonly RunHappening[]): Frame[] {
   const [first] = deltas;
   if (first === undefined || !('attempt' in first) || !('turn' in first)) return [];
@@ -193,17 +196,17 @@ function frameSoFar(deltas: readonly RunHappening[]): Frame[] {
   return [frame('text', { turn, attempt, text }), ...others.map(frameOf)];
 }
 
-/** Makes a frame. JSON has no line breaks, so that data cannot end the event. */
+/** Makes a frame. JSON has no raw line breaks, so the data cannot end the event. */
 export function frame(event: string, data: object): Frame {
   return { text: `event: ${event}\ndata: ${JSON.stringify(data)}\n\n` };
 }
 
-/** The frame with the run's id in its data, for a stream of several runs. */
+/** Adds the run's id to a frame's data, for a stream of several runs. */
 export function nameRun({ text, ...rest }: Frame, runId: string): Frame {
   return { ...rest, text: text.replace('\ndata: {', () => `\ndata: {"runId":${JSON.stringify(runId)},`) };
 }
 
-/** The bytes of a frame as text, with an id if it is a place to resume from. */
+/** Returns a frame as text, with an id if a reader can resume after it. */
 export function write({ text, seq }: Frame, id: string | number | undefined): string {
   return seq === undefined || id === undefined ? text : `id: ${id}\n${text}`;
 }

@@ -10,7 +10,7 @@ export type FollowedRun = { runId: string; after: number; stream: EventStream };
 
 type MergedOptions = {
   runs: readonly FollowedRun[];
-  /** Ids of runs that the reader asked for and cannot have. */
+  /** Ids of requested runs that do not exist or that the caller may not see. */
   missing: readonly string[];
   changes: Subscription | null;
   host: Host;
@@ -18,7 +18,7 @@ type MergedOptions = {
   closing: AbortSignal;
 };
 
-/** The id of an entry: the place in every run. Ids of runs are escaped. */
+/** Returns the id of an event: the position in every run. Run ids are escaped. */
 function formatPlaces(places: ReadonlyMap<string, number>): string {
   return [...places].map(([runId, seq]) => `${encodeURIComponent(runId)}:${seq}`).join(',');
 }
@@ -26,11 +26,12 @@ function formatPlaces(places: ReadonlyMap<string, number>): string {
 const KEEP_ALIVE = ': here\n\n';
 
 /**
- * Several runs, and the changes of all, as one stream of server-sent events, at the reader's pace.
+ * Merges several runs, and the changes of all runs, into one stream of server-sent events, at the reader's pace.
  *
- * M1 The id of an entry names the place in every run, `RUN:SEQ,RUN:SEQ`: a reader resumes all of them from it.
+ * M1 The id of an entry encodes the position in every run, `RUN:SEQ,RUN:SEQ`, so that a reader resumes all of them from
+ *    it.
  * M2 A run that has ended is left out after its `end`; a run whose stream breaks ends the stream, so that its reader
- *    connects again. The stream of runs alone ends with the last of them.
+ *    connects again. Without changes of all runs, the stream ends with the last run.
  */
 export class MergedStream {
   readonly #options: MergedOptions;
@@ -52,7 +53,7 @@ export class MergedStream {
     }
   }
 
-  /** The response body. Call it once. */
+  /** Returns the response body. Call it once. */
   open(): ReadableStream<Uint8Array> {
     const { missing, closing } = this.#options;
     const encoder = new TextEncoder();
@@ -126,7 +127,7 @@ export class MergedStream {
     return write(one, formatPlaces(this.#places));
   }
 
-  /** Waits until a source has frames; returns false after `keepAliveMs`. */
+  /** Waits until a source has frames. Returns false after `keepAliveMs`. */
   async #wait(): Promise<boolean> {
     const { host, keepAliveMs } = this.#options;
     const { promise, resolve } = Promise.withResolvers<boolean>();

@@ -6,16 +6,16 @@ import { type Inbox, keysOf } from '../inbox/read-inbox.ts';
 import { summarizeRun } from '../run-view.ts';
 import { type Frame, frame } from './event-stream.ts';
 
-/** How often a store's feed is read, and how often a store without one is listed, in ms. */
+/** How often a store's feed is read, and how often a store without a feed is listed, in ms. */
 const FEED_MS = 200;
 const LIST_MS = 1_000;
 
 const PAGE = 1_000;
 
-/** How many changed runs may wait for one reader; beyond that, it is told to read the lists again. */
+/** How many changed runs may be queued for one reader. Beyond that, `ready` tells it to read the lists again. */
 const MOST_WAITING = 1_000;
 
-/** Of how many runs the poller remembers the last change. */
+/** The number of runs whose last change the poller remembers. */
 const MOST_KNOWN = 20_000;
 
 type Subscriber = { caller: Caller; take(key: string, made: Frame): void };
@@ -23,12 +23,12 @@ type Subscriber = { caller: Caller; take(key: string, made: Frame): void };
 type ChangesOptions = { store: Store; host: Host; inbox: Inbox; log(line: string): void };
 
 /**
- * The changes of all runs, for the readers of lists and inboxes.
+ * Publishes the changes of all runs to readers of lists and inboxes.
  *
- * W1 One poller for all subscribers of a process, and none without subscribers.
- * W2 A subscriber gets changes of the runs that its caller may see, and the latest one of each run at least.
- * W3 A subscriber that reads slowly has at most one waiting change of a kind for a run; where they are too many, `ready`
- *    tells it to read the lists again.
+ * W1 One poller serves all subscribers of a process. Without subscribers, it stops.
+ * W2 A subscriber gets changes of the runs that its caller may see, at least the latest change of each run.
+ * W3 For a slow subscriber, at most one change of each kind is queued for a run. If too many are queued, `ready` tells
+ *    it to read the lists again.
  */
 export class RunChanges {
   readonly #options: ChangesOptions;
@@ -38,20 +38,20 @@ export class RunChanges {
   #cursor: string | null = null;
   #cancelPoll = () => {};
   #beginning: Promise<void> | null = null;
-  /** Counts the polls that were begun or stopped, so that a stopped one does nothing more. */
+  /** Counts started and stopped polls, so that a stopped poll has no further effects. */
   #generation = 0;
 
   constructor(options: ChangesOptions) {
     this.#options = options;
   }
 
-  /** Stops for good. */
+  /** Stops permanently. */
   close(): void {
     this.#subscribers.clear();
     this.#stop();
   }
 
-  /** Begins a subscription. Its first frame is `ready`: what changes from then on is sent. */
+  /** Starts a subscription. Its first frame is `ready`; later changes follow. */
   subscribe(caller: Caller): Subscription {
     const subscription = new Subscription(() => {
       this.#subscribers.delete(subscriber);
@@ -63,13 +63,13 @@ export class RunChanges {
     return subscription;
   }
 
-  /** Tells subscribers that a run was deleted: a store's feed does not have it. */
+  /** Notifies subscribers of a deleted run, because a store's feed does not report deletions. */
   noteDeleted({ runId, labels }: RunRecord): void {
     this.#known.delete(runId);
     this.#send(labels, `removed ${runId}`, frame('removed', { runId }));
   }
 
-  /** Finds the place from which changes are read, once for all subscribers. */
+  /** Finds the feed position from which changes are read, once for all subscribers. */
   async #begin(): Promise<void> {
     this.#beginning ??= this.#start();
     await this.#beginning;
@@ -172,7 +172,10 @@ export class RunChanges {
 
 const READY = frame('ready', {});
 
-/** What one reader has not read yet. `read` waits for the next frames; `null` after `close` or if the start failed. */
+/**
+ * The queued frames of one reader. `read` waits for the next frames; it returns `null` after `close` or if the start
+ * failed.
+ */
 export class Subscription {
   readonly #waiting = new Map<string, Frame>();
   readonly #end: () => void;

@@ -17,12 +17,14 @@ const toolSummarySchema = z.object({
   reason: z.exactOptional(z.string()),
   reconcilable: z
     .boolean()
-    .meta({ description: 'Whether the tool can find out what became of a call in doubt.' }),
+    .meta({ description: 'Whether the tool can find out the outcome of a call in doubt.' }),
   executedBy: z.enum(['engine', 'client', 'agent']),
   agent: z.exactOptional(z.string()).meta({ description: 'The sub-agent whose run each call is.' }),
   retries: z.number().int(),
   timeoutMs: z.exactOptional(z.number()),
-  server: z.exactOptional(z.string()).meta({ description: 'The label of the tool server that has it.' }),
+  server: z
+    .exactOptional(z.string())
+    .meta({ description: 'The label of the tool server that provides the tool.' }),
 }) satisfies z.ZodType<ToolSummary>;
 
 export const agentViewSchema = z.object({
@@ -37,7 +39,7 @@ export const agentViewSchema = z.object({
   sources: z
     .number()
     .int()
-    .meta({ description: 'The number of tool servers, whose tools are known only once they are connected.' }),
+    .meta({ description: 'The number of tool servers. Their tools are known only after a connection.' }),
   limits: limitsSchema,
   onLimit: z.enum(['answer', 'stop']),
   finalAnswer: z.enum(['live', 'held', 'separate']),
@@ -59,7 +61,7 @@ export function summarizeAgent({ name, options }: Agent): AgentSummary {
   };
 }
 
-/** What people may know of an agent. Calls none of its functions, and connects to no tool server. */
+/** Describes an agent for callers. Calls none of its functions, and connects to no tool server. */
 export function viewAgent(agent: Agent): AgentView {
   const definition = defineAgent(agent.options);
   const { tools, instructions, limits, onLimit, finalAnswer, onMessage, toolConcurrency } = definition;

@@ -14,7 +14,7 @@ import { findRecord } from '../run-registry.ts';
 
 const MOST_ENTRIES = 5_000;
 
-/** The size of one page, in characters of JSON; the entry that reaches it is the last. */
+/** The size of one page, in characters of JSON. The entry that reaches it is the page's last entry. */
 const MOST_CHARS = 8 * 1024 * 1024;
 
 const seq = z.exactOptional(z.coerce.number().int().nonnegative());
@@ -54,7 +54,7 @@ export const stateSchema = z.object({
     .meta({ type: 'object', description: 'The state after that entry: { value, context, status, chart }.' }),
 });
 
-/** Answers with a page of the journal. Throws `run-unknown`, `input-invalid` and what reading the journal throws. */
+/** Answers with a page of the journal. Throws `run-unknown`, `input-invalid` and the errors of reading the journal. */
 export async function readEntries(c: Context<RunsEnv>, store: Store, runId: string): Promise<Response> {
   const query = entriesQuery.safeParse(c.req.query());
   if (!query.success) throw describeIssues(query.error.issues);
@@ -74,7 +74,7 @@ export async function readEntries(c: Context<RunsEnv>, store: Store, runId: stri
   return c.json({ entries: read.map(entry => stamp(entry, runId)), first, last });
 }
 
-/** Answers with the fold at an entry. Throws `run-unknown`, `input-invalid` and what folding throws. */
+/** Answers with the state after an entry. Throws `run-unknown`, `input-invalid` and the errors of folding. */
 export async function readState(c: Context<RunsEnv>, store: Store, runId: string): Promise<Response> {
   const query = stateQuery.safeParse(c.req.query());
   if (!query.success) throw describeIssues(query.error.issues);
@@ -86,7 +86,10 @@ export async function readState(c: Context<RunsEnv>, store: Store, runId: string
   return c.json({ seq: reached, state: toStored(state) });
 }
 
-/** The entries after `after` up to `until`; where they are too large for one page, the first or the last of them. */
+/**
+ * Reads the entries after `after` up to `until`. If they are too large for one page, returns the first or the last of
+ * them.
+ */
 async function readUpTo(
   store: Store,
   runId: string,

@@ -3,9 +3,9 @@ import { ApiError } from '../../error-envelope.ts';
 import type { PageAssets } from '../../page-assets.ts';
 
 /**
- * One HTML document that plays a run without a server: the page with its script and style inside, and the run as JSON in
- * `<script type="application/json" id="run">`. Its policy lets only that script and style act and loads nothing. Throws
- * `not-found` if the page's files are missing.
+ * Returns one HTML document that plays a run without a server: the page with its script and style, and the run as JSON
+ * in `<script type="application/json" id="run">`. Its content security policy allows only this script and style, and
+ * loads nothing. Throws `not-found` if the page's files are missing.
  */
 export function makeShareDocument(assets: PageAssets, run: object): string {
   const script = textOf(assets, '/assets/page.js').replaceAll(/<(\/script|!--)/gi, '\\x3c$1');
@@ -41,7 +41,7 @@ export function makeShareDocument(assets: PageAssets, run: object): string {
 `;
 }
 
-/** JSON whose text cannot end the element around it, or begin a comment: it has no `<`. */
+/** Returns JSON without `<`, so that it cannot end the element around it or begin a comment. */
 function embedJson(value: object): string {
   return JSON.stringify(value)
     .replaceAll('<', '\\u003c')

@@ -19,7 +19,7 @@ import { findRecord } from '../run-registry.ts';
 import { viewRun } from '../run-view.ts';
 import { makeShareDocument } from './share-document.ts';
 
-/** The longest journal that is shared, and the longest that is exported as a test. */
+/** The size limits of journals: for sharing, and for an export as a test. */
 const MOST_ENTRIES = 50_000;
 
 /** The query of `GET /runs/ID/export`. */
@@ -48,7 +48,7 @@ export type ShareRoutesOptions = {
   log(line: string): void;
 };
 
-/** Adds the routes that take a run out of the server: as an export, as a test, and as a page of its own. */
+/** Adds the routes that download a run: as an export, as a test, and as one HTML file. */
 export function addShareRoutes(app: Hono<RunsEnv>, options: ShareRoutesOptions): void {
   app.get('/runs/:id/export', c => sendExport(c, c.req.param('id'), options));
   app.get('/runs/:id/share', c => sendShared(c, c.req.param('id'), options));
@@ -108,7 +108,7 @@ async function sendShared(
   let state = beginFold(first.event);
   for (const entry of rest) state = foldEntry(state, entry, record.runId);
   const { labels = {} } = first.event;
-  // An empty store: a share has no content of other runs, such as what those of its sub-agents wait for.
+  // An empty store, so that a share has no content of other runs, such as the open calls of sub-agents' runs.
   const shown: RunRecord = { ...withoutLease(record), title: titleOf(first.event), labels };
   const last = rest.at(-1)?.seq ?? first.seq;
   const options = { store: memory(), host: clock, availableAgent: false, showText };
@@ -124,7 +124,7 @@ function withoutLease({ owner: _, leaseUntil: __, ...record }: RunRecord): RunRe
   return record;
 }
 
-/** An entry without what only the own machines need, and, unless shown, without content. */
+/** Returns an entry without members for internal use, and, unless `shown`, without contents. */
 function forStrangers({ seq, event }: JournalEntry, contents: 'redacted' | 'shown'): JournalEntry {
   const told = contents === 'shown' ? event : redactContents(event);
   if (told.type !== 'run.started') return { seq, event: told };
@@ -140,7 +140,7 @@ function assertShort(seq: number): void {
   );
 }
 
-/** The headers of a file to save. The browser shows none of it as a page of this server. */
+/** Returns the headers of a download. The browser does not display the file as a page of this server. */
 function attachment(type: string, name: string): Record<string, string> {
   const safe = name.replaceAll(/[^\w.-]/g, '_').slice(-120);
   return {

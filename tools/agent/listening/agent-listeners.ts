@@ -12,20 +12,22 @@ export type { AgentListener, LastingListener };
 /** The listeners of each agent. */
 const LISTENERS = new WeakMap<object, AgentListeners>();
 
-/** Moves the listeners of an agent to the copy of it that is used instead, with another store or model. */
+/** Moves the listeners of an agent to a copy of it with another store or model. */
 export function moveListeners(from: object, to: object): void {
   const listeners = LISTENERS.get(to);
   if (listeners !== undefined) LISTENERS.get(from)?.moveTo(listeners);
 }
 
-/** The listeners of an agent. They follow the store, and look at once when a run of this process has something new. */
+/**
+ * The listeners of an agent. They follow the store, and read it immediately after a commit of a run in this process.
+ */
 export class AgentListeners {
   readonly #agent: { name: string; store: Store };
   readonly #host: Host;
   readonly #concerns: (agent: string) => boolean;
   readonly #followers = new Map<FeedFollower, AgentListener | LastingListener>();
 
-  /** `concerns`: whether runs of the agent with this name are for the listeners. */
+  /** `concerns` returns whether the listeners want the runs of the agent with this name. */
   constructor(agent: { name: string; store: Store }, host: Host, concerns: (agent: string) => boolean) {
     this.#agent = agent;
     this.#host = host;
@@ -56,7 +58,7 @@ export class AgentListeners {
     return this.#followers.size === 0 ? [] : [this.#watcher];
   }
 
-  /** Moves all listeners to another agent's. Without a feed there, they are dropped, with a warning. */
+  /** Moves all listeners to another agent. If its store has no feed, drops them with a warning. */
   moveTo(other: AgentListeners): void {
     const listeners = [...this.#followers.values()];
     this.close();

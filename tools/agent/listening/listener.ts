@@ -12,8 +12,8 @@ export type AgentListener = (event: JournaledEvent, run: RunRecord) => unknown;
 export type DeliveryContext = { store: Store; host: Host; signal: AbortSignal };
 
 /**
- * A listener whose cursor is stored under `name`: it continues there after a restart, and only one process at a time
- * delivers. `deliver` gets the next event after its promise has resolved. `webhook` creates one.
+ * A listener whose cursor is stored under `name`: it continues at the cursor after a restart, and only one process at a
+ * time delivers. `deliver` is called with the next event after its promise has resolved. `webhook` creates one.
  */
 export type LastingListener = {
   readonly name: string;

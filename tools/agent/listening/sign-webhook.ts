@@ -4,8 +4,8 @@ const PREFIX = 'whsec_';
 
 /**
  * Returns a function that signs a message: HMAC-SHA-256 over `ID.TIMESTAMP.BODY`, as `v1,BASE64`. A secret with the
- * prefix `whsec_` is base64 after it, any other is taken as UTF-8. Throws `agent-invalid` for an invalid one.
- * Source: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+ * prefix `whsec_` is decoded as base64; any other secret is used as UTF-8. Throws `agent-invalid` for an invalid
+ * secret. Source: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 export function makeSigner(secret: string): (id: string, timestamp: number, body: string) => Promise<string> {
   const bytes = readSecret(secret);

@@ -7,7 +7,8 @@ import type { RunRecord, RunStatus, Store } from '../../../protocol/store.ts';
 import type { JournaledEvent } from './listener.ts';
 
 /**
- * A topic of a webhook: a run waits for a decision (`waiting`), a run ended with this status, or a journal event's type.
+ * A topic of a webhook: `waiting` (a run waits for a decision), the status with which a run ended, or the type of a
+ * journal event.
  */
 export type WebhookTopic = Exclude<RunStatus, 'running'> | RunEvent['type'];
 

@@ -8,7 +8,7 @@ import { type Notice, noticesOf, STATUS_TOPICS, type WebhookTopic } from './webh
 
 /** The options of `webhook`. */
 export type WebhookOptions = {
-  /** Where messages are posted. Redirects are not followed. */
+  /** The URL to which messages are posted. Redirects are not followed. */
   url: string;
   /** Signs the messages: `whsec_` and base64, or any text. */
   secret: string;
@@ -22,7 +22,10 @@ const REQUEST_MS = 15_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10 * 60_000;
 
-/** How long delivery is retried: much shorter if the receiver refuses the message, so that it does not delay others. */
+/**
+ * How long delivery is retried, in ms. Much shorter if the receiver refuses the message, so that it does not delay
+ * other messages.
+ */
 const UNAVAILABLE_MS = 24 * 60 * 60_000;
 const REFUSED_MS = 60_000;
 
@@ -31,9 +34,9 @@ const MOST_SENT = 1_000;
 
 /**
  * Returns a listener for `agent.on` that posts messages, by default when a run waits for a decision. Messages are
- * signed as in Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature`. A message is retried until the receiver
- * answers 2xx, with growing pauses, for up to a day (a minute if it answers 4xx), also after restarts. Each message is
- * delivered at least once, in order, and keeps its `webhook-id`. Throws `agent-invalid`.
+ * signed as in Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature`. A message is retried until
+ * the receiver answers 2xx, with growing pauses, for up to a day (a minute if it answers 4xx), also after restarts.
+ * Each message is delivered at least once, in order, and keeps its `webhook-id`. Throws `agent-invalid`.
  *
  * @example
  * const off = agent.on(webhook({ url: 'https://example.com/hook', secret, on: ['waiting', 'failed'] }));
@@ -103,7 +106,7 @@ async function send(
   }
 }
 
-/** Whether sending the same again is unlikely to help: not after a timeout, a conflict or too many requests. */
+/** Whether a retry is unlikely to succeed: for statuses other than a timeout, a conflict or too many requests. */
 function isRefusal(status: number): boolean {
   return status < 500 && status !== 408 && status !== 409 && status !== 425 && status !== 429;
 }
