@@ -2,8 +2,8 @@
  * The entry of the web page, bundled into one script by `build-page.ts`.
  *
  * `app/` chooses the view by the address and holds what all views share; `data/` reads runs from a server or from this
- * document and sends commands; `model/` folds a journal with the chart's own code and tells what it means; `ui/` has
- * the parts that views are made of; `run/` and the other folders are views. Every text from outside goes through
+ * document and sends commands; `model/` folds a journal with the chart's own code and interprets it; `ui/` has the
+ * components that views share; `run/` and the other folders are views. Every text from outside goes through
  * `showSafely` and becomes a text node.
  */
 import { signal } from '@preact/signals';

@@ -34,7 +34,7 @@ describe('GET /runs', () => {
     expect(runs[3]).toMatchObject({
       ...{ title: 'Refund 7a', labels: { user: '7', tenant: 'a' } },
       ...{ status: 'waiting', state: 'resting.awaitingApproval', turns: 1 },
-      why: expect.stringContaining('need a decision'),
+      why: expect.stringContaining('needs a decision'),
       waitsFor: [{ type: 'approval', name: 'refund' }],
     });
     const view = await desk.view(ids['Refund 7a'] ?? '');

@@ -13,7 +13,7 @@ export function AgentsView({ name }: { name: string | null }) {
   return name === null ? <AgentList /> : <OneAgent key={name} name={name} />;
 }
 
-/** Reads once; `null` until then. */
+/** Reads a URL once; `null` until the response. */
 function useRead<Answer>(path: string): { answer: Answer | null; problem: string } {
   const answer = useSignal<Answer | null>(null);
   const problem = useSignal('');
@@ -181,7 +181,7 @@ function ToolCard({ tool }: { tool: ToolSummary }) {
     EFFECTS[sideEffect],
     GATES[approval],
     ...(EXECUTORS[executedBy] === '' ? [] : [EXECUTORS[executedBy]]),
-    ...(tool.reconcilable ? ['can find out what became of a call'] : []),
+    ...(tool.reconcilable ? ['can find out the outcome of a call in doubt'] : []),
     ...(tool.retries === 0 ? [] : [formatCount(tool.retries, 'retry', 'retries')]),
     ...(timeoutMs === undefined ? [] : [`times out after ${formatSpan(timeoutMs)}`]),
     ...(server === undefined ? [] : [`from ${server}`]),

@@ -22,7 +22,7 @@ export function useShortcuts(title: string, shortcuts: readonly Shortcut[]): voi
   }, shortcuts);
 }
 
-/** Begins to listen for keys. */
+/** Starts to listen for keys. */
 export function watchKeys(): void {
   document.addEventListener('keydown', event => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

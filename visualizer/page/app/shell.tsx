@@ -10,7 +10,7 @@ const LINKS = [
   { href: '/agents', name: 'Agents', view: 'agents' },
 ] as const;
 
-/** What all views share: the way to the others, the person's name, and the list of keys. */
+/** The frame of all views: the navigation, the person's name, and the list of keys. */
 export function Shell({ children, live }: { children: ComponentChildren; live: boolean }) {
   return (
     <>

@@ -7,7 +7,7 @@ import { RunView } from '../run/run-view.tsx';
 import { RunsView } from '../views/runs-view.tsx';
 import type { Route } from './router.ts';
 
-/** Draws the view of an address. A new view is a case here and a folder of its own. */
+/** Draws the view of an address. A new view needs a case here and its own folder. */
 export function drawView(route: Route, source: Source): ComponentChildren {
   switch (route.view) {
     case 'runs':

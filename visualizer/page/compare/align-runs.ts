@@ -13,7 +13,10 @@ const MOST = 600;
 /** Entries about claims differ in every run and say nothing about what the run did. */
 const SKIPPED: ReadonlySet<string> = new Set(['run.claimed', 'run.noted', 'run.redacted']);
 
-/** What an entry says, without what every run has of its own, such as ids, times and processes. */
+/**
+ * Returns the content of an entry for comparison, without values that differ in every run, such as ids, times and
+ * processes.
+ */
 export type Describe = (event: StreamedEvent) => string;
 
 /**

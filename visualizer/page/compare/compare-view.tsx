@@ -18,7 +18,7 @@ const ROW_HEIGHT = 32;
 type Side = { view: RunView; events: StreamedEvent[]; nameCall(callId: string): string };
 type Compared = { left: Side; right: Side; rows: AlignedRow[]; first: number };
 
-/** Two runs side by side: what they cost, and their journals with the first difference marked. */
+/** Two runs side by side: their costs, and their journals with the first difference marked. */
 export function CompareView({ source, left, right }: { source: Source; left: string; right: string }) {
   const compared = useSignal<Compared | null>(null);
   const problem = useSignal('');
@@ -108,7 +108,7 @@ async function readSide(source: Source, runId: string): Promise<Side> {
   return { view, events, nameCall: callId => names.get(callId) ?? callId };
 }
 
-/** Times and lineage differ in every run; what is left decides whether two entries are the same. */
+/** Returns an entry without times and lineage, which differ in every run, to compare two entries. */
 function describeWith({ nameCall }: Side): Describe {
   return event => {
     if (event.type !== 'run.started')

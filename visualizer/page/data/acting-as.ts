@@ -11,7 +11,7 @@ export function setActingName(name: string): void {
   localStorage.setItem(KEY, name);
 }
 
-/** The person's name as commands carry it. */
+/** Returns the person's name as a member of commands. */
 export function actingAs(): { by?: string } {
   const name = actingName.value.trim();
   return name === '' ? {} : { by: name };

@@ -7,7 +7,7 @@ type Role = 'operator' | 'approver' | 'viewer';
 
 const role = signal<Role | null>(null);
 
-/** Reads what the page's token may do. Until then, and without a server, nothing is offered. */
+/** Reads the role of the page's token. Until then, and without a server, the page offers no commands. */
 export async function readCaller(): Promise<void> {
   try {
     role.value = (await request<{ role: Role }>('/me')).role;

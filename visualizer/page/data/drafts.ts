@@ -1,6 +1,6 @@
 const PREFIX = 'agentchart.draft.';
 
-/** What a person typed and has not sent; it outlives a reload. `key` names the field, such as `RUN/CALL/edit`. */
+/** Returns the unsent text of a field, which is kept over a reload. `key` names the field, such as `RUN/CALL/edit`. */
 export function readDraft(key: string): string | null {
   return sessionStorage.getItem(PREFIX + key);
 }
@@ -10,7 +10,7 @@ export function keepDraft(key: string, text: string): void {
   try {
     sessionStorage.setItem(PREFIX + key, text);
   } catch {
-    // A full storage keeps no drafts; the field still has its text.
+    // If the storage is full, the draft is not saved; the field still has its text.
   }
 }
 

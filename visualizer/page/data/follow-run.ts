@@ -16,12 +16,12 @@ const GATHER_MS = 60;
 const TAIL = 512;
 const PAGE = 2_000;
 
-/** `look` reads the run's view soon; `end` stops following. */
+/** `look` schedules a read of the run's view; `end` stops following. */
 export type Following = { look(): void; end(): void };
 
 /**
- * Fills a model and keeps it up to date: first the end of the journal, then what is before it, and what comes from the
- * stream. Calls `onMissing` if the run does not exist.
+ * Fills a model and keeps it up to date: loads the end of the journal, then the earlier entries, and applies new events
+ * from the stream. Calls `onMissing` if the run does not exist.
  */
 export function followRun(source: Source, model: RunModel, onMissing: (error: ApiError) => void): Following {
   const { runId } = model;
@@ -139,7 +139,7 @@ async function loadOlder(source: Source, model: RunModel, before: number): Promi
   await model.retell(idle);
 }
 
-/** Lets the page draw and answer its user before more work is done. */
+/** Lets the page draw and handle input before more work is done. */
 function idle(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, 0));
 }

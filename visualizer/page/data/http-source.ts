@@ -5,7 +5,7 @@ import type { Source } from './source.ts';
 
 const pathOf = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
 
-/** Runs of the server that this page came from. */
+/** The runs of the server that served this page. */
 export function httpSource(): Source {
   const stream = new SharedStream();
   return {

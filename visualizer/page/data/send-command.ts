@@ -4,7 +4,7 @@ import type { EntriesPage } from './source.ts';
 
 const RETRY_MS = 500;
 
-/** What is known about a command after it was sent. */
+/** The outcome of a sent command, as far as it is known. */
 export type Outcome =
   | { type: 'taken'; view: RunView | null; message?: string }
   | { type: 'refused'; message: string };
@@ -13,13 +13,13 @@ type CommandPlace = {
   runId: string;
   /** The last entry that the page has. */
   after: number;
-  /** Told when the reply is lost, before the journal is read. */
+  /** Called when the reply is lost, before the journal is read. */
   onLost(message: string): void;
 };
 
 /**
- * Sends a command with an id of its own. If the reply is lost, it reads the journal until it knows whether the command
- * was taken; nothing is sent twice.
+ * Sends a command with a new id. If the reply is lost, reads the journal to find out whether the command was accepted.
+ * Never sends a command twice.
  */
 export async function sendCommand(command: string, body: object, place: CommandPlace): Promise<Outcome> {
   const requestId = makeId();
@@ -45,7 +45,7 @@ export async function sendCommand(command: string, body: object, place: CommandP
   };
 }
 
-/** Whether it is unknown if the server took the command. */
+/** Whether it is unknown if the server accepted the command. */
 function isLost(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 500);
 }
@@ -68,14 +68,14 @@ async function findInJournal(
   }
 }
 
-/** `crypto.randomUUID` is missing where a page is not served securely. */
+/** Returns a random id. `crypto.randomUUID` is missing on pages that are not served securely. */
 function makeId(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map(byte => byte.toString(16).padStart(2, '0'))
     .join('');
 }
 
-/** What an error means for a person. */
+/** Explains an error to a person. */
 export function describeRefusal(error: unknown): string {
   if (!(error instanceof ApiError)) return error instanceof Error ? error.message : String(error);
   if (error.code !== 'already-decided') return error.message;

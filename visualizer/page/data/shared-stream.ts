@@ -17,7 +17,7 @@ const EVENTS = ['journal', 'text', 'delta', 'end', 'gone', 'ready', 'summary', '
  * One event stream for all tabs of this browser, because a browser opens only six connections to a server.
  *
  * T1 The tab that holds the lock has the connection; when it closes, another tab takes over.
- * T2 Tabs tell it what they want; it sends them every event. Repeated entries are the reader's to ignore.
+ * T2 The other tabs send it their subscriptions, and it sends every event to all tabs. Readers ignore repeated entries.
  * T3 A tab is known by a lock of its own, which ends with it. It tells its wants again once it has that lock.
  * T4 Without locks (a page that is not served securely), each tab has its own connection.
  */
@@ -33,7 +33,7 @@ export class SharedStream {
   #connected = '';
   #gathering: ReturnType<typeof setTimeout> | undefined;
 
-  /** Follows a run. Returns what ends it. */
+  /** Follows a run. Returns a function that stops following. */
   follow(runId: string, after: () => number, listen: (news: RunNews) => void): () => void {
     this.#runs.set(runId, { after, listen });
     this.#announce();
@@ -44,7 +44,7 @@ export class SharedStream {
     };
   }
 
-  /** Follows the list of runs and the inbox. Returns what ends it. */
+  /** Follows the list of runs and the inbox. Returns a function that stops following. */
   followList(listen: (news: ListNews) => void): () => void {
     this.#lists.add(listen);
     this.#announce();
@@ -99,7 +99,7 @@ export class SharedStream {
     this.#gathering = setTimeout(() => void this.#gather(), GATHER_MS);
   }
 
-  /** Connects anew if the tabs want something that the connection does not give. */
+  /** Reconnects if a tab has a subscription that the connection does not include. */
   async #gather(): Promise<void> {
     await this.#forgetClosedTabs();
     const all = [...this.#wants.values()];
@@ -143,7 +143,10 @@ export class SharedStream {
     });
   }
 
-  /** An `EventSource` does not say why it failed; a request does, and a 401 shows the sign-in form. */
+  /**
+   * Sends a request to find out why the connection failed, which `EventSource` does not report. A 401 shows the sign-in
+   * form.
+   */
   async #retry(failed: EventSource): Promise<void> {
     if (this.#source !== failed) return;
     const reachable = await request('/runs?limit=1').then(

@@ -8,7 +8,7 @@ const MOST_PAGES = 10;
 /** An entry of the journal and what it means, for a person. */
 export type Fact = { seq: number; text: string };
 
-/** Why a call is in doubt: what the journal has about its start and about what followed, oldest first. */
+/** Explains why a call is in doubt: the entries about its start and later events, oldest first. */
 export async function explainDoubt(runId: string, callId: string): Promise<Fact[]> {
   const events = await readSinceStart(runId, callId);
   const started = events.findIndex(event => event.type === 'tool.started' && event.callId === callId);

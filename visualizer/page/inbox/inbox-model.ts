@@ -15,8 +15,8 @@ export function keyOf({ runId, call }: InboxItem): string {
 /**
  * The open decisions of all runs, kept up to date by the browser's stream.
  *
- * I1 Items are ordered by the time since which their run waits, the newest first; calls of one run keep their order.
- * I2 What the stream says about a run replaces what was known about it.
+ * I1 Items are ordered by the time at which their run began to wait, newest first. Calls of one run keep their order.
+ * I2 The stream's items of a run replace its earlier items.
  */
 export class InboxModel {
   readonly #source: Source;
@@ -33,7 +33,7 @@ export class InboxModel {
     this.#source = source;
   }
 
-  /** Reads the first page and follows changes. Returns what ends it. */
+  /** Reads the first page and follows changes. Returns a function that stops following. */
   follow(): () => void {
     return this.#source.followList(news => this.#take(news));
   }
@@ -53,7 +53,7 @@ export class InboxModel {
     this.isRead.value = true;
   }
 
-  /** Forgets an item that was decided here, before the stream says so. */
+  /** Removes an item that was decided here, before the stream reports the decision. */
   forget(item: InboxItem): void {
     const rest =
       this.#runs

@@ -93,7 +93,7 @@ export function InboxView({ source }: { source: Source }) {
   );
 }
 
-/** Says so when the chosen decision was made elsewhere; the next one takes its place. */
+/** Shows a notice when the selected decision was made elsewhere. The next decision takes its place. */
 function useFollowChoice(
   chosen: { value: string | null; peek(): string | null },
   item: InboxItem | undefined,
@@ -139,7 +139,7 @@ function InboxRow({ item, isChosen, onChoose }: { item: InboxItem; isChosen: boo
   );
 }
 
-/** What a command did, in words. */
+/** The effect of each command, in words. */
 const DONE: Readonly<Record<string, string>> = {
   approve: 'Approved',
   reject: 'Rejected',
@@ -224,7 +224,7 @@ function Decision({ item, onTaken }: DecisionProps) {
   );
 }
 
-/** What the journal says about a call in doubt. */
+/** The journal's facts about a call in doubt. */
 function WhyInDoubt({ runId, callId }: { runId: string; callId: string }) {
   const facts = useSignal<readonly Fact[]>([]);
   useEffect(() => {

@@ -29,7 +29,7 @@ export type CallFacts = QualifiedCall & {
   decisions: { what: string; at: number; by?: string | undefined; reason?: string | undefined }[];
   edited: JsonValue | null;
   doubt: string | null;
-  /** The idempotency key, from the first start on. */
+  /** The idempotency key; set at the first start. */
   key: string | null;
   interrupted: boolean;
   childRunId: string | null;
@@ -166,7 +166,7 @@ function concludeCall(call: CallFacts, { context, view, progress, isAtEnd }: Cal
   call.status = nameOutcome(call);
 }
 
-/** An outcome that is no error of the call has a name of its own. */
+/** Returns the name of an outcome that is not an error of the call. */
 function nameOutcome({ status, result, decisions }: CallFacts): string {
   if (status !== 'settled' || result?.isError !== true) return status;
   if (typeof result.output === 'string' && result.output.startsWith('superseded')) return 'superseded';

@@ -4,7 +4,7 @@ import type { BeatKind } from './run-story.ts';
 /** A part of a call's time; `from` and `to` in ms since the epoch. */
 export type CallSpan = { kind: BeatKind | 'failed'; from: number; to: number };
 
-/** What a call's time was spent on, and its outcome where that is no plain result. `now` ends what goes on. */
+/** The spans of a call's time, and its outcome unless it is a plain result. `now` is the end of a span in progress. */
 export function callSpans(
   { call, madeAt, events }: CallRecord,
   now: number,

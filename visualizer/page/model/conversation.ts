@@ -16,7 +16,9 @@ export function countBlocks(blocks: readonly Block[], at: number): number {
   return low;
 }
 
-/** The text of a reply as its reader saw it at an entry, and the words of the model if a finisher changed them. */
+/**
+ * Returns the text of a reply as readers saw it at an entry, and the model's original text if a finisher changed it.
+ */
 export function replyText(
   block: Extract<Block, { kind: 'reply' }>,
   model: RunModel,

@@ -1,13 +1,13 @@
 import type { StreamedEvent } from '../data/request.ts';
 import { Folded } from './journal-fold.ts';
 
-/** A fold is kept each so many entries. */
+/** The number of entries between two checkpoints. */
 export const CHECKPOINT_EVERY = 256;
-/** How many folds near the last place are kept, so that a step costs one entry. */
+/** How many folds near the last position are cached, so that a step folds one entry. */
 const MOST_NEAR = 300;
 
 /**
- * The folds of a journal at each of its entries: kept at checkpoints, computed between them.
+ * The folds of a journal at each of its entries: stored at checkpoints, computed between them.
  *
  * K1 `at` folds at most `CHECKPOINT_EVERY` entries.
  * K2 It depends only on the entries and the fold that it begins with.
@@ -25,7 +25,7 @@ export class FoldedJournal {
     this.#last = begin;
   }
 
-  /** The fold at the last entry that was taken. */
+  /** The fold at the last entry. */
   get last(): Folded {
     return this.#last;
   }

@@ -5,10 +5,10 @@ import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.t
 import { type ChartEdge, readChart } from '../../chart-graph.ts';
 import { edgeId } from '../../merge-edges.ts';
 
-/** What one event did: the states entered, the edges taken, and the decisions with their reasons. */
+/** The effects of one event: the states entered, the edges taken, and the decisions with their reasons. */
 export type Taken = {
   decisions: NextAction[];
-  /** What the chart asked for. Playing back carries nothing of it out. */
+  /** The effects that the chart requested. Playing back a journal carries out none of them. */
   effects: readonly Effect[];
   /** Edge ids in the drawing, in order. */
   edges: string[];
@@ -90,7 +90,7 @@ export class Folded {
     return this.state === null || this.problem !== null ? null : statePath(this.state);
   }
 
-  /** How often the journal went over an edge of the drawing. */
+  /** How often the journal took an edge of the drawing. */
   edgeCount(id: string): number {
     return this.#edges[EDGE_PLACES.get(id) ?? -1] ?? 0;
   }

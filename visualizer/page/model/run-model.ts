@@ -64,7 +64,7 @@ export class RunModel {
     return this.#entries[seq - 1];
   }
 
-  /** What the journal tells, without order of panes; `told` changes with it. */
+  /** The journal's story, for all panes. `told` changes with it. */
   get story(): RunStory {
     void this.told.value;
     return this.#story;
@@ -88,7 +88,7 @@ export class RunModel {
     this.chosen.value = seq === null ? null : Math.max(1, Math.min(seq, last));
   }
 
-  /** Begins with the end of a long journal: `base` is the fold before the first of `entries`. */
+  /** Starts with the end of a long journal. `base` is the fold before the first of `entries`. */
   beginAt(base: Folded, entries: readonly StreamedEvent[]): void {
     if (this.last.peek() > 0) return;
     this.#entries = new Array(base.seq);
@@ -99,7 +99,7 @@ export class RunModel {
     this.takeEntries(entries);
   }
 
-  /** Adds the entries before the first loaded one; the folds and the story are told again by `retell`. */
+  /** Adds the entries before the first loaded one; `retell` then updates the folds and the story. */
   addOlder(entries: readonly StreamedEvent[]): void {
     for (const event of entries) this.#entries[event.seq - 1] ??= event;
   }

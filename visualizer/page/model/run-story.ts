@@ -8,10 +8,10 @@ import { attemptKey } from './attempt-key.ts';
 import type { CallEvent, CallRecord } from './call-facts.ts';
 import type { Folded } from './journal-fold.ts';
 
-/** What happens between two entries. `dead`: no process held the run. */
+/** The activity between two entries. `dead`: no process held the run. */
 export type BeatKind = 'model' | 'tool' | 'wait' | 'check' | 'person' | 'doubt' | 'paused' | 'dead' | 'none';
 
-/** An entry on the time line; `kind` is what happens from it until the next. */
+/** An entry on the time line. `kind` is the activity from this entry to the next. */
 export type Beat = { seq: number; at: number; kind: BeatKind };
 
 /** A process that died while it drove the run, seen when the next one took over. */
@@ -26,7 +26,7 @@ export type Death = {
   path: string;
   /** The calls that had started and had no result. */
   running: string[];
-  /** What the next process found and did about them, by entry. */
+  /** The findings and actions of the next process about these calls, by entry. */
   followed: { seq: number; type: string; callId: string }[];
 };
 
@@ -77,7 +77,7 @@ export type Row = { type: 'turn'; turn: TurnRecord } | { type: 'call'; record: C
 
 type Of<Type extends StreamedEvent['type']> = Extract<StreamedEvent, { type: Type }>;
 
-/** What a journal tells, entry by entry: the conversation, turns, calls, deaths and the time line. */
+/** The story of a journal, built entry by entry: the conversation, turns, calls, deaths and the time line. */
 export class RunStory {
   readonly beats: Beat[] = [];
   readonly blocks: Block[] = [];

@@ -3,7 +3,7 @@ import type { Context } from '../../../machines/context.ts';
 /** A member of the state that an entry changed. */
 export type Change = { key: string; before: unknown; after: unknown };
 
-/** The members of the state that differ. Members that are the same value are not looked into. */
+/** The members of the state that differ. Identical values are skipped. */
 export function diffStates(
   before: Context | null,
   after: Context | null,

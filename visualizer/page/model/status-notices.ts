@@ -35,7 +35,7 @@ const FAILED: Readonly<Record<string, string>> = {
     'The answer violated the output schema three times. See the validation errors in the conversation.',
 };
 
-/** The notices about a run: what it waits for, how it ended, and what to do. */
+/** Returns the notices about a run: what it waits for, how it ended, and what to do next. */
 export function statusNotices(view: RunView): Notice[] {
   return [...explainWait(view), ...explainEnd(view), ...explainDriver(view)];
 }

@@ -1,9 +1,9 @@
 import type { Beat, BeatKind, RunStory } from './run-story.ts';
 
-/** A span of the time line; `from` and `to` are parts of its whole, 0 to 1. */
+/** A span of the time line. `from` and `to` are fractions of the total, 0 to 1. */
 export type Span = { kind: BeatKind; from: number; to: number };
 
-/** How wide a collapsed rest is, as a part of all active time. */
+/** The width of a collapsed rest, as a fraction of all active time. */
 const REST = 0.04;
 const RESTS: ReadonlySet<BeatKind> = new Set(['wait', 'person', 'doubt', 'paused', 'dead']);
 
@@ -50,13 +50,13 @@ export class TimeLine {
     else this.spans.push(span);
   }
 
-  /** Where an entry is, 0 to 1. */
+  /** Returns the position of an entry, 0 to 1. */
   placeOf(seq: number): number {
     const first = this.#beats[0]?.seq ?? 1;
     return this.#places[Math.max(0, Math.min(seq - first, this.#places.length - 1))] ?? 0;
   }
 
-  /** Where a time is, 0 to 1. `at` in ms since the epoch. */
+  /** Returns the position of a time, 0 to 1. `at` in ms since the epoch. */
   placeOfTime(at: number): number {
     let [low, high] = [0, this.#beats.length - 1];
     while (low < high) {
@@ -71,7 +71,7 @@ export class TimeLine {
     return place + part * ((this.#places[low + 1] ?? place) - place);
   }
 
-  /** The entry nearest to a place, 0 to 1. */
+  /** Returns the entry nearest to a position, 0 to 1. */
   entryAt(place: number): number {
     let [low, high] = [0, this.#places.length - 1];
     while (low < high) {

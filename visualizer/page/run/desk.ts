@@ -10,12 +10,12 @@ import { TimeLine } from '../model/time-line.ts';
 export const TABS = ['conversation', 'waterfall', 'journal', 'tree'] as const;
 export type Tab = (typeof TABS)[number];
 
-/** Where one run is shown: its model, and what all panes share. */
+/** The shared state of a run's view: its model, and the state that all panes share. */
 export class Desk {
   readonly model: RunModel;
   readonly source: Source;
   readonly tab: Signal<Tab>;
-  /** The last thing that a command brought, for a person. */
+  /** The outcome of the last command, for a person. */
   readonly notice = signal<{ tone: 'good' | 'bad' | 'busy'; text: string } | null>(null);
   /** The call that the decision bar shows; `null` for the first. */
   readonly deciding = signal<string | null>(null);

@@ -7,7 +7,7 @@ import { describeRefusal } from '../data/send-command.ts';
 import { ActionButton } from '../ui/action-button.tsx';
 import { useDesk } from './desk.ts';
 
-/** What can be done at an entry. */
+/** The actions for an entry. */
 export function EntryActions({ event }: { event: StreamedEvent }) {
   const desk = useDesk();
   const copied = useSignal(false);

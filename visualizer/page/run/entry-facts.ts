@@ -13,7 +13,7 @@ import { shorten } from '../render/show-safely.ts';
 
 const SHORT = 160;
 
-/** What an entry says, by name. */
+/** Returns the facts of an entry, by name. */
 export function listFacts(event: StreamedEvent, model: RunModel): [string, string][] {
   switch (event.type) {
     case 'turn.completed': {
@@ -78,7 +78,7 @@ function describeTokens({
   return `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}`;
 }
 
-/** What an entry brought: a reply, a message, a result. */
+/** Returns the text of an entry: a reply, a message, or a result. */
 export function readReply(event: StreamedEvent): string {
   switch (event.type) {
     case 'run.started':

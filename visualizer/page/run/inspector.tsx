@@ -11,7 +11,7 @@ import { listFacts, readReply } from './entry-facts.ts';
 
 const VIEWS = ['Reply', 'Request', 'Effects', 'Raw event'] as const;
 
-/** One entry: what it says, why the run went on as it did, and what the chart asked for. */
+/** One entry: its facts, the reason for the chart's decision, and the effects that the chart requested. */
 export function Inspector() {
   const { model } = useDesk();
   const chosen = useSignal<(typeof VIEWS)[number]>('Reply');
@@ -77,7 +77,9 @@ function readPart(
     case 'Request':
       return before === null ? 'Before this entry there was no run.' : describeRequest(before);
     case 'Effects':
-      return effects.length === 0 ? 'The chart asked for nothing.' : effects.map(describeEffect).join('\n');
+      return effects.length === 0
+        ? 'The chart requested no effects.'
+        : effects.map(describeEffect).join('\n');
     case 'Raw event':
       return formatEvent(event);
   }
@@ -96,7 +98,7 @@ function describeEffect(effect: Effect): string {
   }
 }
 
-/** What a model call at this place is made of. */
+/** Describes the request of a model call at this position. */
 function describeRequest({ config, params, turn, transcript, inbox }: Context): string {
   const model = config.models[turn.model];
   return [

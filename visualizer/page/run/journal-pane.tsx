@@ -42,7 +42,7 @@ export function JournalPane() {
   );
 }
 
-/** A claim that replaced a dead process tells of a death. */
+/** Marks a claim that replaced a dead process. */
 function nameOf(event: { type: string; replaces?: string }): string {
   return event.type === 'run.claimed' && event.replaces !== undefined ? '✝ run.claimed' : event.type;
 }

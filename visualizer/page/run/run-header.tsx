@@ -16,7 +16,7 @@ import { StatusBadge } from '../ui/status-badge.tsx';
 import { Safe } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
-/** Who and how a run is: title, status, what it spent, notices and what a person can do. */
+/** The header of a run: title, status, usage, notices and actions. */
 export function RunHeader() {
   const { model, source, timeLine } = useDesk();
   const view = model.view.value;
@@ -83,7 +83,7 @@ function describeSpent(view: RunView, activeMs: number, restMs: number): string 
   ].join(' · ');
 }
 
-/** Where the run comes from and who drives it. */
+/** The origin of the run and its driver. */
 function Lineage({ view }: { view: RunView }) {
   const { continues, parent, forkOf, driver, createdAt, runId } = view;
   const link = (id: string, at?: number) => (

@@ -10,7 +10,7 @@ const WIDTH = 10_000;
 const PLAY_MS = 350;
 const PAGE = 20;
 
-/** The names of what a run spends its time on. */
+/** The names of the activities on the time line. */
 export const BEAT_NAMES: readonly (readonly [BeatKind, string])[] = [
   ['model', 'model'],
   ['tool', 'tool'],

@@ -2,16 +2,16 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 
 type ActionButtonProps = {
-  /** What the button does; it is busy meanwhile and does nothing twice. */
+  /** The action. While it runs, the button is busy and ignores clicks. */
   act(): Promise<unknown>;
   children: ComponentChildren;
   class?: string;
-  /** Asks for a second click with these words first. */
+  /** The label that asks for a second click to confirm. */
   confirm?: string;
   keys?: string;
 };
 
-/** A button for something that takes time. */
+/** A button for an asynchronous action. */
 export function ActionButton({ act, children, confirm, keys, ...rest }: ActionButtonProps) {
   const busy = useSignal(false);
   const asked = useSignal(false);

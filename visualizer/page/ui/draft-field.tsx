@@ -6,7 +6,7 @@ import { formatJson } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { Diff } from './diff.tsx';
 
-/** A text that outlives a reload until it is sent. `key` names the field. */
+/** A text that is kept over a reload until it is sent. `key` names the field. */
 export function useDraft(key: string, start = ''): Signal<string> {
   return useSignal(readDraft(key) ?? start);
 }
@@ -59,7 +59,7 @@ export function DraftField({
   );
 }
 
-/** A JSON value, or what is wrong with the text. */
+/** A JSON value, or a description of the problem. */
 export type ReadJson = { value: JsonValue } | { problem: string };
 
 /** Reads what a person typed as JSON. */

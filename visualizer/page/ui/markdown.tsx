@@ -148,7 +148,7 @@ function drawInline(tokens: readonly Token[] | undefined, depth: number): Compon
   });
 }
 
-/** Links go only to the web, say where they go, and tell the other side nothing. */
+/** Renders a link. Links lead only to web pages, show their target, and send no referrer. */
 function drawLink({ href, raw }: Tokens.Link, key: number, inner: () => ComponentChildren) {
   if (!/^https?:\/\//i.test(href)) return raw;
   return (

@@ -5,14 +5,14 @@ import { useEffect, useRef } from 'preact/hooks';
 const NEAR_PX = 4;
 const seen = new Map<string, Signal<number>>();
 
-/** How much of a box was seen, 0 to 1. `id` names what it shows. */
+/** The fraction of a box that was seen, 0 to 1. `id` identifies its content. */
 export function seenPart(id: string): Signal<number> {
   const known = seen.get(id) ?? signal(0);
   seen.set(id, known);
   return known;
 }
 
-/** A box that scrolls and says how much of it was not yet seen. */
+/** A scrolling box that shows how much of its content was not seen yet. */
 export function SeenBox({ id, label, children }: { id: string; label: string; children: ComponentChildren }) {
   const box = useRef<HTMLElement>(null);
   const part = seenPart(id);

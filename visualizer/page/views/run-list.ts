@@ -7,7 +7,7 @@ const GATHER_MS = 250;
 
 type Listed = { runs: RunSummary[]; next?: string };
 
-/** What the list shows: the parameters of the address. */
+/** The filter of the list, from the parameters of the URL. */
 export type RunFilter = {
   status: string;
   /** A part of the title. */
@@ -32,8 +32,8 @@ export function readFilter(query: URLSearchParams): RunFilter {
 }
 
 /**
- * The runs that match a filter: those that wait first, then the newest. Nothing is left out in silence: `next` is the
- * cursor of what is not read yet.
+ * The runs that match a filter: those that wait first, then the newest. `next` is the cursor of the runs that are not
+ * read yet.
  */
 export class RunList {
   readonly #source: Source;
@@ -54,7 +54,7 @@ export class RunList {
     this.#since = hours > 0 ? Date.now() - hours * 3_600_000 : null;
   }
 
-  /** Reads the list and follows changes. Returns what ends it. */
+  /** Reads the list and follows changes. Returns a function that stops following. */
   follow(): () => void {
     void this.read();
     const end = this.#source.followList(news => this.#take(news));

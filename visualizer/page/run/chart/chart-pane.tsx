@@ -10,7 +10,7 @@ import { FullChart } from './full-chart.tsx';
 const APART = 9;
 const HEAD = 7;
 
-/** The chart at the cursor, and why it goes on as it does. */
+/** The chart at the cursor, with the reason for its next action. */
 export function ChartPane() {
   const { model } = useDesk();
   const full = useRef<HTMLDialogElement>(null);

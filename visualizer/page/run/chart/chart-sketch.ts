@@ -1,6 +1,6 @@
 type SketchBox = { x: number; y: number; width: number; height: number; frame?: true };
 
-/** An arrow between `deciding` and the states it stands for; with `back`, also one in the other direction. */
+/** An arrow between `deciding` and the states that it represents; with `back`, also an arrow in the other direction. */
 export type SketchArrow = { x: number; from: number; to: number; states: readonly string[]; back: boolean };
 
 export const SKETCH_SIZE = { width: 552, height: 318 };

@@ -137,7 +137,7 @@ function BlockView({ block }: { block: Block }) {
   }
 }
 
-/** What streams in and is not in the journal yet. */
+/** Streamed output that is not in the journal yet. */
 function LiveBlocks() {
   const { model } = useDesk();
   const live = model.live.value;

@@ -6,13 +6,13 @@ import { useDesk } from '../desk.ts';
 
 const FOLLOWED: Readonly<Record<string, string>> = {
   'tool.interrupted': 'was found started and without a result',
-  'tool.doubted': 'is in doubt: nobody knows whether it happened',
+  'tool.doubted': 'is in doubt: it is unknown whether it happened',
   'tool.started': 'was started again, with the same key',
   'tool.settled': 'has a result: its tool knew what had happened',
   'doubt.resolved': 'was resolved by a person',
 };
 
-/** A process that died: what was on disk, and what followed. */
+/** A process that died: the entries that it had written, and the events that followed. */
 export function DeathCard({ death }: { death: Death }) {
   const { model } = useDesk();
   const { gone, by, path, lastSeq, lastAt, at, running, followed } = death;

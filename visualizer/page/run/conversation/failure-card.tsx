@@ -4,7 +4,7 @@ import { Details } from '../../ui/details.tsx';
 import { LongText } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
 
-/** The same failure of one or more attempts, once, in the provider's own words. */
+/** The same failure of one or more attempts, shown once, with the provider's message. */
 export function FailureCard({ block }: { block: Extract<Block, { kind: 'failure' }> }) {
   const { model } = useDesk();
   const { failure } = block;

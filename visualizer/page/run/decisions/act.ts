@@ -4,7 +4,7 @@ import { useContext } from 'preact/hooks';
 /** Submits a command to a run. Resolves to a problem for the person, or `null`. */
 export type Act = (command: string, body: object, runId: string) => Promise<string | null>;
 
-/** How the decisions below are submitted. */
+/** The context with which components submit decisions. */
 export const ActContext = createContext<Act | null>(null);
 
 /** Submits a decision, for the parts that decide calls. */

@@ -19,7 +19,7 @@ const TITLES = {
 
 const keyOf = (call: JsonCall): string => `${call.runId} ${call.callId} ${call.status}`;
 
-/** What a person has to decide, always in view, one call at a time. */
+/** The open decisions, always in view, one call at a time. */
 export function DecisionBar() {
   const desk = useDesk();
   const bar = useRef<HTMLElement>(null);

@@ -63,7 +63,7 @@ export function DecisionForms({ call, unseen }: CallProps & { unseen: boolean })
   }
 }
 
-/** Sends a decision about a call, to the run that takes it. Resolves to a problem or `null`. */
+/** Sends a decision to the run that made the call. Resolves to a problem or `null`. */
 function useDecision(call: JsonCall): (command: string, body: object) => Promise<string | null> {
   const act = useAct();
   return async (command, body) => {

@@ -1,6 +1,6 @@
 import type { JsonCall, RunView } from '../../data/request.ts';
 
-/** What a person has to decide about a run and its sub-agents, doubts first. */
+/** Returns the calls of a run and its sub-agents that a person has to decide, doubts first. */
 export function openDecisions(view: RunView | null): JsonCall[] {
   if (view === null) return [];
   const own = view.calls.filter(
