@@ -27,7 +27,7 @@ Environment:
 
 Exit codes:
   0  success: the run finished, or the command was carried out
-  1  the run failed or was cancelled, replay or explore found a problem, or the store is unusable
+  1  the run failed or was cancelled, replay, explore or doctor found a problem, or the store is unusable
   2  usage error: including an unknown run or call, an agent or script that does not load, a missing key
   3  the run waits: for an approval, a result or a resolution, or it is paused
   4  refused: already decided, digest mismatch, expired, run ended, or run still in use

@@ -33,7 +33,7 @@ import {
   readVersion,
   showing,
 } from './program/command-options.ts';
-import { addInspect } from './program/inspect-command.ts';
+import { addDoctor, addInspect } from './program/inspect-command.ts';
 import { addRemoving } from './program/removing-commands.ts';
 import { addServing } from './program/serving-commands.ts';
 
@@ -268,6 +268,7 @@ function addInspecting(program: Command, end: (exitCode: number) => void): void 
       end(await (await import('./commands/replay.ts')).replay(named, options)),
     );
   addInspect(program, end, readVersion);
+  addDoctor(program, end);
   reading(program.command('traces'))
     .summary("send a run's spans to OpenTelemetry")
     .description(

@@ -62,6 +62,11 @@ export type PostgresOptions = {
    * pooler. Default: `target`.
    */
   listen?: string;
+  /**
+   * Whether missing tables are created and those of an older release are migrated. Default true. With `false`, only
+   * `get` and `list` are sure to work on tables of an older release.
+   */
+  migrates?: boolean;
 };
 
 /**
@@ -79,13 +84,13 @@ export type PostgresOptions = {
  * const agent = createAgent({ name, model, store: postgres('postgres://localhost/agents') });
  */
 export function postgres(target: string | PostgresPool, options: PostgresOptions = {}): Store {
-  const { schema = 'agentchart', now = Date.now, listen } = options;
+  const { schema = 'agentchart', now = Date.now, listen, migrates = true } = options;
   if (!/^[a-z_][a-z0-9_]{0,39}$/.test(schema))
     throw new EngineError(
       'input-invalid',
       `Expected a schema of lower-case letters, digits and _, at most 40, got "${schema}".`,
     );
-  return new PostgresStore(new Database(target, schema, listen), schema, now);
+  return new PostgresStore(new Database(target, schema, { listen, migrates }), schema, now);
 }
 
 const NO_REST: JournalRest = { events: [], status: 'running' };

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
+import type { DoctorOptions } from '../commands/inspecting/doctor.ts';
 import type { InspectOptions } from '../commands/inspecting/inspect.ts';
-import { RUN, reading } from './command-options.ts';
+import { AGENT, collect, RUN, reading } from './command-options.ts';
 
 /** Adds `inspect`. */
 export function addInspect(
@@ -19,4 +20,17 @@ export function addInspect(
       const { inspect } = await import('../commands/inspecting/inspect.ts');
       end(await inspect(named, { ...options, version: readVersion() }));
     });
+}
+
+/** Adds `doctor`. */
+export function addDoctor(program: Command, end: (exitCode: number) => void): void {
+  reading(program.command('doctor'))
+    .summary('list the runs that a deploy would strand')
+    .description(
+      'List the runs that have not ended and that workers of this release, with the given agents, would not drive, with the reason and what to do. Also lists runs in doubt and runs whose process is gone, and checks the database. Changes nothing. Exits with 1 if a run would be stranded.',
+    )
+    .option('--agent <module>', `${AGENT}; repeatable; without it, agents are not compared`, collect)
+    .action(async (options: DoctorOptions) =>
+      end(await (await import('../commands/inspecting/doctor.ts')).doctor(options)),
+    );
 }

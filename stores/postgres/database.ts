@@ -43,13 +43,19 @@ export class Database {
   readonly #source: string | PostgresPool;
   readonly #schema: string;
   readonly #listenUrl: string | undefined;
+  readonly #migrates: boolean;
   #pool: Promise<PostgresPool> | undefined;
   #isReached = false;
   #isClosed = false;
 
-  /** `listenUrl`: where to listen, if not at `source`. */
-  constructor(source: string | PostgresPool, schema: string, listenUrl?: string) {
-    this.#listenUrl = listenUrl ?? (typeof source === 'string' ? source : undefined);
+  /** `listen`: where to listen, if not at `source`. `migrates: false`: the tables are used as they are. */
+  constructor(
+    source: string | PostgresPool,
+    schema: string,
+    { listen, migrates = true }: { listen?: string | undefined; migrates?: boolean } = {},
+  ) {
+    this.#migrates = migrates;
+    this.#listenUrl = listen ?? (typeof source === 'string' ? source : undefined);
     this.#source = source;
     this.#schema = schema;
   }
@@ -156,6 +162,7 @@ export class Database {
     const pool = typeof source === 'string' ? await makePool(source) : source;
     // A connection that dies while idle; the next call opens another.
     pool.on('error', () => {});
+    if (!this.#migrates) return pool;
     try {
       await runTransaction(pool, query => migrate(query, this.#schema));
       const [setting] = (await pool.query('SHOW synchronous_commit')).rows;
@@ -172,8 +179,8 @@ export class Database {
   }
 }
 
-/** Loaded on first use: `pg` is an optional peer dependency. */
-async function makePool(url: string): Promise<PostgresPool> {
+/** `pg` is loaded on first use: it is an optional peer dependency. */
+export async function makePool(url: string): Promise<PostgresPool> {
   const { Pool } = await loadDriver();
   return new Pool({
     ...connectionOf(url),
@@ -216,7 +223,7 @@ async function loadDriver(): Promise<typeof import('pg').default> {
   }
 }
 
-async function runTransaction<Result>(
+export async function runTransaction<Result>(
   pool: PostgresPool,
   work: (query: Transaction) => Promise<Result>,
 ): Promise<Result> {
@@ -314,7 +321,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-function translateError(error: unknown): unknown {
+export function translateError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof EngineError) return error;
   const code = codeOf(error);
   if (code === '53100') {

@@ -2,7 +2,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Transaction } from '../rows.ts';
 
 /** The version of the tables below, stored in the table `meta`. */
-const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 2;
 
 /** More transactions than a server has in one era. A position stays below 2^50. */
 const ERA = 2 ** 40;
@@ -135,11 +135,10 @@ UPDATE ${schema}.meta SET version = 2;`;
 
 /** Creates or migrates the tables. Several processes may do so at once. Throws `store-unavailable` for newer tables. */
 export async function migrate(query: Transaction, schema: string): Promise<void> {
-  const find = `SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = '${schema}' AND tablename = 'meta'`;
-  if ((await query(find)).length === 0) {
+  if (!(await hasTables(query, schema))) {
     await query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
     await query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
-    if ((await query(find)).length === 0) await query(tablesOf(schema));
+    if (!(await hasTables(query, schema))) await query(tablesOf(schema));
   }
   let version = await readVersion(query, schema);
   if (version < SCHEMA_VERSION) {
@@ -147,16 +146,33 @@ export async function migrate(query: Transaction, schema: string): Promise<void>
     version = await readVersion(query, schema);
     if (version < SCHEMA_VERSION) await query(fromVersion1(schema));
   }
-  if (version > SCHEMA_VERSION)
-    throw new EngineError(
-      'store-unavailable',
-      `The tables in PostgreSQL have version ${version}, this release knows ${SCHEMA_VERSION}. Use the release that wrote them, or a later one.`,
-      { version },
-    );
+  assertKnown(version);
   await query(
     `UPDATE ${schema}.meta SET era = era + 1
      WHERE (SELECT max(position) FROM ${schema}.appends) >= ${schema}.position_of(pg_current_xact_id())`,
   );
+}
+
+/** Returns the version of the tables, `null` without tables. Changes nothing. Throws `store-unavailable` for newer tables. */
+export async function findVersion(query: Transaction, schema: string): Promise<number | null> {
+  if (!(await hasTables(query, schema))) return null;
+  const version = await readVersion(query, schema);
+  assertKnown(version);
+  return version;
+}
+
+function assertKnown(version: number): void {
+  if (version <= SCHEMA_VERSION) return;
+  throw new EngineError(
+    'store-unavailable',
+    `The tables in PostgreSQL have version ${version}, this release knows ${SCHEMA_VERSION}. Use the release that wrote them, or a later one.`,
+    { version },
+  );
+}
+
+async function hasTables(query: Transaction, schema: string): Promise<boolean> {
+  const find = `SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = '${schema}' AND tablename = 'meta'`;
+  return (await query(find)).length > 0;
 }
 
 async function readVersion(query: Transaction, schema: string): Promise<number> {

@@ -50,7 +50,7 @@ function prepareTables(db: DatabaseSync, file: string): void {
  * Identifies the schema of the database. Throws `store-unavailable` for a database of another program or a newer
  * version. Needs a transaction, because another process may create the tables between two of its reads.
  */
-function identify(db: DatabaseSync, file: string): 'present' | 'empty' | OldVersion {
+export function identify(db: DatabaseSync, file: string): 'present' | 'empty' | OldVersion {
   const version = readPragma(db, 'user_version');
   const application = readPragma(db, 'application_id');
   if (application === APPLICATION_ID) {

@@ -1,0 +1,184 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemHost } from '../../../engine/driver/host.ts';
+import { messageOf } from '../../../protocol/error.ts';
+import { listAll, type Store } from '../../../protocol/store.ts';
+import { RESPONSES } from '../../../server/responses/wire/response-spec.ts';
+import { ServedAgents } from '../../../server/runs/served-agents.ts';
+import { memory } from '../../../stores/memory.ts';
+import { describeDatabase as describePostgres } from '../../../stores/postgres/describe-database.ts';
+import { postgres } from '../../../stores/postgres.ts';
+import { backUpDatabase } from '../../../stores/sqlite/database/back-up-database.ts';
+import { describeDatabase as describeSqlite } from '../../../stores/sqlite/database/describe-database.ts';
+import { sqlite } from '../../../stores/sqlite.ts';
+import type { Agent } from '../../../tools/agent/agent.ts';
+import { agentNamed } from '../../../tools/agent/sub-agents.ts';
+import { EXIT } from '../../exit-codes.ts';
+import { loadAgent } from '../../load-agent.ts';
+import { missingStore, storeFile } from '../../open-store.ts';
+import { formatStore, isDatabase } from '../../render/format-path.ts';
+import { Output } from '../../render/output.ts';
+import { type Deployed, type Finding, judgeRun } from './judge-run.ts';
+
+export type DoctorOptions = { db?: string; json?: boolean; agent?: string[] };
+
+type Tables = { version: number | null; current: number; synchronousCommit?: string };
+
+/** How many findings of each type there are, and how many runs have not ended. */
+type Counts = Record<Finding['type'] | 'runs', number>;
+
+/**
+ * Implements `agentchart doctor`: lists the runs that workers of this release, with the given agents, would not drive.
+ * Changes nothing in the store. Exits with 1 if there are such runs, or if the store cannot be used.
+ */
+export async function doctor(options: DoctorOptions): Promise<number> {
+  const output = new Output({ json: options.json === true });
+  const file = storeFile(options.db);
+  const loaded = await Promise.all((options.agent ?? []).map(loadAgent));
+  try {
+    const tables = await describeTables(file);
+    showTables(output, file, tables);
+    const counts = await withUnchanged(file, tables, store => survey(store, loaded, output));
+    showSummary(output, counts, loaded);
+    return counts.stranded + counts.damaged === 0 ? EXIT.done : EXIT.failed;
+  } catch (error) {
+    if (output.json)
+      output.data({ type: 'store', store: formatStore(file), reachable: false, problem: messageOf(error) });
+    output.problem(messageOf(error));
+    return EXIT.failed;
+  }
+}
+
+async function describeTables(file: string): Promise<Tables> {
+  if (isDatabase(file)) return await describePostgres(file);
+  if (!existsSync(file)) throw missingStore(file);
+  return describeSqlite(file);
+}
+
+/** Runs `work` on a store that it must not change; tables of an older release in SQLite are copied and the copy is migrated. */
+async function withUnchanged<Result>(
+  file: string,
+  { version, current }: Tables,
+  work: (store: Store) => Promise<Result>,
+): Promise<Result> {
+  if (version === null) return await workOn(memory(), work);
+  if (isDatabase(file)) return await workOn(postgres(file, { migrates: false }), work);
+  if (version === current) return await workOn(sqlite(file), work);
+  const folder = await mkdtemp(join(tmpdir(), 'agentchart-doctor-'));
+  try {
+    const copy = join(folder, 'runs.db');
+    await backUpDatabase(file, copy);
+    return await workOn(sqlite(copy), work);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function workOn<Result>(store: Store, work: (store: Store) => Promise<Result>): Promise<Result> {
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+async function survey(store: Store, loaded: readonly Agent[], output: Output): Promise<Counts> {
+  const counts: Counts = { runs: 0, stranded: 0, 'in-doubt': 0, 'dead-owner': 0, damaged: 0 };
+  const report = (finding: Finding, record: object = {}) => {
+    counts[finding.type] += 1;
+    showFinding(output, finding, record);
+  };
+  const onDamaged = (error: Error & { details?: unknown }) => {
+    counts.runs += 1;
+    const advice = 'Restore the store from a backup.';
+    report({ type: 'damaged', runId: runIdIn(error.details), reason: error.message, advice });
+  };
+  const deployed = describeDeploy(store, loaded);
+  const now = systemHost.now();
+  for (const status of ['running', 'waiting'] as const)
+    for await (const record of listAll(store, { status, onDamaged })) {
+      counts.runs += 1;
+      const { agent, agentVersion, chart, title } = record;
+      for (const finding of await judgeRun(store, record, deployed, now))
+        report(finding, { status, agent, agentVersion, chart, title });
+    }
+  return counts;
+}
+
+function runIdIn(details: unknown): string {
+  const isNamed = typeof details === 'object' && details !== null && 'runId' in details;
+  return isNamed ? String(details.runId) : '';
+}
+
+/** What workers with these agents would take. Without agents, only charts are compared. */
+function describeDeploy(store: Store, loaded: readonly Agent[]): Deployed {
+  const agents = new Map(loaded.map(agent => [agent.name, agent]));
+  const migrationsOf = (name: string) =>
+    loaded.map(agent => agentNamed(agent, name)).find(agent => agent !== undefined)?.options.migrations ?? [];
+  if (loaded.length === 0) return { migrationsOf };
+  // The runs of requests to /v1 have their tools in their journal, not in a module.
+  const work = [...new ServedAgents({ store, agents }).workFor('own'), { name: RESPONSES }];
+  return { work, migrationsOf };
+}
+
+const LABELS: Record<Finding['type'], string> = {
+  stranded: 'stranded',
+  'in-doubt': 'in doubt',
+  'dead-owner': 'no driver',
+  damaged: 'damaged',
+};
+
+const WIDTH = 11;
+
+function showFinding(output: Output, finding: Finding, record: object): void {
+  if (output.json) return output.data({ ...finding, ...record });
+  const style = finding.type === 'stranded' || finding.type === 'damaged' ? 'red' : 'yellow';
+  output.line(
+    { style, text: LABELS[finding.type].padEnd(WIDTH) },
+    { style: 'bold', text: finding.runId },
+    `  ${finding.reason}`,
+  );
+  output.line(' '.repeat(WIDTH), finding.advice);
+}
+
+function showTables(output: Output, file: string, tables: Tables): void {
+  const { version, current, synchronousCommit } = tables;
+  const store = formatStore(file);
+  const migrates = version !== null && version < current;
+  if (output.json) return output.data({ type: 'store', store, reachable: true, migrates, ...tables });
+  const fact = (label: string, text: string) =>
+    output.line({ style: 'dim', text: label.padEnd(WIDTH) }, text);
+  fact('store', store);
+  fact('tables', describeVersion(version, current));
+  if (synchronousCommit === 'off')
+    fact(
+      'commits',
+      'synchronous_commit is off: a crash of the server can lose acknowledged events, and a tool may run twice. Turn it on.',
+    );
+}
+
+function describeVersion(version: number | null, current: number): string {
+  if (version === null) return `none; the first use creates those of version ${current}`;
+  if (version === current) return `version ${current}`;
+  return `version ${version}; this release migrates them to ${current} when it opens the store, and older releases no longer read them`;
+}
+
+function showSummary(output: Output, counts: Counts, loaded: readonly Agent[]): void {
+  const { runs, stranded, damaged, 'in-doubt': inDoubt, 'dead-owner': deadOwners } = counts;
+  const agents = loaded.map(({ name }) => name);
+  if (output.json) {
+    output.data({ type: 'summary', runs, stranded, inDoubt, deadOwners, damaged, agents });
+    return;
+  }
+  const fact = (label: string, text: string) =>
+    output.line({ style: 'dim', text: label.padEnd(WIDTH) }, text);
+  if (agents.length === 0)
+    fact('agents', 'not compared: give the module of each agent that you deploy with --agent');
+  else fact('agents', agents.join(', '));
+  fact(
+    'summary',
+    `${runs} ${runs === 1 ? 'run has' : 'runs have'} not ended: ${stranded} stranded, ${inDoubt} in doubt, ${deadOwners} without their driver, ${damaged} damaged`,
+  );
+}
