@@ -124,9 +124,7 @@ function describeServer(): JsonObject {
         },
       },
     },
-    '/me': {
-      get: { summary: 'Read the name, role and labels of the token.', responses: ok(toSchema(meSchema)) },
-    },
+    '/me': { get: { summary: 'Read the caller: name, role, labels.', responses: ok(toSchema(meSchema)) } },
     '/session': {
       post: {
         summary: 'Sign in: exchange the token for a session cookie.',
@@ -134,10 +132,7 @@ function describeServer(): JsonObject {
         ...body(sessionBody),
         responses: nothing(),
       },
-      get: {
-        summary: 'Read the name and role of the signed-in caller.',
-        responses: ok(toSchema(callerSchema)),
-      },
+      get: { summary: 'Read the signed-in caller: name and role.', responses: ok(toSchema(callerSchema)) },
       delete: { summary: 'Sign out.', security: [], responses: nothing() },
     },
   };
