@@ -58,6 +58,7 @@ export function CompareView({ source, left, right }: { source: Source; left: str
                 onClick={() => {
                   current.value = -1;
                   current.value = found.first;
+                  document.querySelector('.aligned')?.scrollIntoView({ block: 'end' });
                 }}
               >
                 Show it
