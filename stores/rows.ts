@@ -135,6 +135,16 @@ export function readOwner(column: unknown): Owner | undefined {
   return column === null ? undefined : ownerSchema.parse(JSON.parse(z.string().parse(column)));
 }
 
+/** Whether a column has an owner that `isDead` knows to be gone; false for an invalid column. */
+export function hasDeadOwner(column: unknown, isDead: ((owner: Owner) => boolean) | undefined): boolean {
+  try {
+    const owner = readOwner(column);
+    return owner !== undefined && isDead?.(owner) === true;
+  } catch {
+    return false;
+  }
+}
+
 /** Reverses `escapeText`. */
 export function unescapeText(text: string): string {
   return z.string().parse(JSON.parse(`"${text}"`));

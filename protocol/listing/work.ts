@@ -1,3 +1,4 @@
+import type { EngineError } from '../error.ts';
 import type { Owner } from './owner.ts';
 
 /** A version of the chart; the hash tells two charts of one version apart. */
@@ -40,4 +41,6 @@ export type WorkRequest = {
   now: number;
   /** Whether an owner with an unexpired lease is known to be gone: its runs are taken before the lease expires. */
   isDead?(owner: Owner): boolean;
+  /** Called for each unreadable record. Such a run is skipped and does not affect the others. */
+  onDamaged?(error: EngineError): void;
 };

@@ -1,7 +1,7 @@
 import { elapsedSince, type Host, type Moment, momentOf } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
-import { type EngineError, messageOf } from '../../protocol/error.ts';
+import { messageOf } from '../../protocol/error.ts';
 import { listAll, type RunRecord, type Store, type WorkRequest } from '../../protocol/store.ts';
 import { leaseOf } from '../../stores/lease.ts';
 import { isWork } from '../../stores/work/is-work.ts';
@@ -137,14 +137,18 @@ export class RunTaker {
     const { store, host, agents } = this.#options;
     if (agents.length === 0) return [];
     const { version, hash } = chartIdentity();
-    const request = {
-      ...{ agents, limit, charts: [{ version, hash }] },
-      ...{ reserveMs: RESERVE_MS, now: host.now(), isDead: isOwnerDead },
+    const request: WorkRequest = {
+      agents,
+      limit,
+      charts: [{ version, hash }],
+      reserveMs: RESERVE_MS,
+      now: host.now(),
+      isDead: isOwnerDead,
+      onDamaged: error => this.#logOnce(`Cannot drive a run: ${error.message}`),
     };
-    const onDamaged = (error: EngineError) => this.#logOnce(`Cannot drive a run: ${error.message}`);
     const asked = momentOf(host);
     const last = this.#answered ?? asked;
-    const work = await (store.takeWork?.(request) ?? listWork(store, request, onDamaged));
+    const work = await (store.takeWork?.(request) ?? listWork(store, request));
     // A holder renews after a third of its lease.
     if (elapsedSince(last, host) > (2 / 3) * this.#leaseMs)
       this.#sparesUntil = host.monotonic() + this.#leaseMs;
@@ -196,11 +200,8 @@ export class RunTaker {
 /**
  * Replaces `takeWork` for a store without it. The runs are not reserved: the first process to claim a run drives it.
  */
-async function listWork(
-  store: Store,
-  request: WorkRequest,
-  onDamaged: (error: EngineError) => void,
-): Promise<RunRecord[]> {
+async function listWork(store: Store, request: WorkRequest): Promise<RunRecord[]> {
+  const { onDamaged = () => {} } = request;
   const work: RunRecord[] = [];
   for (const status of ['running', 'waiting'] as const)
     for await (const record of listAll(store, { status, onDamaged }))

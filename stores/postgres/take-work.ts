@@ -1,12 +1,12 @@
 import type { RunRecord, WorkRequest } from '../../protocol/store.ts';
-import { escapeText, readOwner, type Transaction, toRecord } from '../rows.ts';
+import { escapeText, hasDeadOwner, type Transaction, toRecords } from '../rows.ts';
 import { recordOf } from './list-runs.ts';
 
 /** Reserves runs that have something to do, and returns their records: see `Store.takeWork`. */
 export async function takeRuns(
   query: Transaction,
   s: string,
-  { agents, charts, limit, reserveMs, isDead }: WorkRequest,
+  { agents, charts, limit, reserveMs, isDead, onDamaged = () => {} }: WorkRequest,
   now: number,
 ): Promise<RunRecord[]> {
   if (limit <= 0 || agents.length === 0) return [];
@@ -33,7 +33,7 @@ export async function takeRuns(
     ...[agents.map(({ name }) => escapeText(name))],
     ...[charts?.map(({ version, hash }) => `${version} ${escapeText(hash)}`) ?? null, limit, reserveMs],
   );
-  return rows.map(toRecord).sort((one, other) => one.updatedAt - other.updatedAt);
+  return toRecords(rows, { onDamaged }).sort((one, other) => one.updatedAt - other.updatedAt);
 }
 
 /** An owner without its id, which each of its drivers has for itself. */
@@ -48,8 +48,5 @@ async function findDead(
     `SELECT ${PROCESS_OF_OWNER} AS process, min(r.owner) AS owner FROM ${s}.runs r
      WHERE r.owner IS NOT NULL AND r.lease_until > ${s}.now_ms() GROUP BY 1`,
   );
-  return rows.flatMap(({ process, owner }) => {
-    const found = readOwner(owner);
-    return found !== undefined && isDead(found) ? [process] : [];
-  });
+  return rows.flatMap(({ process, owner }) => (hasDeadOwner(owner, isDead) ? [process] : []));
 }

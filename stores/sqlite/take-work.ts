@@ -1,15 +1,12 @@
 import type { RunRecord, WorkRequest } from '../../protocol/store.ts';
-import { escapeText, type Row, readOwner, toLease, toRecord } from '../rows.ts';
+import { escapeText, hasDeadOwner, type Row, toLease, toRecords } from '../rows.ts';
 import { isWork } from '../work/is-work.ts';
 import type { Statements } from './statements.ts';
 
 /** Returns the rows of the runs that may be work, longest untouched first. Writes nothing. */
 export function findCandidates(sql: Statements, { now, isDead }: WorkRequest): Row[] {
   const processes = isDead === undefined ? [] : sql.processes.all(now);
-  const dead = processes.flatMap(({ process, owner }) => {
-    const found = readOwner(owner);
-    return found !== undefined && isDead?.(found) === true ? [process] : [];
-  });
+  const dead = processes.flatMap(({ process, owner }) => (hasDeadOwner(owner, isDead) ? [process] : []));
   return sql.candidates.all(now, now, now, JSON.stringify(dead));
 }
 
@@ -20,7 +17,8 @@ export function reserveRuns(sql: Statements, candidates: readonly Row[], request
     if (taken.length >= request.limit) break;
     const row = sql.run.get(String(run_id));
     if (row === undefined) continue;
-    const record = toRecord(row);
+    const [record] = toRecords([row], { onDamaged: error => request.onDamaged?.(error) });
+    if (record === undefined) continue;
     const reservedUntil = row.reserved_until === null ? undefined : Number(row.reserved_until);
     if (!isWork({ ...record, lease: toLease(row), reservedUntil }, request)) continue;
     sql.reserve.run(request.now + request.reserveMs, escapeText(record.runId));
