@@ -85,6 +85,7 @@ function describeSpent(view: RunView, activeMs: number, restMs: number): string 
 
 /** The origin of the run and its driver. */
 function Lineage({ view }: { view: RunView }) {
+  const { source } = useDesk();
   const { continues, parent, forkOf, driver, createdAt, runId } = view;
   const link = (id: string, at?: number) => (
     <a href={`/runs/${encodeURIComponent(id)}${at === undefined ? '' : `?at=${at}`}`}>{showSafely(id)}</a>
@@ -95,7 +96,8 @@ function Lineage({ view }: { view: RunView }) {
       <span>started {formatDay(createdAt)}</span>
       {forkOf === undefined ? null : (
         <span>
-          fork of {link(forkOf.runId, forkOf.at)} at entry {forkOf.at}
+          fork of {link(forkOf.runId, forkOf.at)} at entry {forkOf.at} (
+          <a href={`/compare/${encodeURIComponent(forkOf.runId)}..${encodeURIComponent(runId)}`}>compare</a>)
         </span>
       )}
       {continues === undefined ? null : <span>continues {link(continues)}</span>}
@@ -105,7 +107,31 @@ function Lineage({ view }: { view: RunView }) {
           driven by process {driver.pid} on {showSafely(driver.host)}
         </span>
       )}
+      {source.live ? <Downloads runId={runId} /> : null}
     </p>
+  );
+}
+
+/** The run as files: a page that plays it offline, without its contents, and a test that replays it. */
+function Downloads({ runId }: { runId: string }) {
+  const path = `/runs/${encodeURIComponent(runId)}`;
+  return (
+    <>
+      <a
+        href={`${path}/share`}
+        download={`${runId}.html`}
+        title="One HTML file that plays the run offline, without its contents"
+      >
+        Share
+      </a>
+      <a
+        href={`${path}/export?as=test`}
+        download={`${runId}.test.ts`}
+        title="A vitest file that replays the run"
+      >
+        Export as test
+      </a>
+    </>
   );
 }
 
