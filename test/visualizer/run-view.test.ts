@@ -81,7 +81,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       .waitFor();
     await page.locator('#state-finished.current').waitFor();
     expect(sent).toBe(1);
-    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
+    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1');
     await page.close();
   });
 

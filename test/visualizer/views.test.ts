@@ -64,7 +64,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await page.getByRole('button', { name: 'It happened', exact: true }).click();
     await expect.poll(() => rows.count()).toBe(2);
     expect((await release.settled()).status).toBe('finished');
-    expect(await focused(watched)).toBe('BUTTON');
+    await expect.poll(() => focused(watched)).toBe('BUTTON');
 
     await page.getByRole('button', { name: /Pay Ada back/ }).focus();
     await page.keyboard.press('r');
@@ -72,7 +72,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await page.keyboard.press('Enter');
     await expect.poll(() => rows.count()).toBe(1);
     expect((await refund.settled()).status).toBe('finished');
-    expect(await focused(watched)).toBe('BUTTON');
+    await expect.poll(() => focused(watched)).toBe('BUTTON');
 
     await page.getByLabel('Result for the model').fill('{"width":3}');
     await page.reload();
