@@ -76,12 +76,18 @@ async function work(store: Store, world: Environment, now: number, deathAt: numb
   return { settled, points, now: host.now() };
 }
 
+/** A retry is forced: a function of a process that ended never returns here, so it counts as running in this process. */
 async function decideAll(run: Run, settled: Extract<Settled, { status: 'waiting' }>, world: Environment) {
-  for (const { callId, digest } of settled.approvals) await run.approve(callId, { digest, by: 'ann' });
+  const outcomes = [];
+  for (const { callId, digest } of settled.approvals)
+    outcomes.push(await run.approve(callId, { digest, by: 'ann' }));
   for (const { callId, runId } of settled.doubts) {
     const hasActed = [...world.keys()].some(key => key.startsWith(`${runId}:`) && key.endsWith(callId));
-    await run.resolve(callId, hasActed ? { happened: true, output: 'found outside' } : { retry: true });
+    const retry = { retry: true, force: true } as const;
+    outcomes.push(await run.resolve(callId, hasActed ? { happened: true, output: 'found outside' } : retry));
   }
+  const refused = outcomes.find(({ accepted }) => !accepted);
+  if (refused !== undefined) throw new Error(`A decision was refused: ${JSON.stringify(refused)}`);
 }
 
 async function runScenario(deaths: readonly number[]) {
