@@ -153,6 +153,7 @@ class MemoryStore implements Store {
   async claim(runId: string, request: ClaimRequest): Promise<ClaimResult> {
     this.#refuseIfClosed();
     const run = this.#find(runId);
+    if (request.unlessEnded === true && !isOpen(run.record)) return { type: 'ended' };
     const refusal = refuseClaim(run.lease, request);
     if (refusal !== undefined) return structuredClone(refusal);
     this.#grant(run, request, encodeEvent(recordClaim(request, run.epoch + 1, run.lease)));

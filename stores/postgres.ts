@@ -31,7 +31,7 @@ import type {
 import { decodeJson, lostEntries } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
-import { planDeletion } from './plan-deletion.ts';
+import { isOpen, planDeletion } from './plan-deletion.ts';
 import { Appends } from './postgres/appends.ts';
 import { readBytes, writeBlob } from './postgres/blobs.ts';
 import { Database, type PostgresPool } from './postgres/database.ts';
@@ -183,6 +183,7 @@ class PostgresStore implements Store {
   async claim(runId: string, request: ClaimRequest): Promise<ClaimResult> {
     for (;;) {
       const { seq, now, row, ...place } = await this.#locate(runId);
+      if (request.unlessEnded === true && !isOpen(place)) return { type: 'ended' };
       const lease = toLease(row);
       const refusal = refuseClaim(lease, { ...request, now });
       if (refusal !== undefined) return { ...refusal, until: refusal.until - now + request.now };

@@ -36,6 +36,7 @@ import { sumOfSnapshot } from './checksum.ts';
 import { encodeEvent, lostEntries } from './journal-text.ts';
 import { isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
+import { isOpen } from './plan-deletion.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import { escapeText, toRecords } from './rows.ts';
@@ -173,6 +174,7 @@ class SqliteStore implements Store {
   async claim(runId: string, request: ClaimRequest): Promise<ClaimResult> {
     const result = await this.#connection.write<ClaimResult>(sql => {
       const position = locateRun(sql, runId);
+      if (request.unlessEnded === true && !isOpen(position)) return { type: 'ended' };
       const lease = findLease(sql, position.run);
       const refusal = refuseClaim(lease, request);
       if (refusal !== undefined) return refusal;

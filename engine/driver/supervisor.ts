@@ -1,6 +1,7 @@
 import type { ChartState } from '../../machines/step.ts';
 import type { Item } from '../../protocol/item.ts';
 import { hasEnded, isAtRest } from '../journal/load-run.ts';
+import { describeMigrated } from '../journal/read-journal.ts';
 import type { RunLog } from '../journal/run-log.ts';
 import { Snapshots } from '../journal/snapshots.ts';
 import { cancelRun, type MakeCommand } from '../run/command.ts';
@@ -206,8 +207,9 @@ export class Supervisor implements RunHost {
     const leasedAt = momentOf(host);
     let after: Stage = before;
     try {
-      const epoch = await this.#log.claim({ owner, leaseMs, now: leasedAt.wall, isDead });
-      if (epoch === null) return false;
+      const epoch = await this.#log.claim({ owner, leaseMs, now: leasedAt.wall, isDead, unlessEnded: true });
+      if (epoch === 'ended') await this.#readEnd();
+      if (typeof epoch === 'string') return false;
       await this.#endIfOrphaned();
       await this.#quarantineIfCrashing();
       const inherited = await this.#loadInherited();
@@ -222,6 +224,12 @@ export class Supervisor implements RunHost {
     } finally {
       this.#stage = after;
     }
+  }
+
+  /** Reads the end of the run. A run that was migrated has none: it has ended in the store alone. */
+  async #readEnd(): Promise<void> {
+    await this.#log.catchUp();
+    if (!hasEnded(this.#log.state)) throw describeMigrated(this.#log.runId);
   }
 
   /** Reloads the inherited transcript; uses the cached one if the store cannot provide it any more. */

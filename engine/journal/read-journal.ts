@@ -95,6 +95,15 @@ export async function readFromStart(store: Store, runId: string, verb: string): 
   throw describeRestored(runId, verb, first?.seq);
 }
 
+/** Returns the error for driving a run that was migrated: its successor continues it. */
+export function describeMigrated(runId: string): EngineError {
+  return new EngineError(
+    'refused',
+    `Run ${runId} was migrated and is not driven any more. The last note in its journal names the run that continues it.`,
+    { runId },
+  );
+}
+
 /** The error for a run that was restored from a snapshot; `since` is the first seq that the store has. */
 export function describeRestored(runId: string, verb: string, since: number | undefined): EngineError {
   const kept = since === undefined ? 'none of its entries' : `only its entries from ${since} on`;

@@ -73,14 +73,14 @@ export class RunLog<State> {
     return this.#epoch !== null;
   }
 
-  /** Claims the run and returns the new epoch; `null` if another process holds the lease. */
-  async claim(request: ClaimRequest): Promise<number | null> {
+  /** Claims the run and returns the new epoch, or why not: another process holds the lease, or the run has ended. */
+  async claim(request: ClaimRequest): Promise<number | 'held' | 'ended'> {
     const { store, host } = this.#options;
     host.reach?.('claim.before');
     const { seq: seen } = this.#durable;
     const claim = await store.claim(this.runId, request);
     host.reach?.('claim.after');
-    if (claim.type === 'held') return null;
+    if (claim.type !== 'claimed') return claim.type;
     if (claim.seq <= seen)
       throw damagedJournal(this.runId, claim.seq, `is a new claim, but ${seen} entries were read before`);
     await this.catchUp(claim.seq);

@@ -18,11 +18,15 @@ export type ClaimRequest = LeaseTime & {
   owner: Owner;
   /** Whether an owner with an unexpired lease is known to be gone. */
   isDead(owner: Owner): boolean;
+  /** Refuses the claim if the run has ended. */
+  unlessEnded?: boolean;
 };
 
 export type ClaimResult =
   | { type: 'claimed'; epoch: number; seq: number }
-  | { type: 'held'; owner: Owner; until: number };
+  | { type: 'held'; owner: Owner; until: number }
+  /** The status of the run is final, and the claim was made with `unlessEnded`. */
+  | { type: 'ended' };
 
 /** A lease as its holder knows it. */
 export type HeldLease = { runId: string; epoch: number };

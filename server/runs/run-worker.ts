@@ -1,4 +1,8 @@
 import type { Host } from '../../engine/driver/host.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import type { WorkRequest } from '../../protocol/store.ts';
+import { agentNamed } from '../../tools/agent/sub-agents.ts';
+import { OrphanMigrator } from './migrate-orphans.ts';
 import { findRecord, RunRegistry } from './run-registry.ts';
 import { ServedAgents, type ServedAgentsOptions } from './served-agents.ts';
 import { RunTaker } from './take-runs.ts';
@@ -33,11 +37,25 @@ export function createRunWorker(options: RunWorkerOptions): RunWorker {
     },
   });
   const drive = (runId: string) => held.driveTaken(runId);
+  const work = agents.workFor(options.versions ?? 'any');
+  const orphans = new OrphanMigrator({
+    ...options,
+    agents: work,
+    targetOf: name => targetOf(name, options, work),
+  });
   const leases = [...options.agents.values()].flatMap(agent => agent.options.host?.leaseMs ?? []);
   const leaseMs = leases.length === 0 ? undefined : Math.min(...leases);
   return {
     agents,
     held,
-    taker: new RunTaker({ ...options, leaseMs, agents: agents.workFor(options.versions ?? 'any'), drive }),
+    taker: new RunTaker({ ...options, leaseMs, agents: work, drive, migrate: () => orphans.look() }),
   };
+}
+
+/** How runs of an agent are migrated: with its own migrations. The runs of `/v1` requests are not, as clients have their ids. */
+function targetOf(name: string, { agents }: RunWorkerOptions, work: WorkRequest['agents']) {
+  const [agent] = [...agents.values()].flatMap(top => agentNamed(top, name) ?? []);
+  if (agent === undefined) return undefined;
+  const versions = work.find(taken => taken.name === name)?.versions;
+  return { migrations: agent.options.migrations ?? [], ...omitUndefined({ versions }) };
 }

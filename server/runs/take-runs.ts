@@ -17,6 +17,8 @@ type RunTakerOptions = {
   leaseMs?: number | undefined;
   /** Drives the run until it rests, has ended, or another process drives it. Never rejects. */
   drive(runId: string): Promise<void>;
+  /** Called with each periodic search: migrates the runs that nobody can drive any more. */
+  migrate?(): Promise<void>;
   log(line: string): void;
 };
 
@@ -98,6 +100,7 @@ export class RunTaker {
     if (this.#isStopped) return;
     const poll = () => {
       this.#look();
+      this.#migrate();
       this.#schedule();
     };
     const ms = Math.min(POLL_INTERVAL_MS, this.#leaseMs / 3);
@@ -106,6 +109,12 @@ export class RunTaker {
 
   #look(): void {
     this.#take().catch(error => this.#logOnce(`Cannot look for runs to drive: ${messageOf(error)}`));
+  }
+
+  #migrate(): void {
+    this.#options
+      .migrate?.()
+      .catch(error => this.#logOnce(`Cannot look for runs to migrate: ${messageOf(error)}`));
   }
 
   /**

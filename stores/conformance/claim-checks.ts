@@ -84,6 +84,17 @@ export const claimChecks: readonly Check[] = [
     },
   },
   {
+    name: 'a run that has ended is not claimed with `unlessEnded`',
+    async run(store) {
+      await store.create(begin('a'), request('one'));
+      await store.append('a', { after: 2, epoch: 1 }, [receive('last')], { status: 'finished' });
+      const late = { now: 9000, unlessEnded: true };
+      for (const owner of ['one', 'two'])
+        assert.deepEqual(await store.claim('a', request(owner, late)), { type: 'ended' });
+      assert.equal((await store.read('a')).length, 3);
+    },
+  },
+  {
     name: 'an owner that claims again gets a new epoch',
     async run(store) {
       await store.create(begin('a'), request('one'));

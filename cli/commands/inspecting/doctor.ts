@@ -85,7 +85,7 @@ async function workOn<Result>(store: Store, work: (store: Store) => Promise<Resu
 }
 
 async function survey(store: Store, loaded: readonly Agent[], output: Output): Promise<Counts> {
-  const counts: Counts = { runs: 0, stranded: 0, 'in-doubt': 0, 'dead-owner': 0, damaged: 0 };
+  const counts: Counts = { runs: 0, stranded: 0, migrates: 0, 'in-doubt': 0, 'dead-owner': 0, damaged: 0 };
   const report = (finding: Finding, record: object = {}) => {
     counts[finding.type] += 1;
     showFinding(output, finding, record);
@@ -116,7 +116,10 @@ function runIdIn(details: unknown): string {
 function describeDeploy(store: Store, loaded: readonly Agent[]): Deployed {
   const agents = new Map(loaded.map(agent => [agent.name, agent]));
   const migrationsOf = (name: string) =>
-    loaded.map(agent => agentNamed(agent, name)).find(agent => agent !== undefined)?.options.migrations ?? [];
+    loaded
+      .flatMap(agent => agentNamed(agent, name) ?? [])
+      .map(({ options }) => options.migrations ?? [])
+      .at(0);
   if (loaded.length === 0) return { migrationsOf };
   // The runs of requests to /v1 have their tools in their journal, not in a module.
   const work = [...new ServedAgents({ store, agents }).workFor('own'), { name: RESPONSES }];
@@ -125,6 +128,7 @@ function describeDeploy(store: Store, loaded: readonly Agent[]): Deployed {
 
 const LABELS: Record<Finding['type'], string> = {
   stranded: 'stranded',
+  migrates: 'migrates',
   'in-doubt': 'in doubt',
   'dead-owner': 'no driver',
   damaged: 'damaged',
@@ -166,10 +170,11 @@ function describeVersion(version: number | null, current: number): string {
 }
 
 function showSummary(output: Output, counts: Counts, loaded: readonly Agent[]): void {
-  const { runs, stranded, damaged, 'in-doubt': inDoubt, 'dead-owner': deadOwners } = counts;
+  const { runs, stranded, migrates, damaged, 'in-doubt': inDoubt, 'dead-owner': deadOwners } = counts;
   const agents = loaded.map(({ name }) => name);
   if (output.json) {
-    output.data({ type: 'summary', runs, stranded, inDoubt, deadOwners, damaged, agents });
+    const others = migrates === 0 ? {} : { migrates };
+    output.data({ type: 'summary', runs, stranded, inDoubt, deadOwners, damaged, ...others, agents });
     return;
   }
   const fact = (label: string, text: string) =>
@@ -179,6 +184,6 @@ function showSummary(output: Output, counts: Counts, loaded: readonly Agent[]): 
   else fact('agents', agents.join(', '));
   fact(
     'summary',
-    `${runs} ${runs === 1 ? 'run has' : 'runs have'} not ended: ${stranded} stranded, ${inDoubt} in doubt, ${deadOwners} without their driver, ${damaged} damaged`,
+    `${runs} ${runs === 1 ? 'run has' : 'runs have'} not ended: ${stranded} stranded, ${migrates} to be migrated, ${inDoubt} in doubt, ${deadOwners} without their driver, ${damaged} damaged`,
   );
 }

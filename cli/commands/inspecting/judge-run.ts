@@ -3,15 +3,19 @@ import { readStart, writerOfStart } from '../../../engine/journal/read-journal.t
 import { successorOf } from '../../../engine/versions/check-run.ts';
 import { compareJournal, type VersionReport } from '../../../engine/versions/compare-versions.ts';
 import { findSteps, type JournalMigration, type Versions } from '../../../engine/versions/migrate-journal.ts';
+import { canMigrate } from '../../../engine/versions/plan-migration.ts';
 import { adviseOn } from '../../../engine/versions/version-mismatch.ts';
+import { compareChart } from '../../../machines/snapshot.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { JOURNAL_FORMAT } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { isDriven, type RunRecord, type Store, type WorkRequest } from '../../../protocol/store.ts';
+import { MIGRATE_AFTER_MS } from '../../../server/runs/migrate-orphans.ts';
 
 /** What a deploy may need to know about a run that has not ended. */
 export type Finding = {
-  type: 'stranded' | 'in-doubt' | 'dead-owner' | 'damaged';
+  /** `migrates`: the workers of the deploy migrate the run once nobody drives its version. */
+  type: 'stranded' | 'migrates' | 'in-doubt' | 'dead-owner' | 'damaged';
   runId: string;
   reason: string;
   advice: string;
@@ -20,8 +24,8 @@ export type Finding = {
 /** The agents of the deploy; `work` is missing if they are unknown. */
 export type Deployed = {
   work?: WorkRequest['agents'];
-  /** The migrations of the agent with this name. */
-  migrationsOf(name: string): readonly JournalMigration[];
+  /** The migrations of the agent with this name; `undefined` if the deploy does not have it. */
+  migrationsOf(name: string): readonly JournalMigration[] | undefined;
 };
 
 /** Returns what is to report about a run. Reads its first entry only if its record has no chart. */
@@ -58,11 +62,26 @@ async function findStranded(
   };
   const reason = report.opens ? explainAgent(record, deployed) : report.reason;
   if (reason === undefined || (await store.get(successorOf(runId))) !== undefined) return undefined;
-  const migrations = deployed.migrationsOf(agent);
+  const migrations = deployed.migrationsOf(agent) ?? [];
   const advice = report.opens
     ? adviseOnAgent(record, deployed, versions)
     : adviseOnChart(report, versions, migrations);
-  return { type: 'stranded', runId, reason, advice };
+  if (!isMigrated(record, deployed)) return { type: 'stranded', runId, reason, advice };
+  const seconds = MIGRATE_AFTER_MS / 1_000;
+  const later = `Workers of the deploy migrate it when it has something to do that nobody does for ${seconds} seconds.`;
+  return { type: 'migrates', runId, reason, advice: `${later} ${advice}` };
+}
+
+/** Whether workers of the deploy migrate the run by themselves. A decision about a run of an older chart needs that chart. */
+function isMigrated(record: RunRecord, { work, migrationsOf }: Deployed): boolean {
+  const { agent, status, wakeAt, chart, waitsFor = [] } = record;
+  const migrations = migrationsOf(agent);
+  if (work === undefined || migrations === undefined) return false;
+  const versions = work.find(({ name }) => name === agent)?.versions;
+  const isOpened = chart !== undefined && compareChart(chart) === 'same';
+  const goesOn =
+    status === 'running' || wakeAt !== undefined || waitsFor.some(call => call.runId !== undefined);
+  return (isOpened || goesOn) && canMigrate(record, { migrations, ...omitUndefined({ versions }) });
 }
 
 /** The versions in the record, else those in the journal; `undefined` for a run that was adopted without them. */
@@ -92,7 +111,7 @@ function adviseOnAgent(
   if (work?.every(({ name }) => name !== agent) === true)
     return `Add its module with --agent, or keep a worker with agent "${agent}" until the run ends.`;
   const keep = `keep a worker with version ${agentVersion} of "${agent}" until the run ends`;
-  return findSteps(versions, migrationsOf(agent)) === null
+  return findSteps(versions, migrationsOf(agent) ?? []) === null
     ? `K${keep.slice(1)}, or continue it with \`agentchart resume ${runId}\`.`
     : `Migrate it with \`agentchart migrate ${runId}\`, or ${keep}.`;
 }

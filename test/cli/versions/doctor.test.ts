@@ -112,6 +112,25 @@ describe.concurrent('doctor', () => {
     ]);
   });
 
+  test('tells runs that workers of the deploy will migrate from stranded ones', async () => {
+    const desk = new Desk(SCRIPT);
+    const { runId: waiting } = await desk.begin();
+    await add(desk, 'running', { chart: -1 });
+    await add(desk, 'newer', { chart: 1 });
+    const db = new DatabaseSync(desk.store);
+    db.exec(
+      `UPDATE runs SET chart_version = chart_version - 1, chart_hash = 'other' WHERE run_id = '${waiting}'`,
+    );
+    db.close();
+    const { code, found, summary } = await examine(desk, '--agent', AGENT);
+    expect(Object.fromEntries(found.map(({ runId, type }) => [runId, type]))).toEqual({
+      ...{ running: 'migrates', newer: 'stranded' },
+      // Nobody can decide it: only a program with its chart opens it.
+      [waiting]: 'stranded',
+    });
+    expect([code, summary]).toEqual([1, expect.objectContaining({ stranded: 2, migrates: 1 })]);
+  });
+
   test('lists runs in doubt and leases of dead owners, which strand nothing', async () => {
     const desk = new Desk([calling('charge')]);
     const { runId } = await desk.begin();

@@ -44,6 +44,33 @@ describe('E4: one driver', () => {
     expect((await eventsOf(store, run.id)).filter(({ type }) => type === 'run.claimed')).toHaveLength(1);
   });
 
+  test('a run that ends right before another process claims it has no claim after its end', async () => {
+    const store = memory();
+    const host = new ManualHost();
+    const slow = makeGate<string>();
+    const make = (on: Store) =>
+      createAgent({
+        ...{ name: 'a', host, store: on, model: scripted([calls('slow'), { text: 'done' }]) },
+        tools: [makeTool('slow', { run: () => slow.promise })],
+      });
+    const run = await make(store).start('go');
+    await host.idle();
+    let ended: Promise<unknown> | undefined;
+    const second = watchStore(store, {
+      async before(method) {
+        if (method !== 'claim') return;
+        slow.open('x');
+        ended ??= run.settled();
+        await ended;
+      },
+    });
+    const follower = await make(second).open(run.id);
+    expect(await host.settle(follower.settled())).toMatchObject({ status: 'finished' });
+    expect(ended).toBeDefined();
+    expect((await wordsOf(store, run.id)).at(-1)).toBe('turn.completed');
+    expect((await store.get(run.id))?.owner).toBeUndefined();
+  });
+
   test('a driver renews its lease for as long as a tool runs', async () => {
     const store = memory();
     const host = new ManualHost();

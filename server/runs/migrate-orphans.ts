@@ -1,0 +1,136 @@
+import type { Host } from '../../engine/driver/host.ts';
+import { isOwnerDead, makeOwner } from '../../engine/driver/owner.ts';
+import { canMigrate, type MigrationTarget } from '../../engine/versions/plan-migration.ts';
+import { takeOverRun } from '../../engine/versions/take-over-run.ts';
+import { chartIdentity } from '../../machines/snapshot.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import { isDriven, listAll, type RunRecord, type Store, type WorkRequest } from '../../protocol/store.ts';
+
+/** How long a run of another version has to be left alone before it is migrated, in ms. */
+export const MIGRATE_AFTER_MS = 10_000;
+
+/** The longest time between two searches after which the store, or this process, counts as away, in ms. */
+const LONGEST_GAP_MS = 7_500;
+
+/** How many runs are found in one search. */
+const MOST_FOUND = 100;
+
+type OrphanMigratorOptions = {
+  store: Store;
+  host: Host;
+  /** The agents whose runs this process takes, with their versions. */
+  agents: WorkRequest['agents'];
+  /** How runs of the agent with this name are migrated; `undefined` if they are not. */
+  targetOf(agent: string): MigrationTarget | undefined;
+  log(line: string): void;
+};
+
+/** A run of another version: the seq of its last entry, and since when it has been left alone (monotonic ms). */
+type Seen = { seq: number; since: number };
+
+/**
+ * Migrates the runs that nobody can drive any more: runs of an older chart, or of another version of their agent, that
+ * have something to do.
+ *
+ * O1 A run is migrated after this process has seen for `MIGRATE_AFTER_MS`, without a gap, that it had something to do
+ *    and that no process took it. After a gap the time begins anew, so that others can come back too.
+ * O2 A run stays while a process holds a run of the same version: its workers are there, and busy.
+ * O3 A child run is migrated with the run at the top.
+ * O4 A run that cannot be migrated is logged once and left alone.
+ */
+export class OrphanMigrator {
+  readonly #options: OrphanMigratorOptions;
+  #seen = new Map<string, Seen>();
+  readonly #failed = new Set<string>();
+  #lastLook = Number.NEGATIVE_INFINITY;
+  #isLooking = false;
+
+  constructor(options: OrphanMigratorOptions) {
+    this.#options = options;
+  }
+
+  /** Searches once, and migrates what is due. Rejects if the store cannot be read. */
+  async look(): Promise<void> {
+    if (this.#isLooking || this.#options.store.takeWork === undefined) return;
+    this.#isLooking = true;
+    try {
+      for (const record of await this.#findOrphans()) await this.#migrate(record);
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  async #findOrphans(): Promise<RunRecord[]> {
+    const { store, host, agents } = this.#options;
+    const found = await store.takeWork?.({
+      agents: agents.map(({ name }) => ({ name })),
+      ...{ limit: MOST_FOUND, reserveMs: 0, now: host.now(), isDead: isOwnerDead },
+    });
+    const now = host.monotonic();
+    const before = now - this.#lastLook > LONGEST_GAP_MS ? new Map<string, Seen>() : this.#seen;
+    this.#lastLook = now;
+    const others = (found ?? []).filter(record => this.#isOther(record) && !this.#failed.has(record.runId));
+    this.#seen = new Map(
+      others.map(({ runId, seq }) => {
+        const seen = before.get(runId);
+        return [runId, seen?.seq === seq ? seen : { seq, since: now }];
+      }),
+    );
+    return others.filter(({ runId }) => now - (this.#seen.get(runId)?.since ?? now) >= MIGRATE_AFTER_MS);
+  }
+
+  /** Whether workers of this version leave the run to others, and can migrate it. */
+  #isOther({ agent, agentVersion, chart }: RunRecord): boolean {
+    const target = this.#options.targetOf(agent);
+    if (target === undefined || chart === undefined) return false;
+    const isOwnVersion =
+      target.versions === undefined || agentVersion === undefined || target.versions.includes(agentVersion);
+    return !(isOwnVersion && isSameChart({ chart }, { chart: chartIdentity() }));
+  }
+
+  async #migrate(found: RunRecord): Promise<void> {
+    const { store, host, log } = this.#options;
+    const top = await this.#findTop(found);
+    const target = top && this.#options.targetOf(top.agent);
+    if (top === undefined || target === undefined || !canMigrate(top, target)) return;
+    if (await this.#hasDriver(top)) {
+      this.#seen.delete(found.runId);
+      return;
+    }
+    const { migrations } = target;
+    const parts = { store, host, owner: makeOwner(host.newId('driver')), isDead: isOwnerDead, migrations };
+    try {
+      const successor = await takeOverRun(parts, top.runId);
+      if (successor !== null)
+        log(`Run ${top.runId} was migrated to ${successor}: no process drove its version.`);
+    } catch (error) {
+      if (error instanceof EngineError && error.code.startsWith('store-')) throw error;
+      this.#failed.add(found.runId);
+      log(`Run ${top.runId} cannot be migrated: ${messageOf(error)}`);
+    }
+  }
+
+  /** The run above all that a run was started for; `undefined` if one of them is missing. */
+  async #findTop(record: RunRecord): Promise<RunRecord | undefined> {
+    let top: RunRecord | undefined = record;
+    while (top?.parent !== undefined) top = await this.#options.store.get(top.parent.runId);
+    return top;
+  }
+
+  /** Whether a process that may be alive drives a run of the same version. */
+  async #hasDriver(record: RunRecord): Promise<boolean> {
+    const { store, host } = this.#options;
+    const isHere = isSameChart(record, { chart: chartIdentity() });
+    for await (const other of listAll(store, { status: 'running', onDamaged() {} })) {
+      const isAlike =
+        isSameChart(record, other) &&
+        (!isHere || (record.agent === other.agent && record.agentVersion === other.agentVersion));
+      if (isAlike && isDriven(other, host.now(), isOwnerDead)) return true;
+    }
+    return false;
+  }
+}
+
+function isSameChart(one: Pick<RunRecord, 'chart'>, other: Pick<RunRecord, 'chart'>): boolean {
+  return one.chart?.version === other.chart?.version && one.chart?.hash === other.chart?.hash;
+}

@@ -1,0 +1,163 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { scripted } from '../../../../adapters/scripted.ts';
+import type { JournalMigration } from '../../../../engine/versions/migrate-journal.ts';
+import { chartIdentity } from '../../../../machines/snapshot.ts';
+import type { RunStatus, Store } from '../../../../protocol/store.ts';
+import { MIGRATE_AFTER_MS } from '../../../../server/runs/migrate-orphans.ts';
+import { createRunWorker, type RunWorker } from '../../../../server/runs/run-worker.ts';
+import { POLL_INTERVAL_MS } from '../../../../server/runs/take-runs.ts';
+import { memory } from '../../../../stores/memory.ts';
+import { sqlite } from '../../../../stores/sqlite.ts';
+import { type Agent, createAgent } from '../../../../tools/agent/agent.ts';
+import { ManualHost } from '../../../../tools/testing/manual-host.ts';
+import { makeGate, makeTool } from '../../../support/engine/agents.ts';
+import { childOf, makeFamily, PAYING, settleWith } from '../../../support/engine/family.ts';
+import { put } from '../../../support/versions/old-journals.ts';
+
+const RENAME: JournalMigration = { from: { agent: '1' }, to: { agent: '2' }, migrate: events => events };
+const OLDER = { version: chartIdentity().version - 1, hash: 'of the release before' };
+const LONG_MS = 4 * MIGRATE_AFTER_MS;
+
+let host = new ManualHost();
+const started: RunWorker[] = [];
+const stores: Store[] = [];
+afterEach(async () => {
+  for (const { taker } of started.splice(0)) taker.stop();
+  for (const store of stores.splice(0)) await store.close();
+  host = new ManualHost();
+});
+
+function open(kind: 'memory' | 'sqlite' = 'memory'): Store {
+  const store = kind === 'memory' ? memory() : sqlite(':memory:');
+  stores.push(store);
+  return store;
+}
+
+/** An agent of this version; its tool `slow` works until `done`. */
+function makeVersion(store: Store, version: string, done: Promise<unknown> = Promise.resolve()): Agent {
+  const turns = [{ toolCalls: [{ name: 'slow', arguments: {} }] }, { text: `done by ${version}` }];
+  const tools = [makeTool('slow', { run: () => done, sideEffect: 'none' })];
+  const migrations = version === '1' ? [] : [RENAME];
+  return createAgent({ name: 'desk', version, store, host, tools, migrations, model: scripted(turns) });
+}
+
+async function startWorker(store: Store, agent: Agent, slots = 8): Promise<{ stop(): void; log: string[] }> {
+  const log: string[] = [];
+  const worker = createRunWorker({
+    ...{ store, host, slots, versions: 'own', log: line => log.push(line) },
+    agents: new Map([[agent.name, agent]]),
+  });
+  started.push(worker);
+  await worker.taker.start();
+  return { stop: () => worker.taker.stop(), log };
+}
+
+async function statuses(store: Store): Promise<Record<string, RunStatus>> {
+  const { runs } = await store.list();
+  return Object.fromEntries(runs.map(({ runId, status }) => [runId, status]));
+}
+
+describe('a run of another version of its agent', () => {
+  test('stays with the workers that have it, in both directions', async () => {
+    const store = open();
+    const [one, two] = [makeVersion(store, '1'), makeVersion(store, '2')];
+    await store.create(one.input('go', { runId: 'first' }));
+    await store.create(two.input('go', { runId: 'second' }));
+    await startWorker(store, two);
+    await host.advance(MIGRATE_AFTER_MS / 2);
+    await startWorker(store, one);
+    await host.advance(LONG_MS);
+    expect(await statuses(store)).toEqual({ first: 'finished', second: 'finished' });
+  });
+
+  test('stays with a worker that has it while that one is busy with others', async () => {
+    const store = open();
+    const done = makeGate();
+    const one = makeVersion(store, '1', done.promise);
+    for (const runId of ['held', 'queued']) await store.create(one.input('go', { runId }));
+    await startWorker(store, one, 1);
+    await startWorker(store, makeVersion(store, '2'));
+    await host.advance(LONG_MS);
+    expect(await statuses(store)).toEqual({ held: 'running', queued: 'running' });
+    done.open();
+    await host.advance(LONG_MS);
+    expect(await statuses(store)).toEqual({ held: 'finished', queued: 'finished' });
+  });
+
+  test.each(['memory', 'sqlite'] as const)('is migrated and finished when nobody has it: %s', async kind => {
+    const store = open(kind);
+    const done = makeGate();
+    const one = makeVersion(store, '1', done.promise);
+    const gone = await startWorker(store, one, 1);
+    gone.stop();
+    await store.create(one.input('go', { runId: 'left' }));
+    const { log } = await startWorker(store, makeVersion(store, '2'));
+    await host.advance(MIGRATE_AFTER_MS - POLL_INTERVAL_MS);
+    expect(await statuses(store)).toEqual({ left: 'running' });
+    await host.advance(LONG_MS);
+    expect(await statuses(store)).toEqual({ left: 'cancelled', left_m2: 'finished' });
+    expect(await store.get('left_m2')).toMatchObject({ agentVersion: '2', forkOf: { runId: 'left' } });
+    expect(log).toEqual(['Run left was migrated to left_m2: no process drove its version.']);
+    const last = (await store.read('left')).at(-1);
+    expect(last?.event).toMatchObject({ type: 'run.noted', note: { migratedTo: 'left_m2' } });
+  });
+
+  test('that was migrated is not taken by workers of its version that come back, nor resumed', async () => {
+    const store = open();
+    const one = makeVersion(store, '1');
+    await store.create(one.input('go', { runId: 'left' }));
+    await startWorker(store, makeVersion(store, '2'));
+    await host.advance(LONG_MS);
+    await startWorker(store, one);
+    await host.advance(LONG_MS);
+    expect(await statuses(store)).toEqual({ left: 'cancelled', left_m2: 'finished' });
+    const run = await one.open('left');
+    await expect(host.settle(run.settled())).rejects.toMatchObject({ code: 'refused' });
+  });
+
+  test('is left to its workers for as long again after the store was away', async () => {
+    const store = open();
+    const one = makeVersion(store, '1');
+    await store.create(one.input('go', { runId: 'left' }));
+    await startWorker(store, makeVersion(store, '2'));
+    await host.advance(POLL_INTERVAL_MS);
+    host.jump(LONG_MS);
+    await host.advance(POLL_INTERVAL_MS);
+    expect(await statuses(store)).toEqual({ left: 'running' });
+    await startWorker(store, one);
+    await host.advance(LONG_MS);
+    expect(await statuses(store)).toEqual({ left: 'finished' });
+  });
+
+  test('stays as it is without a migration', async () => {
+    const store = open();
+    await store.create(makeVersion(store, '3').input('go', { runId: 'left' }));
+    await startWorker(store, makeVersion(store, '2'));
+    await host.advance(LONG_MS);
+    expect(await store.get('left')).toMatchObject({ status: 'running', epoch: 0 });
+  });
+});
+
+describe('a run of an older chart', () => {
+  test('is migrated with the run that waits for it', async () => {
+    const from = memory();
+    const { run } = await settleWith(makeFamily(PAYING, { store: from, host }), host);
+    const child = await childOf(from, run.id);
+    const store = open();
+    const cut = { [run.id]: 'tool.suspended', [child]: 'run.started' };
+    for (const [runId, last] of Object.entries(cut)) {
+      const events = (await from.read(runId)).map(({ event }) => event);
+      const kept = events.slice(0, events.findIndex(({ type }) => type === last) + 1);
+      const [first, ...rest] = kept;
+      if (first?.type !== 'run.started') throw new Error('it has no start');
+      const status = runId === child ? 'running' : 'waiting';
+      await put(store, [{ ...first, chart: OLDER }, ...rest], status);
+    }
+    await startWorker(store, makeFamily({}, { store, host }));
+    await host.advance(LONG_MS);
+    expect(await statuses(store)).toEqual({
+      ...{ [run.id]: 'cancelled', [child]: 'cancelled' },
+      ...{ [`${run.id}_m2`]: 'finished', [`${child}_m2`]: 'finished' },
+    });
+  });
+});
