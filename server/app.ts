@@ -72,7 +72,7 @@ export type RunsApp = {
   pickUp(): Promise<string[]>;
   /** The number of open runs: watched, driven, or resting with a deadline. */
   countHeld(): number;
-  /** Ends the streams and refuses new work. The store stays open, and runs stay resumable. */
+  /** Ends the streams and refuses new work; `/readyz` says so. The store stays open, and runs stay resumable. */
   close(): void;
 };
 
@@ -102,7 +102,9 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     app.use('/v1/*', cors({ origin: [...origins], exposeHeaders: EXPOSED_HEADERS, maxAge: 600 }));
   app.use(gate.identify);
   app.get('/healthz', c => c.json({ ok: true, version }));
+  let isClosing = false;
   app.get('/readyz', async c => {
+    if (isClosing) throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
     await assertReady(store, clock, log);
     return c.json({ ok: true });
   });
@@ -154,6 +156,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     pickUp: runs.pickUp,
     countHeld: runs.countHeld,
     close: () => {
+      isClosing = true;
       for (const api of [runs, ...mounted]) api.close?.();
     },
   };

@@ -8,6 +8,8 @@ import { SECURITY_HEADERS } from './guard-request.ts';
 export type Serving = {
   url: string;
   port: number;
+  /** Ends the streams and refuses new work, but goes on answering: `/readyz` with 503, `/healthz` with 200. */
+  drain(): void;
   /** Stops accepting connections, ends the streams, and waits up to 2 s for requests in progress. */
   close(): Promise<void>;
 };
@@ -45,7 +47,7 @@ export async function serveRuns(
   await listen(server, host.replace(/^\[(.*)\]$/, '$1'), port);
   const address = server.address();
   const bound = typeof address === 'object' && address !== null ? address.port : port;
-  return { url: urlOf(host, bound), port: bound, close: () => close(server, app) };
+  return { url: urlOf(host, bound), port: bound, drain: () => app.close(), close: () => close(server, app) };
 }
 
 function isWebSocket({ headers }: IncomingMessage): boolean {

@@ -5,7 +5,12 @@ import { createMcpFront, type McpFrontOptions } from './mcp-front.ts';
  * A server that runs. `begun` resolves with the first request that is more than `server/discover`, `ended` when the
  * client has left; a server for many clients has begun, and never ends.
  */
-export type McpServing = { begun: Promise<void>; ended: Promise<void>; close(): Promise<void> };
+export type McpServing = {
+  begun: Promise<void>;
+  ended: Promise<void>;
+  drain?(): void;
+  close(): Promise<void>;
+};
 
 /**
  * Serves MCP on stdin and stdout, to clients of every revision. A client that is to find out the revision may start a

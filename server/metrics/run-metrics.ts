@@ -1,3 +1,4 @@
+import { loadRun } from '../../engine/journal/load-run.ts';
 import { countRuns, countWaits } from '../../engine/listening/count-runs.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -71,7 +72,11 @@ export class RunMetrics {
     if (cursor === undefined) this.#cursor = this.#begin();
     for (let pages = 0; feed !== undefined && cursor !== undefined && pages < MOST_PAGES; pages += 1) {
       const page = await feed.read({ after: cursor, limit: PAGE, onDamaged: () => {} });
-      for (const { runId, event } of page.entries) this.#take(runId, event);
+      for (const { runId, event } of page.entries) {
+        this.#take(runId, event);
+        if (event.type === 'tool.interrupted' && (await this.#isDoubt(runId, event.callId)))
+          this.#doubts.add({}, 1);
+      }
       const isEnd = page.next === cursor;
       cursor = page.next;
       this.#cursor = Promise.resolve(cursor);
@@ -107,6 +112,13 @@ export class RunMetrics {
         return this.#endCall(runId, event, 'suspended');
       default:
     }
+  }
+
+  /** Whether an interrupted call is in doubt: then it neither runs again nor is reconciled. */
+  async #isDoubt(runId: string, callId: string): Promise<boolean> {
+    const loaded = await loadRun(this.#store, runId).catch(() => null);
+    const call = loaded?.state.context.calls.find(other => other.callId === callId);
+    return call?.sideEffect === 'once' && !call.reconcilable;
   }
 
   #endCall(runId: string, { callId, at }: { callId: string; at: number }, outcome: string): void {

@@ -81,7 +81,7 @@ function describeServer(): JsonObject {
     },
     '/readyz': {
       get: {
-        summary: 'Check whether the store answers.',
+        summary: 'Check whether the server takes work and its store answers.',
         security: [],
         responses: ok(toSchema(z.object({ ok: z.literal(true) }))),
       },

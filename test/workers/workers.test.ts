@@ -115,7 +115,7 @@ describe.each(STORES)('workers on %s', kind => {
   test('that are stopped for longer than their lease are fenced when they go on', async () => {
     const pool = await makePool(kind);
     const pace = { toolMs: 300, leaseMs: 1_000 };
-    const stopped = await pool.startWorker({ ...pace, toolMs: 3_000 });
+    const stopped = await pool.startWorker({ ...pace, toolMs: 3_000 }, ['--port', '0']);
     const [runId = ''] = await pool.begin(1);
     expect(await pool.until(() => pool.noted('begin').length === 1)).toBe(true);
     stopped.kill('SIGSTOP');
@@ -126,6 +126,11 @@ describe.each(STORES)('workers on %s', kind => {
     expect(await pool.store.get(runId)).toMatchObject({ status: 'waiting' });
     expect(pool.noted('begin')).toHaveLength(1);
     expect(stopped.child.exitCode).toBeNull();
+    const [, url = ''] = /probes\s+(\S+)/.exec(stopped.output) ?? [];
+    expect(await readMetrics(url)).toMatchObject({
+      ...{ agentchart_lease_losses_total: 1, agentchart_doubts_total: 1 },
+      'agentchart_decisions_waiting{type="doubt"}': 1,
+    });
   });
 
   test('leave the runs of another version to those that have it, in both directions', async () => {
@@ -163,6 +168,44 @@ describe.each(STORES)('workers on %s', kind => {
     expect(claims.map(({ by }) => readOwnerName(by)?.pid)).toEqual([1]);
     expect(await pool.store.get(runId)).toMatchObject({ status: 'finished' });
     expect(pool.noted('begin')).toHaveLength(1);
+  });
+});
+
+/** The samples of `/metrics`, by name and labels. */
+async function readMetrics(url: string): Promise<Record<string, number>> {
+  const lines = (await (await fetch(`${url}/metrics`)).text())
+    .split('\n')
+    .filter(line => /^[a-z]/.test(line));
+  return Object.fromEntries(lines.map(line => [line.split(' ')[0], Number(line.split(' ')[1])]));
+}
+
+describe('while a process drains', () => {
+  test.each([
+    ['worker', ['worker', '--slots', '1'], /probes\s+(\S+)/],
+    ['serve', ['serve'], /listening on (\S+)/],
+  ])('%s answers its probes: it lives, and is not ready', async (kind, args, address) => {
+    const pool = await makePool('sqlite');
+    const pace = { toolMs: 1_500 };
+    const process = await pool.start([...args, '--agent', built(REFUNDS), '--port', '0'], pace);
+    const [, url = ''] = address.exec(process.output) ?? [];
+    const probe = async (path: string) => (await fetch(url + path)).status;
+    expect(await Promise.all(['/healthz', '/readyz'].map(probe))).toEqual([200, 200]);
+    await pool.begin(kind === 'worker' ? 3 : 1);
+    expect(await pool.until(() => pool.noted('begin').length === 1)).toBe(true);
+    const metrics = await readMetrics(url);
+    expect(metrics).toMatchObject({
+      'agentchart_slots{state="used"}': 1,
+      agentchart_lease_losses_total: 0,
+      ...(kind === 'worker' && { 'agentchart_slots{state="free"}': 0, agentchart_runs_to_take: 2 }),
+    });
+    expect(metrics.agentchart_append_duration_seconds_count).toBeGreaterThan(0);
+    process.kill('SIGTERM');
+    await process.prints('Stopping');
+    expect(await pool.until(async () => (await probe('/readyz')) === 503)).toBe(true);
+    expect(await probe('/healthz')).toBe(200);
+    expect(pool.noted('paid')).toEqual([]);
+    expect(await process.ended).toBe(0);
+    expect(pool.noted('paid')).toHaveLength(1);
   });
 });
 

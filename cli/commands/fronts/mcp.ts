@@ -97,5 +97,5 @@ async function serveHttp(
   const serving = await listen(app, { host, port: readPort(port) }, log);
   if (serving === null) return null;
   log.notice(`listening on ${serving.url}/mcp`);
-  return { begun: Promise.resolve(), ended: new Promise(() => {}), close: () => serving.close() };
+  return { begun: Promise.resolve(), ended: new Promise(() => {}), ...serving };
 }

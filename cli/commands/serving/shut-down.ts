@@ -2,6 +2,7 @@ import { drivesOf } from '../../../engine/driver/drives.ts';
 import { systemHost } from '../../../engine/driver/host.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
+import type { Serving } from '../../../server/serve.ts';
 import { EXIT } from '../../exit-codes.ts';
 import { watchInterrupts } from '../../interrupts.ts';
 import type { ServerLog } from './serve-log.ts';
@@ -14,7 +15,7 @@ const LONGEST_GRACE = 3_600;
 
 /**
  * Ends a process that drives runs: it takes no other, lets calls in progress end within `graceMs`, and releases the
- * leases of its runs, so that other processes go on with them at once. Then closes the store, and after it the tool
+ * leases of its runs, so that other processes go on with them at once. Probes are answered meanwhile. Then closes the store, and after it the tool
  * servers, so that a call that fails because its server ends is not recorded as failed.
  */
 export async function shutDown({
@@ -26,13 +27,15 @@ export async function shutDown({
 }: {
   store: Store;
   /** What takes requests. */
-  serving: { close(): Promise<void> };
+  serving: Pick<Serving, 'close'> & Partial<Pick<Serving, 'drain'>>;
   graceMs: number;
   /** The owners of tool servers. */
   closing: readonly { close(): Promise<void> }[];
   log: { problem(line: string): void };
 }): Promise<void> {
-  const [kept] = await Promise.all([drivesOf(store).drain(systemHost, graceMs), serving.close()]);
+  serving.drain?.();
+  const kept = await drivesOf(store).drain(systemHost, graceMs);
+  await serving.close();
   if (kept > 0)
     log.problem(`${kept} runs could not be handed over: the store does not answer. Their leases expire.`);
   setTimeout(() => process.exit(EXIT.done), EXIT_GRACE_MS).unref();

@@ -81,10 +81,11 @@ export async function work(options: WorkerOptions): Promise<number> {
     await ended;
     taker.stop();
     const serving = {
-      async close() {
+      drain() {
         held.close();
-        await probes?.close();
+        probes?.drain();
       },
+      close: async () => await probes?.close(),
     };
     const closing = [...agents.values(), ...(gateway === undefined ? [] : [gateway.service])];
     await shutDown({ store, serving, graceMs, log, closing });
