@@ -3,6 +3,7 @@ import { readJournal } from '../engine/journal/read-journal.ts';
 import type { CommandResult } from '../engine/run/explain-refusal.ts';
 import type { Run } from '../engine/run/run.ts';
 import { listOpenCalls } from '../engine/run/settled.ts';
+import type { ChartState } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
 import type { Agent } from '../tools/agent/agent.ts';
@@ -80,6 +81,19 @@ export async function submitCommands(
         output.data(orderEvent({ ...event, runId: record.runId, seq }));
       }
     return EXIT.done;
+  });
+}
+
+/** Reads a run without an agent. Returns the exit code that `show` returns. */
+export async function readRun(
+  id: string,
+  options: ShowOptions,
+  show: (state: ChartState, output: Output) => number,
+): Promise<number> {
+  const output = new Output({ json: options.json === true });
+  return await withExistingStore(storeFile(options.db), async store => {
+    const { runId } = await findRun(store, id);
+    return show((await loadRun(store, runId)).state, output);
   });
 }
 

@@ -63,7 +63,7 @@ async function driveToRest(drive: Drive): Promise<number> {
     }
     if (await decide(drive, settled, position.seq)) continue;
     if (output.canAsk) output.line('To resume: ', { style: 'cyan', text: commands.of('resume', run.id) });
-    else showWaiting(output, settled, commands, run.id, systemHost.now());
+    else showWaiting(output, settled, commands, run.context, systemHost.now());
     showStatus(output, 'waiting', settled, { runId: run.id });
     return EXIT.waiting;
   }

@@ -31,6 +31,13 @@ export function parseJson(text: string, option: string): JsonValue {
   }
 }
 
+/** Parses a number. Throws `input-invalid`, which names the option. */
+export function readNumber(option: string, text: string): number {
+  const number = Number(text);
+  if (text.trim() !== '' && Number.isFinite(number)) return number;
+  throw new EngineError('input-invalid', `${option} must be a number, got ${JSON.stringify(text)}.`);
+}
+
 /** Parses an entry number. Throws `input-invalid` unless `text` is an integer. */
 export function readEntryNumber(option: string, text: string): number {
   if (/^-?\d+$/.test(text)) return Number(text);
@@ -69,4 +76,12 @@ export function readTime(option: string, text: string): number {
     'input-invalid',
     `${option} must be a date or a time with its zone, such as 2026-11-01 or 2026-11-01T08:00:00Z, got ${JSON.stringify(text)}.`,
   );
+}
+
+/** Everything that is piped to this process, without its last line break; empty on a terminal. */
+export async function readPiped(): Promise<string> {
+  if (process.stdin.isTTY === true) return '';
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk);
+  return Buffer.concat(chunks).toString('utf8').trimEnd();
 }

@@ -33,6 +33,7 @@ import {
   readVersion,
   showing,
 } from './program/command-options.ts';
+import { addHolding } from './program/holding-commands.ts';
 import { addDoctor, addInspect } from './program/inspect-command.ts';
 import { addRemoving } from './program/removing-commands.ts';
 import { addServing } from './program/serving-commands.ts';
@@ -208,6 +209,7 @@ function addSteering(program: Command, end: (exitCode: number) => void): void {
     .action(async (id: string, options: DriveOptions) =>
       end(await (await import('./commands/steer.ts')).step(id, options)),
     );
+  addHolding(program, end);
   showing(program.command('cancel'))
     .summary('cancel a run')
     .description('Cancel a run and abort its model and tool calls.')

@@ -1,4 +1,5 @@
 import { describeOutput } from '../protocol/content/read-content.ts';
+import { describeBreakpoint } from '../protocol/debugger/describe-breakpoint.ts';
 import type { RunEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonValue } from '../protocol/json.ts';
@@ -50,7 +51,7 @@ export function describeEvent(event: RunEvent, format: EventFormat): string {
     case 'call.edited':
       return `${format.nameCall(event.callId)} ${value(event.call.input)}${by(event)}`;
     case 'breakpoints.set':
-      return `${event.breakpoints.map(({ id }) => id).join(', ') || 'none'}${by(event)}`;
+      return `${event.breakpoints.map(one => `${one.id} ${describeBreakpoint(one)}`).join('; ') || 'none'}${by(event)}`;
     case 'params.changed':
       return `${Object.keys(event.params).join(', ') || "reset to the agent's"}${by(event)}`;
     case 'pause.requested':

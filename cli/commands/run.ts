@@ -8,7 +8,7 @@ import { driveRun } from '../drive-run.ts';
 import { findRun } from '../find-run.ts';
 import { type Launch, makeAgent, readLaunch, recallLaunch } from '../launch.ts';
 import { storeFile, withStore } from '../open-store.ts';
-import { type DriveOptions, parseJson, userName } from '../options.ts';
+import { type DriveOptions, parseJson, readPiped, userName } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { makeView } from '../render/make-view.ts';
 import { Output } from '../render/output.ts';
@@ -80,11 +80,4 @@ async function readInput(words: readonly string[]): Promise<string> {
     'input-invalid',
     'No input. Give it as an argument, such as: run "Refund order A-1001", or on stdin.',
   );
-}
-
-async function readPiped(): Promise<string> {
-  if (process.stdin.isTTY === true) return '';
-  const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(chunk);
-  return Buffer.concat(chunks).toString('utf8').trimEnd();
 }

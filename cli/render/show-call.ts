@@ -1,4 +1,5 @@
 import type { OpenCall, Settled } from '../../engine/run/settled.ts';
+import type { Context } from '../../machines/context.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { CommandLines } from './command-lines.ts';
 import { formatDistance } from './format-time.ts';
@@ -35,7 +36,7 @@ export function showWaiting(
   output: Output,
   settled: Waiting,
   commands: CommandLines,
-  runId: string,
+  { runId, next }: Pick<Context, 'runId' | 'next'>,
   now: number,
 ): void {
   const command = (text: string) => output.line('  ', { style: 'cyan', text });
@@ -59,7 +60,9 @@ export function showWaiting(
     }
   }
   if (!settled.paused) return;
-  const why = settled.reason === undefined ? '.' : `: ${settled.reason}`;
+  const held = next?.type === 'pause' && next.breakpoint !== undefined ? next.why : undefined;
+  const reason = settled.reason ?? held;
+  const why = reason === undefined ? '.' : `: ${reason}`;
   output.line({ style: 'yellow', text: `The run is paused${why}` });
   command(commands.of('step', runId));
   command(commands.of('unpause', runId));

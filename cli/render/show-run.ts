@@ -129,7 +129,7 @@ function showSituation(output: Output, { record, state, settled, commands, late 
       late.filter(({ contradicts }) => contradicts !== undefined),
     );
   }
-  showWaiting(output, settled, commands, runId, systemHost.now());
+  showWaiting(output, settled, commands, state.context, systemHost.now());
   const doubted = new Set(settled.doubts.map(({ callId }) => callId));
   showLate(
     state,

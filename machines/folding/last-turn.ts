@@ -1,6 +1,7 @@
 import type { RunConfig } from '../../protocol/config.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
-import type { Context, LastTurn } from '../context.ts';
+import { textOf } from '../../protocol/message.ts';
+import type { Call, Context, LastTurn } from '../context.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
@@ -30,4 +31,16 @@ export function isDraft(config: RunConfig, { final, calls, finishReason }: Compl
 export function answerOf(turn: LastTurn, text: string): Context['answer'] {
   const asksForCalls = turn.calls > 0 && !turn.final && turn.finishReason !== 'content_filter';
   return asksForCalls || turn.draft ? null : { text: (turn.before ?? '') + text };
+}
+
+/** The text and the calls of the latest turn, as an edit of the turn replaces them. */
+export function latestReply({ lastTurn, transcript, calls }: Context): {
+  text: string;
+  calls: Pick<Call, 'callId' | 'name' | 'input'>[];
+} {
+  const items = lastTurn?.from === undefined || lastTurn.draft ? [] : transcript.slice(lastTurn.from);
+  const text = items
+    .flatMap(item => (item.type === 'message' && item.role === 'assistant' ? [textOf(item)] : []))
+    .join('');
+  return { text, calls: calls.map(({ callId, name, input }) => ({ callId, name, input })) };
 }

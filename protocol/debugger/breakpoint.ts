@@ -4,7 +4,7 @@ const text = z.string().check(z.minLength(1), z.maxLength(200));
 const scalar = z.union([z.string().check(z.maxLength(1_000)), z.number(), z.boolean(), z.null()]);
 
 /** The actions that a breakpoint can hold. */
-const heldActionSchema = z.enum([
+export const HELD_ACTIONS = [
   'callModel',
   'streamFinal',
   'executeTools',
@@ -14,7 +14,8 @@ const heldActionSchema = z.enum([
   'backOff',
   'finish',
   'fail',
-]);
+] as const;
+const heldActionSchema = z.enum(HELD_ACTIONS);
 
 /**
  * A predicate on the next action of a run, as data. All members that are present must match; without `next`, it
