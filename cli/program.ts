@@ -10,7 +10,6 @@
 import { Command, CommanderError } from 'commander';
 import type { AnswerOptions, ApproveOptions, RejectOptions, ResolveOptions } from './commands/decide.ts';
 import type { DiagramOptions } from './commands/diagram.ts';
-import type { ExploreCommandOptions } from './commands/explore.ts';
 import type { ExportOptions } from './commands/export.ts';
 import type { ForkOptions } from './commands/fork.ts';
 import type { MigrateCommandOptions } from './commands/migrate.ts';
@@ -33,6 +32,7 @@ import {
   readVersion,
   showing,
 } from './program/command-options.ts';
+import { addExplore } from './program/explore-command.ts';
 import { addHolding } from './program/holding-commands.ts';
 import { addDoctor, addInspect } from './program/inspect-command.ts';
 import { addRemoving } from './program/removing-commands.ts';
@@ -282,19 +282,7 @@ function addInspecting(program: Command, end: (exitCode: number) => void): void 
     .action(async (id: string, options: Omit<TracesOptions, 'version'>) =>
       end(await (await import('./commands/traces.ts')).traces(id, { ...options, version: readVersion() })),
     );
-  program
-    .command('explore')
-    .summary("check every path of an agent's runs")
-    .description(
-      "Walk every path through the chart with the agent's tools, approvals and limits, and check the invariants at every step. Executes nothing. Exits with 1 if an invariant is violated.",
-    )
-    .requiredOption('--agent <module>', AGENT)
-    .option('--max-states <number>', 'stop after this many states')
-    .option('--connect', "start the agent's tool servers to list their tools; no tool is called")
-    .option('--json', 'print the report as JSON')
-    .action(async (options: ExploreCommandOptions) =>
-      end(await (await import('./commands/explore.ts')).exploreAgent(options)),
-    );
+  addExplore(program, end);
   program
     .command('diagram')
     .summary('print the chart')

@@ -1,5 +1,6 @@
 import type { Recording } from '../../engine/replay/record-run.ts';
 import type { Outcome } from '../../engine/run/describe-outcome.ts';
+import { formatLiteral } from '../../visualizer/breach-test.ts';
 import { formatSafeJson, showSafely } from './show-safely.ts';
 
 /** Returns the source of a vitest file that replays a recording and compares the outcomes. */
@@ -26,11 +27,6 @@ test(${formatSafeJson(`run ${runId} replays to the same outcome`)}, async () => 
   expect(await playRun(recording)).toEqual(outcome);
 });
 `;
-}
-
-/** Returns a value as source code. A `__proto__` key is written so that it does not set the prototype. */
-function formatLiteral(value: unknown): string {
-  return formatSafeJson(value, 2).replace(/^( *)"__proto__":/gm, '$1["__proto__"]:');
 }
 
 function commented(text: string): string {

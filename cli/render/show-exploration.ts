@@ -1,4 +1,5 @@
-import type { PathEntry } from '../../tools/explore/explorer.ts';
+import type { ForwardReport } from '../../tools/explore/forward/explore-from.ts';
+import type { PathEntry } from '../../tools/explore/place.ts';
 import type { BreachReport, ExplorationReport } from '../../tools/explore/report.ts';
 import { describeEvent } from './describe-event.ts';
 import type { Output, Segment } from './output.ts';
@@ -11,7 +12,7 @@ const APPROVALS: Readonly<Record<ExplorationReport['tools'][number]['approval'],
 };
 
 /** Prints the report of an exploration: coverage, then each violated invariant with the path that leads to it. */
-export function showExploration(output: Output, report: ExplorationReport): void {
+export function showExploration(output: Output, report: ExplorationReport | ForwardReport): void {
   const { agent, complete, states, edges, crashPoints, decisions, steps, tools, breaches, notes } = report;
   output.line({ style: 'bold', text: agent });
   for (const tool of tools) {
@@ -35,7 +36,7 @@ export function showExploration(output: Output, report: ExplorationReport): void
     ['invariants', `${report.invariants.length}, checked at every step`],
   ];
   for (const [label, text] of rows) output.line({ style: 'dim', text: label.padEnd(14) }, text);
-  if (edges.missing.length > 0) {
+  if (edges.missing.length > 0 && !('at' in report)) {
     output.line('');
     output.line({ style: 'dim', text: 'edges not reached:' });
     for (const edge of edges.missing) output.line({ style: 'dim', text: `  ${shortenEdge(edge)}` });
@@ -43,7 +44,8 @@ export function showExploration(output: Output, report: ExplorationReport): void
   output.line('');
   for (const note of notes) output.line({ style: 'yellow', text: 'note ' }, note);
   if (notes.length > 0) output.line('');
-  for (const breach of breaches) showBreach(output, breach);
+  const first = 'at' in report ? report.at + 1 : 0;
+  for (const breach of breaches) showBreach(output, breach, first);
   output.line(
     breaches.length === 0
       ? {
@@ -54,10 +56,10 @@ export function showExploration(output: Output, report: ExplorationReport): void
   );
 }
 
-function showBreach(output: Output, { invariant, message, path }: BreachReport): void {
+function showBreach(output: Output, { invariant, message, path }: BreachReport, first: number): void {
   output.line({ style: 'red', text: 'violated  ' }, { style: 'bold', text: invariant });
   output.line(`          ${message}`);
-  for (const [index, entry] of path.entries()) output.line(...describeEntry(entry, index));
+  for (const [index, entry] of path.entries()) output.line(...describeEntry(entry, first + index));
   output.line('');
 }
 

@@ -6,7 +6,7 @@ import { bulkBody, bulkSchema } from './commands/command-routes.ts';
 import { forkBody } from './commands/fork-route.ts';
 import { listQuery, sessionBody, startBody } from './commands/request-bodies.ts';
 import { RUN_COMMANDS } from './commands/run-commands.ts';
-import { exploreQuery } from './exploring/explore-route.ts';
+import { exploreQuery, exploreRunQuery } from './exploring/explore-route.ts';
 import { inboxQuery, inboxSchema } from './inbox/inbox-routes.ts';
 import { eventsQuery } from './live/event-routes.ts';
 import { agentViewSchema } from './reading/agent-view.ts';
@@ -39,6 +39,10 @@ const callerSchema = z.object({ name: z.string(), role: z.enum(ROLES) });
 const healthSchema = z.object({ ok: z.literal(true), version: z.string() });
 
 const ERRORS: JsonObject = { default: { $ref: '#/components/responses/Error' } };
+const STREAM: JsonObject = {
+  '200': { description: 'The stream', content: { 'text/event-stream': { schema: { type: 'string' } } } },
+  ...ERRORS,
+};
 const RUN_ID: JsonObject = { name: 'id', in: 'path', required: true, schema: { type: 'string' } };
 
 /** The OpenAPI 3.1 description of the runs API, generated from the schemas that validate its requests. */
@@ -115,13 +119,7 @@ function describeServer(): JsonObject {
           { name: 'name', in: 'path', required: true, schema: { type: 'string' } },
           ...queryParameters(exploreQuery),
         ],
-        responses: {
-          '200': {
-            description: 'The stream',
-            content: { 'text/event-stream': { schema: { type: 'string' } } },
-          },
-          ...ERRORS,
-        },
+        responses: STREAM,
       },
     },
     '/me': { get: { summary: 'Read the caller: name, role, labels.', responses: ok(toSchema(meSchema)) } },
@@ -197,6 +195,14 @@ function describeRuns(): JsonObject {
         responses: ok(toSchema(stateSchema)),
       },
     },
+    '/runs/{id}/explore': {
+      get: {
+        summary: 'Walk what may still happen to a run after an entry. Executes nothing.',
+        description: 'As `/agents/{name}/explore`; the report is that of `agentchart explore RUN --json`.',
+        parameters: [RUN_ID, ...queryParameters(exploreRunQuery)],
+        responses: STREAM,
+      },
+    },
     ...describeResults(),
     '/runs/{id}/export': {
       get: {
@@ -269,10 +275,7 @@ function describeEvents(): JsonObject {
       { name: 'after', in: 'query', schema: { type: 'integer', minimum: 0 } },
       { name: 'Last-Event-ID', in: 'header', schema: { type: 'integer', minimum: 0 } },
     ],
-    responses: {
-      '200': { description: 'The stream', content: { 'text/event-stream': { schema: { type: 'string' } } } },
-      ...ERRORS,
-    },
+    responses: STREAM,
   };
 }
 
@@ -285,10 +288,7 @@ function describeAllEvents(): JsonObject {
       ...queryParameters(eventsQuery),
       { name: 'Last-Event-ID', in: 'header', schema: { type: 'string' } },
     ],
-    responses: {
-      '200': { description: 'The stream', content: { 'text/event-stream': { schema: { type: 'string' } } } },
-      ...ERRORS,
-    },
+    responses: STREAM,
   };
 }
 

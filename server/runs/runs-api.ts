@@ -10,6 +10,7 @@ import { Inbox } from './inbox/read-inbox.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './live/event-stream.ts';
 import { RunChanges } from './live/run-changes.ts';
 import { describeApi } from './openapi.ts';
+import { findRecord } from './run-registry.ts';
 import { addRunRoutes } from './run-routes.ts';
 import { createRunWorker } from './run-worker.ts';
 import type { ServedAgentsOptions } from './served-agents.ts';
@@ -25,7 +26,7 @@ export type RunsApiOptions = ServedAgentsOptions & {
   assets?: PageAssets;
   /** Makes a test of a run, for `GET /runs/ID/export?as=test`. Default: such exports are refused. */
   exportTest?: ExportTest;
-  /** Explores an agent, for `GET /agents/NAME/explore`. Default: explorations are refused. */
+  /** Explores an agent, for `GET /agents/NAME/explore` and `GET /runs/ID/explore`. Default: explorations are refused. */
   exploreAgent?: ExploreAgent;
   bodyLimits?: Partial<BodyLimits>;
   streamBounds?: Partial<StreamBounds>;
@@ -63,7 +64,11 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
       app.get('/openapi.json', c => c.json(describeApi({ version, hasToken })));
       app.get('/agents', c => c.json({ agents: agents.list() }));
       app.get('/agents/:name', c => c.json(agents.describe(c.req.param('name'))));
-      app.get('/agents/:name/explore', c => explorations.stream(c, agents.choose(c.req.param('name')).name));
+      app.get('/agents/:name/explore', c => explorations.ofAgent(c, agents.choose(c.req.param('name')).name));
+      app.get('/runs/:id/explore', async c => {
+        const record = await findRecord(store, c.req.param('id'), c.get('caller'));
+        return explorations.ofRun(c, agents.nameServing(record.agent), record);
+      });
       app.get('/me', c => {
         const { name, role, labels } = c.get('caller');
         return c.json({ name, role, labels });

@@ -43,6 +43,13 @@ export class ServedAgents {
     throw new ApiError('agent-unknown', 'This server has no agent of that name. GET /agents lists them.');
   }
 
+  /** The name of the agent that can start runs and is this one, or has it as a sub-agent. Throws `agent-unknown`. */
+  nameServing(name: string): string {
+    const agent = this.#find(name);
+    if (agent !== undefined) return agent.name;
+    throw new ApiError('agent-unknown', 'This server does not have the agent of this run.');
+  }
+
   /** Whether this server can drive runs of the agent; sub-agents count. */
   has(name: string): boolean {
     return this.#find(name) !== undefined || this.#options.agentsByRun?.has(name) === true;

@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Desk } from '../support/cli/desk.ts';
+import { calling, Desk, REFUND as REFUND_CALL } from '../support/cli/desk.ts';
 
 const REFUND = resolve('examples/refund.ts');
 
@@ -37,6 +38,46 @@ describe.concurrent('explore', () => {
     expect(explored.stdout).toMatch(/1 {2}turn\.completed .*calls refund.*→ executingTools — /);
     expect(explored.stdout).toMatch(/2 {2}tool\.started/);
     expect(explored.stdout).toMatch(/1 invariant violated\./);
+  });
+
+  test('tells what may still happen to a run, and saves the violation as a test beside the agent', async () => {
+    const desk = new Desk([calling(REFUND_CALL)]);
+    const module = desk.write(
+      'asks.ts',
+      `export { default } from ${JSON.stringify(REFUND)};
+       export const invariants = { 'no refund': ({ event }) => event.type !== 'tool.started' || event.attempt > 1 };`,
+    );
+    const { runId } = await desk.begin('--agent', module);
+    const json = await desk.run([
+      'explore',
+      runId,
+      '--max-states',
+      '40',
+      '--json',
+      '--save-test',
+      'saved.test.ts',
+    ]);
+    expect(json.code).toBe(1);
+    const report = JSON.parse(json.stdout);
+    expect(report).toMatchObject({
+      runId,
+      state: 'resting.awaitingApproval',
+      approvals: [{ name: 'refund' }],
+    });
+    expect(report.left.turns).toEqual({ spent: 1, most: 20 });
+    expect(report.breaches[0].path.at(-1).event.type).toBe('tool.started');
+    const saved = readFileSync(desk.path('saved.test.ts'), 'utf8');
+    expect(saved).toContain('import agent, * as exported from "./asks.ts";');
+    expect(saved).toContain('test("no refund: holds on the path that broke it"');
+    const { code, stdout } = await desk.run(['explore', runId, '--at', '1', '--max-states', '40']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/at entry 1: turn\.planning/);
+    expect(stdout).toMatch(/^can come .*executingTools \(1\)/m);
+    expect(stdout).toMatch(/^turns left +21, after 0$/m);
+    const last = await desk.run(['explore', runId, '--max-states', '40']);
+    expect(last.stdout).toMatch(/^asks now +refund \(/m);
+    expect((await desk.run(['explore', runId, '--at', '99'])).stderr).toMatch(/--at must be an entry/);
+    expect((await desk.run(['explore', '--agent', module, '--at', '1'])).stderr).toMatch(/--at needs a run/);
   });
 
   test('exits 2 without an agent, for a module that is not an agent, and for an invalid number', async () => {

@@ -38,7 +38,7 @@ export function abstractState(
     context.calls.map(call => abstractCall(call, context, detail)),
     context.sticky.map(({ tool, decision }) => `${decision} ${tool}`),
     [
-      abstractSpending(reference.spending, context.config.limits),
+      abstractSpending(reference.spending, reference.config.limits),
       context.deniedCalls > 0,
       context.closing !== null,
     ],

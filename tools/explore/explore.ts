@@ -8,23 +8,19 @@ import { type AgentMachine, agentMachine } from '../../machines/agent.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { listEdges } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
+import { type ChartEvent, JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { type Agent, isAgent } from '../agent/agent.ts';
-import type { Detail } from './abstract-state.ts';
 import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
-import { Drive } from './environment/drive.ts';
-import type { Environment } from './environment/environment.ts';
-import { listKinds, makeEnvironment } from './environment/environments.ts';
 import { START } from './events/make-events.ts';
-import { type Breach, Explorer, type Place, type Walk } from './explorer.ts';
-import { findStuckPlaces } from './find-stuck-places.ts';
+import { Explorer, type Watcher } from './explorer.ts';
 import { BUILT_IN } from './invariants/explorer-invariants.ts';
 import { type Invariants, type NamedInvariant, nameInvariants } from './invariants/invariant.ts';
 import { nameEdge } from './name-edge.ts';
 import { type ExplorationReport, reportBreach } from './report.ts';
+import { type Budget, CAN_END, walkAll, walkChangedChart } from './walks.ts';
 
 export type ExploreOptions = {
   /** The chart with changed actions or guards: `agentMachine.provide({ actions, guards })`. */
@@ -50,8 +46,6 @@ export type ExploreOptions = {
   onProgress?(states: number): void;
 };
 
-const CAN_END = 'every run can end without being cancelled';
-
 const DEFAULT_MAX_STATES = 12_000;
 const DEFAULT_MAX_MS = 3_000;
 
@@ -69,6 +63,25 @@ const DEFAULT_MAX_MS = 3_000;
  * expect(breaches).toEqual([]);
  */
 export function explore(agent: Agent, options: ExploreOptions = {}): ExplorationReport {
+  return finishExploration(beginExploration(agent, options));
+}
+
+const PROGRESS_STEP = 250;
+
+/** An exploration before its walks: what is explored, and how far. */
+export type Exploration = {
+  agent: ExploredAgent;
+  explorer: Explorer;
+  machine: AgentMachine;
+  invariants: readonly NamedInvariant[];
+  budget: Budget;
+};
+
+/** A run whose events lead to the state where an exploration starts. */
+export type ExploredRun = { started: RunStarted; past: readonly ChartEvent[]; onTaken?: Watcher['onTaken'] };
+
+/** Prepares an exploration from the start, or from where a run stands. Throws like `explore`, and `journal-damaged`. */
+export function beginExploration(agent: Agent, options: ExploreOptions, run?: ExploredRun): Exploration {
   const { machine = agentMachine, maxStates = DEFAULT_MAX_STATES, onProgress } = options;
   const { maxMs = options.maxStates === undefined ? DEFAULT_MAX_MS : Number.POSITIVE_INFINITY } = options;
   const { now = () => performance.now() } = options;
@@ -90,186 +103,34 @@ export function explore(agent: Agent, options: ExploreOptions = {}): Exploration
       'input-invalid',
       `Expected another name for the invariant "${taken.name}": a built-in invariant has this name.`,
     );
-  const { tools, samples, runContext } = options;
-  const explored = describeAgent(agent, omitUndefined({ connected: tools, samples, runContext }));
-  const explorer = new Explorer(machine, makeStarted(explored), invariants, {
-    onPlace: states => {
-      if (states % PROGRESS_STEP === 0) onProgress?.(states);
-    },
-  });
-  const unfinished = walkAll(explorer, explored, { ...budget, hasInvariants: invariants.length > 0 });
-  if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, explored, budget));
-  return makeReport(explorer, explored, unfinished, { machine, invariants });
-}
-
-const PROGRESS_STEP = 250;
-
-/** What an exploration may spend: states, and the time until which it may walk. */
-type Budget = { maxStates: number; now(): number; until: number };
-
-/** The end of a share of the remaining time, as `isOver` of a walk. */
-function shareOf({ now, until }: Budget, share: number): () => boolean {
-  const end = now() + (until - now()) * share;
-  return () => now() >= end;
-}
-
-/** One walk: where it starts, what may happen, which states count as equal, and its share of the remaining states. */
-type Plan = {
-  /** Names the walk in the report's notes. */
-  name: string;
-  from?: readonly Place[];
-  environment: Environment;
-  detail: Detail;
-  share: number;
-};
-
-/** Runs all walks. Returns a note for each that stopped before it was complete. */
-function walkAll(explorer: Explorer, agent: ExploredAgent, options: WalkAllOptions): string[] {
-  const unfinished = new Map<string, Walk[]>();
-  for (const { name, from = [explorer.start], environment, detail, share } of listPlans(
-    explorer,
-    agent,
-    options,
-  )) {
-    const remaining = options.maxStates - explorer.coverage.states;
-    const mostPlaces = Math.max(1, Math.floor(remaining * share));
-    const isOver = shareOf(options, share);
-    const walk = explorer.walk(from, { environment, detail, mostPlaces, isOver });
-    if (walk.isComplete) reportStuckPlace(explorer, walk);
-    else unfinished.set(name, [...(unfinished.get(name) ?? []), walk]);
-  }
-  return [...unfinished].map(([name, walks]) => describeUnfinished(name, walks));
-}
-
-/** Names the walk, the bound that stopped it, and how much it left out. */
-function describeUnfinished(name: string, walks: readonly Walk[]): string {
-  const places = walks.reduce((sum, walk) => sum + walk.places.length, 0);
-  const left = walks.reduce((sum, { unexpanded }) => sum + unexpanded, 0);
-  const isLate = walks.some(({ stoppedBy }) => stoppedBy === 'time');
-  const bound = isLate ? 'the time limit (maxMs)' : 'the maximum of states';
-  return `Incomplete: ${name}. The walk stopped at ${bound}: what follows ${left} of its ${places} states was left out.`;
-}
-
-type WalkAllOptions = Budget & { hasInvariants: boolean };
-
-/** Yields the walks in order. A generator: the later ones depend on what the invariants read during the earlier ones. */
-function* listPlans(
-  explorer: Explorer,
-  agent: ExploredAgent,
-  { hasInvariants }: WalkAllOptions,
-): Generator<Plan> {
-  const environment = makeEnvironment(agent, hasInvariants);
-  const detail = hasInvariants ? 'calls' : 'chart';
-  const kinds = listKinds(agent);
-  const singles = kinds.map(call => [call]);
-  const pairs = kinds.flatMap((call, index) => (index === 0 || call.gate ? [[call, call]] : []));
-  const narrow: Environment = {
-    ...environment,
-    firstRounds: [...singles, ...pairs],
-    rounds: [...singles, ...pairs],
-    invalidEvents: false,
-    sticky: false,
-    mostUnread: 2,
+  const { tools, samples, runContext = run?.started.runContext } = options;
+  const described = describeAgent(agent, omitUndefined({ connected: tools, samples, runContext }));
+  const onPlace = (states: number) => {
+    if (states % PROGRESS_STEP === 0) onProgress?.(states);
   };
-  const withEdits: Environment = { ...narrow, firstRounds: singles, rounds: singles, edits: true };
-  const withBreakpoints: Environment = { ...withEdits, edits: false, breakpoints: true };
-  const withoutClients: Environment = { ...environment, clientEvents: false };
-
-  const drive = new Drive(explorer, agent, environment);
-  drive.goDeep();
-  drive.tryProbes();
-  const near = drive.listPlacesNearLimits();
-
-  const pastLimits = { name: 'paths past the limits', detail: 'chart', share: 0.4 } as const;
-  yield { ...pastLimits, from: near, environment: narrow };
-  for (const costly of listCostlyEnvironments(agent, narrow)) yield { ...pastLimits, environment: costly };
-  yield { name: 'edits of the transcript', environment: withEdits, detail: 'chart', share: 0.2 };
-  yield {
-    name: 'everything that tools and approvals can do',
-    environment: withoutClients,
-    detail,
-    share: 0.4,
-  };
-  if (hasInvariants && explorer.readsHistory) {
-    yield {
-      name: 'paths that differ by earlier rounds',
-      environment: { ...withoutClients, invalidEvents: false, sticky: false },
-      detail: 'history',
-      share: 0.5,
-    };
-  }
-  yield { name: 'breakpoints', environment: withBreakpoints, detail: 'chart', share: 0.2 };
-  yield { name: 'all choices from the start', environment, detail, share: 1 };
-}
-
-/** The share of `maxStates` for each of the two additional walks of a changed chart. */
-const CHANGED_SHARE = 0.3;
-
-/**
- * Walks a chart with changed actions or guards again, with finer states: it could distinguish what the
- * unchanged chart cannot. These walks are rarely complete.
- */
-function walkChangedChart(explorer: Explorer, agent: ExploredAgent, budget: Budget): string[] {
-  const environment = makeEnvironment(agent, false);
-  const kinds = listKinds(agent);
-  const gated = kinds.filter(({ gate }) => gate);
-  const rounds = [
-    ...kinds.map(call => [call]),
-    ...gated.flatMap(call => [
-      [call, call],
-      [call, call, call],
-    ]),
-  ];
-  const wide: Environment = {
-    ...environment,
-    firstRounds: rounds,
-    rounds,
-    invalidEvents: false,
-    mostUnread: 2,
-  };
-  const deep: Environment = { ...wide, clientEvents: false, sticky: false, endings: ['stop'], cutOff: [] };
-  const walks = [deep, wide].map(variant =>
-    explorer.walk([explorer.start], {
-      environment: variant,
-      detail: 'changed',
-      mostPlaces: Math.max(1, Math.floor(budget.maxStates * CHANGED_SHARE)),
-      isOver: shareOf(budget, 1 - CHANGED_SHARE),
-    }),
+  const watcher = { onPlace, ...omitUndefined({ onTaken: run?.onTaken }) };
+  const explorer = new Explorer(
+    machine,
+    run?.started ?? makeStarted(described),
+    invariants,
+    watcher,
+    run?.past,
   );
-  return walks.every(({ isComplete }) => isComplete)
-    ? []
-    : [describeUnfinished('paths that only a changed chart could distinguish', walks)];
+  const { config } = explorer.start.reference;
+  return { agent: { ...described, config }, explorer, machine, invariants, budget };
 }
 
-/** Environments in which one turn reaches the limit of tokens, cost or active time. */
-function listCostlyEnvironments({ config }: ExploredAgent, environment: Environment): Environment[] {
-  const { tokens, cost, activeMs } = config.limits;
-  const rest = { outputTokens: 0, cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null };
-  const environments: Environment[] = [];
-  if (tokens !== undefined)
-    environments.push({ ...environment, usage: { inputTokens: Math.ceil(tokens), ...rest } });
-  if (cost !== undefined) {
-    const price = config.prices?.[config.models[0]?.model ?? '']?.input ?? 0;
-    const inputTokens = price > 0 ? Math.ceil((cost * 1_000_000) / price) : 0;
-    environments.push({ ...environment, usage: { inputTokens, ...rest } });
-  }
-  if (activeMs !== undefined) environments.push({ ...environment, turnMs: Math.ceil(activeMs) });
-  return environments;
-}
-
-function reportStuckPlace(explorer: Explorer, walk: Walk): void {
-  if (explorer.breaches.size > 0) return;
-  const [stuck] = findStuckPlaces(walk).sort((one, other) => one.depth - other.depth);
-  if (stuck === undefined) return;
-  const { from, depth } = stuck;
-  const breach: Breach = {
-    invariant: CAN_END,
-    message: 'from here only cancelling ends the run',
-    before: from?.place ?? stuck,
-    event: from?.event ?? null,
-    depth,
-  };
-  explorer.breaches.set(CAN_END, breach);
+/** Walks, and reports. */
+export function finishExploration({
+  agent,
+  explorer,
+  machine,
+  invariants,
+  budget,
+}: Exploration): ExplorationReport {
+  const unfinished = walkAll(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 });
+  if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, agent, budget));
+  return makeReport(explorer, agent, unfinished, { machine, invariants });
 }
 
 function makeStarted({ name, version, config, runContext }: ExploredAgent): RunStarted {

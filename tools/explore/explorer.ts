@@ -20,30 +20,9 @@ import { findNonJson, INTERNAL_INVARIANTS } from './invariants/internal-invarian
 import { findBreach, type NamedInvariant } from './invariants/invariant.ts';
 import { SAFETY_INVARIANTS } from './invariants/safety-invariants.ts';
 import { nameEdge } from './name-edge.ts';
-import { followReference, startReference } from './reference/follow-reference.ts';
-import type { ReferenceModel } from './reference/reference-model.ts';
-
-/** A state of the chart and one way that leads to it. */
-export type Place = {
-  state: ChartState;
-  reference: ReferenceModel;
-  /** The number of events from the start. */
-  depth: number;
-  from: { place: Place; event: ChartEvent } | null;
-  /** Whether an invariant broke on the way. From here on only the safety invariants are checked. */
-  tainted: boolean;
-};
-
-/** One event of a path, the state it leads to, and the reason of the chart's decision; `null` if it made none. */
-export type PathEntry = { event: RunStarted | ChartEvent; state: string; why: string | null };
-
-export type Breach = {
-  invariant: string;
-  message: string;
-  before: Place;
-  event: ChartEvent | null;
-  depth: number;
-};
+import type { Breach, PathEntry, Place } from './place.ts';
+import { followReference } from './reference/follow-reference.ts';
+import { replayPast } from './reference/replay-past.ts';
 
 type WalkOptions = {
   environment: Environment;
@@ -91,6 +70,7 @@ export class Explorer {
   readonly #machine: AgentMachine;
   readonly #stepper: Stepper;
   readonly started: RunStarted;
+  readonly #past: readonly ChartEvent[];
   readonly #invariants: readonly NamedInvariant[];
   readonly #watcher: Watcher;
   readonly #edges = new Set<string>();
@@ -101,15 +81,18 @@ export class Explorer {
   #decisions = 0;
   #readsHistory = false;
 
+  /** `past`: the events after `started` that lead to the state where the walks start. Throws `journal-damaged`. */
   constructor(
     machine: AgentMachine,
     started: RunStarted,
     invariants: readonly NamedInvariant[] = [],
     watcher: Watcher = {},
+    past: readonly ChartEvent[] = [],
   ) {
     this.#machine = machine;
     this.#stepper = makeStepper(machine, { compiles: true });
     this.started = started;
+    this.#past = past;
     this.#invariants = invariants;
     this.#watcher = watcher;
     this.start = this.#begin();
@@ -234,18 +217,11 @@ export class Explorer {
   }
 
   #begin(): Place {
-    const step = this.#stepper.initial(this.started);
-    const reference = startReference(this.started, step);
-    const start: Place = { state: step.state, reference, depth: 0, from: null, tainted: false };
-    const checked: CheckedStep = {
-      before: null,
-      event: null,
-      after: step.state,
-      effects: step.effects,
-      reference,
-    };
-    const broken = this.#check(checked, start, null);
-    this.#checkInvariants(checked, null, start);
+    const { before, event, after, effects, reference } = replayPast(this.#stepper, this.started, this.#past);
+    const start: Place = { state: after, reference, depth: 0, from: null, tainted: false };
+    const checked: CheckedStep = { before, event, after, effects, reference };
+    const broken = event === null && this.#check(checked, start, null);
+    this.#checkInvariants(checked, before, start);
     return { ...start, tainted: broken };
   }
 
@@ -271,19 +247,24 @@ export class Explorer {
     return broken;
   }
 
-  #checkInvariants({ after, effects, event }: CheckedStep, before: Place | null, place: Place): void {
+  #checkInvariants(
+    { after, effects, event }: CheckedStep,
+    before: CheckedStep['before'],
+    place: Place,
+  ): void {
     if (this.#invariants.length === 0) return;
     const moment = makeMoment({
       after,
       effects,
       event: event ?? this.started,
       before: before?.state ?? null,
-      listEvents: () => [this.started, ...Explorer.eventsTo(place)],
+      listEvents: () => [this.started, ...this.#past, ...Explorer.eventsTo(place)],
       ...(this.#readsHistory ? {} : { onLookBack: () => (this.#readsHistory = true) }),
     });
     for (const invariant of this.#invariants) {
       const wrong = findBreach(invariant, moment);
-      if (wrong !== null) this.#note(invariant.name, wrong, before ?? place, event);
+      const { from } = place;
+      if (wrong !== null) this.#note(invariant.name, wrong, from?.place ?? place, from?.event ?? null);
     }
   }
 

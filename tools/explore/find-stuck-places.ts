@@ -1,4 +1,5 @@
-import type { Place, Walk } from './explorer.ts';
+import type { Walk } from './explorer.ts';
+import type { Place } from './place.ts';
 
 /** Returns the places of a complete walk from which only cancelling ends the run. */
 export function findStuckPlaces({ places, moves }: Walk): Place[] {

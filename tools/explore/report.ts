@@ -1,6 +1,8 @@
 import { statePath } from '../../machines/step.ts';
+import type { ChartEvent } from '../../protocol/event.ts';
 import type { ExploredTool } from './describe-agent.ts';
-import type { Breach, Explorer, PathEntry, Place } from './explorer.ts';
+import type { Explorer } from './explorer.ts';
+import type { Breach, PathEntry, Place } from './place.ts';
 
 /** An invariant that does not hold, with the path that breaks it. */
 export type BreachReport = {
@@ -33,14 +35,18 @@ export type ExplorationReport = {
   notes: string[];
 };
 
-/** Returns the breach with its path from the start of the run. */
+/** Returns the breach with its path from the start of the walks. */
 export function reportBreach(
   { invariant, message, before, event }: Breach,
   explorer: Explorer,
 ): BreachReport {
+  return { invariant, message, path: reportPath(before, event, explorer) };
+}
+
+/** Returns the path from the start of the walks to a place, and the event after it. */
+export function reportPath(before: Place, event: ChartEvent | null, explorer: Explorer): PathEntry[] {
   const path = listPlaces(before).map((place): PathEntry => describeStep(explorer, place));
-  if (event !== null) path.push(explorer.describeStep(before, event));
-  return { invariant, message, path };
+  return event === null ? path : [...path, explorer.describeStep(before, event)];
 }
 
 function describeStep(explorer: Explorer, place: Place): PathEntry {

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { EngineError } from '../../../protocol/error.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
-import type { Exploring } from '../../../server/runs/exploring/explore-route.ts';
-import { REPORTS_PROGRESS } from '../explore.ts';
+import type { ExploreAgent, Exploring } from '../../../server/runs/exploring/explore-route.ts';
+import { REPORTS_PROGRESS } from '../exploring/explore.ts';
 
 const LONGEST_MS = 120_000;
 
@@ -14,18 +14,23 @@ const MOST_CHARS = 16 * 1024 * 1024;
 const TELL_MS = 250;
 
 /**
- * Runs `agentchart explore --json` for an agent's module in another process, so that the server stays responsive. Throws
- * if it takes more than two minutes.
+ * Runs `agentchart explore --json` for an agent's module, or for a run in the store `db`, in another process, so that the
+ * server stays responsive. Throws if it takes more than two minutes.
  */
 export async function* exploreInProcess(
-  module: string,
-  { maxStates, signal }: { maxStates: number; signal: AbortSignal },
+  module: string | undefined,
+  db: string,
+  { maxStates, signal, run }: Parameters<ExploreAgent>[1],
 ): AsyncGenerator<Exploring> {
   const [node, program = ''] = process.argv;
-  const args = [program, 'explore', '--agent', module, '--max-states', String(maxStates), '--json'];
+  const args = [
+    ...[program, 'explore', '--max-states', String(maxStates), '--json'],
+    ...(module === undefined ? [] : ['--agent', module]),
+    ...(run === undefined ? [] : ['--at', String(run.at), '--', run.runId]),
+  ];
   const child = spawn(node ?? process.execPath, [...process.execArgv, ...args], {
     stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
-    env: { ...process.env, [REPORTS_PROGRESS]: '1' },
+    env: { ...process.env, AGENTCHART_DB: db, [REPORTS_PROGRESS]: '1' },
     signal: AbortSignal.any([signal, AbortSignal.timeout(LONGEST_MS)]),
     killSignal: 'SIGKILL',
   });

@@ -98,7 +98,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       drives: options.drive,
       fallbackAgentFor: record => bareAgent(record, store),
       ...(launches.size > 0 && {
-        exploreAgent: (name, given) => exploreInProcess(launches.get(name)?.module ?? '', given),
+        exploreAgent: (name, given) => exploreInProcess(launches.get(name)?.module, file, given),
       }),
       exportTest: (from, runId) => makeTest(from, runId, options.version),
       log: line => log.problem(line),

@@ -2,6 +2,7 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { messageOf } from '../../../protocol/error.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
+import type { RunRecord } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
@@ -22,11 +23,18 @@ export const exploreQuery = z.strictObject({
 /** The progress of an exploration: the number of visited states, or the final report. */
 export type Exploring = { type: 'progress'; states: number } | { type: 'result'; report: JsonObject };
 
-/** Explores an agent outside of this thread, until the signal aborts. Executes nothing. */
-export type ExploreAgent = (
-  agent: string,
-  options: { maxStates: number; signal: AbortSignal },
-) => AsyncIterable<Exploring>;
+/** The query of `GET /runs/ID/explore`. */
+export const exploreRunQuery = exploreQuery.extend({
+  at: z.exactOptional(z.coerce.number().int().positive()).meta({
+    description: 'The seq of the entry to explore from. Default: the last.',
+  }),
+});
+
+/** What to explore: the agent from the start, or from where a run of it stood after an entry. */
+type ExploreOptions = { maxStates: number; signal: AbortSignal; run?: { runId: string; at: number } };
+
+/** Explores a served agent outside of this thread, until the signal aborts. Executes nothing. */
+export type ExploreAgent = (agent: string, options: ExploreOptions) => AsyncIterable<Exploring>;
 
 /** The explorations of a server. */
 export class Explorations {
@@ -39,13 +47,25 @@ export class Explorations {
     this.#log = log;
   }
 
-  /**
-   * Answers with `progress` events, then `result` or `failed`. The exploration stops when the reader disconnects.
-   * Throws `not-found`, `input-invalid` and `rate-limit-exceeded`.
-   */
-  stream(c: Context<RunsEnv>, agent: string): Response {
+  /** Answers with the exploration of an agent. Throws `not-found`, `input-invalid` and `rate-limit-exceeded`. */
+  ofAgent(c: Context<RunsEnv>, agent: string): Response {
     const query = exploreQuery.safeParse(c.req.query());
     if (!query.success) throw describeIssues(query.error.issues);
+    return this.#stream(c, agent, query.data);
+  }
+
+  /** Answers with the exploration from an entry of a run, whose agent is part of the served one. Throws like `ofAgent`. */
+  ofRun(c: Context<RunsEnv>, agent: string, { runId, seq }: RunRecord): Response {
+    const query = exploreRunQuery.safeParse(c.req.query());
+    if (!query.success) throw describeIssues(query.error.issues);
+    const { at = seq, maxStates } = query.data;
+    if (at > seq)
+      throw new ApiError('input-invalid', `The journal ends at entry ${seq}. Set "at" to 1 to ${seq}.`);
+    return this.#stream(c, agent, { maxStates, run: { runId, at } });
+  }
+
+  /** Answers with `progress` events, then `result` or `failed`. The exploration stops when the reader disconnects. */
+  #stream(c: Context<RunsEnv>, agent: string, options: Omit<ExploreOptions, 'signal'>): Response {
     if (this.#explore === undefined)
       throw new ApiError('not-found', 'This server does not explore agents. Use agentchart explore.');
     if (this.#running.size >= AT_ONCE)
@@ -54,8 +74,7 @@ export class Explorations {
       });
     const stop = new AbortController();
     this.#running.add(stop);
-    const { maxStates } = query.data;
-    const steps = this.#explore(agent, { maxStates, signal: stop.signal })[Symbol.asyncIterator]();
+    const steps = this.#explore(agent, { ...options, signal: stop.signal })[Symbol.asyncIterator]();
     const encoder = new TextEncoder();
     const end = () => {
       stop.abort();

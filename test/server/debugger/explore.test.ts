@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ExploreAgent } from '../../../server/runs/exploring/explore-route.ts';
 import { EventReader } from '../../support/server/event-reader.ts';
 import { errorOf, makeApp } from '../../support/server/runs-app.ts';
@@ -53,4 +53,28 @@ test('unknown agents, wrong bounds and servers that do not explore are refused',
   for (const maxStates of ['0', 'x', '200001'])
     expect(await codeOf(`/agents/desk/explore?maxStates=${maxStates}`)).toBe('input-invalid');
   expect((await errorOf(await makeApp().send('GET', '/agents/desk/explore'))).code).toBe('not-found');
+});
+
+describe('the exploration of a run', () => {
+  const told: unknown[] = [];
+  const exploreAgent: ExploreAgent = async function* (agent, { signal: _, ...given }) {
+    told.push({ agent, ...given });
+    yield { type: 'result', report: { agent } };
+  };
+
+  test('starts at its last entry or at a given one, with the agent that serves it', async () => {
+    const desk = makeApp({ exploreAgent });
+    const { runId, seq: last } = await desk.begin();
+    const explored = (query: string) => desk.send('GET', `/runs/${runId}/explore${query}`);
+    const events = await new EventReader(await explored('?maxStates=9')).until(() => false);
+    expect(events).toEqual([{ event: 'result', data: { report: { agent: 'desk' } } }]);
+    await new EventReader(await explored('?at=2')).until(() => false);
+    expect(told).toEqual([
+      { agent: 'desk', maxStates: 9, run: { runId, at: last } },
+      { agent: 'desk', maxStates: 12_000, run: { runId, at: 2 } },
+    ]);
+    for (const query of ['?at=0', '?at=x', `?at=${last + 1}`, '?maxStates=0', '?to=1'])
+      expect((await errorOf(await explored(query))).code).toBe('input-invalid');
+    expect((await errorOf(await desk.send('GET', '/runs/run_none/explore'))).code).toBe('run-unknown');
+  });
 });

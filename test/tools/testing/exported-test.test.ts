@@ -3,8 +3,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import { formatTest } from '../../../cli/render/format-test.ts';
 import { recordRun } from '../../../engine/replay/record-run.ts';
+import { createAgent, tool } from '../../../tools/agent/index.ts';
+import { explore, type Invariants } from '../../../tools/testing/index.ts';
+import { formatBreachTest } from '../../../visualizer/breach-test.ts';
 import { SCENES } from '../../support/testing/scenarios.ts';
 import type { Scene } from '../../support/testing/stage.ts';
 
@@ -24,11 +28,18 @@ class Exported {
   }
 
   write(name: string, text: string): void {
-    writeFileSync(join(this.#folder, `${name}.test.ts`), text);
+    this.writeModule(`${name}.test`, text);
+  }
+
+  writeModule(name: string, text: string): void {
+    writeFileSync(join(this.#folder, `${name}.ts`), text);
   }
 
   async run(): Promise<void> {
-    const alias = { 'agentchart/testing': join(ROOT, 'tools/testing/index.ts') };
+    const alias = {
+      'agentchart/testing': join(ROOT, 'tools/testing/index.ts'),
+      agentchart: join(ROOT, 'tools/agent/index.ts'),
+    };
     const config = {
       root: this.#folder,
       resolve: { alias },
@@ -79,8 +90,34 @@ beforeAll(async () => {
     exported.write(`changed-${place}`, changed);
     changes.push(`changed-${place}`);
   }
+  writeBreach();
   await exported.run();
 });
+
+/** Writes the test of a path on which a tool ran without an approval: for the agent that broke it, and for a mended one. */
+function writeBreach(): void {
+  const pay = (approval: boolean) =>
+    tool({ name: 'pay', description: 'Pays.', input: z.object({}), approval, run: () => 'paid' });
+  const invariants: Invariants = { 'pays nothing alone': ({ event }) => event.type !== 'tool.started' };
+  const agent = createAgent({ name: 'payer', tools: [pay(false)] });
+  const [{ invariant, path } = fail()] = explore(agent, { invariants, maxStates: 40 }).breaches;
+  const [started = fail(), ...events] = path.map(({ event }) => event);
+  for (const [name, approval] of [
+    ['free', false],
+    ['gated', true],
+  ] as const) {
+    exported.writeModule(
+      name,
+      `import { createAgent, tool } from 'agentchart';
+       import * as z from 'zod';
+       const pay = tool({ name: 'pay', description: 'Pays.', input: z.object({}), approval: ${approval}, run: () => 'paid' });
+       export const invariants = { 'pays nothing alone': ({ event }) => event.type !== 'tool.started' };
+       export default createAgent({ name: 'payer', tools: [pay] });`,
+    );
+    const breaches = [{ invariant, path: events }];
+    exported.write(`breach-${name}`, formatBreachTest({ module: `./${name}.ts`, past: [started], breaches }));
+  }
+}
 
 afterAll(() => exported.clear());
 
@@ -92,6 +129,11 @@ describe('an exported test', () => {
   test('fails when a recorded output was changed', () => {
     expect(changes.length).toBeGreaterThan(15);
     for (const name of changes) expect(exported.result(name)?.status, name).toBe('failed');
+  });
+
+  test('of a breach fails for the agent that broke it, and passes once the tool needs an approval', () => {
+    expect(exported.result('breach-free')?.status).toBe('failed');
+    expect(exported.result('breach-gated')).toMatchObject({ status: 'passed' });
   });
 
   test('imports only the package and vitest, and contains the command that generates it', async () => {

@@ -3,7 +3,8 @@ import { statePath } from '../../../machines/step.ts';
 import type { ExploredAgent } from '../describe-agent.ts';
 import { stamp, starting, type UntimedEvent } from '../events/make-events.ts';
 import { makeCallingTurn } from '../events/turn-reports.ts';
-import type { Explorer, Place } from '../explorer.ts';
+import type { Explorer } from '../explorer.ts';
+import type { Place } from '../place.ts';
 import type { Environment, Round } from './environment.ts';
 import { invalidCalls, listCalls } from './environments.ts';
 
@@ -15,21 +16,25 @@ export class Drive {
   readonly #explorer: Explorer;
   readonly #agent: ExploredAgent;
   readonly #environment: Environment;
+  /** The first turn from the start of the walks. */
+  readonly #start: Place;
 
   constructor(explorer: Explorer, agent: ExploredAgent, environment: Environment) {
     this.#explorer = explorer;
     this.#agent = agent;
     this.#environment = environment;
+    this.#start = this.#finishRound(explorer.start);
   }
 
   /** Returns places from which one more turn, call or failure reaches a limit. */
   listPlacesNearLimits(): Place[] {
-    const { start } = this.#explorer;
+    const start = this.#start;
     const { limits } = this.#agent.config;
-    const places = [this.#spendTurns(limits.turns - 1)];
+    const { turns, toolCalls } = start.reference.spending;
+    const places = [this.#spendTurns(limits.turns - 1 - turns)];
     const call = listCalls(this.#agent).find(({ executedBy }) => executedBy === 'engine');
-    if (call !== undefined && limits.toolCalls - 1 < MAX_EVENTS) {
-      const all = Array.from({ length: Math.max(0, limits.toolCalls - 1) }, () => call);
+    if (call !== undefined && limits.toolCalls - 1 - toolCalls < MAX_EVENTS) {
+      const all = Array.from({ length: Math.max(0, limits.toolCalls - 1 - toolCalls) }, () => call);
       if (all.length > 0) places.push(this.#round(start, all));
     }
     if (limits.repeatedFailures !== undefined) places.push(this.#fail(limits.repeatedFailures - 1));
@@ -50,13 +55,13 @@ export class Drive {
 
   /** Checks rounds that are not explored further: more calls at once than the run may make. */
   tryProbes(): void {
-    for (const round of this.#environment.probes) this.#callIn(this.#explorer.start, round);
+    for (const round of this.#environment.probes) this.#callIn(this.#start, round);
   }
 
   /** Takes turns that only call an unknown tool: the cheapest turn. */
   #spendTurns(count: number): Place {
     const [unknown] = invalidCalls(this.#agent);
-    let place = this.#explorer.start;
+    let place = this.#start;
     for (let turn = 0; turn < count && turn < MAX_EVENTS && unknown !== undefined; turn += 1) {
       const after = this.#callIn(place, [{ ...unknown, input: { try: turn } }]);
       if (after === null) return place;
@@ -68,7 +73,7 @@ export class Drive {
   /** Repeats one call that cannot run. */
   #fail(count: number): Place {
     const [unknown] = invalidCalls(this.#agent);
-    let place = this.#explorer.start;
+    let place = this.#start;
     for (let turn = 0; turn < count && turn < MAX_EVENTS && unknown !== undefined; turn += 1) {
       const after = this.#callIn(place, [unknown]);
       if (after === null) return place;
@@ -78,7 +83,7 @@ export class Drive {
   }
 
   #repeat(count: number, roundOf: (index: number) => Round): void {
-    let place = this.#explorer.start;
+    let place = this.#start;
     for (let index = 0; index < count; index += 1) {
       const after = this.#round(place, roundOf(index));
       if (after === place) return;
@@ -90,8 +95,13 @@ export class Drive {
   #round(from: Place, round: Round): Place {
     const called = this.#callIn(from, round);
     if (called === null) return from;
-    let place = called;
-    const deepest = place.depth + 4 * round.length + 20;
+    return this.#finishRound(called, round.length);
+  }
+
+  /** Takes every event up to the next turn; of a run that cannot get there, as many as it can. */
+  #finishRound(from: Place, calls = from.state.context.calls.length): Place {
+    let place = from;
+    const deepest = place.depth + 4 * calls + 20;
     while (place.state.status === 'active' && !statePath(place.state).startsWith('turn')) {
       const after = this.#advance(place);
       if (after === null || after.depth > deepest) return place;
@@ -114,7 +124,9 @@ export class Drive {
       const after = event === null ? null : this.#take(place, event);
       if (after !== null) return after;
     }
-    if (context.timer !== null) return this.#take(place, { type: 'timer.fired', at: context.timer });
+    if (context.paused) return this.#take(place, { type: 'run.unpaused' });
+    if (context.timer !== null)
+      return this.#take(place, { type: 'timer.fired', at: Math.max(context.timer, context.now + 1) });
     return statePath(place.state) === 'finishing' ? this.#take(place, { type: 'finishers.completed' }) : null;
   }
 

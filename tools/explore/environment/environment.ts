@@ -35,6 +35,8 @@ export type Environment = {
   doubts(call: QualifiedCall): boolean;
   /** Whether the call may wait for a sub-agent. */
   suspends(call: QualifiedCall): boolean;
+  /** Whether people approve calls. Default: `true`. */
+  approvals?: boolean;
   /** Whether decisions may also apply to later calls. */
   sticky: boolean;
   /** Whether the transcript (once per turn) and the parameters are edited. */

@@ -97,10 +97,14 @@ function listApprovals({ now, sticky }: Context, call: Call, environment: Enviro
   const { callId, name, digest, expiresAt } = call;
   const input = environment.editedInput(call);
   const decided = { type: 'approval.decided', callId, digest } as const;
-  const decisions: UntimedOf<'approval.decided'>[] = [
-    approving(call),
+  const refusals: UntimedOf<'approval.decided'>[] = [
     { ...decided, decision: { type: 'reject', reason: 'no' } },
     { ...decided, decision: { type: 'answer', output: 'a person answered' } },
+  ];
+  if (environment.approvals === false) return refusals;
+  const decisions: UntimedOf<'approval.decided'>[] = [
+    approving(call),
+    ...refusals,
     { ...decided, decision: { type: 'approve', input, editDigest: digestCall(name, input) } },
   ];
   return [

@@ -28,7 +28,7 @@ export function generateEvents(state: ChartState, environment: Environment): Cha
   const events = [
     ...(isOpen ? listReports(place, context, environment) : listFinalReports(place, context)),
     ...(isOpen ? context.calls.flatMap(call => listDecisions(context, call, environment)) : []),
-    ...(environment.clientEvents ? listClientEvents(context, environment) : []),
+    ...(environment.clientEvents ? listClientEvents(context, environment) : listContinuation(context)),
     ...(environment.edits && isOpen ? listEdits(place, context) : []),
     ...(environment.edits && isOpen ? listTurnEdits(place, context, environment) : []),
     ...(environment.edits && isOpen ? listCallEdits(context, environment) : []),
@@ -38,9 +38,15 @@ export function generateEvents(state: ChartState, environment: Environment): Cha
   return events.map(event => stamp(context, event));
 }
 
+/** Where nobody pauses a run, one that was paused before is continued. */
+function listContinuation({ paused, cancelling }: Context): UntimedEvent[] {
+  return paused && cancelling === null ? [{ type: 'run.unpaused' }] : [];
+}
+
 /** The outcomes of what was running when the run was cancelled. */
-function listFinalReports(place: string, { calls }: Context): UntimedEvent[] {
-  if (place.startsWith('turn')) return [answering('at last'), failing()];
+function listFinalReports(place: string, { calls, now }: Context): UntimedEvent[] {
+  if (place.startsWith('turn'))
+    return [answering('at last', { startedAt: now }), { ...failing(), startedAt: now }];
   if (place === 'finishing') return [{ type: 'finishers.completed' }];
   const running = calls.filter(({ status }) => status === 'running' || status === 'reconciling');
   return running.flatMap(({ callId }): UntimedEvent[] => [

@@ -59,7 +59,7 @@ function startService(
 }
 
 /**
- * The breakpoints that should have held this start. A person let it past, asked for this step, or it repeats a turn that
+ * The breakpoints that should have held this start, of those on an action and a tool alone. A person let it past, asked for this step, or it repeats a turn that
  * did not complete.
  */
 function findUnheld(reference: ReferenceModel, decided: NextAction | null): string[] {
@@ -68,7 +68,8 @@ function findUnheld(reference: ReferenceModel, decided: NextAction | null): stri
   if (unfinished && decided.type !== 'executeTools') return [];
   const named = 'calls' in decided ? decided.calls : [];
   return breakpoints
-    .filter(({ next, tool }) => {
+    .filter(({ next, tool, turn, costOver, where }) => {
+      if (turn !== undefined || costOver !== undefined || where !== undefined) return false;
       const isAbout = calls.some(({ call }) => call.name === tool && named.includes(call.callId));
       return (next === undefined || next === decided.type) && (tool === undefined || isAbout);
     })

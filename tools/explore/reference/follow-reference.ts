@@ -1,3 +1,4 @@
+import { limitsOf } from '../../../machines/limits.ts';
 import type { Step } from '../../../machines/step.ts';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -72,7 +73,10 @@ const REDUCERS: { readonly [Type in ChartEvent['type']]: Reducer<Of<Type>> } = {
   'turn.edited': followTurnEdit,
   'call.edited': followCallEdit,
   'breakpoints.set': (reference, { breakpoints }) => ({ ...reference, breakpoints }),
-  'params.changed': unchanged,
+  'params.changed': (reference, _, { state }) => ({
+    ...reference,
+    config: { ...reference.config, limits: limitsOf(state.context) },
+  }),
   'pause.requested': reference => ({ ...reference, paused: true }),
   'step.requested': reference => ({ ...reference, paused: true, steps: reference.steps + 1 }),
   'run.unpaused': reference => ({ ...reference, paused: false, steps: 0 }),

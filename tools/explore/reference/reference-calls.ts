@@ -25,8 +25,8 @@ export function settle(
   callId: string,
   outcome: NonNullable<ReferenceCall['result']>,
 ): ReferenceModel {
-  const { output, isError, shown } = outcome;
-  const result = { output, isError, ...omitUndefined({ shown }) };
+  const { output, isError, shown, blob } = outcome;
+  const result = { output, isError, ...omitUndefined({ shown, blob }) };
   return change(reference, callId, { stage: 'settled', result });
 }
 
@@ -54,8 +54,7 @@ export function closeRound(reference: ReferenceModel): ReferenceModel {
   const results = calls.map(({ call, result }): Expected => {
     const { callId } = call;
     if (result === null) return { refused: callId };
-    const { output, isError, shown } = result;
-    return { type: 'tool_result', callId, output, isError, ...omitUndefined({ shown }) };
+    return { type: 'tool_result', callId, ...result };
   });
   const at = resultsAt ?? transcript.length;
   return {

@@ -1,4 +1,4 @@
-import type { CallStatus } from '../../../machines/context.ts';
+import type { CallResult, CallStatus } from '../../../machines/context.ts';
 import type { RunConfig } from '../../../protocol/config.ts';
 import type { Breakpoint } from '../../../protocol/debugger/breakpoint.ts';
 import type { ServiceInput } from '../../../protocol/effect.ts';
@@ -68,7 +68,7 @@ export type ReferenceCall = {
   /** The limit for which it was refused without running. */
   deniedFor?: 'toolCalls';
   /** The reported result; `null` for a refusal, whose text is the chart's. */
-  result: { output: JsonValue; isError: boolean; shown?: string } | null;
+  result: CallResult | null;
 };
 
 /** An item that must be in the transcript. The chart chooses the text of a refusal. */

@@ -1,0 +1,51 @@
+import type { ChartEvent, RunStarted } from '../protocol/event.ts';
+
+/** A breach and the events after `past` that lead to it. */
+export type SavedBreach = { invariant: string; path: readonly (RunStarted | ChartEvent)[] };
+
+type Saved = {
+  /** The path of the agent's module, as the test imports it. */
+  module: string;
+  /** The run's events before the paths, from its start. */
+  past: readonly (RunStarted | ChartEvent)[];
+  breaches: readonly SavedBreach[];
+};
+
+/** Returns the source of a vitest file with a test for each breach, which fails while the invariant breaks there. */
+export function formatBreachTest({ module, past, breaches }: Saved): string {
+  const tests = breaches.map(
+    ({ invariant, path }) => `
+test(${formatLiteral(`${invariant}: holds on the path that broke it`)}, () => {
+  const path: CheckedPath['path'] = ${formatLiteral(path)};
+  expect(checkPath(agent, { past, path }, { ...exported })).toEqual([]);
+});
+`,
+  );
+  return `/**
+ * Paths that broke an invariant of the agent, found by agentchart explore. A test fails while the invariant breaks on its
+ * path. It passes once the invariant holds there, or an event of the path is not possible any more. Executes nothing.
+ */
+import { checkPath, type CheckedPath } from 'agentchart/testing';
+import { expect, test } from 'vitest';
+import agent, * as exported from ${formatLiteral(module)};
+
+/** What happened before, from the start of the run. */
+const past: CheckedPath['past'] = ${formatLiteral(past.map(withoutLaunch))};
+${tests.join('')}`;
+}
+
+function withoutLaunch(event: RunStarted | ChartEvent): RunStarted | ChartEvent {
+  if (event.type !== 'run.started') return event;
+  const { launch: _, ...started } = event;
+  return started;
+}
+
+/** Characters that JSON does not escape and that could reorder or break a line of source code. */
+const UNESCAPED = /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+
+/** Returns a value as source code. A `__proto__` key is written so that it does not set the prototype. */
+export function formatLiteral(value: unknown): string {
+  return JSON.stringify(value, null, 2)
+    .replace(UNESCAPED, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .replace(/^( *)"__proto__":/gm, '$1["__proto__"]:');
+}
