@@ -1,7 +1,7 @@
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 
 /** A breach and the events after `past` that lead to it. */
-export type SavedBreach = { invariant: string; path: readonly (RunStarted | ChartEvent)[] };
+type SavedBreach = { invariant: string; path: readonly (RunStarted | ChartEvent)[] };
 
 type Saved = {
   /** The path of the agent's module, as the test imports it. */

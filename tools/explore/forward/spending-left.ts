@@ -3,7 +3,7 @@ import type { Limits, Prices } from '../../../protocol/config.ts';
 import type { Ahead } from './ahead.ts';
 
 /** What was spent of a limit, and the most that can still be; `null` if nothing limits it. */
-export type SpendingLeft = { spent: number; most: number | null };
+type SpendingLeft = { spent: number; most: number | null };
 
 /** By limit. The turn that reaches a limit of `tokens`, `cost` or `activeMs` may exceed it. */
 export type Left = Record<'turns' | 'toolCalls' | 'tokens' | 'cost' | 'activeMs', SpendingLeft>;
