@@ -1,89 +1,101 @@
 import * as z from 'zod/mini';
 import { isJsonObject, type JsonObject } from './json.ts';
+import { lazySchema } from './schemas/lazy-schema.ts';
 
 /** What a run may spend. Pauses, resumes and new processes do not reset the counts. */
-export const limitsSchema = z.object({
-  /** Completed model calls. Default 20. */
-  turns: z.int().check(z.positive()),
-  /** Tool calls that the engine ran; client tools do not count. Default 50. */
-  toolCalls: z.int().check(z.nonnegative()),
-  /** Input and output tokens of all turns. */
-  tokens: z.exactOptional(z.number().check(z.positive())),
-  /** In the unit of `prices`. */
-  cost: z.exactOptional(z.number().check(z.positive())),
-  /** Time spent in model calls and tools, in ms, without rests and waits before retries. */
-  activeMs: z.exactOptional(z.number().check(z.positive())),
-  /** How often the same tool may fail on the same input. */
-  repeatedFailures: z.exactOptional(z.int().check(z.positive())),
-});
+export const limitsSchema = lazySchema(() =>
+  z.object({
+    /** Completed model calls. Default 20. */
+    turns: z.int().check(z.positive()),
+    /** Tool calls that the engine ran; client tools do not count. Default 50. */
+    toolCalls: z.int().check(z.nonnegative()),
+    /** Input and output tokens of all turns. */
+    tokens: z.exactOptional(z.number().check(z.positive())),
+    /** In the unit of `prices`. */
+    cost: z.exactOptional(z.number().check(z.positive())),
+    /** Time spent in model calls and tools, in ms, without rests and waits before retries. */
+    activeMs: z.exactOptional(z.number().check(z.positive())),
+    /** How often the same tool may fail on the same input. */
+    repeatedFailures: z.exactOptional(z.int().check(z.positive())),
+  }),
+);
 export type Limits = z.infer<typeof limitsSchema>;
 
 /** Prices per million tokens, by model name. A missing price defaults to `input`. */
-export const pricesSchema = z.record(
-  z.string(),
-  z.object({
-    input: z.number().check(z.nonnegative()),
-    output: z.number().check(z.nonnegative()),
-    cachedInput: z.exactOptional(z.number().check(z.nonnegative())),
-    cacheWrite: z.exactOptional(z.number().check(z.nonnegative())),
-  }),
+export const pricesSchema = lazySchema(() =>
+  z.record(
+    z.string(),
+    z.object({
+      input: z.number().check(z.nonnegative()),
+      output: z.number().check(z.nonnegative()),
+      cachedInput: z.exactOptional(z.number().check(z.nonnegative())),
+      cacheWrite: z.exactOptional(z.number().check(z.nonnegative())),
+    }),
+  ),
 );
 export type Prices = z.infer<typeof pricesSchema>;
 
 /** Which tools the model may or must call. */
-const toolChoiceSchema = z.union([z.enum(['auto', 'required', 'none']), z.object({ name: z.string() })]);
+const toolChoiceSchema = lazySchema(() =>
+  z.union([z.enum(['auto', 'required', 'none']), z.object({ name: z.string() })]),
+);
 
-const { turns, toolCalls, tokens, activeMs } = limitsSchema.shape;
-
-const settingsSchema = z.object({
-  temperature: z.exactOptional(z.number()),
-  topP: z.exactOptional(z.number()),
-  maxOutputTokens: z.exactOptional(z.int().check(z.positive())),
-  parallelToolCalls: z.exactOptional(z.boolean()),
-  reasoningEffort: z.exactOptional(z.string()),
-});
+const settingsSchema = lazySchema(() =>
+  z.object({
+    temperature: z.exactOptional(z.number()),
+    topP: z.exactOptional(z.number()),
+    maxOutputTokens: z.exactOptional(z.int().check(z.positive())),
+    parallelToolCalls: z.exactOptional(z.boolean()),
+    reasoningEffort: z.exactOptional(z.string()),
+  }),
+);
 
 /** Overrides of the agent's configuration for the following turns. `tools` are names of the agent's tools. */
-export const runParamsSchema = z.object({
-  instructions: z.exactOptional(z.string()),
-  settings: z.exactOptional(settingsSchema),
-  toolChoice: z.exactOptional(toolChoiceSchema),
-  tools: z.exactOptional(z.array(z.string())),
-  providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
-  /** Limits of the entire run: what the run has already spent counts. */
-  limits: z.exactOptional(
-    z.object({
-      turns: z.exactOptional(turns),
-      toolCalls: z.exactOptional(toolCalls),
-      tokens,
-      activeMs,
-    }),
-  ),
+export const runParamsSchema = lazySchema(() => {
+  const { turns, toolCalls, tokens, activeMs } = limitsSchema.shape;
+  return z.object({
+    instructions: z.exactOptional(z.string()),
+    settings: z.exactOptional(settingsSchema),
+    toolChoice: z.exactOptional(toolChoiceSchema),
+    tools: z.exactOptional(z.array(z.string())),
+    providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
+    /** Limits of the entire run: what the run has already spent counts. */
+    limits: z.exactOptional(
+      z.object({
+        turns: z.exactOptional(turns),
+        toolCalls: z.exactOptional(toolCalls),
+        tokens,
+        activeMs,
+      }),
+    ),
+  });
 });
 export type RunParams = z.infer<typeof runParamsSchema>;
 
 /** The agent's configuration as the chart reads it: plain data, fixed for the run. */
-export const runConfigSchema = z.object({
-  /** The models in order of preference; the run falls back from one to the next. */
-  models: z.array(z.object({ provider: z.string(), model: z.string() })).check(z.minLength(1)),
-  toolChoice: toolChoiceSchema,
-  finalAnswer: z.enum(['live', 'held', 'separate']),
-  onMessage: z.enum(['supersede', 'queue']),
-  onLimit: z.enum(['answer', 'stop']),
-  limits: limitsSchema,
-  prices: z.exactOptional(pricesSchema),
-  /** Attempts per turn and model, including the first. */
-  attempts: z.int().check(z.positive()),
-  /** Whether the agent has finishers. */
-  finishers: z.boolean(),
-  /** How often finishers may reject the answer. */
-  finisherRejections: z.int().check(z.nonnegative()),
-  /**
-   * The maximum size of one result in the journal, in bytes of its JSON as UTF-8. The journal keeps only the head and
-   * the tail of a larger result; the full result is stored as a blob. Default 1 MiB.
-   */
-  maxResultBytes: z.exactOptional(z.int().check(z.positive())),
-  /** A paused run also rests before it finishes, so that its last turn can be inspected before resuming. */
-  holdsAtEnd: z.exactOptional(z.boolean()),
-});
+export const runConfigSchema = lazySchema(() =>
+  z.object({
+    /** The models in order of preference; the run falls back from one to the next. */
+    models: z.array(z.object({ provider: z.string(), model: z.string() })).check(z.minLength(1)),
+    toolChoice: toolChoiceSchema,
+    finalAnswer: z.enum(['live', 'held', 'separate']),
+    onMessage: z.enum(['supersede', 'queue']),
+    onLimit: z.enum(['answer', 'stop']),
+    limits: limitsSchema,
+    prices: z.exactOptional(pricesSchema),
+    /** Attempts per turn and model, including the first. */
+    attempts: z.int().check(z.positive()),
+    /** Whether the agent has finishers. */
+    finishers: z.boolean(),
+    /** How often finishers may reject the answer. */
+    finisherRejections: z.int().check(z.nonnegative()),
+    /**
+     * The maximum size of one result in the journal, in bytes of its JSON as UTF-8. The journal keeps only the head and
+     * the tail of a larger result; the full result is stored as a blob. Default 1 MiB.
+     */
+    maxResultBytes: z.exactOptional(z.int().check(z.positive())),
+    /** A paused run also rests before it finishes, so that its last turn can be inspected before resuming. */
+    holdsAtEnd: z.exactOptional(z.boolean()),
+  }),
+);
 export type RunConfig = z.infer<typeof runConfigSchema>;

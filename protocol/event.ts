@@ -6,6 +6,7 @@ import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
 import { labelsSchema, titleSchema } from './listing/label.ts';
 import { isRedaction } from './redaction.ts';
+import { lazySchema } from './schemas/lazy-schema.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
 
 /** zod/mini is a fifth of zod's size and has no error messages without a locale. */
@@ -15,13 +16,13 @@ z.config(en());
 export const JOURNAL_FORMAT = 1;
 
 /** The id that a client chose for a command: 1 to 64 characters. */
-const requestIdSchema = z.string().check(z.minLength(1), z.maxLength(64));
+const requestIdSchema = lazySchema(() => z.string().check(z.minLength(1), z.maxLength(64)));
 
-const json = z.custom<JsonValue>(value => value !== undefined);
-const text = z.string();
-const optionalText = z.exactOptional(text);
+const json = lazySchema(() => z.custom<JsonValue>(value => value !== undefined));
+const text = lazySchema(() => z.string());
+const optionalText = lazySchema(() => z.exactOptional(text));
 /** If present, `output` holds only the head and the tail of a larger result. */
-const blob = z.exactOptional(blobSchema);
+const blob = lazySchema(() => z.exactOptional(blobSchema));
 
 function event<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
   return z.object({ type: z.literal(type), at: z.number(), ...shape });
@@ -38,222 +39,238 @@ function report<Type extends string, Shape extends z.core.$ZodShape>(type: Type,
 }
 
 /** A tool call after tool lookup, parsing, validation and the approval predicate. */
-const qualifiedCallSchema = z.object({
-  callId: text,
-  name: text,
-  input: json,
-  /** Binds decisions to this tool and this input. */
-  digest: text,
-  sideEffect: z.enum(['none', 'idempotent', 'once']),
-  reconcilable: z.boolean(),
-  executedBy: z.enum(['engine', 'client']),
-  /** A person must decide before it runs. */
-  gate: z.boolean(),
-  reason: optionalText,
-  /** When the approval expires, in ms since the epoch. */
-  expiresAt: z.exactOptional(z.number()),
-  /** The tool's own limit, in bytes; see `RunConfig`. */
-  maxResultBytes: z.exactOptional(z.int().check(z.positive())),
-  /** Why the call cannot run; the model reads it as the result. */
-  error: optionalText,
-});
+const qualifiedCallSchema = lazySchema(() =>
+  z.object({
+    callId: text,
+    name: text,
+    input: json,
+    /** Binds decisions to this tool and this input. */
+    digest: text,
+    sideEffect: z.enum(['none', 'idempotent', 'once']),
+    reconcilable: z.boolean(),
+    executedBy: z.enum(['engine', 'client']),
+    /** A person must decide before it runs. */
+    gate: z.boolean(),
+    reason: optionalText,
+    /** When the approval expires, in ms since the epoch. */
+    expiresAt: z.exactOptional(z.number()),
+    /** The tool's own limit, in bytes; see `RunConfig`. */
+    maxResultBytes: z.exactOptional(z.int().check(z.positive())),
+    /** Why the call cannot run; the model reads it as the result. */
+    error: optionalText,
+  }),
+);
 export type QualifiedCall = z.infer<typeof qualifiedCallSchema>;
 
-const failureSchema = z.object({
-  code: text,
-  message: text,
-  status: z.exactOptional(z.number()),
-  provider: optionalText,
-  model: optionalText,
-});
+const failureSchema = lazySchema(() =>
+  z.object({
+    code: text,
+    message: text,
+    status: z.exactOptional(z.number()),
+    provider: optionalText,
+    model: optionalText,
+  }),
+);
 export type Failure = z.infer<typeof failureSchema>;
 
 /** What a child run spent on the call that started it; times in ms. */
-const spentSchema = z.object({
-  turns: z.int(),
-  toolCalls: z.int(),
-  usage: z.nullable(usageSchema),
-  cost: z.number(),
-  activeMs: z.number(),
-});
+const spentSchema = lazySchema(() =>
+  z.object({
+    turns: z.int(),
+    toolCalls: z.int(),
+    usage: z.nullable(usageSchema),
+    cost: z.number(),
+    activeMs: z.number(),
+  }),
+);
 export type Spent = z.infer<typeof spentSchema>;
 
-const runStartedSchema = input('run.started', {
-  runId: text,
-  format: z.int(),
-  chart: z.object({ version: z.int(), hash: text }),
-  agent: z.object({ name: text, version: optionalText }),
-  /**
-   * The agent's tools, each with a digest of the parts that the model and a recovery depend on; `server` is the label of
-   * the tool server that has the tool.
-   */
-  tools: z.exactOptional(z.array(z.object({ name: text, digest: text, server: optionalText }))),
-  config: runConfigSchema,
-  input: z.array(itemSchema),
-  /** What the caller passed about this run, as the agent's `runContext` schema returned it. */
-  runContext: z.exactOptional(json),
-  labels: z.exactOptional(labelsSchema),
-  title: z.exactOptional(titleSchema),
-  continues: optionalText,
-  /** The run whose journal was copied, and the last entry of the copy. */
-  forkOf: z.exactOptional(z.object({ runId: text, at: z.int() })),
-  stream: z.boolean(),
-  /** For a child run: the call of the parent run that started it. */
-  parent: z.exactOptional(z.object({ runId: text, callId: text })),
-  /** The run begins paused. */
-  paused: z.exactOptional(z.boolean()),
-  /** What a later process needs to create the agent again. */
-  launch: z.exactOptional(
-    z.object({ module: optionalText, model: optionalText, request: z.exactOptional(json) }),
-  ),
-});
+const runStartedSchema = lazySchema(() =>
+  input('run.started', {
+    runId: text,
+    format: z.int(),
+    chart: z.object({ version: z.int(), hash: text }),
+    agent: z.object({ name: text, version: optionalText }),
+    /**
+     * The agent's tools, each with a digest of the parts that the model and a recovery depend on; `server` is the label of
+     * the tool server that has the tool.
+     */
+    tools: z.exactOptional(z.array(z.object({ name: text, digest: text, server: optionalText }))),
+    config: runConfigSchema,
+    input: z.array(itemSchema),
+    /** What the caller passed about this run, as the agent's `runContext` schema returned it. */
+    runContext: z.exactOptional(json),
+    labels: z.exactOptional(labelsSchema),
+    title: z.exactOptional(titleSchema),
+    continues: optionalText,
+    /** The run whose journal was copied, and the last entry of the copy. */
+    forkOf: z.exactOptional(z.object({ runId: text, at: z.int() })),
+    stream: z.boolean(),
+    /** For a child run: the call of the parent run that started it. */
+    parent: z.exactOptional(z.object({ runId: text, callId: text })),
+    /** The run begins paused. */
+    paused: z.exactOptional(z.boolean()),
+    /** What a later process needs to create the agent again. */
+    launch: z.exactOptional(
+      z.object({ module: optionalText, model: optionalText, request: z.exactOptional(json) }),
+    ),
+  }),
+);
 export type RunStarted = z.infer<typeof runStartedSchema>;
 
 /** Events from people and clients. Any process may append one, not only the driver. */
-export const inputEventSchema = z.discriminatedUnion('type', [
-  runStartedSchema,
-  input('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalText }),
-  input('approval.decided', {
-    callId: text,
-    decision: z.discriminatedUnion('type', [
-      /** `input` is the validated edited input, and `editDigest` its digest. */
-      z.object({ type: z.literal('approve'), input: z.exactOptional(json), editDigest: optionalText }),
-      z.object({ type: z.literal('reject'), reason: optionalText }),
-      z.object({ type: z.literal('answer'), output: json, blob }),
-    ]),
-    digest: text,
-    /** Also applies to later calls of the same tool. */
-    sticky: z.exactOptional(z.boolean()),
-    by: optionalText,
-  }),
-  input('result.received', {
-    callId: text,
-    output: json,
-    blob,
-    isError: z.boolean(),
-    spent: z.exactOptional(spentSchema),
-    by: optionalText,
-  }),
-  input('doubt.resolved', {
-    callId: text,
-    resolution: z.discriminatedUnion('type', [
-      /** `force`: retry even though an earlier attempt may still be running. */
-      z.object({ type: z.literal('retry'), force: z.exactOptional(z.literal(true)) }),
-      z.object({ type: z.literal('happened'), output: json, blob }),
-      z.object({ type: z.literal('failed'), reason: text }),
-    ]),
-    by: optionalText,
-  }),
-  /**
-   * Accepted between turns. `items` is the new transcript, `calls` are the calls of its last turn that have no result
-   * in it, and `results` are their known results. All results are placed directly after that turn.
-   */
-  input('transcript.edited', {
-    items: z.array(itemSchema),
-    calls: z.array(qualifiedCallSchema),
-    results: z.exactOptional(
-      z.array(z.object({ callId: text, output: json, isError: z.boolean(), shown: optionalText, blob })),
-    ),
-    by: optionalText,
-  }),
-  /**
-   * Accepted at rest, before a call of the turn has started. `items` and `calls` replace those of the latest turn, and
-   * `text` is its new text. A call that keeps its id and its digest keeps its approval.
-   */
-  input('turn.edited', {
-    turn: z.int(),
-    text,
-    items: z.array(itemSchema),
-    calls: z.array(qualifiedCallSchema),
-    by: optionalText,
-  }),
-  /** Accepted before the call starts. `digest`: of the call that is replaced; approvals of it no longer apply. */
-  input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalText }),
-  /** Replaces the run's breakpoints. */
-  input('breakpoints.set', { breakpoints: breakpointsSchema, by: optionalText }),
-  /** Applies to the following turns; replaces earlier parameters. */
-  input('params.changed', { params: runParamsSchema, by: optionalText }),
-  input('pause.requested', { by: optionalText }),
-  /** The driver ends the run; after `deadline` (ms since the epoch), any process may, with `run.cancelled`. */
-  input('cancel.requested', { by: optionalText, reason: optionalText, deadline: z.number() }),
-  input('step.requested', { by: optionalText }),
-  input('run.unpaused', { by: optionalText }),
-  /** The engine paused the run because several processes in a row died while they drove it. */
-  input('run.quarantined', { reason: text }),
-  /** `unsettled`: the ids of the calls without a result. */
-  input('run.cancelled', { by: optionalText, reason: optionalText, unsettled: z.array(text) }),
-]);
+export const inputEventSchema = lazySchema(() =>
+  z.discriminatedUnion('type', [
+    runStartedSchema,
+    input('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalText }),
+    input('approval.decided', {
+      callId: text,
+      decision: z.discriminatedUnion('type', [
+        /** `input` is the validated edited input, and `editDigest` its digest. */
+        z.object({ type: z.literal('approve'), input: z.exactOptional(json), editDigest: optionalText }),
+        z.object({ type: z.literal('reject'), reason: optionalText }),
+        z.object({ type: z.literal('answer'), output: json, blob }),
+      ]),
+      digest: text,
+      /** Also applies to later calls of the same tool. */
+      sticky: z.exactOptional(z.boolean()),
+      by: optionalText,
+    }),
+    input('result.received', {
+      callId: text,
+      output: json,
+      blob,
+      isError: z.boolean(),
+      spent: z.exactOptional(spentSchema),
+      by: optionalText,
+    }),
+    input('doubt.resolved', {
+      callId: text,
+      resolution: z.discriminatedUnion('type', [
+        /** `force`: retry even though an earlier attempt may still be running. */
+        z.object({ type: z.literal('retry'), force: z.exactOptional(z.literal(true)) }),
+        z.object({ type: z.literal('happened'), output: json, blob }),
+        z.object({ type: z.literal('failed'), reason: text }),
+      ]),
+      by: optionalText,
+    }),
+    /**
+     * Accepted between turns. `items` is the new transcript, `calls` are the calls of its last turn that have no result
+     * in it, and `results` are their known results. All results are placed directly after that turn.
+     */
+    input('transcript.edited', {
+      items: z.array(itemSchema),
+      calls: z.array(qualifiedCallSchema),
+      results: z.exactOptional(
+        z.array(z.object({ callId: text, output: json, isError: z.boolean(), shown: optionalText, blob })),
+      ),
+      by: optionalText,
+    }),
+    /**
+     * Accepted at rest, before a call of the turn has started. `items` and `calls` replace those of the latest turn, and
+     * `text` is its new text. A call that keeps its id and its digest keeps its approval.
+     */
+    input('turn.edited', {
+      turn: z.int(),
+      text,
+      items: z.array(itemSchema),
+      calls: z.array(qualifiedCallSchema),
+      by: optionalText,
+    }),
+    /** Accepted before the call starts. `digest`: of the call that is replaced; approvals of it no longer apply. */
+    input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalText }),
+    /** Replaces the run's breakpoints. */
+    input('breakpoints.set', { breakpoints: breakpointsSchema, by: optionalText }),
+    /** Applies to the following turns; replaces earlier parameters. */
+    input('params.changed', { params: runParamsSchema, by: optionalText }),
+    input('pause.requested', { by: optionalText }),
+    /** The driver ends the run; after `deadline` (ms since the epoch), any process may, with `run.cancelled`. */
+    input('cancel.requested', { by: optionalText, reason: optionalText, deadline: z.number() }),
+    input('step.requested', { by: optionalText }),
+    input('run.unpaused', { by: optionalText }),
+    /** The engine paused the run because several processes in a row died while they drove it. */
+    input('run.quarantined', { reason: text }),
+    /** `unsettled`: the ids of the calls without a result. */
+    input('run.cancelled', { by: optionalText, reason: optionalText, unsettled: z.array(text) }),
+  ]),
+);
 export type InputEvent = z.infer<typeof inputEventSchema>;
 
 /** Events from services about the effects they carry out. */
-export const reportEventSchema = z.discriminatedUnion('type', [
-  /** The first text has been streamed to readers. */
-  report('text.started', {}),
-  report('calls.started', {}),
-  report('turn.completed', {
-    provider: text,
-    model: text,
-    finishReason: finishReasonSchema,
-    text,
-    items: z.array(itemSchema),
-    calls: z.array(qualifiedCallSchema),
-    usage: z.nullable(usageSchema),
-    /** Ids of items sent without their opaque data, because it belongs to another provider. */
-    dropped: z.exactOptional(z.array(text)),
-    /** The provider's continuation token; valid while provider, model and instructions are unchanged. */
-    continuation: z.exactOptional(z.object({ provider: text, model: text, instructions: text, token: json })),
-    startedAt: z.number(),
-  }),
-  /** `retryAt`: when to try again, including jitter, in ms since the epoch. */
-  report('turn.failed', {
-    error: failureSchema,
-    retryable: z.boolean(),
-    retryAt: z.exactOptional(z.number()),
-    startedAt: z.number(),
-  }),
-  /** Durable before the tool's function is called. */
-  report('tool.started', { callId: text, attempt: z.int(), key: text }),
-  report('tool.settled', {
-    callId: text,
-    output: json,
-    isError: z.boolean(),
-    shown: optionalText,
-    blob,
-    spent: z.exactOptional(spentSchema),
-  }),
-  /** A new process found the call started and without a result. */
-  report('tool.interrupted', { callId: text }),
-  /** `returned`: the tool's function has ended, so this attempt can have no further side effect. */
-  report('tool.doubted', { callId: text, reason: text, returned: z.exactOptional(z.literal(true)) }),
-  report('tool.suspended', { callId: text, childRunId: text }),
-  report('timer.fired', {}),
-  report('finishers.completed', { text: optionalText, output: z.exactOptional(json) }),
-  /** `code`: the failure code of the run if the answer is rejected too often. */
-  report('finishers.rejected', { feedback: text, code: optionalText }),
-]);
+export const reportEventSchema = lazySchema(() =>
+  z.discriminatedUnion('type', [
+    /** The first text has been streamed to readers. */
+    report('text.started', {}),
+    report('calls.started', {}),
+    report('turn.completed', {
+      provider: text,
+      model: text,
+      finishReason: finishReasonSchema,
+      text,
+      items: z.array(itemSchema),
+      calls: z.array(qualifiedCallSchema),
+      usage: z.nullable(usageSchema),
+      /** Ids of items sent without their opaque data, because it belongs to another provider. */
+      dropped: z.exactOptional(z.array(text)),
+      /** The provider's continuation token; valid while provider, model and instructions are unchanged. */
+      continuation: z.exactOptional(
+        z.object({ provider: text, model: text, instructions: text, token: json }),
+      ),
+      startedAt: z.number(),
+    }),
+    /** `retryAt`: when to try again, including jitter, in ms since the epoch. */
+    report('turn.failed', {
+      error: failureSchema,
+      retryable: z.boolean(),
+      retryAt: z.exactOptional(z.number()),
+      startedAt: z.number(),
+    }),
+    /** Durable before the tool's function is called. */
+    report('tool.started', { callId: text, attempt: z.int(), key: text }),
+    report('tool.settled', {
+      callId: text,
+      output: json,
+      isError: z.boolean(),
+      shown: optionalText,
+      blob,
+      spent: z.exactOptional(spentSchema),
+    }),
+    /** A new process found the call started and without a result. */
+    report('tool.interrupted', { callId: text }),
+    /** `returned`: the tool's function has ended, so this attempt can have no further side effect. */
+    report('tool.doubted', { callId: text, reason: text, returned: z.exactOptional(z.literal(true)) }),
+    report('tool.suspended', { callId: text, childRunId: text }),
+    report('timer.fired', {}),
+    report('finishers.completed', { text: optionalText, output: z.exactOptional(json) }),
+    /** `code`: the failure code of the run if the answer is rejected too often. */
+    report('finishers.rejected', { feedback: text, code: optionalText }),
+  ]),
+);
 export type ReportEvent = z.infer<typeof reportEventSchema>;
 
 /** Events that are journaled but never folded into the chart's state. */
-const bookkeepingEventSchema = z.discriminatedUnion('type', [
-  /** `replaces`: the previous owner, if it did not release its lease. */
-  event('run.claimed', { by: text, epoch: z.int(), replaces: optionalText }),
-  /**
-   * The result of an attempt that came after the run had moved on, kept as evidence. `contradicts` describes, for a
-   * person, what the run has recorded instead.
-   */
-  event('tool.late', {
-    callId: text,
-    output: json,
-    blob,
-    isError: z.boolean(),
-    attempt: z.exactOptional(z.int()),
-    contradicts: optionalText,
-  }),
-  /** Data that a surface such as the gateway keeps with a run; `by` names the surface, `note` has its own format. */
-  event('run.noted', { by: text, note: json }),
-  /** Values of earlier entries were replaced by digests. A path is a JSON Pointer that begins with the entry's seq. */
-  event('run.redacted', { paths: z.array(text).check(z.minLength(1)), by: optionalText }),
-]);
+const bookkeepingEventSchema = lazySchema(() =>
+  z.discriminatedUnion('type', [
+    /** `replaces`: the previous owner, if it did not release its lease. */
+    event('run.claimed', { by: text, epoch: z.int(), replaces: optionalText }),
+    /**
+     * The result of an attempt that came after the run had moved on, kept as evidence. `contradicts` describes, for a
+     * person, what the run has recorded instead.
+     */
+    event('tool.late', {
+      callId: text,
+      output: json,
+      blob,
+      isError: z.boolean(),
+      attempt: z.exactOptional(z.int()),
+      contradicts: optionalText,
+    }),
+    /** Data that a surface such as the gateway keeps with a run; `by` names the surface, `note` has its own format. */
+    event('run.noted', { by: text, note: json }),
+    /** Values of earlier entries were replaced by digests. A path is a JSON Pointer that begins with the entry's seq. */
+    event('run.redacted', { paths: z.array(text).check(z.minLength(1)), by: optionalText }),
+  ]),
+);
 export type BookkeepingEvent = z.infer<typeof bookkeepingEventSchema>;
 
 /** The events that the chart accepts after `run.started`. */
@@ -263,19 +280,19 @@ export type ChartEvent = Exclude<InputEvent, RunStarted> | ReportEvent;
 export type CommandEvent = ChartEvent | Extract<BookkeepingEvent, { type: 'run.noted' }>;
 
 /** Every event that a journal can hold, named in the past tense; `at` is in ms since the epoch. */
-export const runEventSchema = z.discriminatedUnion('type', [
-  inputEventSchema,
-  reportEventSchema,
-  bookkeepingEventSchema,
-]);
+export const runEventSchema = lazySchema(() =>
+  z.discriminatedUnion('type', [inputEventSchema, reportEventSchema, bookkeepingEventSchema]),
+);
 export type RunEvent = z.infer<typeof runEventSchema>;
 
 /** The types of all events. */
-export const RUN_EVENT_TYPES: readonly string[] = [
-  ...inputEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
-  ...reportEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
-  ...bookkeepingEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
-];
+export function listRunEventTypes(): readonly string[] {
+  return [
+    ...inputEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
+    ...reportEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
+    ...bookkeepingEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
+  ];
+}
 
 /**
  * An event with its place in a journal; `seq` counts from 1 without gaps. `stateHash` is the hash of the state after

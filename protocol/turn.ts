@@ -1,30 +1,27 @@
 import * as z from 'zod/mini';
 import type { Item } from './item.ts';
 import type { JsonObject, JsonValue } from './json.ts';
+import { lazySchema } from './schemas/lazy-schema.ts';
 
 /** Why a turn ended: `tool_calls` if it has calls, even if the provider reports `stop`. Provider tools do not count. */
-export const finishReasonSchema = z.enum([
-  'stop',
-  'tool_calls',
-  'length',
-  'content_filter',
-  'pause',
-  'error',
-  'unknown',
-]);
+export const finishReasonSchema = lazySchema(() =>
+  z.enum(['stop', 'tool_calls', 'length', 'content_filter', 'pause', 'error', 'unknown']),
+);
 export type FinishReason = z.infer<typeof finishReasonSchema>;
 
 /**
  * Tokens of one model call. `inputTokens` counts all prompt tokens, including cached and cache-write tokens;
  * `outputTokens` includes reasoning; the others are sub-counts. `null`: not reported by the provider.
  */
-export const usageSchema = z.object({
-  inputTokens: z.number(),
-  outputTokens: z.number(),
-  cachedInputTokens: z.nullable(z.number()),
-  cacheWriteTokens: z.nullable(z.number()),
-  reasoningTokens: z.nullable(z.number()),
-});
+export const usageSchema = lazySchema(() =>
+  z.object({
+    inputTokens: z.number(),
+    outputTokens: z.number(),
+    cachedInputTokens: z.nullable(z.number()),
+    cacheWriteTokens: z.nullable(z.number()),
+    reasoningTokens: z.nullable(z.number()),
+  }),
+);
 export type Usage = z.infer<typeof usageSchema>;
 
 export type ToolChoice = 'auto' | 'required' | 'none' | { name: string };

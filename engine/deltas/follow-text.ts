@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { lazySchema } from '../../protocol/schemas/lazy-schema.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
 import { isSamePart, type RunEvents, restOf, sizeOf, type TextDelta } from '../run/run-events.ts';
@@ -6,19 +7,21 @@ import { isSamePart, type RunEvents, restOf, sizeOf, type TextDelta } from '../r
 /** How long a reader's request to share the text is valid, in ms. The reader renews it after half of this time. */
 const FOLLOW_MS = 10_000;
 
-const place = { turn: z.int(), attempt: z.int(), text: z.string() };
-const partsSchema = z.array(
-  z.discriminatedUnion('type', [
-    z.object({ type: z.enum(['text.delta', 'reasoning.delta']), ...place }),
-    z.object({
-      type: z.literal('call.delta'),
-      ...place,
-      index: z.int(),
-      callId: z.exactOptional(z.string()),
-      name: z.exactOptional(z.string()),
-    }),
-  ]),
-);
+const partsSchema = lazySchema(() => {
+  const place = { turn: z.int(), attempt: z.int(), text: z.string() };
+  return z.array(
+    z.discriminatedUnion('type', [
+      z.object({ type: z.enum(['text.delta', 'reasoning.delta']), ...place }),
+      z.object({
+        type: z.literal('call.delta'),
+        ...place,
+        index: z.int(),
+        callId: z.exactOptional(z.string()),
+        name: z.exactOptional(z.string()),
+      }),
+    ]),
+  );
+});
 
 type FollowedTextOptions = {
   store: Pick<Store, 'deltas'>;

@@ -3,6 +3,7 @@ import { EngineError } from '../error.ts';
 import type { Item } from '../item.ts';
 import { isJsonObject } from '../json.ts';
 import { isRedaction } from '../redaction.ts';
+import { lazySchema } from '../schemas/lazy-schema.ts';
 
 /** The labels of a run, such as `{ user: '7', tenant: 'a' }`. */
 export type Labels = Readonly<Record<string, string>>;
@@ -16,7 +17,7 @@ const LONGEST_TITLE = 200;
 const UNPRINTABLE = /[\p{Cc}\p{Cs}]/u;
 
 /** Labels: at most 16, with names of up to 64 and values of up to 256 characters, neither empty. */
-export const labelsSchema = z.custom<Labels>(value => findLabelFault(value) === null);
+export const labelsSchema = lazySchema(() => z.custom<Labels>(value => findLabelFault(value) === null));
 
 /** Returns why a value cannot be the labels of a run; `null` if it can. */
 function findLabelFault(value: unknown): string | null {
@@ -67,14 +68,16 @@ export function hasLabels(labels: Labels, wanted: Labels): boolean {
 }
 
 /** The title of a run: 1 to 200 characters without control characters. */
-export const titleSchema = z
-  .string()
-  .check(
-    z.refine(
-      title => isLine(title, LONGEST_TITLE),
-      `expected 1 to ${LONGEST_TITLE} characters without control characters`,
+export const titleSchema = lazySchema(() =>
+  z
+    .string()
+    .check(
+      z.refine(
+        title => isLine(title, LONGEST_TITLE),
+        `expected 1 to ${LONGEST_TITLE} characters without control characters`,
+      ),
     ),
-  );
+);
 
 /** Returns a title from outside. Throws `input-invalid` for a value that is not a title. */
 export function readTitle(value: unknown): string {

@@ -1,40 +1,43 @@
 import * as z from 'zod/mini';
 import type { EngineError } from '../error.ts';
+import { lazySchema } from '../schemas/lazy-schema.ts';
 import { type Labels, labelsSchema } from './label.ts';
 
-const runStatusSchema = z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled']);
+const runStatusSchema = lazySchema(() => z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled']));
 export type RunStatus = z.infer<typeof runStatusSchema>;
 
 /** What lists show of a run's course; written with its appends, so that no list reads a journal. */
-export const progressSchema = z.object({
-  /** The path of the current state, such as `resting.awaitingApproval`. */
-  state: z.string(),
-  /** Why the chart decided so, in words. */
-  why: z.exactOptional(z.string()),
-  /** The calls that a waiting run waits for: the first 20. */
-  waitsFor: z.exactOptional(
-    z.array(
-      z.object({
-        type: z.enum(['approval', 'result', 'doubt']),
-        callId: z.string(),
-        name: z.string(),
-        /** The sub-agent's run that provides the result. */
-        runId: z.exactOptional(z.string()),
-      }),
+export const progressSchema = lazySchema(() =>
+  z.object({
+    /** The path of the current state, such as `resting.awaitingApproval`. */
+    state: z.string(),
+    /** Why the chart decided so, in words. */
+    why: z.exactOptional(z.string()),
+    /** The calls that a waiting run waits for: the first 20. */
+    waitsFor: z.exactOptional(
+      z.array(
+        z.object({
+          type: z.enum(['approval', 'result', 'doubt']),
+          callId: z.string(),
+          name: z.string(),
+          /** The sub-agent's run that provides the result. */
+          runId: z.exactOptional(z.string()),
+        }),
+      ),
     ),
-  ),
-  turns: z.number(),
-  /** Input and output tokens. */
-  tokens: z.number(),
-  cost: z.number(),
-  activeMs: z.number(),
-  /** When the run ended, in ms since the epoch. */
-  endedAt: z.exactOptional(z.number()),
-  /** The error code of a failed run. */
-  errorCode: z.exactOptional(z.string()),
-  /** Why the answer of a finished run is incomplete. */
-  incomplete: z.exactOptional(z.object({ reason: z.string() })),
-});
+    turns: z.number(),
+    /** Input and output tokens. */
+    tokens: z.number(),
+    cost: z.number(),
+    activeMs: z.number(),
+    /** When the run ended, in ms since the epoch. */
+    endedAt: z.exactOptional(z.number()),
+    /** The error code of a failed run. */
+    errorCode: z.exactOptional(z.string()),
+    /** Why the answer of a finished run is incomplete. */
+    incomplete: z.exactOptional(z.object({ reason: z.string() })),
+  }),
+);
 export type Progress = z.infer<typeof progressSchema>;
 
 /** The longest page of a list. */
@@ -65,19 +68,21 @@ export type ListFilter = {
   onDamaged?(error: EngineError): void;
 };
 
-const time = z.exactOptional(z.number());
-const name = z.exactOptional(z.string().check(z.maxLength(1_000)));
+const time = lazySchema(() => z.exactOptional(z.number()));
+const name = lazySchema(() => z.exactOptional(z.string().check(z.maxLength(1_000))));
 
 /** The members of a `ListFilter` that are data. */
-export const listFilterSchema = z.strictObject({
-  status: z.exactOptional(runStatusSchema),
-  agent: name,
-  labels: z.exactOptional(labelsSchema),
-  parent: name,
-  text: z.exactOptional(z.string().check(z.minLength(1), z.maxLength(200))),
-  since: time,
-  before: time,
-  order: z.exactOptional(z.enum(['asc', 'desc'])),
-  limit: z.exactOptional(z.int().check(z.minimum(1), z.maximum(MOST_LISTED))),
-  cursor: z.exactOptional(z.string().check(z.maxLength(20_000))),
-});
+export const listFilterSchema = lazySchema(() =>
+  z.strictObject({
+    status: z.exactOptional(runStatusSchema),
+    agent: name,
+    labels: z.exactOptional(labelsSchema),
+    parent: name,
+    text: z.exactOptional(z.string().check(z.minLength(1), z.maxLength(200))),
+    since: time,
+    before: time,
+    order: z.exactOptional(z.enum(['asc', 'desc'])),
+    limit: z.exactOptional(z.int().check(z.minimum(1), z.maximum(MOST_LISTED))),
+    cursor: z.exactOptional(z.string().check(z.maxLength(20_000))),
+  }),
+);

@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import type { Settled } from '../../engine/run/settled.ts';
 import { answerOfChild } from '../../engine/sub-agents/child-runs.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { lazySchema } from '../../protocol/schemas/lazy-schema.ts';
 import type { SubAgentTool, Tool } from '../../protocol/tool.ts';
 import type { ApprovalRule } from '../approval-rule.ts';
 import { tool } from '../tool.ts';
@@ -23,7 +24,7 @@ export type AnswerOf<Output> = unknown extends Output ? unknown : Output extends
 /** Runs an agent until it settles. */
 type RunAgent = (input: string, options: { signal: AbortSignal; runContext: unknown }) => Promise<Settled>;
 
-const task = z.object({ input: z.string() });
+const task = lazySchema(() => z.object({ input: z.string() }));
 
 const TASK = 'A self-contained task. The agent sees only this text.';
 

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { messageOf } from '../../../protocol/error.ts';
-import { RUN_EVENT_TYPES } from '../../../protocol/event.ts';
+import { listRunEventTypes } from '../../../protocol/event.ts';
 import { webhook } from '../../../tools/agent/listening/webhook.ts';
 import { STATUS_TOPICS, type WebhookTopic } from '../../../tools/agent/listening/webhook-notice.ts';
 import { fields } from '../../config-fields.ts';
 
-const topic = z.enum([...STATUS_TOPICS, ...RUN_EVENT_TYPES] as WebhookTopic[]);
+const topic = z.enum([...STATUS_TOPICS, ...listRunEventTypes()] as WebhookTopic[]);
 
 /** `webhooks` of the configuration: who is told about the runs of the store, by name. */
 export const webhooksConfig = z.record(

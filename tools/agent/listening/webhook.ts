@@ -1,7 +1,7 @@
 import { type Host, sleep } from '../../../engine/driver/host.ts';
 import { hashText } from '../../../protocol/content/hash-text.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
-import { RUN_EVENT_TYPES } from '../../../protocol/event.ts';
+import { listRunEventTypes } from '../../../protocol/event.ts';
 import type { DeliveryContext, LastingListener } from './listener.ts';
 import { makeSigner } from './sign-webhook.ts';
 import { type Notice, noticesOf, STATUS_TOPICS, type WebhookTopic } from './webhook-notice.ts';
@@ -118,7 +118,7 @@ function remember(sent: Set<string>, id: string): void {
 }
 
 function readTopics(topics: readonly string[]): ReadonlySet<string> {
-  const known = new Set([...STATUS_TOPICS, ...RUN_EVENT_TYPES]);
+  const known = new Set([...STATUS_TOPICS, ...listRunEventTypes()]);
   const unknown = topics.find(topic => !known.has(topic));
   if (topics.length > 0 && unknown === undefined) return new Set(topics);
   throw new EngineError(
