@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { EngineError } from '../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import type { StoreFeed } from '../protocol/listing/feed.ts';
@@ -44,6 +43,7 @@ import { Listener, tellWork, topicOf } from './postgres/listener.ts';
 import { locateRun, type Place } from './postgres/locate-run.ts';
 import { dropRuns, readKinship } from './postgres/remove-run.ts';
 import { rewriteRun } from './postgres/rewrite-run.ts';
+import { quoteSchema } from './postgres/schema.ts';
 import { readSnapshot, saveSnapshotAs } from './postgres/snapshots.ts';
 import { takeRuns } from './postgres/take-work.ts';
 import { planPruning, pruneRuns } from './prune.ts';
@@ -53,7 +53,10 @@ import { countByStatus, existingRun, followChain } from './run-record.ts';
 import { Watchers } from './work/watchers.ts';
 
 export type PostgresOptions = {
-  /** The schema with the tables: lower-case letters, digits and `_`. Default `agentchart`. */
+  /**
+   * The schema with the tables, at most 40 letters, digits, spaces, `.`, `_` and `-`. Reserved words are names too, and
+   * capital letters count. Default `agentchart`.
+   */
   schema?: string;
   /** The clock of this process, in ms since the epoch. Default `Date.now`. */
   now?(): number;
@@ -85,12 +88,8 @@ export type PostgresOptions = {
  */
 export function postgres(target: string | PostgresPool, options: PostgresOptions = {}): Store {
   const { schema = 'agentchart', now = Date.now, listen, migrates = true } = options;
-  if (!/^[a-z_][a-z0-9_]{0,39}$/.test(schema))
-    throw new EngineError(
-      'input-invalid',
-      `Expected a schema of lower-case letters, digits and _, at most 40, got "${schema}".`,
-    );
-  return new PostgresStore(new Database(target, schema, { listen, migrates }), schema, now);
+  const quoted = quoteSchema(schema);
+  return new PostgresStore(new Database(target, quoted, { listen, migrates }), quoted, now);
 }
 
 const NO_REST: JournalRest = { events: [], status: 'running' };

@@ -81,6 +81,7 @@ class Endpoint {
       const { authorize = () => ANYONE, maxBytes = BODY_BYTES } = this.#options;
       const caller = await authorize(request);
       if (caller === null) throw new ApiError('unauthorized', 'This endpoint needs credentials.');
+      if (caller.role === 'client') throw forbidden(caller);
       if (request.method !== 'POST') return new Response(null, { status: 405, headers: { Allow: 'POST' } });
       const input = await readBody(request, runInputSchema, { ...BODY_LIMITS, maxBytes });
       const labels = chatLabels(input.threadId, caller.labels);

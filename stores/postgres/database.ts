@@ -114,7 +114,7 @@ export class Database {
     // Nobody waits for the server's goodbye: it may never come.
     void ended.then(() => ('release' in client ? client.release(true) : client.end().catch(() => {})));
     try {
-      await client.query(`LISTEN ${channel}`);
+      await client.query(`LISTEN "${channel}"`);
     } catch (error) {
       resolve();
       throw error;

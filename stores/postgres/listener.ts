@@ -2,6 +2,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { escapeText } from '../rows.ts';
 import type { Watchers } from '../work/watchers.ts';
 import type { Database, Listening } from './database.ts';
+import { nameOfSchema } from './schema.ts';
 
 /** The payload of a notification that there is work. That of a change is `topicOf` the run, which has a prefix. */
 const WORK = 'work';
@@ -37,7 +38,7 @@ export function tellWork(schema: string): string {
 }
 
 function channelOf(schema: string): string {
-  return `${schema}_changes`;
+  return `${nameOfSchema(schema)}_changes`;
 }
 
 /**

@@ -7,6 +7,21 @@ export const SCHEMA_VERSION = 2;
 /** More transactions than a server has in one era. A position stays below 2^50. */
 const ERA = 2 ** 40;
 
+/** PostgreSQL cuts longer names; the channel of notifications is eight bytes longer. */
+const MOST_BYTES = 55;
+
+/** The words that PostgreSQL takes for a name only in quotes. */
+const RESERVED = new Set(
+  `all analyse analyze and any array as asc asymmetric authorization binary both case cast check
+  collate collation column concurrently constraint create cross current_catalog current_date
+  current_role current_schema current_time current_timestamp current_user default deferrable desc
+  distinct do else end except false fetch for foreign freeze from full grant group having ilike in
+  initially inner intersect into is isnull join lateral leading left like limit localtime
+  localtimestamp natural not notnull null offset on only or order outer overlaps placing primary
+  references returning right select session_user similar some symmetric system_user table tablesample
+  then to trailing true union unique user using variadic verbose when where window with`.split(/\s+/),
+);
+
 /** The advisory lock under which the tables are created and migrated: the letters "agct". */
 const MIGRATION_LOCK = 0x61676374;
 
@@ -133,6 +148,22 @@ ${indexesOfWork(schema)}
 UPDATE ${schema}.meta SET version = 2;`;
 }
 
+/** Returns the name of a schema as SQL has it: in quotes, if it needs them. Throws `input-invalid`. */
+export function quoteSchema(name: string): string {
+  const isName = /^[\p{L}\p{N}_ .-]{1,40}$/u.test(name) && !/^pg_/i.test(name);
+  if (!isName || Buffer.byteLength(name) > MOST_BYTES)
+    throw new EngineError(
+      'input-invalid',
+      `Expected a schema of at most 40 letters, digits, spaces, and ".", "_" or "-", that does not begin with pg_, got "${name}".`,
+    );
+  return /^[a-z_][a-z0-9_]*$/.test(name) && !RESERVED.has(name) ? name : `"${name}"`;
+}
+
+/** Returns the name that `quoteSchema` was given. */
+export function nameOfSchema(schema: string): string {
+  return schema.replaceAll('"', '');
+}
+
 /** Creates or migrates the tables. Several processes may do so at once. Throws `store-unavailable` for newer tables. */
 export async function migrate(query: Transaction, schema: string): Promise<void> {
   if (!(await hasTables(query, schema))) {
@@ -171,7 +202,7 @@ function assertKnown(version: number): void {
 }
 
 async function hasTables(query: Transaction, schema: string): Promise<boolean> {
-  const find = `SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = '${schema}' AND tablename = 'meta'`;
+  const find = `SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = '${nameOfSchema(schema)}' AND tablename = 'meta'`;
   return (await query(find)).length > 0;
 }
 

@@ -19,7 +19,7 @@ export type ChatCaller = { name: string; role?: string; labels: Labels };
 export type ChatHandlerOptions = UIMessageOptions & {
   /**
    * Authenticates a request; `null` refuses it with 401. Must not read the body. Default: every caller may use every
-   * chat. A `viewer` may only read; an `approver` may only read and answer.
+   * chat. A `viewer` may only read; an `approver` may only read and answer; a `client` may use `/v1` alone, no chat.
    */
   authorize?(request: Request): ChatCaller | null | Promise<ChatCaller | null>;
   /** Options for the runs of a chat, such as the agent's `runContext`. */
@@ -83,6 +83,7 @@ class ChatHandler {
     const { authorize } = this.#options;
     if (authorize === undefined) return undefined;
     const caller = await authorize(request);
+    if (caller?.role === 'client') throw new ChatError(403, 'forbidden', 'You may only use /v1.');
     if (caller !== null) return { ...caller, labels: readLabels(caller.labels) };
     throw new ChatError(401, 'unauthorized', 'Sign in first.');
   }

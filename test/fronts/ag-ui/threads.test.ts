@@ -154,6 +154,15 @@ test('a caller reaches only its own threads, and its runs get its labels', async
   expect((await fetch(desk.url, { method: 'POST', body: '{}' })).status).toBe(401);
 });
 
+test('a client, who may use /v1 alone, reads no thread', async () => {
+  const authorize = () => ({ name: 'shop', role: 'client' as const, labels: {} });
+  const desk = await openDesk(payingAgent(), { authorize });
+  const body = { threadId: newThread(), runId: 'r', messages: [], tools: [], context: [], state: {} };
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(desk.url, { method: 'POST', headers, body: JSON.stringify(body) });
+  expect([response.status, await response.json()]).toMatchObject([403, { error: { code: 'forbidden' } }]);
+});
+
 test('a body that is no input of a run is refused by name', async () => {
   const desk = await openDesk(payingAgent());
   const headers = { 'content-type': 'application/json' };

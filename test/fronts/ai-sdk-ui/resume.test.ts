@@ -95,6 +95,33 @@ test('a caller chats only with runs that have its labels, and its name is record
   expect(events.find(({ type }) => type === 'approval.decided')).toMatchObject({ by: 'ann' });
 });
 
+test('a client, who may use /v1 alone, neither reads, starts, decides nor stops a chat', async () => {
+  const REFUND = { toolCalls: [{ name: 'refund', arguments: { cents: 5 } }] };
+  const model = scripted([REFUND, { text: 'Done.' }]);
+  const agent = createAgent({ name: 'desk', model, tools: TOOLS, store: memory() });
+  const as = (role: string) =>
+    createChatHandler(agent, { authorize: () => ({ name: role, role, labels: {} }) });
+  const operator = new ChatPage(as('operator'));
+  await operator.chat.sendMessage({ text: 'go' });
+  const before = await agent.store.list();
+  for (const [method, path] of [
+    ['GET', '/chat%201'],
+    ['HEAD', '/chat%201'],
+    ['GET', '/chat%201/stream'],
+    ['POST', '/chat%201/stop'],
+  ] as const) {
+    const response = await as('client')(new Request(`http://shop.example/api/chat${path}`, { method }));
+    expect([method, path, response.status]).toEqual([method, path, 403]);
+  }
+  const [asking, deciding] = [1, 2].map(
+    () => new ChatPage(as('client'), { messages: structuredClone(operator.messages) }),
+  );
+  await asking?.chat.sendMessage({ text: 'more' });
+  await deciding?.decide(operator.open()[0], true);
+  expect([asking?.errors.length, deciding?.errors.length]).toEqual([1, 1]);
+  expect(await agent.store.list()).toEqual(before);
+});
+
 test('a call of a sub-agent is approved in the message of the run above it', async () => {
   const REFUND = { toolCalls: [{ name: 'refund', arguments: { cents: 5 } }] };
   const clerk = createAgent({ name: 'clerk', model: scripted([REFUND, { text: 'Paid.' }]), tools: TOOLS });

@@ -1,9 +1,12 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
 import { begin } from '../../../stores/conformance/samples.ts';
 import { storeChecks } from '../../../stores/conformance.ts';
 import { describeDatabase } from '../../../stores/postgres/describe-database.ts';
+import { quoteSchema } from '../../../stores/postgres/schema.ts';
 import { postgres } from '../../../stores/postgres.ts';
+import { createAgent } from '../../../tools/agent/index.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';
 import { storesIn } from '../../support/stores/stores-under-test.ts';
 
@@ -19,6 +22,47 @@ describe.skipIf(POSTGRES_BIN === undefined)('the postgres store', () => {
     const checks = storeChecks({ ...stores, disconnect: () => server.cutConnections() });
     for (const { name, run } of checks) test(name, run);
   });
+
+  test.each(['user', 'select', 'Runs', 'Über-Runs 2', 'public'])(
+    'has its tables in the schema %s, drives runs there, and tells others of them',
+    async schema => {
+      const [store, other] = [postgres(server.url, { schema }), postgres(server.url, { schema })];
+      const told = Promise.withResolvers<void>();
+      const run = await createAgent({ name: 'a', model: scripted([{ text: 'done' }]), store }).start('go');
+      expect((await run.settled()).status).toBe('finished');
+      other.watchWork?.(() => void other.list().then(({ runs }) => runs.length === 2 && told.resolve()));
+      await store.create(begin('b'));
+      await told.promise;
+      const request = { agents: [{ name: 'refunds' }], limit: 5, reserveMs: 0, now: 0 };
+      expect((await other.takeWork?.(request))?.map(({ runId }) => runId)).toEqual(['b']);
+      expect(await other.feed?.end()).toBeDefined();
+      expect(await describeDatabase(server.url, schema)).toMatchObject({ version: 2 });
+      const client = new pg.Client(server.url);
+      await client.connect();
+      const { rows } = await client.query('SELECT 1 FROM pg_tables WHERE schemaname = $1', [schema]);
+      expect(rows.length).toBeGreaterThan(3);
+      await client.end();
+      for (const each of [store, other]) await each.close();
+    },
+  );
+
+  test('quotes all words that the server reserves', async () => {
+    const client = new pg.Client(server.url);
+    await client.connect();
+    const { rows } = await client.query(
+      "SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T') AND word NOT LIKE 'pg\\_%'",
+    );
+    await client.end();
+    expect(rows.length).toBeGreaterThan(50);
+    expect(rows.filter(({ word }) => quoteSchema(word) !== `"${word}"`)).toEqual([]);
+  });
+
+  test.each(['', 'pg_own', 'a"b', "a'b", 'a;b', 'x'.repeat(41), '五'.repeat(20)])(
+    'refuses the schema %j',
+    schema => {
+      expect(() => postgres(server.url, { schema })).toThrow(/Expected a schema/);
+    },
+  );
 
   test('is described, and lists runs in tables of an older release without migrating them', async () => {
     const schema = 'described';
