@@ -4,7 +4,7 @@
  */
 
 import type { Effect } from '../../protocol/effect.ts';
-import type { ReportEvent } from '../../protocol/event.ts';
+import type { JournalEntry, ReportEvent } from '../../protocol/event.ts';
 import type { AppendResult, ClaimRequest, Store } from '../../protocol/store.ts';
 import type { Chart, LogFollower } from '../driver/chart.ts';
 import type { Host } from '../driver/host.ts';
@@ -13,7 +13,9 @@ import type { Refusal, SubmitResult } from '../run/explain-refusal.ts';
 import { RunEvents } from '../run/run-events.ts';
 import type { LateOutcome } from '../services/service.ts';
 import { recordLate } from './late-evidence.ts';
+import { NO_WAITER, type Pending, type Refold, type Waiter } from './pending-events.ts';
 import { damagedJournal, readJournal, readPages } from './read-journal.ts';
+import { RequestIds } from './request-ids.ts';
 
 /**
  * A run's journal in this process: the folded state, the pending events, and the only code that appends chart events.
@@ -33,6 +35,7 @@ export class RunLog<State> {
   readonly runId: string;
   readonly #options: LogOptions<State>;
   readonly #events: RunEvents;
+  readonly #requests = new RequestIds();
   #durable: Fold<State>;
   #state: State;
   #pending: Pending<State>[] = [];
@@ -124,7 +127,10 @@ export class RunLog<State> {
     const epoch = this.#epoch;
     for (;;) {
       if (epoch === null) await this.catchUp();
-      const refold = (before: State) => foldCommands(chart, before, makes, host.now());
+      const refold = (before: State) => {
+        const folded = foldCommands(chart, before, makes, host.now());
+        return 'accepted' in folded ? folded : (this.#requests.findRepeated(folded.events) ?? folded);
+      };
       const before = this.#state;
       const folded = refold(before);
       if ('accepted' in folded) return { type: 'refused', refusal: folded };
@@ -265,7 +271,7 @@ export class RunLog<State> {
     const entries = batch.flatMap(({ events }) => events.map(event => ({ seq: ++seq, event })));
     this.#durable = { state, seq };
     this.#pending.splice(0, batch.length);
-    for (const entry of entries) this.#events.publishEntry(entry);
+    for (const entry of entries) this.#publish(entry);
     for (const { resolve } of batch) resolve('appended');
   }
 
@@ -291,9 +297,14 @@ export class RunLog<State> {
       for (const entry of page) {
         const { state, seq } = this.#durable;
         if (entry.seq > seq) this.#durable = { state: chart.fold(state, entry, this.runId), seq: entry.seq };
-        this.#events.publishEntry(entry);
+        this.#publish(entry);
       }
     }
+  }
+
+  #publish(entry: JournalEntry): void {
+    this.#requests.add(entry.event);
+    this.#events.publishEntry(entry);
   }
 
   #refoldPending(): void {
@@ -329,21 +340,3 @@ export type AppendOutcome =
   | { type: 'refused'; refusal: Refusal & { index: number } }
   /** Nothing was appended: this process started or stopped driving the run meanwhile. */
   | { type: 'driver-changed' };
-
-/** Builds events for a state and folds them into it. */
-type Refold<State> = (before: State) => FoldedCommands<State> | (Refusal & { index: number });
-
-/** Who waits for the outcome of admitted events. */
-type Waiter = { resolve(outcome: 'appended' | 'dropped'): void; reject(error: unknown): void };
-
-const NO_WAITER: Waiter = { resolve() {}, reject() {} };
-
-type Pending<State> = Waiter &
-  Pick<FoldedCommands<State>, 'events' | 'effects'> & {
-    refold: Refold<State>;
-    /** The state that the events were first admitted in. */
-    before: State;
-    after: State;
-    /** Being appended when this process stopped driving: not retried. */
-    isAbandoned: boolean;
-  };

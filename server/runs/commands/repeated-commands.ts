@@ -25,7 +25,8 @@ type Known = { searched: number; accepted: Map<string, RunEvent> };
  *    answer. The latest 2,000 entries are searched.
  * Q2 A refused request changes nothing and leaves no entry. This process remembers the refusal; another process decides
  *    again.
- * Q3 If requests with the same id arrive at the same time in a process, one of them is carried out.
+ * Q3 If requests with the same id arrive at the same time, one of them is carried out. Another process finds the first
+ *    one's entry when its append conflicts (`engine/journal/request-ids.ts`).
  */
 export class RepeatedCommands {
   readonly #store: Store;
@@ -77,6 +78,8 @@ export class RepeatedCommands {
     const refused = this.#refused.get(same);
     if (refused !== undefined) return refused;
     const result = await submit();
+    const meanwhile = result.accepted ? undefined : (await this.#search(runId)).get(requestId);
+    if (meanwhile !== undefined) return isOf(command, meanwhile) ? { accepted: true } : reused(requestId);
     if (!result.accepted && (await this.#wasPassedOn(runId, command, requestId))) return { accepted: true };
     if (!result.accepted) remember(this.#refused, same, result, MOST_REFUSALS);
     return result;

@@ -7,6 +7,7 @@ import { serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { createAgent } from '../../../tools/agent/index.ts';
+import { watchStore } from '../../support/engine/watched-store.ts';
 import {
   DONE,
   errorOf,
@@ -55,6 +56,35 @@ test('an approval whose answer was lost is answered as accepted, by another proc
   const other = await desk.send('POST', `/runs/${runId}/approve`, { callId: calls[0]?.callId });
   expect(await errorOf(other)).toMatchObject({ status: 409, code: 'already-decided' });
 });
+
+test.each(['send', 'commands'])(
+  'a request that reaches two servers at the same time is carried out once: %s',
+  async name => {
+    const store = memory();
+    const { runId } = await makeApp({ store }).begin();
+    const both = Promise.withResolvers<void>();
+    let appending = 0;
+    const meanwhile = watchStore(store, {
+      async beforeAppend(_, events) {
+        if (!events.some(({ type }) => type === 'message.received')) return;
+        appending += 1;
+        if (appending === 2) both.resolve();
+        await both.promise;
+      },
+    });
+    const servers = [makeApp({ store: meanwhile }), makeApp({ store: meanwhile })];
+    const send = { message: 'hello', requestId: 'req-1' };
+    const body = name === 'send' ? send : [{ type: 'send', ...send }];
+    const post = (app: TestApp) => app.send('POST', `/runs/${runId}/${name}`, body);
+    const answers = await Promise.all(servers.map(post));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    expect(appending).toBe(2);
+    const [desk] = servers as [TestApp];
+    expect(await countOf(desk, runId, 'message.received')).toBe(1);
+    const other = await desk.send('POST', `/runs/${runId}/pause`, { requestId: 'req-2' });
+    expect(other.status).toBe(200);
+  },
+);
 
 test('a refused command is refused again in the same words, although it would be accepted by now', async () => {
   const desk = makeApp();
