@@ -8,7 +8,7 @@ import { CHART_STYLE } from './chart-style.ts';
 export type PageFiles = { html: string; js: string; css: string; icon: string };
 
 /** The style sheets of the page, in order: a later one may build on an earlier one. */
-const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'views', 'inbox', 'compare'];
+const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'steering', 'views', 'inbox', 'compare'];
 
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));
 

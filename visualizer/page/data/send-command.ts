@@ -18,14 +18,16 @@ type CommandPlace = {
 };
 
 /**
- * Sends a command with a new id. If the reply is lost, reads the journal to find out whether the command was accepted.
+ * Sends a command, or with `commands` a list of them as one, with a new id. If the reply is lost, reads the journal to find out whether the command was accepted.
  * Never sends a command twice.
  */
 export async function sendCommand(command: string, body: object, place: CommandPlace): Promise<Outcome> {
   const requestId = makeId();
   const path = `/runs/${encodeURIComponent(place.runId)}`;
   try {
-    const sent = { ...actingAs(), ...body, requestId };
+    const [first = {}, ...others] = [body].flat();
+    const named = { ...actingAs(), ...first, requestId };
+    const sent = Array.isArray(body) ? [named, ...others.map(one => ({ ...actingAs(), ...one }))] : named;
     return { type: 'taken', view: await request<RunView>(`${path}/${command}`, sent) };
   } catch (error) {
     if (!isLost(error)) return { type: 'refused', message: describeRefusal(error) };

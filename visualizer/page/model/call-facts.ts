@@ -15,6 +15,8 @@ export type CallRecord = {
   turn: number;
   madeAt: number;
   events: CallEvent[];
+  /** The entry of the edit that dropped it from its turn. */
+  droppedAt?: number;
 };
 
 /** A tool call and everything that happened to it. */
@@ -53,7 +55,8 @@ export type CallSource = {
 export function factsAt(record: CallRecord, at: number, source: CallSource): CallFacts {
   const facts = beginCall(record.call, record.madeAt);
   for (const event of record.events) if (event.seq <= at) addToCall(facts, event);
-  concludeCall(facts, source);
+  if (record.droppedAt !== undefined && record.droppedAt <= at) facts.status = 'dropped';
+  else concludeCall(facts, source);
   return facts;
 }
 
@@ -95,6 +98,10 @@ function addToCall(call: CallFacts, event: Extract<RunEvent, { callId: string }>
       if (decision.type !== 'approve') call.settledAt = at;
       return;
     }
+    case 'call.edited':
+      Object.assign(call, event.call, { input: call.input, edited: event.call.input });
+      call.decisions.push({ what: 'edited', at, by: event.by });
+      return;
     case 'result.received':
       call.decisions.push({ what: event.isError ? 'answered with an error' : 'answered', at, by: event.by });
       call.settledAt = at;

@@ -1,5 +1,5 @@
+import type { BeatKind } from './beat-kind.ts';
 import type { CallRecord } from './call-facts.ts';
-import type { BeatKind } from './run-story.ts';
 
 /** A part of a call's time; `from` and `to` in ms since the epoch. */
 export type CallSpan = { kind: BeatKind | 'failed'; from: number; to: number };

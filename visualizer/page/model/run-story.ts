@@ -1,15 +1,14 @@
-import type { Failure } from '../../../protocol/event.ts';
+import type { Failure, QualifiedCall } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import type { StreamedEvent } from '../data/request.ts';
-import { formatOutput } from '../render/format.ts';
+import { formatOutput, formatReply } from '../render/format.ts';
 import { attemptKey } from './attempt-key.ts';
+import { type BeatKind, kindOf } from './beat-kind.ts';
 import type { CallEvent, CallRecord } from './call-facts.ts';
 import type { Folded } from './journal-fold.ts';
-
-/** The activity between two entries. `dead`: no process held the run. */
-export type BeatKind = 'model' | 'tool' | 'wait' | 'check' | 'person' | 'doubt' | 'paused' | 'dead' | 'none';
 
 /** An entry on the time line. `kind` is the activity from this entry to the next. */
 export type Beat = { seq: number; at: number; kind: BeatKind };
@@ -60,9 +59,12 @@ export type Block = { key: string; seq: number; at: number } & (
       attempt: string;
       preamble: boolean;
       checked: { seq: number; text: string } | null;
+      /** The entry of the edit that replaced it. */
+      replacedAt?: number;
     }
   | { kind: 'reasoning'; text: string }
   | { kind: 'aside'; title: string; text: string }
+  | { kind: 'edit'; title: string; before: string; after: string }
   | { kind: 'call'; record: CallRecord }
   | {
       kind: 'failure';
@@ -88,6 +90,7 @@ export class RunStory {
   #path = '';
   #cost = 0;
   #hasText = false;
+  #turn: { text: string; calls: readonly QualifiedCall[] } = { text: '', calls: [] };
 
   /** The number of entries. */
   get length(): number {
@@ -130,6 +133,11 @@ export class RunStory {
 
   #addToCall(event: CallEvent): void {
     this.calls.get(event.callId)?.events.push(event);
+    if (event.type === 'call.edited')
+      this.#turn = {
+        ...this.#turn,
+        calls: this.#turn.calls.map(call => (call.callId === event.callId ? event.call : call)),
+      };
     const { type, callId, seq } = event;
     const death = this.deaths.at(-1);
     if (death?.running.includes(callId) && death.followed.length < 8)
@@ -165,6 +173,8 @@ export class RunStory {
           `Transcript edited${byWhom(event)}`,
           `It now has ${event.items.length} items.`,
         );
+      case 'turn.edited':
+        return this.#editTurn(event, folded);
       case 'run.cancelled':
         return this.#addAside(event, `Cancelled${byWhom(event)}`, event.reason ?? '');
       default:
@@ -186,16 +196,60 @@ export class RunStory {
     const { number, attempt } = turn;
     const record = { seq, number, attempt, from: startedAt, to: at, usage, cost, model, calls: calls.length };
     this.rows.push({ type: 'turn', turn: { ...record, failure: null } });
-    for (const call of calls) {
-      const made: CallRecord = { call, seq, turn: number, madeAt: at, events: [] };
-      this.calls.set(call.callId, made);
-      this.rows.push({ type: 'call', record: made });
-    }
+    for (const call of calls) this.#addCall(call, event, number);
+    this.#turn = { text: event.text, calls };
     for (const [index, item] of items.entries()) this.#addTurnItem(item, index, event, folded);
     this.#hasText = false;
   }
 
-  #addTurnItem(item: Item, index: number, { seq, at, calls }: Of<'turn.completed'>, folded: Folded): void {
+  /** An edit of the latest turn: the difference, its new text, and its changed, dropped and new calls. */
+  #editTurn(event: Of<'turn.edited'>, folded: Folded): void {
+    const { seq, at, runId, calls, text, by } = event;
+    const before = this.#turn;
+    const title = `Reply edited${byWhom(event)}`;
+    const texts = { before: formatReply(before.text, before.calls), after: formatReply(text, calls) };
+    this.#push({ key: `${seq}`, seq, at, kind: 'edit', title, ...texts });
+    const reply = this.blocks.findLast(block => block.kind === 'reply' || block.kind === 'message');
+    const isNew = text !== before.text;
+    if (isNew && reply?.kind === 'reply') reply.replacedAt = seq;
+    for (const call of calls) {
+      const { callId, digest } = call;
+      const known = before.calls.find(one => one.callId === callId);
+      if (known === undefined) this.#addCall(call, event, folded.taken.turn.number);
+      else if (known.digest !== digest)
+        this.#addToCall({
+          type: 'call.edited',
+          seq,
+          at,
+          runId,
+          callId,
+          digest,
+          call,
+          ...omitUndefined({ by }),
+        });
+    }
+    for (const { callId } of before.calls) {
+      const record = this.calls.get(callId);
+      if (record !== undefined && calls.every(call => call.callId !== callId)) record.droppedAt = seq;
+    }
+    for (const [index, item] of event.items.entries())
+      if (item.type === 'tool_call' || (item.type === 'message' && isNew))
+        this.#addTurnItem(item, index, event, folded);
+    this.#turn = { text, calls };
+  }
+
+  #addCall(call: QualifiedCall, { seq, at }: StreamedEvent, turn: number): void {
+    const made: CallRecord = { call, seq, turn, madeAt: at, events: [] };
+    this.calls.set(call.callId, made);
+    this.rows.push({ type: 'call', record: made });
+  }
+
+  #addTurnItem(
+    item: Item,
+    index: number,
+    { seq, at, type, calls }: Of<'turn.completed' | 'turn.edited'>,
+    folded: Folded,
+  ): void {
     const place = { key: `${seq}.${index}`, seq, at };
     const { turn, draft } = folded.taken;
     switch (item.type) {
@@ -219,7 +273,8 @@ export class RunStory {
       case 'tool_call': {
         const record = this.calls.get(item.callId);
         if (record?.seq === seq)
-          return this.#push({ ...place, key: `call ${item.callId}`, kind: 'call', record });
+          return this.#push({ ...place, key: `call ${item.callId} ${seq}`, kind: 'call', record });
+        if (type === 'turn.edited') return;
         const title = `${item.name} (run by the provider)`;
         return this.#push({ ...place, kind: 'aside', title, text: item.arguments });
       }
@@ -279,27 +334,3 @@ function isSameFailure(one: Failure, other: Failure): boolean {
 function byWhom({ by }: { by?: string | undefined }): string {
   return by === undefined ? '' : ` by ${by}`;
 }
-
-function kindOf(path: string): BeatKind {
-  switch (path.split('.')[0]) {
-    case 'turn':
-      return 'model';
-    case 'executingTools':
-      return 'tool';
-    case 'backingOff':
-      return 'wait';
-    case 'finishing':
-      return 'check';
-    case 'resting':
-      return RESTS[path] ?? 'paused';
-    default:
-      return 'none';
-  }
-}
-
-const RESTS: Readonly<Record<string, BeatKind>> = {
-  'resting.awaitingApproval': 'person',
-  'resting.awaitingResults': 'wait',
-  'resting.inDoubt': 'doubt',
-  'resting.paused': 'paused',
-};

@@ -41,7 +41,7 @@ export function statusNotices(view: RunView): Notice[] {
 }
 
 function explainWait(view: RunView): Notice[] {
-  const { settled, calls, paused } = view;
+  const { settled, calls, paused, next } = view;
   if (settled?.status !== 'waiting') return [];
   const count = (status: OpenCall['status']): number =>
     calls.filter(call => call.status === status && (status !== 'waiting' || call.waitsFor === undefined))
@@ -54,7 +54,8 @@ function explainWait(view: RunView): Notice[] {
     ...waits(count('gated'), 'A call needs your approval', 'calls need your approval'),
     ...waits(count('waiting'), 'A call waits for its result', 'calls wait for their results'),
     ...explainSubAgents(view.runId, settled),
-    ...(paused
+    // The bar of a held run says what holds it.
+    ...(paused && (reason !== undefined || next?.type !== 'pause')
       ? [
           {
             tone: reason === undefined ? ('cuts' as const) : ('fails' as const),

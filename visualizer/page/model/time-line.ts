@@ -1,4 +1,5 @@
-import type { Beat, BeatKind, RunStory } from './run-story.ts';
+import type { BeatKind } from './beat-kind.ts';
+import type { Beat, RunStory } from './run-story.ts';
 
 /** A span of the time line. `from` and `to` are fractions of the total, 0 to 1. */
 export type Span = { kind: BeatKind; from: number; to: number };

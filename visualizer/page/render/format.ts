@@ -81,6 +81,12 @@ export function formatOutput(output: JsonValue): string {
   return readContent(output) === undefined ? formatJson(output) : describeOutput(output);
 }
 
+/** A reply of the model: its text, then its calls. */
+export function formatReply(text: string, calls: readonly { name: string; input: unknown }[]): string {
+  const lines = calls.map(({ name, input }) => `${name} ${formatJson(input)}`);
+  return [...(text === '' ? [] : [text]), ...lines].join('\n');
+}
+
 /** A value on one line of at most `length` characters. */
 export function formatValue(value: JsonValue, length: number): string {
   if (typeof value === 'string') return shorten(value, length);

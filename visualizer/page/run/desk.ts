@@ -1,6 +1,8 @@
 import { type Signal, signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
+import type { Breakpoint } from '../../../protocol/debugger/breakpoint.ts';
+import { mayOperate } from '../data/caller.ts';
 import { sendCommand } from '../data/send-command.ts';
 import type { Source } from '../data/source.ts';
 import type { RunModel } from '../model/run-model.ts';
@@ -20,6 +22,8 @@ export class Desk {
   /** The call that the decision bar shows; `null` for the first. */
   readonly deciding = signal<string | null>(null);
   readonly playing = signal(false);
+  /** What the breakpoint editor starts with; `null` if it is closed. */
+  readonly breaking = signal<Omit<Breakpoint, 'id'> | null>(null);
   readonly #look: () => void;
   #line: { told: number; line: TimeLine } | null = null;
 
@@ -28,6 +32,11 @@ export class Desk {
     this.source = source;
     this.tab = signal(tab);
     this.#look = look;
+  }
+
+  /** Whether the person may steer the run, and it can still be steered. */
+  get isSteered(): boolean {
+    return this.source.live && mayOperate() && !this.model.ended.value;
   }
 
   /** The time line of the journal as it is. */

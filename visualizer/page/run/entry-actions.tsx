@@ -6,6 +6,7 @@ import { type RunView, request, type StreamedEvent } from '../data/request.ts';
 import { describeRefusal } from '../data/send-command.ts';
 import { ActionButton } from '../ui/action-button.tsx';
 import { useDesk } from './desk.ts';
+import { breakpointBeforeNext } from './steering/breakpoints.ts';
 
 /** The actions for an entry. */
 export function EntryActions({ event }: { event: StreamedEvent }) {
@@ -21,6 +22,10 @@ export function EntryActions({ event }: { event: StreamedEvent }) {
       desk.notice.value = { tone: 'bad', text: describeRefusal(error) };
     }
   };
+  const next = desk.isSteered ? breakpointBeforeNext(desk) : undefined;
+  const breakHere = async (): Promise<void> => {
+    if (next !== undefined) desk.breaking.value = next;
+  };
   const copy = async (): Promise<void> => {
     const url = new URL(location.href);
     url.searchParams.set('at', String(event.seq));
@@ -32,6 +37,7 @@ export function EntryActions({ event }: { event: StreamedEvent }) {
   };
   useShortcuts('Entry', [
     ...(mayFork ? [{ keys: ['f'], does: 'fork here', run: () => void fork() }] : []),
+    ...(next === undefined ? [] : [{ keys: ['b'], does: 'break before the next action', run: breakHere }]),
     { keys: ['y'], does: 'copy a link to this entry', run: () => void copy() },
   ]);
   return (
@@ -41,6 +47,11 @@ export function EntryActions({ event }: { event: StreamedEvent }) {
           Fork here
         </ActionButton>
       ) : null}
+      {next === undefined ? null : (
+        <ActionButton act={breakHere} keys="b">
+          Break before this
+        </ActionButton>
+      )}
       <ActionButton act={copy} keys="y">
         {copied.value ? 'Copied' : 'Copy link'}
       </ActionButton>

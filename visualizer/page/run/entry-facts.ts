@@ -7,6 +7,7 @@ import {
   formatJson,
   formatNumber,
   formatOutput,
+  formatReply,
   formatSpan,
 } from '../render/format.ts';
 import { shorten } from '../render/show-safely.ts';
@@ -90,6 +91,10 @@ export function readReply(event: StreamedEvent): string {
         ...(event.text === '' ? [] : [event.text, '']),
         ...event.calls.map(({ name, input }) => `${name} ${formatJson(input).replace(/\s*\n\s*/g, ' ')}`),
       ].join('\n');
+    case 'turn.edited':
+      return formatReply(event.text, event.calls);
+    case 'call.edited':
+      return formatReply('', [event.call]);
     case 'turn.failed':
       return event.error.message;
     case 'tool.settled':

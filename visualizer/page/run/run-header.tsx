@@ -15,6 +15,7 @@ import { ActionButton } from '../ui/action-button.tsx';
 import { StatusBadge } from '../ui/status-badge.tsx';
 import { Safe } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
+import { heldAt } from './steering/breakpoints.ts';
 
 /** The header of a run: title, status, usage, notices and actions. */
 export function RunHeader() {
@@ -155,6 +156,7 @@ function Buttons() {
   if (view === null) return null;
   const { status, paused, driver, availableAgent, settled } = view;
   const active = status === 'running' || status === 'waiting';
+  const held = heldAt(desk) !== null;
   const asks =
     settled?.status === 'waiting' && view.calls.some(({ status: at }) => at !== 'ready' && at !== 'queued');
   return (
@@ -163,8 +165,12 @@ function Buttons() {
         <ActionButton act={() => desk.act('resume')}>Resume</ActionButton>
       ) : null}
       {active && !paused ? <ActionButton act={() => desk.act('pause')}>Pause</ActionButton> : null}
-      {active && paused ? <ActionButton act={() => desk.act('unpause')}>Continue</ActionButton> : null}
-      {active && paused && !asks ? <ActionButton act={() => desk.act('step')}>Step</ActionButton> : null}
+      {active && paused && !held ? (
+        <ActionButton act={() => desk.act('unpause')}>Continue</ActionButton>
+      ) : null}
+      {active && paused && !held && !asks ? (
+        <ActionButton act={() => desk.act('step')}>Step</ActionButton>
+      ) : null}
       {active ? (
         <ActionButton class="danger" confirm="Really cancel?" act={() => desk.act('cancel')}>
           Cancel run

@@ -1,7 +1,8 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
-import type { BeatKind, RunStory } from '../model/run-story.ts';
+import type { BeatKind } from '../model/beat-kind.ts';
+import type { RunStory } from '../model/run-story.ts';
 import type { TimeLine } from '../model/time-line.ts';
 import { formatClock, formatNumber } from '../render/format.ts';
 import { useDesk } from './desk.ts';

@@ -11,52 +11,87 @@ export function useDraft(key: string, start = ''): Signal<string> {
   return useSignal(readDraft(key) ?? start);
 }
 
-type FieldProps = {
+type TextFieldProps = {
   label: string;
-  draft: Signal<string>;
-  draftKey: string;
+  value: string;
+  onText(text: string): void;
   rows?: number;
   mono?: boolean;
   required?: boolean;
   spoken?: boolean;
   placeholder?: string;
+  /** What is wrong with the text; empty if nothing is. */
+  problem?: string;
+  /** Texts to choose from, of a field with one row. */
+  options?: readonly string[];
 };
 
-/** A text field for a draft. */
-export function DraftField({
+/** A text field with its label and its problem. */
+export function TextField({
   label,
-  draft,
-  draftKey,
+  value,
+  onText,
   rows = 1,
   mono,
   required,
   spoken,
   placeholder,
-}: FieldProps) {
+  problem = '',
+  options,
+}: TextFieldProps) {
   const id = useId();
-  const take = (text: string): void => {
-    draft.value = text;
-    keepDraft(draftKey, text);
+  const shared = {
+    id,
+    value,
+    required: required === true,
+    placeholder: placeholder ?? '',
+    class: mono === true ? 'mono' : '',
+    ...(problem === '' ? {} : { 'aria-invalid': true, 'aria-describedby': `${id}-problem` }),
   };
-  const shared = { id, required: required === true, placeholder: placeholder ?? '', value: draft.value };
   return (
     <div class="field">
       <label for={id} class={spoken === true ? 'spoken' : ''}>
         {label}
       </label>
       {rows === 1 ? (
-        <input type="text" maxLength={2_000} {...shared} onInput={event => take(event.currentTarget.value)} />
+        <input
+          type="text"
+          maxLength={2_000}
+          {...shared}
+          list={options && `${id}-options`}
+          onInput={event => onText(event.currentTarget.value)}
+        />
       ) : (
         <textarea
           rows={rows}
           spellcheck={mono !== true}
-          class={mono === true ? 'mono' : ''}
           {...shared}
-          onInput={event => take(event.currentTarget.value)}
+          onInput={event => onText(event.currentTarget.value)}
         />
       )}
+      {options === undefined ? null : (
+        <datalist id={`${id}-options`}>
+          {options.map(option => (
+            <option key={option} value={option} />
+          ))}
+        </datalist>
+      )}
+      <p class="problem" id={`${id}-problem`}>
+        {showSafely(problem)}
+      </p>
     </div>
   );
+}
+
+type FieldProps = Omit<TextFieldProps, 'value' | 'onText'> & { draft: Signal<string>; draftKey: string };
+
+/** A text field for a draft. */
+export function DraftField({ draft, draftKey, ...rest }: FieldProps) {
+  const take = (text: string): void => {
+    draft.value = text;
+    keepDraft(draftKey, text);
+  };
+  return <TextField {...rest} value={draft.value} onText={take} />;
 }
 
 /** A JSON value, or a description of the problem. */
@@ -74,13 +109,17 @@ export function readJson(text: string): ReadJson {
 
 type JsonFieldProps = { label: string; draft: Signal<string>; draftKey: string; before?: JsonValue };
 
+/** The number of rows for a JSON text. */
+export function jsonRows(text: string): number {
+  return Math.min(16, Math.max(3, text.split('\n').length));
+}
+
 /** A JSON editor. With `before`, it shows the changes against it below the text. */
 export function JsonField({ before, draft, ...rest }: JsonFieldProps) {
-  const rows = Math.min(16, Math.max(3, draft.value.split('\n').length));
   const now = readJson(draft.value);
   return (
     <>
-      <DraftField draft={draft} rows={rows} mono {...rest} />
+      <DraftField draft={draft} rows={jsonRows(draft.value)} mono {...rest} />
       {before === undefined ? null : (
         <div class="changes" aria-live="polite">
           {'problem' in now ? (

@@ -1,38 +1,49 @@
 import { useRef } from 'preact/hooks';
 import type { NextAction } from '../../../../protocol/effect.ts';
 import { edgeId, stateId } from '../../../merge-edges.ts';
-import type { Folded } from '../../model/journal-fold.ts';
 import { Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
+import { actionTo, breakpointsOf, brokenStates } from '../steering/breakpoints.ts';
+import { Breakpoints } from '../steering/breakpoints-panel.tsx';
 import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './chart-sketch.ts';
-import { FullChart } from './full-chart.tsx';
+import { type ChartProps, FullChart } from './full-chart.tsx';
 
 const APART = 9;
 const HEAD = 7;
 
 /** The chart at the cursor, with the reason for its next action. */
 export function ChartPane() {
-  const { model } = useDesk();
+  const desk = useDesk();
+  const { model } = desk;
   const full = useRef<HTMLDialogElement>(null);
   const folded = model.shown.value;
   const path = (model.isAtEnd.value ? model.path.value : folded.path) ?? '';
   const why = folded.taken.decisions.at(-1) ?? folded.context?.next ?? null;
+  const breaks = brokenStates(breakpointsOf(desk));
+  const breakAt = ({ target }: MouseEvent): void => {
+    const data = (target as Element).closest<SVGElement>('[data-state], [data-to]')?.dataset;
+    const next = actionTo(data?.state ?? data?.to ?? '');
+    if (next === undefined || !desk.isSteered) return;
+    full.current?.close();
+    desk.breaking.value = { next };
+  };
   return (
-    <section class="pane chart-pane">
+    <section class={`pane chart-pane ${desk.isSteered ? 'steered' : ''}`}>
       <h2>
         Chart at entry {model.at.value}
         <button type="button" class="quiet" onClick={() => full.current?.showModal()}>
           Full chart
         </button>
       </h2>
-      <CompactChart folded={folded} path={path} />
+      <CompactChart folded={folded} path={path} breaks={breaks} onClick={breakAt} />
       <Why why={why} path={path} />
+      <Breakpoints />
       {folded.problem === null ? null : <p class="problem">{folded.problem}</p>}
       <dialog ref={full} class="full-chart" aria-label="Full chart">
         <form method="dialog">
           <button type="submit">Close</button>
         </form>
-        <FullChart folded={folded} path={path} />
+        <FullChart folded={folded} path={path} breaks={breaks} onClick={breakAt} />
       </dialog>
     </section>
   );
@@ -64,16 +75,18 @@ const TONES: Readonly<Record<string, string>> = {
   finished: 'done',
 };
 
-/** The chart in landscape format, at a fold. */
-function CompactChart({ folded, path }: { folded: Folded; path: string }) {
+/** The chart in landscape format, at a fold. The list of breakpoints does by keyboard what a click does. */
+function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
   const { width, height } = SKETCH_SIZE;
   const { edges } = folded.taken;
   return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the list of breakpoints does the same by keyboard.
     <svg
       class="sketch"
+      onClick={onClick}
       viewBox={`0 0 ${width} ${height}`}
       role="img"
-      aria-label={`The agent's statechart. Current state: ${path || 'none yet'}.`}
+      aria-label={`The agent's statechart. Current state: ${path || 'none yet'}.${breaks.size === 0 ? '' : ` Breakpoints: ${[...breaks].join(', ')}.`}`}
     >
       {SKETCH_ARROWS.map(arrow => (
         <Arrow key={arrow.x} arrow={arrow} latest={edges} />
@@ -89,12 +102,13 @@ function CompactChart({ folded, path }: { folded: Folded; path: string }) {
             key={id}
             id={stateId(id)}
             data-state={id}
-            class={`state tone-${toneOf(id)} ${box.frame ? 'frame' : ''} ${current ? 'current' : ''} ${count > 0 || current ? 'visited' : ''}`}
+            class={`state ${breaks.has(id) ? 'breaks' : ''} tone-${toneOf(id)} ${box.frame ? 'frame' : ''} ${current ? 'current' : ''} ${count > 0 || current ? 'visited' : ''}`}
           >
             <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={7} />
             <text x={x} y={y} text-anchor={box.frame ? 'start' : 'middle'}>
               {id.split('.').at(-1)}
             </text>
+            {breaks.has(id) ? <circle class="break" cx={box.x + 8} cy={box.y + 8} r={4.5} /> : null}
             <text class="count" x={box.x + box.width - 7} y={box.y + 12} text-anchor="end">
               {count > 0 ? `×${count}` : ''}
             </text>

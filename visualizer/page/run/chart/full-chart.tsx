@@ -2,8 +2,16 @@ import { useEffect, useRef } from 'preact/hooks';
 import { CHART_DRAWING } from '../../../chart-drawing.ts';
 import type { Folded } from '../../model/journal-fold.ts';
 
+export type ChartProps = {
+  folded: Folded;
+  path: string;
+  /** The states with breakpoints. */
+  breaks: ReadonlySet<string>;
+  onClick(event: MouseEvent): void;
+};
+
 /** The whole chart with every edge, at a fold. */
-export function FullChart({ folded, path }: { folded: Folded; path: string }) {
+export function FullChart({ folded, path, breaks, onClick }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     place.current?.replaceChildren(readDrawing());
@@ -12,9 +20,10 @@ export function FullChart({ folded, path }: { folded: Folded; path: string }) {
     const drawing = place.current?.firstElementChild;
     if (drawing == null) return;
     drawing.setAttribute('aria-label', `The agent's statechart. Current state: ${path}.`);
-    light(drawing, folded, path);
-  }, [folded, path]);
-  return <div ref={place} class="drawing" />;
+    light(drawing, folded, path, breaks);
+  }, [folded, path, breaks]);
+  // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: the list of breakpoints does the same by keyboard.
+  return <div ref={place} class="drawing" onClick={onClick} />;
 }
 
 /** Parses the drawing in `chart-drawing.ts`. The page's style sheet has its styles; the small chart has the ids. */
@@ -24,11 +33,12 @@ function readDrawing(): Element {
   return document.adoptNode(documentElement);
 }
 
-function light(drawing: Element, folded: Folded, path: string): void {
+function light(drawing: Element, folded: Folded, path: string, breaks: ReadonlySet<string>): void {
   for (const state of drawing.querySelectorAll('.state')) {
     const id = state.getAttribute('data-state') ?? '';
     const isCurrent = path === id || path.startsWith(`${id}.`);
     state.classList.toggle('current', isCurrent);
+    state.classList.toggle('breaks', breaks.has(id));
     mark(state, folded.stateCount(id), isCurrent);
   }
   for (const edge of drawing.querySelectorAll('.edge')) {

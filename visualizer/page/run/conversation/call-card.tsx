@@ -14,6 +14,7 @@ import { Details } from '../../ui/details.tsx';
 import { Diff } from '../../ui/diff.tsx';
 import { LongText, Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
+import type { Chosen } from '../steering/breakpoints.ts';
 
 const PREVIEW = 90;
 
@@ -27,11 +28,13 @@ const STATUS_WORDS: Readonly<Record<string, string>> = {
   doubted: 'in doubt',
   settled: 'done',
   unsettled: 'no result',
+  dropped: 'dropped',
 };
 
 /** A tool call in the conversation, as it was at the cursor. */
 export function CallCard({ record }: { record: CallRecord }) {
-  const { model, deciding } = useDesk();
+  const desk = useDesk();
+  const { model, deciding } = desk;
   const call = factsAt(record, model.at.value, {
     context: model.shown.value.context,
     view: model.view.value,
@@ -66,6 +69,18 @@ export function CallCard({ record }: { record: CallRecord }) {
             Decide
           </button>
         ) : null}
+        {desk.isSteered ? (
+          <button
+            type="button"
+            class="quiet"
+            title={`Break before calls of ${showSafely(call.name)}`}
+            onClick={() => {
+              desk.breaking.value = breakBefore(call);
+            }}
+          >
+            Break…
+          </button>
+        ) : null}
       </header>
       <div class="call-story">
         {describeHistory(call).map(line => (
@@ -86,6 +101,14 @@ export function CallCard({ record }: { record: CallRecord }) {
   );
 }
 
+/** A breakpoint before calls of the tool; it offers the first number of the input to compare with. */
+function breakBefore({ name, edited, input }: CallFacts): Chosen {
+  const numbers = Object.entries((edited ?? input) || {}).filter(([, value]) => typeof value === 'number');
+  const [path, value] = numbers[0] ?? [];
+  const offered = path === undefined ? {} : { where: { path: `input.${path}`, op: '>=', value } as const };
+  return { next: 'executeTools', tool: name, ...offered };
+}
+
 function Input({ call: { input, edited } }: { call: CallFacts }) {
   const preview = formatValue(edited ?? input, PREVIEW);
   if (edited === null) {
@@ -96,7 +119,7 @@ function Input({ call: { input, edited } }: { call: CallFacts }) {
     );
   }
   return (
-    <Details open summary={<Summary what="edited" preview={preview} />}>
+    <Details key="edited" open summary={<Summary what="edited" preview={preview} />}>
       {() => <Diff before={formatJson(input)} after={formatJson(edited)} />}
     </Details>
   );

@@ -6,6 +6,7 @@ import type { Block } from '../../model/run-story.ts';
 import { formatClock } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
 import { Details } from '../../ui/details.tsx';
+import { Diff } from '../../ui/diff.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
 import { LongText, Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
@@ -100,7 +101,7 @@ function BlockView({ block }: { block: Block }) {
       const { text, before } = replyText(block, model);
       return (
         <div class="block reply">
-          <Who name="agent" at={block.at} mark={block.preamble ? 'before tool calls' : ''} />
+          <Who name="agent" at={block.at} mark={markOf(block, model.at.value)} />
           <Markdown text={text} />
           {before === null ? null : (
             <Details summary="The model's words, before the finishers">
@@ -110,6 +111,14 @@ function BlockView({ block }: { block: Block }) {
         </div>
       );
     }
+    case 'edit':
+      return (
+        <div class="block aside">
+          <Details open summary={showSafely(block.title)}>
+            {() => <Diff before={block.before} after={block.after} />}
+          </Details>
+        </div>
+      );
     case 'reasoning':
       return (
         <div class="block reasoning">
@@ -135,6 +144,11 @@ function BlockView({ block }: { block: Block }) {
     case 'death':
       return <DeathCard death={block.death} />;
   }
+}
+
+function markOf({ preamble, replacedAt }: Extract<Block, { kind: 'reply' }>, at: number): string {
+  if (replacedAt !== undefined && replacedAt <= at) return 'replaced by an edit';
+  return preamble ? 'before tool calls' : '';
 }
 
 /** Streamed output that is not in the journal yet. */

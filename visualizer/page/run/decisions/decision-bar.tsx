@@ -8,6 +8,8 @@ import { isProse, ReadableValue } from '../../ui/readable-value.tsx';
 import { SeenBox, seenPart } from '../../ui/seen-box.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
+import { heldAt } from '../steering/breakpoints.ts';
+import { HoldBar } from '../steering/hold-bar.tsx';
 import { DecisionForms } from './decision-forms.tsx';
 import { openDecisions } from './open-decisions.ts';
 
@@ -35,13 +37,15 @@ export function DecisionBar() {
   };
   const focus = (): void => bar.current?.querySelector<HTMLElement>('h2')?.focus();
   useShortcuts('Decisions', [{ keys: ['d'], does: 'go to the open decision', run: focus }]);
-  useKeptFocus(bar, call === undefined ? '' : keyOf(call));
+  const held = heldAt(desk);
+  useKeptFocus(bar, `${call === undefined ? '' : keyOf(call)} ${held?.key ?? ''}`);
   const notice = desk.notice.value;
   return (
     <footer ref={bar} class={`decision-bar ${call === undefined ? '' : call.status}`}>
       <p class={`problem ${notice?.tone ?? ''}`} role="alert">
         {notice === null ? '' : showSafely(notice.text)}
       </p>
+      <HoldBar held={held} />
       {call === undefined ? null : (
         <Decision
           key={keyOf(call)}

@@ -1,16 +1,16 @@
 import { useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
-import { canonicalJson, omitUndefined } from '../../../../protocol/json.ts';
+import { omitUndefined } from '../../../../protocol/json.ts';
 import { dropDrafts } from '../../data/drafts.ts';
 import type { JsonCall } from '../../data/request.ts';
 import { showSafely } from '../../render/show-safely.ts';
 import { ActionButton } from '../../ui/action-button.tsx';
-import { DraftField, editableJson, JsonField, readJson, useDraft } from '../../ui/draft-field.tsx';
+import { DraftField, readJson, useDraft } from '../../ui/draft-field.tsx';
+import { Form } from '../../ui/form.tsx';
+import { Panels } from '../../ui/panels.tsx';
+import { InputEditor } from '../edits/input-editor.tsx';
 import { useAct } from './act.ts';
 
 type CallProps = { call: JsonCall };
-type Panel = { label: string; make(): ComponentChildren };
 
 const draftOf = ({ runId, callId }: JsonCall): string => `${runId}/${callId}/`;
 
@@ -73,81 +73,20 @@ function useDecision(call: JsonCall): (command: string, body: object) => Promise
   };
 }
 
-type PanelsProps = { panels: readonly Panel[]; children?: ComponentChildren; after?: ComponentChildren };
-
-/** Buttons that each open a form above them, one at a time; `children` act at once. */
-function Panels({ panels, children, after }: PanelsProps) {
-  const open = useSignal<string | null>(null);
-  const place = useRef<HTMLDivElement>(null);
-  const shown = panels.find(({ label }) => label === open.value);
-  useEffect(() => {
-    if (shown !== undefined) place.current?.querySelector<HTMLElement>('textarea, input')?.focus();
-  }, [shown?.label]);
-  return (
-    <div class="panels">
-      <div ref={place} class="panel">
-        {shown?.make()}
-      </div>
-      <div class="buttons">
-        {children}
-        {panels.map(({ label }) => (
-          <button
-            key={label}
-            type="button"
-            aria-expanded={open.value === label}
-            onClick={() => {
-              open.value = open.peek() === label ? null : label;
-            }}
-          >
-            {label}
-          </button>
-        ))}
-        {after}
-      </div>
-    </div>
-  );
-}
-
-type FormProps = { children: ComponentChildren; label: string; run(): Promise<unknown>; problem?: string };
-
-function Form({ children, label, run, problem }: FormProps) {
-  const busy = useSignal(false);
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    if (busy.peek()) return;
-    busy.value = true;
-    await run();
-    busy.value = false;
-  };
-  return (
-    <form onSubmit={event => void submit(event)}>
-      {children}
-      <p class="problem" role="alert">
-        {problem === undefined ? '' : showSafely(problem)}
-      </p>
-      <button type="submit" class="primary" aria-busy={busy.value}>
-        {label}
-      </button>
-    </form>
-  );
-}
-
 function EditForm({ call, always }: CallProps & { always(): object }) {
-  const key = `${draftOf(call)}edit`;
-  const draft = useDraft(key, editableJson(call.input));
-  const problem = useSignal('');
   const send = useDecision(call);
-  const approve = async (): Promise<void> => {
-    const input = readJson(draft.value);
-    if ('problem' in input) return;
-    const isSame = canonicalJson(input.value) === canonicalJson(call.input);
-    problem.value = isSame ? 'The input is unchanged. Select Approve to approve it as is.' : '';
-    if (!isSame) await send('approve', { digest: call.digest, input: input.value, ...always() });
-  };
   return (
-    <Form label="Approve with changes" run={approve} problem={problem.value}>
-      <JsonField label="Edited input" draft={draft} draftKey={key} before={call.input} />
-    </Form>
+    <InputEditor
+      label="Edited input"
+      submit="Approve with changes"
+      unchanged="The input is unchanged. Select Approve to approve it as is."
+      draftKey={`${draftOf(call)}edit`}
+      input={call.input}
+      send={async input => {
+        await send('approve', { digest: call.digest, input, ...always() });
+        return null;
+      }}
+    />
   );
 }
 

@@ -1,0 +1,159 @@
+import { useSignal } from '@preact/signals';
+import { canonicalJson, type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
+import { keepDraft, readDraft } from '../../data/drafts.ts';
+import { formatReply } from '../../render/format.ts';
+import { showSafely } from '../../render/show-safely.ts';
+import { Diff } from '../../ui/diff.tsx';
+import { editableJson, jsonRows, readJson, TextField } from '../../ui/draft-field.tsx';
+import { Form } from '../../ui/form.tsx';
+
+/** A call of an edited reply. Without `callId`, it is new. */
+type EditedCall = { callId?: string; name: string; input: JsonValue };
+
+/** A reply of the model. */
+export type Reply = { text: string; calls: readonly EditedCall[] };
+
+/** What changed in a reply, as the members of the command `edit-turn`. A call that `calls` leaves out is dropped. */
+export type ReplyEdit = { text?: string; calls?: EditedCall[] };
+
+type Row = { callId?: string; name: string; input: string; isDropped?: boolean };
+type Draft = { text: string; rows: readonly Row[] };
+
+type ReplyEditorProps = {
+  /** The label of the button. */
+  submit: string;
+  draftKey: string;
+  reply: Reply;
+  /** Names of tools to choose from. */
+  tools: readonly string[];
+  /** Sends the edit. Resolves to a problem for the person, or `null`; the caller drops the draft. */
+  send(edit: ReplyEdit): Promise<string | null>;
+};
+
+/**
+ * Edits a reply: its text and its calls, which can be changed, dropped and added, with the changes below. What was
+ * typed is kept until it is accepted.
+ */
+export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEditorProps) {
+  const draft = useSignal(readReplyDraft(draftKey) ?? draftOf(reply));
+  const refusal = useSignal('');
+  const { text, rows } = draft.value;
+  const change = (next: Partial<Draft>): void => {
+    draft.value = { ...draft.peek(), ...next };
+    keepDraft(draftKey, JSON.stringify(draft.peek()));
+  };
+  const changeRow = (place: number, next: Partial<Row>): void =>
+    change({ rows: rows.map((row, index) => (index === place ? { ...row, ...next } : row)) });
+  const kept = rows.filter(({ isDropped }) => isDropped !== true);
+  const problemOf = ({ callId, input, isDropped }: Row): string => {
+    if (isDropped === true) return '';
+    const read = readJson(input);
+    if ('problem' in read) return read.problem;
+    return callId !== undefined && refusal.value.includes(callId) ? refusal.value : '';
+  };
+  const run = async (): Promise<void> => {
+    const calls = kept.flatMap(({ callId, name, input }): EditedCall[] => {
+      const read = readJson(input);
+      return 'problem' in read ? [] : [{ name, input: read.value, ...omitUndefined({ callId }) }];
+    });
+    refusal.value = '';
+    if (calls.length < kept.length) return;
+    const edit = omitUndefined({
+      text: text === reply.text ? undefined : text,
+      calls: isSame(calls, reply.calls) ? undefined : calls,
+    });
+    refusal.value = Object.keys(edit).length === 0 ? 'Nothing was changed.' : ((await send(edit)) ?? '');
+  };
+  return (
+    <Form
+      label={submit}
+      run={run}
+      problem={kept.some(row => problemOf(row) === refusal.value) ? '' : refusal.value}
+    >
+      <div class="edit-columns">
+        <div class="edit-fields">
+          <TextField
+            label="Text of the reply"
+            rows={3}
+            value={text}
+            onText={next => change({ text: next })}
+          />
+          {rows.map((row, place) => (
+            <fieldset key={place} class={`edited-call ${row.isDropped === true ? 'dropped' : ''}`}>
+              <legend>{row.callId === undefined ? 'New call' : `Call ${place + 1}`}</legend>
+              {row.isDropped === true ? (
+                <p>{`The call of ${showSafely(row.name)} is dropped.`}</p>
+              ) : (
+                <>
+                  <TextField
+                    label={`Tool of call ${place + 1}`}
+                    mono
+                    required
+                    options={tools}
+                    value={row.name}
+                    onText={name => changeRow(place, { name })}
+                  />
+                  <TextField
+                    label={`Input of call ${place + 1}`}
+                    mono
+                    rows={jsonRows(row.input)}
+                    value={row.input}
+                    problem={problemOf(row)}
+                    onText={input => changeRow(place, { input })}
+                  />
+                </>
+              )}
+              <button
+                type="button"
+                class="quiet"
+                aria-label={`${row.isDropped === true ? 'Keep' : 'Drop'} call ${place + 1}`}
+                onClick={() =>
+                  row.callId === undefined
+                    ? change({ rows: rows.filter(other => other !== row) })
+                    : changeRow(place, { isDropped: row.isDropped !== true })
+                }
+              >
+                {row.isDropped === true ? 'Keep' : 'Drop'}
+              </button>
+            </fieldset>
+          ))}
+          <button
+            type="button"
+            class="quiet"
+            onClick={() => change({ rows: [...rows, { name: tools[0] ?? '', input: '{}' }] })}
+          >
+            Add a call
+          </button>
+          {kept.length === 0 && reply.calls.length > 0 ? (
+            <p class="hint">Without calls, this text is the answer, and the run may finish with it.</p>
+          ) : null}
+        </div>
+        <div class="changes" aria-live="polite">
+          <Diff before={formatReply(reply.text, draftOf(reply).rows)} after={formatReply(text, kept)} />
+        </div>
+      </div>
+    </Form>
+  );
+}
+
+function draftOf({ text, calls }: Reply): Draft {
+  return {
+    text,
+    rows: calls.map(({ callId, name, input }) => ({
+      name,
+      input: editableJson(input),
+      ...omitUndefined({ callId }),
+    })),
+  };
+}
+
+function readReplyDraft(key: string): Draft | null {
+  const kept = readDraft(key);
+  return kept === null ? null : (JSON.parse(kept) as Draft);
+}
+
+function isSame(calls: readonly EditedCall[], before: readonly EditedCall[]): boolean {
+  const plain = (all: readonly EditedCall[]) =>
+    canonicalJson(all.map(({ callId = null, name, input }) => ({ callId, name, input })));
+  return plain(calls) === plain(before);
+}

@@ -1,0 +1,105 @@
+import type { Context } from '../../../../machines/context.ts';
+import { chooseAction } from '../../../../machines/decide-next-action.ts';
+import type { Breakpoint } from '../../../../protocol/debugger/breakpoint.ts';
+import { describeBreakpoint, nextBreakpointId } from '../../../../protocol/debugger/describe-breakpoint.ts';
+import type { NextAction } from '../../../../protocol/effect.ts';
+import type { Desk } from '../desk.ts';
+
+export type BreakAction = NonNullable<Breakpoint['next']>;
+
+/** The members of a breakpoint that a person chooses. */
+export type Chosen = Omit<Breakpoint, 'id'>;
+
+/** The state that each action leads to. */
+const STATES: Readonly<Record<BreakAction, string>> = {
+  callModel: 'turn.planning',
+  streamFinal: 'turn.finalStreaming',
+  executeTools: 'executingTools',
+  interruptForApproval: 'resting.awaitingApproval',
+  awaitResults: 'resting.awaitingResults',
+  resolveDoubt: 'resting.inDoubt',
+  backOff: 'backingOff',
+  finish: 'finished',
+  fail: 'failed',
+};
+
+export const BREAK_ACTIONS = Object.keys(STATES) as BreakAction[];
+
+const SPENDING: readonly BreakAction[] = ['callModel', 'streamFinal', 'executeTools'];
+
+/** The action that leads to a state of the chart; `undefined` for states that no action leads to. */
+export function actionTo(state: string): BreakAction | undefined {
+  if (state === 'turn') return 'callModel';
+  if (state === 'finishing') return 'finish';
+  return BREAK_ACTIONS.find(action => STATES[action] === state);
+}
+
+/** The states before which one of the breakpoints can hold the run. */
+export function brokenStates(breakpoints: readonly Breakpoint[]): ReadonlySet<string> {
+  return new Set(
+    breakpoints.flatMap(({ next, tool, where }) => {
+      if (next !== undefined) return next === 'finish' ? ['finishing', 'finished'] : [STATES[next]];
+      return tool === undefined && where === undefined
+        ? SPENDING.map(one => STATES[one])
+        : ['executingTools'];
+    }),
+  );
+}
+
+/** A breakpoint before the action that the chart decided on at the cursor, or that a pause holds there. */
+export function breakpointBeforeNext({ model }: Desk): Chosen | undefined {
+  const { context } = model.shown.value;
+  if (context?.next == null) return undefined;
+  const next = context.next.type === 'pause' ? chooseAction(context) : context.next;
+  if (next.type === 'pause') return undefined;
+  const [call] = 'calls' in next ? next.calls : [];
+  return { next: next.type, ...(call === undefined ? {} : { tool: model.story.nameOf(call) }) };
+}
+
+/** The breakpoints of the run as the journal has them; none after its end. */
+export function breakpointsOf({ model }: Desk): readonly Breakpoint[] {
+  return (!model.ended.value && model.fold.context?.breakpoints) || [];
+}
+
+/** A run that rests before an action: the action, the breakpoint that holds it, and a key of what would run. */
+export type Held = { next: NextAction; by: Breakpoint | undefined; context: Context; key: string };
+
+/** How the run is held at its end, by a breakpoint or a pause; `null` if it is not. */
+export function heldAt({ model }: Desk): Held | null {
+  const { context } = model.fold;
+  if (model.ended.value || context?.next?.type !== 'pause' || context.cancelling !== null) return null;
+  if (model.fold.path !== 'resting.paused') return null;
+  const { breakpoint } = context.next;
+  const next = chooseAction(context);
+  const key = [context.turn.number, next.type, ...context.calls.map(({ digest }) => digest)].join(' ');
+  return { next, by: context.breakpoints.find(({ id }) => id === breakpoint), context, key };
+}
+
+/** Adds a breakpoint. Resolves to a problem for the person, or `null`. */
+export async function addBreakpoint(desk: Desk, chosen: Chosen): Promise<string | null> {
+  return await desk.act('breakpoints', { breakpoints: withOne(breakpointsOf(desk), chosen) });
+}
+
+/** Replaces the run's breakpoints by those that `keeps` accepts. */
+export async function keepBreakpoints(desk: Desk, keeps: (id: string) => boolean): Promise<void> {
+  await desk.act('breakpoints', { breakpoints: breakpointsOf(desk).filter(({ id }) => keeps(id)) });
+}
+
+/**
+ * Continues a held run up to where the breakpoint matches for the first time after the held action. Both in one append,
+ * and the run continues first: so the breakpoint does not match the held action itself. A breakpoint that matches once
+ * and holds the run is used up.
+ */
+export async function runTo(desk: Desk, chosen: Chosen): Promise<string | null> {
+  const held = heldAt(desk)?.by;
+  const kept = breakpointsOf(desk).filter(one => one.once !== true || one !== held);
+  const breakpoints = withOne(kept, { ...chosen, once: true });
+  return await desk.act('commands', [{ type: 'unpause' }, { type: 'breakpoints', breakpoints }]);
+}
+
+/** Adds a breakpoint; an equal one is not repeated. */
+function withOne(all: readonly Breakpoint[], chosen: Chosen): Breakpoint[] {
+  const text = describeBreakpoint(chosen);
+  const others = all.filter(one => describeBreakpoint(one) !== text);
+  return [...others, { id: nextBreakpointId(all), ...chosen }];
+}
