@@ -70,7 +70,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await watched.page.getByRole('button', { name: 'Sign in' }).click();
     await watched.page.locator('#hold-title').waitFor();
     watched.problems.splice(0);
-    watched.page.setDefaultTimeout(9000);
+
     return watched;
   }
 
@@ -98,7 +98,6 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await page.locator('#state-executingTools.breaks').waitFor();
     await press(page, 'Continue');
     await held(page, 'Held by breakpoint: before executeTools of refund');
-    await page.screenshot({ path: '/tmp/steer-held.png' });
 
     await press(page, 'Edit reply…');
     await page.getByLabel('Text of the reply').fill('Paying back half.');
@@ -107,7 +106,6 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await press(page, 'Add a call');
     await page.getByLabel('Tool of call 3').fill('lookup');
     await page.getByLabel('Input of call 3').fill('{ "orderId": "A-9" }');
-    await page.screenshot({ path: '/tmp/steer-edit.png' });
     await page.locator('.diff-line.removed', { hasText: '4200' }).waitFor();
     await page.locator('.diff-line.added', { hasText: 'Paying back half.' }).waitFor();
     await page.getByRole('button', { name: 'Edit the reply' }).click();
@@ -119,7 +117,6 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await page.locator('.call[data-status="dropped"]').waitFor();
     await press(page, 'Continue');
     await page.locator('#state-finished.current').waitFor();
-    await page.screenshot({ path: '/tmp/steer-done.png' });
     await run.settled();
     expect(outputsOf(run)).toEqual([{ orderId: 'A-1' }, { refunded: 2100 }, { orderId: 'A-9' }]);
     const told = await journal(page);

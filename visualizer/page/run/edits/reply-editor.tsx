@@ -129,7 +129,10 @@ export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEdito
           ) : null}
         </div>
         <div class="changes" aria-live="polite">
-          <Diff before={formatReply(reply.text, draftOf(reply).rows)} after={formatReply(text, kept)} />
+          <Diff
+            before={formatReply(reply.text, draftOf(reply).rows)}
+            after={formatReply(text, kept.map(tidy))}
+          />
         </div>
       </div>
     </Form>
@@ -145,6 +148,12 @@ function draftOf({ text, calls }: Reply): Draft {
       ...omitUndefined({ callId }),
     })),
   };
+}
+
+/** The call with its input formatted, if that is JSON. */
+function tidy({ name, input }: Row): { name: string; input: string } {
+  const read = readJson(input);
+  return { name, input: 'problem' in read ? input : editableJson(read.value) };
 }
 
 function readReplyDraft(key: string): Draft | null {

@@ -69,12 +69,6 @@ export function BreakpointEditor({ start }: { start: Chosen }) {
             onText={text => change({ turn: text.trim() })}
           />
           <TextField
-            label="Costs over ($)"
-            value={costOver}
-            problem={problems.costOver}
-            onText={text => change({ costOver: text.trim() })}
-          />
-          <TextField
             label="Where"
             mono
             placeholder="input.cents"
@@ -84,6 +78,12 @@ export function BreakpointEditor({ start }: { start: Chosen }) {
           />
           <Select label="Is" value={op} options={OPERATORS} onChoose={chosen => change({ op: chosen })} />
           <TextField label="Value (empty: any)" mono value={value} onText={text => change({ value: text })} />
+          <TextField
+            label="Costs over ($)"
+            value={costOver}
+            problem={problems.costOver}
+            onText={text => change({ costOver: text.trim() })}
+          />
         </div>
         <label class="check">
           <input
