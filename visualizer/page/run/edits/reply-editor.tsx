@@ -11,10 +11,10 @@ import { Form } from '../../ui/form.tsx';
 type EditedCall = { callId?: string; name: string; input: JsonValue };
 
 /** A reply of the model. */
-export type Reply = { text: string; calls: readonly EditedCall[] };
+type Reply = { text: string; calls: readonly EditedCall[] };
 
 /** What changed in a reply, as the members of the command `edit-turn`. A call that `calls` leaves out is dropped. */
-export type ReplyEdit = { text?: string; calls?: EditedCall[] };
+type ReplyEdit = { text?: string; calls?: EditedCall[] };
 
 type Row = { callId?: string; name: string; input: string; isDropped?: boolean };
 type Draft = { text: string; rows: readonly Row[] };
