@@ -9,6 +9,7 @@ const PROCESSES = [
   'bench',
   'cli',
   'durability/{cli-takeover,decision-race,pid-namespaces,two-drivers}',
+  'deploy/readme-processes',
   'engine/driver/kill',
   'engine/versions/command-line',
   'examples',
@@ -26,13 +27,13 @@ const PROCESSES = [
   'server/responses/serve',
   'server/runs/{removal-at-work,serve}',
   'stores/postgres',
-  'stores/sqlite-{locks,processes}',
+  'stores/{sqlite-locks,sqlite-processes,stores-agree}',
   'tools/agent/listening/{serve-webhooks,webhook-killed}',
   'tools/mcp-*',
   'tools/runner/resume',
   'tools/testing/exported-test',
   'types/hover',
-  'visualizer/page',
+  'visualizer/{debugger,page,roles,run-view,views}',
   'workers',
 ].map(toFiles);
 
@@ -40,18 +41,32 @@ const PROCESSES = [
 const LONG = [
   'adapters/conformance',
   'adapters/recorded/{recorded-streams,recorded-turns}',
-  'docs/guides',
+  'adapters/harmony/harmony-grpc-conformance',
+  'docs/{api-reference,guides}',
   'engine/driver/crash',
-  'engine/sub-agents/sub-agents-crash',
+  'engine/journal/fold',
+  'engine/replay/replay',
+  'examples/stand-in/provider',
+  'fronts/five-at-once',
   'machines/{compile,exploration,fold}',
-  'stores/sqlite-migration',
+  'server/responses/{equality,history}',
+  'server/responses/context/conversations',
+  'server/responses/seed/loop',
+  'server/responses/tools/builtin-tools',
+  'server/runs/{bodies,events}',
+  'server/runs/taking/take-runs',
+  'stores/{sqlite,sqlite-damage,sqlite-migration}',
+  'tools/testing/play-run',
   'text/citations',
 ].map(toFiles);
 
-/** Drills and other clients, as long as those above. `npm test` runs one of the three lists, by the day. */
+/** Drills and other clients, as long as those above, some with processes. `npm test` runs one list, by the day. */
 const IN_TURN = [
   [
     'adapters/http/slow-answers',
+    'types/hover',
+    'stores/postgres/pooler',
+    'examples/start-on-every-provider',
     'adapters/vllm/vllm-conformance',
     'engine/driver/growth',
     'engine/services/stream-equality',
@@ -64,6 +79,7 @@ const IN_TURN = [
   ],
   [
     'adapters/ai-sdk/ai-sdk-{anthropic,openai}',
+    'server/runs/removal-at-work',
     'adapters/http/hostile-providers',
     'adapters/turn/random-turns',
     'durability/random-approvals',
@@ -75,6 +91,12 @@ const IN_TURN = [
   ],
   [
     'adapters/turn/growing-input',
+    'bench',
+    'attack',
+    'examples/use-chat',
+    'durability/two-drivers',
+    'tools/testing/exported-test',
+    'engine/sub-agents/sub-agents-crash',
     'faults/unsynced-writes',
     'server/chat-completions/clients',
     'server/runs/{large-results,long-journals}',
@@ -92,7 +114,8 @@ function toFiles(place: string): string {
   return found;
 }
 
-const cores = Math.max(2, availableParallelism() - 1);
+/** One more than there are cores, because tests also wait: for processes, timers and disks. */
+const workers = availableParallelism() + 1;
 
 /**
  * A project whose modules Node loads itself, with type stripping, as when the sources are run. Its files share workers
@@ -116,7 +139,7 @@ function project(name: string, test: TestProject['test']): TestProject {
         'test/support/restore-environment.ts',
       ],
       isolate: false,
-      maxWorkers: cores,
+      maxWorkers: workers,
       ...test,
     },
   };
@@ -132,14 +155,18 @@ if (!takesAll)
 const areNamed = process.argv.slice(2).some(arg => arg.includes('test/') || arg.endsWith('.test.ts'));
 const ofTheDay = Number(process.env.AGENTCHART_SEED) % IN_TURN.length;
 const drills = takesAll || areNamed ? IN_TURN.flat() : (IN_TURN[ofTheDay] ?? []);
+const onOtherDays = IN_TURN.flat().filter(place => !drills.includes(place));
 
 export default defineConfig({
   test: {
-    // One group, so that both cores are busy where one project ends and the next begins.
+    // One group, so that all cores are busy where one project ends and the next begins.
     projects: [
       // Processes that a busy machine holds up may run in another order; a defect fails twice. Retries are printed.
-      project('processes', { include: PROCESSES, globalSetup: 'test/support/build-programs.ts', retry: 1 }),
-      project('long', { include: [...LONG, ...drills], exclude: PROCESSES }),
+      project('processes', {
+        ...{ include: PROCESSES, exclude: onOtherDays },
+        ...{ globalSetup: 'test/support/build-programs.ts', retry: 1 },
+      }),
+      project('long', { include: [...LONG, ...drills], exclude: [...PROCESSES, ...onOtherDays] }),
       project('shared', {
         include: ['test/**/*.test.ts'],
         exclude: [...PROCESSES, ...LONG, ...IN_TURN.flat()],

@@ -69,7 +69,7 @@ describe.concurrent('a run whose sub-agent waits for an approval', () => {
       body: JSON.stringify({ callId: 'call_0_0', by: 'ada' }),
     });
     expect(answered.status).toBe(200);
-    await expect.poll(async () => (await read(parent)).status, { timeout: 20_000 }).toBe('finished');
+    await expect.poll(async () => (await read(parent)).status).toBe('finished');
     expect(await read(child)).toMatchObject({ status: 'finished', parent: { runId: parent } });
     server.child.kill('SIGTERM');
     await server.ended;

@@ -12,6 +12,7 @@ function onTerminal(desk: Desk, args: readonly string[], environment: Record<str
   const line = [process.execPath, MAIN, ...args].map(word => `'${word}'`).join(' ');
   return new Started('script', ['-qec', line, '/dev/null'], desk.folder, {
     PATH: process.env.PATH,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     HOME: desk.folder,
     TERM: 'xterm',
     ...desk.model,

@@ -15,7 +15,7 @@ import { edgeId, mergeEdges } from '../../visualizer/merge-edges.ts';
 import { SKETCH_ARROWS, SKETCH_BOXES } from '../../visualizer/page/run/chart/chart-sketch.ts';
 import { takesTurn } from '../support/in-turn.ts';
 import { TAKES_ALL } from '../support/sample.ts';
-import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
 /** The demo, with real processes and real kills. */
 
@@ -37,7 +37,7 @@ function makeTemporary(): { temporary: string; env: NodeJS.ProcessEnv } {
 }
 
 describe.concurrent('npm run demo:kill', () => {
-  test.runIf(takesTurn(0, 2))(
+  test.runIf(takesTurn(0, 3))(
     'unattended, shows that the plain loop pays twice and the chart once, and leaves nothing behind',
     async () => {
       const { temporary, env } = makeTemporary();
@@ -64,7 +64,7 @@ describe.concurrent('npm run demo:kill', () => {
     expect([status, stderr]).toEqual([2, expect.stringContaining('npm run demo:kill')]);
   });
 
-  test.runIf(HAS_TERMINAL && takesTurn(1, 2))(
+  test.runIf(HAS_TERMINAL && takesTurn(1, 3))(
     'on a terminal, serves its page until Ctrl-C, which ends every process',
     async () => {
       const { temporary, env } = makeTemporary();
@@ -160,75 +160,75 @@ if (CHROMIUM === undefined)
 describe.skipIf(CHROMIUM === undefined).concurrent('in a browser', () => {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
-  afterAll(() => browser.close());
+  afterAll(() => closePages(browser));
 
-  test('killed at every point, the plain loop pays twice; the chart asks and pays once', async ({
-    expect,
-    onTestFinished,
-  }) => {
-    const paces = [PACE.inModel, PACE.quick, PACE.beforePaying, PACE.afterPaying];
-    const { demo, at } = await serve(start => paces[start] ?? PACE.quick);
-    onTestFinished(() => close({ demo, at }));
-    const watched = await WatchedPage.open(browser, at.url);
-    const small = await WatchedPage.open(browser, at.url, { width: 390, colorScheme: 'dark' });
-    const { page } = watched;
-    const plain = sideOf(page, 'plain', expect);
-    const chart = sideOf(page, 'chart', expect);
-    const killBoth = page.getByRole('button', { name: 'kill -9: both processes' });
-    const ask = page.getByRole('button', { name: 'Ask the ledger' });
+  test.runIf(takesTurn(2, 3))(
+    'killed at every point, the plain loop pays twice; the chart asks and pays once',
+    async ({ expect, onTestFinished }) => {
+      const paces = [PACE.inModel, PACE.quick, PACE.beforePaying, PACE.afterPaying];
+      const { demo, at } = await serve(start => paces[start] ?? PACE.quick);
+      onTestFinished(() => close({ demo, at }));
+      const watched = await WatchedPage.open(browser, at.url);
+      const small = await WatchedPage.open(browser, at.url, { width: 390, colorScheme: 'dark' });
+      const { page } = watched;
+      const plain = sideOf(page, 'plain', expect);
+      const chart = sideOf(page, 'chart', expect);
+      const killBoth = page.getByRole('button', { name: 'kill -9: both processes' });
+      const ask = page.getByRole('button', { name: 'Ask the ledger' });
 
-    await plain.isAt('model(transcript)');
-    await chart.isAt('turn.planning');
-    await killBoth.click();
+      await plain.isAt('model(transcript)');
+      await chart.isAt('turn.planning');
+      await killBoth.click();
 
-    await page.getByText('Both sides ask').waitFor();
-    await killBoth.click();
-    await demo.until(state => state.plain.kills === 2 && state.chart.kills === 2);
-    await page.getByText('Both sides ask').waitFor();
-    await page.getByRole('button', { name: 'Approve' }).press('Enter');
+      await page.getByText('Both sides ask').waitFor();
+      await killBoth.click();
+      await demo.until(state => state.plain.kills === 2 && state.chart.kills === 2);
+      await page.getByText('Both sides ask').waitFor();
+      await page.getByRole('button', { name: 'Approve' }).press('Enter');
 
-    await plain.isAt('refund(call)');
-    await chart.isAt('executingTools');
-    expect([await plain.payments(), await chart.payments()]).toEqual([0, 0]);
-    await killBoth.click();
+      await plain.isAt('refund(call)');
+      await chart.isAt('executingTools');
+      expect([await plain.payments(), await chart.payments()]).toEqual([0, 0]);
+      await killBoth.click();
 
-    await plain.hasPaid(1);
-    await chart.isAt('resting.inDoubt');
-    expect(await chart.payments()).toBe(0);
-    await ask.press('Enter');
-    await chart.hasPaid(1);
-    await killBoth.click();
+      await plain.hasPaid(1);
+      await chart.isAt('resting.inDoubt');
+      expect(await chart.payments()).toBe(0);
+      await ask.press('Enter');
+      await chart.hasPaid(1);
+      await killBoth.click();
 
-    await plain.isAt('finished');
-    await plain.hasPaid(2);
-    expect(await plain.verdict()).toBe('paid twice');
-    await chart.isAt('resting.inDoubt');
-    expect(await chart.verdict()).toBe('in doubt: it asks');
-    await sideOf(small.page, 'chart', expect).isAt('resting.inDoubt');
-    for (const each of [watched, small]) expect(await each.findBarriers()).toEqual([]);
-    expect(await small.page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+      await plain.isAt('finished');
+      await plain.hasPaid(2);
+      expect(await plain.verdict()).toBe('paid twice');
+      await chart.isAt('resting.inDoubt');
+      expect(await chart.verdict()).toBe('in doubt: it asks');
+      await sideOf(small.page, 'chart', expect).isAt('resting.inDoubt');
+      for (const each of [watched, small]) expect(await each.findBarriers()).toEqual([]);
+      expect(await small.page.evaluate('document.documentElement.scrollWidth')).toBe(390);
 
-    await page.getByRole('button', { name: 'kill -9: agentchart only' }).click();
-    await demo.until(state => state.chart.kills === 5 && state.chart.process.is === 'running');
-    expect(demo.state.plain.kills).toBe(4);
-    await ask.click();
-    await chart.isAt('finished');
-    expect([await chart.payments(), await chart.verdict()]).toEqual([1, 'paid once']);
-    const { plain: loop, chart: run } = demo.state;
-    expect(readFileSync(loop.file, 'utf8')).toBe(`${LINE}\n${LINE}\n`);
-    expect(readFileSync(run.file, 'utf8')).toBe(`${LINE}\n`);
+      await page.getByRole('button', { name: 'kill -9: agentchart only' }).click();
+      await demo.until(state => state.chart.kills === 5 && state.chart.process.is === 'running');
+      expect(demo.state.plain.kills).toBe(4);
+      await ask.click();
+      await chart.isAt('finished');
+      expect([await chart.payments(), await chart.verdict()]).toEqual([1, 'paid once']);
+      const { plain: loop, chart: run } = demo.state;
+      expect(readFileSync(loop.file, 'utf8')).toBe(`${LINE}\n${LINE}\n`);
+      expect(readFileSync(run.file, 'utf8')).toBe(`${LINE}\n`);
 
-    await page.getByRole('button', { name: 'Run again' }).click();
-    await plain.isAt('model(transcript)');
-    await chart.isAt('turn.planning');
-    expect([await plain.payments(), await chart.payments()]).toEqual([0, 0]);
-    expect(demo.state.plain.kills + demo.state.chart.kills).toBe(0);
-    expect([...watched.problems, ...small.problems]).toEqual([]);
-    await watched.close();
-    await small.close();
-  });
+      await page.getByRole('button', { name: 'Run again' }).click();
+      await plain.isAt('model(transcript)');
+      await chart.isAt('turn.planning');
+      expect([await plain.payments(), await chart.payments()]).toEqual([0, 0]);
+      expect(demo.state.plain.kills + demo.state.chart.kills).toBe(0);
+      expect([...watched.problems, ...small.problems]).toEqual([]);
+      await watched.close();
+      await small.close();
+    },
+  );
 
   test.runIf(TAKES_ALL)(
     'a run that is killed repeatedly without progress is paused, with the reason',

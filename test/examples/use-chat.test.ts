@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { toolsIn } from '../support/fronts/ai-sdk-ui/chat-page.ts';
 import { ChatSite } from '../support/fronts/ai-sdk-ui/chat-site.ts';
 import { until } from '../support/server/runs-app.ts';
-import { CHROMIUM, launchChromium } from '../support/visualizer/browser.ts';
+import { CHROMIUM, closePages, sharedChromium } from '../support/visualizer/browser.ts';
 
 const TURNS = [
   { text: 'I look it up.', toolCalls: [{ name: 'lookup_order', arguments: { orderId: 'A-1' } }] },
@@ -76,10 +76,10 @@ describe.skipIf(CHROMIUM === undefined)('the page with useChat, in a browser', (
   let url = '';
   beforeAll(async () => {
     site = new ChatSite(TURNS);
-    [browser, url] = await Promise.all([launchChromium(), site.start().then(() => site.open())]);
+    [browser, url] = await Promise.all([sharedChromium(), site.start().then(() => site.open())]);
   });
   afterAll(async () => {
-    await browser.close();
+    await closePages(browser);
     await site.close();
   });
 

@@ -6,7 +6,7 @@ import { build as buildWithVite } from 'vite';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { startStandIn } from '../runtimes/stand-in.ts';
 import { testInTurn } from '../support/in-turn.ts';
-import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
 /**
  * An agent, actors with `agent.services()` and `agentchart/machine`, with four adapters over `fetch`, in a real browser
@@ -55,9 +55,9 @@ describe.skipIf(CHROMIUM === undefined)('in a browser tab', () => {
   let browser: Browser;
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
-  afterAll(() => browser.close());
+  afterAll(() => closePages(browser));
 
   const testBundler = testInTurn(3);
   for (const [name, bundle] of BUNDLERS)

@@ -19,6 +19,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'vite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { takesTurn } from '../support/in-turn.ts';
 import { driveNotes } from '../support/package/drive-notes.ts';
 import { findPackages, measureInBrowser } from '../support/package/measure-bundle.ts';
 import { packCheckout } from '../support/package/pack-checkout.ts';
@@ -90,35 +91,38 @@ function listEntries(): string[] {
   return entries.map(entry => `agentchart${entry.slice(1)}`);
 }
 
-test("the README's example runs, and with every entry it compiles under strict without types of other packages", async () => {
-  writeFileSync(join(project, 'example.ts'), readExample());
-  writeFileSync(
-    join(project, 'entries.ts'),
-    listEntries()
-      .map((entry, index) => `export * as entry${index} from '${entry}';`)
-      .join('\n'),
-  );
-  const compilerOptions = {
-    ...{ strict: true, skipLibCheck: false, module: 'nodenext', target: 'es2023' },
-    ...{ types: [], outDir: 'out' },
-  };
-  writeFileSync(
-    join(project, 'tsconfig.json'),
-    JSON.stringify({ compilerOptions, files: ['example.ts', 'entries.ts'] }),
-  );
-  const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
-  await inProject(process.execPath, [join(dirname(compiler), 'bin/tsc'), '--singleThreaded', '-p', '.']);
-  const script = [
-    { toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1001', cents: 4200 } }] },
-    { text: 'Paid back.' },
-  ];
-  writeFileSync(join(project, 'script.json'), JSON.stringify(script));
-  const { stdout } = await inProject(process.execPath, ['out/example.js'], {
-    AGENTCHART_MODEL: 'scripted:script.json',
-  });
-  expect(stdout).toContain("text: 'Paid back.'");
-  expect(stdout).toContain('A-1001: 4200 cents paid back');
-});
+test.runIf(takesTurn(0, 3))(
+  "the README's example runs, and with every entry it compiles under strict without types of other packages",
+  async () => {
+    writeFileSync(join(project, 'example.ts'), readExample());
+    writeFileSync(
+      join(project, 'entries.ts'),
+      listEntries()
+        .map((entry, index) => `export * as entry${index} from '${entry}';`)
+        .join('\n'),
+    );
+    const compilerOptions = {
+      ...{ strict: true, skipLibCheck: false, module: 'nodenext', target: 'es2023' },
+      ...{ types: [], outDir: 'out' },
+    };
+    writeFileSync(
+      join(project, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, files: ['example.ts', 'entries.ts'] }),
+    );
+    const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
+    await inProject(process.execPath, [join(dirname(compiler), 'bin/tsc'), '--singleThreaded', '-p', '.']);
+    const script = [
+      { toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1001', cents: 4200 } }] },
+      { text: 'Paid back.' },
+    ];
+    writeFileSync(join(project, 'script.json'), JSON.stringify(script));
+    const { stdout } = await inProject(process.execPath, ['out/example.js'], {
+      AGENTCHART_MODEL: 'scripted:script.json',
+    });
+    expect(stdout).toContain("text: 'Paid back.'");
+    expect(stdout).toContain('A-1001: 4200 cents paid back');
+  },
+);
 
 test('npx agentchart works', async () => {
   const { stdout } = await inProject('npx', ['--no-install', 'agentchart', 'diagram', '--mermaid']);
@@ -217,13 +221,16 @@ test('every declaration has a map, which refers to a source in the package', () 
   expect(sourceless).toEqual([]);
 });
 
-test('publint has no remark, and the types of every entry resolve for ES modules and bundlers', async () => {
-  const check = join(root, 'test/support/package/fixtures/check-package.mjs');
-  const { stdout } = await inProject(process.execPath, [check, tarball]);
-  expect(JSON.parse(stdout)).toEqual({ messages: [], types: [] });
-});
+test.runIf(takesTurn(1, 3))(
+  'publint has no remark, and the types of every entry resolve for ES modules and bundlers',
+  async () => {
+    const check = join(root, 'test/support/package/fixtures/check-package.mjs');
+    const { stdout } = await inProject(process.execPath, [check, tarball]);
+    expect(JSON.parse(stdout)).toEqual({ messages: [], types: [] });
+  },
+);
 
-describe('the apps of examples/apps', () => {
+describe.runIf(takesTurn(2, 3))('the apps of examples/apps', () => {
   const apps = join(project, 'apps');
 
   /** Runs an app to its end, with a scripted model. */

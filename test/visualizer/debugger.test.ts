@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, type Store, tool } from '../../tools/agent/index.ts';
 import { testInTurn } from '../support/in-turn.ts';
-import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { makeSurvey } from '../support/visualizer/long-run.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
@@ -21,10 +21,10 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
   const open: { close(): Promise<void> }[] = [];
 
   beforeAll(async () => {
-    [browser, api] = await Promise.all([launchChromium(), ServedRuns.listen(agents)]);
+    [browser, api] = await Promise.all([sharedChromium(), ServedRuns.listen(agents)]);
   });
   afterAll(async () => {
-    await browser.close();
+    await closePages(browser);
     await api.close();
   });
   afterEach(async () => {
@@ -56,7 +56,7 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     await page.locator('#state-finished.current').waitFor();
   });
 
-  test('an answer shows what the finishers made of it, and on demand the words of the model', async () => {
+  inTurn('an answer shows what the finishers made of it, and on demand the words of the model', async () => {
     const run = await startAtRest('librarian');
     const { page, problems } = await visit(`/runs/${run.id}`);
     const reply = page.locator('.reply').last();
@@ -134,7 +134,7 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     await pages[11]?.locator('#state-finished.current').waitFor();
   });
 
-  test('an entry that was chosen before it was loaded is shown once it is', async () => {
+  inTurn('an entry that was chosen before it was loaded is shown once it is', async () => {
     const run = await makeSurvey(store, 600).start('Measure all points.');
     await run.settled();
     const watched = await visit('/agents');

@@ -2,7 +2,13 @@ import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { testInTurn } from '../support/in-turn.ts';
 import { sampled } from '../support/sample.ts';
-import { CHROMIUM, type Look, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import {
+  CHROMIUM,
+  closePages,
+  type Look,
+  sharedChromium,
+  WatchedPage,
+} from '../support/visualizer/browser.ts';
 import { type DemoAgents, HOSTILE, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
@@ -19,10 +25,10 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   const open: WatchedPage[] = [];
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
   afterAll(async () => {
-    await browser.close();
+    await closePages(browser);
   });
   beforeEach(async () => {
     demo = makeDemoAgents();
@@ -209,7 +215,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
         while ((await folded.count()) > 0) await folded.first().click();
         return await page.getByText('\\u001b[31mred').first().isVisible();
       };
-      await expect.poll(unfold, { timeout: 20_000 }).toBe(true);
+      await expect.poll(unfold).toBe(true);
       await page.getByText(HOSTILE.markup).first().waitFor();
       await page.getByText('\\u001b[31mred').first().waitFor();
       await page.getByText('safe\\u{202e}txt.exe\\u{2066}\\u{200f} ␛[31mred␛[0m').first().waitFor();

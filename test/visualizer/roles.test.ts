@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
@@ -17,7 +17,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for a token of each role', () 
 
   beforeAll(async () => {
     [browser, api] = await Promise.all([
-      launchChromium(),
+      sharedChromium(),
       ServedRuns.listen(demo.agents, {
         token: TOKENS.boss.token,
         tokens: { paul: TOKENS.paul, vera: TOKENS.vera },
@@ -25,7 +25,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for a token of each role', () 
     ]);
   });
   afterAll(async () => {
-    await browser.close();
+    await closePages(browser);
     await api.close();
   });
 

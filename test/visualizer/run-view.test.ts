@@ -3,17 +3,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, tool } from '../../tools/agent/index.ts';
-import { CHROMIUM, launchChromium } from '../support/visualizer/browser.ts';
+import { testInTurn } from '../support/in-turn.ts';
+import { CHROMIUM, closePages, sharedChromium } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
 const REPORT = Array.from({ length: 120 }, (_, line) => `Line ${line + 1} of the report.`).join('\n');
 
+const inTurn = testInTurn(2);
+
 describe.skipIf(CHROMIUM === undefined)('the run view', () => {
   let browser: Browser;
   let api: ServedRuns;
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     const store = memory();
     const publish = tool({
       name: 'publish',
@@ -51,7 +54,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     api = await ServedRuns.listen([...makeDemoAgents(store).agents, publisher, failing]);
   });
   afterAll(async () => {
-    await browser.close();
+    await closePages(browser);
     await api.close();
   });
 
@@ -85,23 +88,26 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await page.close();
   });
 
-  test('a long text to approve is a text, its unseen part is marked, and the button stays in view', async () => {
-    const page = await visit(await rest('publisher'));
-    const approve = page.getByRole('button', { name: 'Approve' });
-    await page.getByText('not read to the end').waitFor();
-    const box = page.getByRole('region', { name: 'Input of publish' });
-    expect(await box.innerText()).toContain('Line 1 of the report.\nLine 2 of the report.');
-    const { y = 0, height = 0 } = (await approve.boundingBox()) ?? {};
-    expect(y + height).toBeLessThan(page.viewportSize()?.height ?? 0);
-    await page.evaluate(`document.querySelector('.seen-scroll').scrollTo(0, 1e6)`);
-    await page.getByText('not read to the end').waitFor({ state: 'detached' });
-    await approve.click();
-    await page.locator('.reply strong', { hasText: 'checked' }).waitFor();
-    expect(await page.locator('.reply .markdown').last().innerText()).toBe('See the checked answer.');
-    await page.close();
-  });
+  inTurn(
+    'a long text to approve is a text, its unseen part is marked, and the button stays in view',
+    async () => {
+      const page = await visit(await rest('publisher'));
+      const approve = page.getByRole('button', { name: 'Approve' });
+      await page.getByText('not read to the end').waitFor();
+      const box = page.getByRole('region', { name: 'Input of publish' });
+      expect(await box.innerText()).toContain('Line 1 of the report.\nLine 2 of the report.');
+      const { y = 0, height = 0 } = (await approve.boundingBox()) ?? {};
+      expect(y + height).toBeLessThan(page.viewportSize()?.height ?? 0);
+      await page.evaluate(`document.querySelector('.seen-scroll').scrollTo(0, 1e6)`);
+      await page.getByText('not read to the end').waitFor({ state: 'detached' });
+      await approve.click();
+      await page.locator('.reply strong', { hasText: 'checked' }).waitFor();
+      expect(await page.locator('.reply .markdown').last().innerText()).toBe('See the checked answer.');
+      await page.close();
+    },
+  );
 
-  test('equal failures of a turn are one, in the words of the provider', async () => {
+  inTurn('equal failures of a turn are one, in the words of the provider', async () => {
     const page = await visit(await rest('failing'));
     await page.getByText('3 attempts (1 to 3)').waitFor();
     expect(await page.locator('.failure .long.prose').innerText()).toBe('529 Try later');
@@ -109,7 +115,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await page.close();
   });
 
-  test('a draft outlives a reload', async () => {
+  inTurn('a draft outlives a reload', async () => {
     const page = await visit(await rest('refunds'));
     await page.getByRole('button', { name: 'Reject…' }).click();
     await page.getByLabel('Reason').fill('half a reason');
@@ -142,21 +148,24 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await page.close();
   });
 
-  test('eight tabs of one browser are live at once, and the last sees a decision of the first', async () => {
-    const context = await browser.newContext();
-    const url = await rest('refunds');
-    const tabs: Page[] = [];
-    for (let count = 0; count < 8; count += 1) {
-      const tab = await context.newPage();
-      await tab.goto(url);
-      tabs.push(tab);
-    }
-    const [first, last] = [tabs[0], tabs.at(-1)];
-    if (first === undefined || last === undefined) throw new Error('no tabs');
-    await last.locator('.connection[data-is="live"]').waitFor();
-    await first.getByRole('button', { name: 'Approve' }).click();
-    await last.locator('#state-finished.current').waitFor();
-    await first.close();
-    await context.close();
-  });
+  inTurn(
+    'eight tabs of one browser are live at once, and the last sees a decision of the first',
+    async () => {
+      const context = await browser.newContext();
+      const url = await rest('refunds');
+      const tabs: Page[] = [];
+      for (let count = 0; count < 8; count += 1) {
+        const tab = await context.newPage();
+        await tab.goto(url);
+        tabs.push(tab);
+      }
+      const [first, last] = [tabs[0], tabs.at(-1)];
+      if (first === undefined || last === undefined) throw new Error('no tabs');
+      await last.locator('.connection[data-is="live"]').waitFor();
+      await first.getByRole('button', { name: 'Approve' }).click();
+      await last.locator('#state-finished.current').waitFor();
+      await first.close();
+      await context.close();
+    },
+  );
 });

@@ -2,11 +2,20 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { testInTurn } from '../support/in-turn.ts';
 import { sampled } from '../support/sample.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
-import { CHROMIUM, type Look, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import {
+  CHROMIUM,
+  closePages,
+  type Look,
+  sharedChromium,
+  WatchedPage,
+} from '../support/visualizer/browser.ts';
 import { type DemoAgents, HOSTILE, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+const inTurn = testInTurn(2);
 
 describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   let browser: Browser;
@@ -15,10 +24,10 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   const open: WatchedPage[] = [];
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
   afterAll(async () => {
-    await browser.close();
+    await closePages(browser);
   });
   beforeEach(async () => {
     demo = makeDemoAgents();
@@ -83,36 +92,40 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('the list finds runs by title, agent and state, shows why they wait, and cancels several at once', async () => {
-    const first = await startAtRest('refunds', 'Pay Ada back.');
-    const second = await startAtRest('refunds', 'Pay Bob back.');
-    await startAtRest('broken', 'Say hello.');
-    const watched = await visit('/');
-    const { page } = watched;
-    const rows = page.getByRole('region', { name: 'Runs' }).getByRole('listitem');
-    await expect.poll(() => rows.count()).toBe(3);
-    expect(await rows.nth(0).innerText()).toContain('approve refund');
-    expect(await rows.nth(2).innerText()).toContain('authentication');
-    await page.getByLabel('Search').fill('bob');
-    await expect.poll(() => rows.count()).toBe(1);
-    expect(new URL(page.url()).searchParams.get('q')).toBe('bob');
-    await page.getByLabel('Search').fill('');
-    await page.getByRole('button', { name: 'waiting', exact: true }).click();
-    await expect.poll(() => rows.count()).toBe(2);
-    for (const name of ['Choose Pay Ada back.', 'Choose Pay Bob back.']) await page.getByLabel(name).check();
-    await page.getByRole('link', { name: 'Compare' }).waitFor();
-    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
-    await page.getByRole('button', { name: 'Really cancel them?' }).click();
-    await page.getByText('2 runs cancelled.').waitFor();
-    expect([(await first.settled()).status, (await second.settled()).status]).toEqual([
-      'cancelled',
-      'cancelled',
-    ]);
-    await page.getByText('No runs match.').waitFor();
-    expect(watched.problems).toEqual([]);
-  });
+  inTurn(
+    'the list finds runs by title, agent and state, shows why they wait, and cancels several at once',
+    async () => {
+      const first = await startAtRest('refunds', 'Pay Ada back.');
+      const second = await startAtRest('refunds', 'Pay Bob back.');
+      await startAtRest('broken', 'Say hello.');
+      const watched = await visit('/');
+      const { page } = watched;
+      const rows = page.getByRole('region', { name: 'Runs' }).getByRole('listitem');
+      await expect.poll(() => rows.count()).toBe(3);
+      expect(await rows.nth(0).innerText()).toContain('approve refund');
+      expect(await rows.nth(2).innerText()).toContain('authentication');
+      await page.getByLabel('Search').fill('bob');
+      await expect.poll(() => rows.count()).toBe(1);
+      expect(new URL(page.url()).searchParams.get('q')).toBe('bob');
+      await page.getByLabel('Search').fill('');
+      await page.getByRole('button', { name: 'waiting', exact: true }).click();
+      await expect.poll(() => rows.count()).toBe(2);
+      for (const name of ['Choose Pay Ada back.', 'Choose Pay Bob back.'])
+        await page.getByLabel(name).check();
+      await page.getByRole('link', { name: 'Compare' }).waitFor();
+      await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+      await page.getByRole('button', { name: 'Really cancel them?' }).click();
+      await page.getByText('2 runs cancelled.').waitFor();
+      expect([(await first.settled()).status, (await second.settled()).status]).toEqual([
+        'cancelled',
+        'cancelled',
+      ]);
+      await page.getByText('No runs match.').waitFor();
+      expect(watched.problems).toEqual([]);
+    },
+  );
 
-  test('two runs are compared up to their first difference', async () => {
+  inTurn('two runs are compared up to their first difference', async () => {
     const run = await startAtRest('refunds', 'Pay Ada back.');
     const fork = await run.fork({
       at: seqOf(await demo.store.read(run.id), 'turn.completed', 2),
@@ -131,7 +144,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('a run is shared as one file, which plays offline and shows no contents', async () => {
+  inTurn('a run is shared as one file, which plays offline and shows no contents', async () => {
     const run = await startAtRest('refunds', 'Pay Ada back.');
     const watched = await visit(`/runs/${run.id}`);
     const { page } = watched;
@@ -149,7 +162,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('an agent shows its tools with their side effects and gates', async () => {
+  inTurn('an agent shows its tools with their side effects and gates', async () => {
     const watched = await visit('/agents');
     const { page } = watched;
     await page.getByRole('link', { name: 'refunds' }).click();
@@ -161,7 +174,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('hostile texts stay texts, in every view', async () => {
+  inTurn('hostile texts stay texts, in every view', async () => {
     const reader = await startAtRest('reader', `${HOSTILE.markup} ${HOSTILE.order} ${HOSTILE.ansi}`);
     await startAtRest('lab', HOSTILE.markup);
     for (const path of ['/', '/inbox', `/compare/${reader.id}..${reader.id}`]) {

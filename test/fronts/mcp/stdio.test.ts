@@ -22,7 +22,7 @@ const serverOf = (desk: Desk) => ({
   command: process.execPath,
   args: [MAIN, 'mcp', '--agent', AGENT, '--db', desk.store],
   cwd: desk.folder,
-  env: { AGENTCHART_MODEL: 'scripted:turns.json' },
+  env: { AGENTCHART_MODEL: 'scripted:turns.json', NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '' },
   stderr: 'pipe' as const,
 });
 

@@ -20,13 +20,13 @@ test('a server is killed while an approval waits; the page follows the next one,
   const run = remoteRun(`/runs/${runId}`, { fetch: send });
   const statuses: string[] = [];
   unsubscribe = run.subscribe(({ status }) => statuses.push(status));
-  await expect.poll(() => run.getSnapshot().status, { timeout: 20_000 }).toBe('waiting');
+  await expect.poll(() => run.getSnapshot().status).toBe('waiting');
   const [call] = run.getSnapshot().calls;
   await server.kill();
   const approved = run.approve(call ?? '');
   await server.start();
   expect(await approved).toEqual({ accepted: true });
-  await expect.poll(() => run.getSnapshot().status, { timeout: 20_000 }).toBe('finished');
+  await expect.poll(() => run.getSnapshot().status).toBe('finished');
   expect(run.getSnapshot()).toMatchObject({ state: 'finished', text: 'Paid.', calls: [], error: undefined });
   expect(statuses.slice(statuses.indexOf('waiting'))).not.toContain('connecting');
 });

@@ -12,7 +12,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { runsApp } from '../../../server/index.ts';
 import { createAgent, tool } from '../../../tools/agent/index.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folders.ts';
-import { CHROMIUM, launchChromium, WatchedPage } from '../../support/visualizer/browser.ts';
+import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../../support/visualizer/browser.ts';
 
 const source = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 
@@ -71,7 +71,7 @@ describe.skipIf(CHROMIUM === undefined)('the chat of examples/apps/react-chat', 
     const call = { toolCalls: [{ name: 'refund', arguments: { cents: 4200 } }] };
     const model = scripted([call, { text: 'I refunded 42 dollars.' }, call, { text: 'Then not.' }]);
     const runs = runsApp({ agents: [createAgent({ name: 'refunds', model, tools: [refund] })] });
-    const [root, opened] = await Promise.all([buildExample(), launchChromium()]);
+    const [root, opened] = await Promise.all([buildExample(), sharedChromium()]);
     browser = opened;
     const selecting = await buildSelecting();
     const app = new Hono().route('/', runs);
@@ -95,7 +95,7 @@ describe.skipIf(CHROMIUM === undefined)('the chat of examples/apps/react-chat', 
   });
   afterAll(async () => {
     close();
-    await browser.close();
+    await closePages(browser);
   });
 
   test('shows an approval, runs the call, and goes on with the next message', async () => {

@@ -145,9 +145,7 @@ describe('a response in a store on disk', () => {
     const busy = await first.refused({ model: 'slow', input: 'on', previous_response_id: 'resp_left1' });
     expect(busy.code).toBe('previous_response_in_progress');
     expect(await first.app.pickUp()).toEqual(['run_left1']);
-    await expect
-      .poll(async () => (await first.get('resp_left1')).status, { timeout: 5_000 })
-      .toBe('completed');
+    await expect.poll(async () => (await first.get('resp_left1')).status).toBe('completed');
     expect(typesOf((await first.get('resp_left1')).output)).toEqual([
       'mcp_list_tools',
       'mcp_call',

@@ -285,7 +285,7 @@ describe('a client that disconnects', () => {
     const first = new TextDecoder().decode((await reader?.read())?.value);
     await reader?.cancel();
     const [, id = ''] = /"id":"(resp_\w+)"/.exec(first) ?? [];
-    await expect.poll(async () => (await gateway.get(id)).status, { timeout: 5_000 }).toBe('completed');
+    await expect.poll(async () => (await gateway.get(id)).status).toBe('completed');
     expect(textOf(await gateway.get(id))).toContain('Slowly said.');
   });
 });

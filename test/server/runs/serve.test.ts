@@ -7,6 +7,7 @@ import { AGENT, calling, Desk, REFUND, typesOf } from '../../support/cli/desk.ts
 import { testInTurn } from '../../support/in-turn.ts';
 import { countTo, until } from '../../support/server/runs-app.ts';
 import { getAs, ServedDesk, upload, Watcher } from '../../support/server/served-desk.ts';
+import { findPort } from '../../support/stores/postgres-server.ts';
 
 const done = { text: 'Done.' };
 
@@ -114,7 +115,7 @@ describe.concurrent('agentchart serve', () => {
 describe.concurrent('a run that clients watch', () => {
   inTurn('is followed over a restart of the server without a gap or a repeat', async () => {
     const desk = new Desk([calling(REFUND), done]);
-    const first = await ServedDesk.start(desk);
+    const first = await ServedDesk.start(desk, { port: await findPort() });
     const runId = await first.begin();
     const watcher = new Watcher(`${first.url}/runs/${runId}/events`);
     await watcher.sees('turn.completed');
@@ -203,7 +204,7 @@ describe.concurrent('a run that clients watch', () => {
 describe.concurrent('a server that exits', () => {
   test('by kill -9 leaves a run that the next server picks up immediately', async () => {
     const desk = new Desk([calling('crawl'), done]);
-    const first = await ServedDesk.start(desk);
+    const first = await ServedDesk.start(desk, { port: await findPort() });
     const runId = await first.begin();
     const watcher = new Watcher(`${first.url}/runs/${runId}/events`);
     await watcher.sees('tool.started');

@@ -35,7 +35,7 @@ describe.skipIf(POSTGRES_BIN === undefined || PGBOUNCER === undefined)(
       await store.create(begin('a'));
       const told = { run: 0, work: 0 };
       const ends = [store.watch?.('a', () => told.run++), store.watchWork?.(() => told.work++)];
-      await expect.poll(() => warn.mock.calls.length, { timeout: 10_000 }).toBe(1);
+      await expect.poll(() => warn.mock.calls.length).toBe(1);
       expect(warn.mock.calls[0]?.[0]).toContain('AGENTCHART_DB_LISTEN');
       await expect.poll(() => told.work).toBeGreaterThan(0);
       const before = told.run;

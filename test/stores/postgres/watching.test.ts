@@ -8,9 +8,6 @@ import { createAgent } from '../../../tools/agent/index.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';
 
-/** The machine may be busy: these waits end much earlier. */
-const PATIENT = { timeout: 20_000 };
-
 /** An agent whose only call takes until its driver ends. */
 function makeIdler(store: Store) {
   const run = async (_: unknown, { signal }: { signal: AbortSignal }) => {
@@ -29,7 +26,7 @@ async function begin(store: Store) {
   const run = await makeIdler(store).start('Wait.');
   const ended = run.settled();
   ended.catch(() => {});
-  await expect.poll(() => run.context.calls.map(({ status }) => status), PATIENT).toEqual(['running']);
+  await expect.poll(() => run.context.calls.map(({ status }) => status)).toEqual(['running']);
   return { run, ended };
 }
 
@@ -63,7 +60,7 @@ describe.skipIf(POSTGRES_BIN === undefined)('drivers on PostgreSQL', () => {
     const foreign = await makeIdler(other).open(run.id);
     // The connection that listens may be under way: what comes before it is found when it is there.
     await foreign.send('first');
-    await expect.poll(() => run.context.inbox.length, PATIENT).toBe(1);
+    await expect.poll(() => run.context.inbox.length).toBe(1);
     const latencies: number[] = [];
     for (let sent = 2; sent < 12; sent += 1) {
       await foreign.send(`message ${sent}`);
@@ -107,17 +104,17 @@ describe.skipIf(POSTGRES_BIN === undefined)('drivers on PostgreSQL', () => {
       await client.end();
       return Number(rows[0]?.count);
     };
-    await expect.poll(countConnections, PATIENT).toBe(1);
+    await expect.poll(countConnections).toBe(1);
     for (let crash = 0; crash < 2; crash += 1) {
       const before = told;
       await server.crash();
       await delay(300);
       await server.start();
-      await expect.poll(() => told, PATIENT).toBeGreaterThan(before);
+      await expect.poll(() => told).toBeGreaterThan(before);
       expect(await countConnections()).toBe(1);
     }
     end?.();
     await store.close();
-    await expect.poll(countConnections, PATIENT).toBe(0);
+    await expect.poll(countConnections).toBe(0);
   });
 });

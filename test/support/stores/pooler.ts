@@ -43,7 +43,7 @@ max_client_conn = 200
   });
   const ended = new Promise<void>(resolve => child.once('close', () => resolve()));
   for (let attempts = 0; !(await accepts(port)); attempts += 1) {
-    if (child.exitCode !== null || attempts > 100) throw new Error(`PgBouncer did not start: ${log}`);
+    if (child.exitCode !== null || attempts > 1_200) throw new Error(`PgBouncer did not start: ${log}`);
     await new Promise(resolve => setTimeout(resolve, 50));
   }
   return {

@@ -1,4 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
 import { chownSync, existsSync, globSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -46,26 +48,18 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
   if (isRoot()) chownSync(folder, ids.uid ?? 0, ids.gid ?? 0);
   const data = join(folder, 'data');
   const program = (name: string) => join(POSTGRES_BIN ?? '', name);
-  execFileSync(
-    program('initdb'),
-    ['-D', data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'],
-    {
-      ...ids,
-      cwd: folder,
-      stdio: 'ignore',
-    },
-  );
-  const port = await findPort();
+  const initialize = ['-D', data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'];
+  execFileSync(program('initdb'), initialize, { ...ids, cwd: folder, stdio: 'ignore' });
+  let port = await findPort();
   const options = [
     'listen_addresses=127.0.0.1',
-    `port=${port}`,
     `unix_socket_directories=${folder}`,
     'fsync=off',
     ...settings,
   ];
   let server = launch();
   function launch() {
-    const args = ['-D', data, ...options.flatMap(option => ['-c', option])];
+    const args = ['-D', data, ...[...options, `port=${port}`].flatMap(option => ['-c', option])];
     const child = spawn(program('postgres'), args, {
       ...ids,
       cwd: folder,
@@ -83,7 +77,12 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     ready.catch(() => {});
     return { child, ended, ready };
   }
-  await server.ready;
+  // Another process may take the port before the server does.
+  for (let attempt = 1; !(await server.ready.then(isReady, isTaken)); attempt += 1) {
+    if (attempt === 5) await server.ready;
+    port = await findPort();
+    server = launch();
+  }
   const url = `postgres://test@127.0.0.1:${port}/postgres`;
   return {
     url,
@@ -111,16 +110,32 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
   };
 }
 
+const isReady = () => true;
+
+/** Whether an address is in use. Throws any other error. */
+function isTaken(error: Error): false {
+  if (/in use/.test(error.message)) return false;
+  throw error;
+}
+
 function findIds(): { uid?: number; gid?: number } {
   const ask = (flag: string) => Number(execFileSync('id', [flag, UNPRIVILEGED], { encoding: 'utf8' }));
   return { uid: ask('-u'), gid: ask('-g') };
 }
 
-/** Returns a free port of 127.0.0.1. */
+/**
+ * Returns a free port of 127.0.0.1 for a server that starts later, perhaps twice. No system gives such a port to a
+ * client, or to a server that asks for port 0.
+ */
 export async function findPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise(resolve => server.once('listening', resolve));
-  const address = server.address();
-  await new Promise(resolve => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
+  for (;;) {
+    const port = randomInt(10_000, 30_000);
+    const server = createServer().listen(port, '127.0.0.1');
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    );
+    await new Promise(resolve => server.close(resolve));
+    if (isFree) return port;
+  }
 }

@@ -20,6 +20,19 @@ export function launchChromium(): Promise<Browser> {
   return chromium.launch({ ...(CHROMIUM === undefined ? {} : { executablePath: CHROMIUM }), args });
 }
 
+let shared: Promise<Browser> | undefined;
+
+/** The Chromium of this process, for one test file after another: a start takes a second. It ends with the process. */
+export function sharedChromium(): Promise<Browser> {
+  shared ??= launchChromium();
+  return shared;
+}
+
+/** Closes all pages of a shared Chromium. */
+export async function closePages(browser: Browser): Promise<void> {
+  await Promise.all(browser.contexts().map(context => context.close()));
+}
+
 export type Look = { width?: number; height?: number; colorScheme?: 'light' | 'dark' };
 
 /** A page that records problems: console errors, exceptions, and requests to another host. */

@@ -44,7 +44,7 @@ async function get(id: string): Promise<Resource> {
 }
 
 async function completed(id: string): Promise<Resource> {
-  await expect.poll(async () => (await get(id)).status, { timeout: 30_000 }).toBe('completed');
+  await expect.poll(async () => (await get(id)).status).toBe('completed');
   return await get(id);
 }
 
