@@ -47,8 +47,9 @@ export class Lease {
   /** Renews the lease if this part of its time (0 to 1) has passed. Returns false if another process drives the run. */
   async renewAfter(part: number): Promise<boolean> {
     const isDue = () => !this.#isLost && this.#age >= this.#options.leaseMs * part;
+    if (!isDue()) return !this.#isLost;
     const held = this.#held;
-    if (isDue()) await held.renewal;
+    await held.renewal;
     if (isDue()) {
       held.renewal ??= this.#renewAll(held).finally(() => {
         held.renewal = null;

@@ -66,7 +66,7 @@ async function callModel(
   { adapter, request }: PreparedTurn,
   filters: readonly (() => TextFilter)[],
 ): Promise<ModelTurn> {
-  const display = new TurnDisplay(scope, context, filters, usedCallIds(scope));
+  const display = new TurnDisplay(scope, context, filters, () => usedCallIds(scope));
   const { signal } = scope;
   const turn = streams(context) ? await readStream() : await adapter.generate(request, { signal });
   if (turn.finishReason === 'error') throw endedInError(turn, adapter);

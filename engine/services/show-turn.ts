@@ -19,7 +19,8 @@ export class TurnDisplay {
   /** Text is shown immediately; with `held`, only after the turn proved to be the answer. */
   readonly #visible: boolean;
   readonly #held: boolean;
-  readonly #used: Set<string>;
+  readonly #findUsed: () => Set<string>;
+  #used: Set<string> | undefined;
   #textStarted = false;
   #callsStarted = false;
   #streamed = false;
@@ -28,13 +29,13 @@ export class TurnDisplay {
     scope: ServiceScope,
     context: Context,
     filters: readonly (() => TextFilter)[],
-    /** The ids of the calls before this turn. */
-    used: ReadonlySet<string>,
+    /** Returns the ids of the calls before this turn, as a new set. */
+    findUsed: () => Set<string>,
   ) {
     this.#scope = scope;
     this.#place = { turn: context.turn.number, attempt: context.turn.attempt };
     this.#filter = chainFilters(filters);
-    this.#used = new Set(used);
+    this.#findUsed = findUsed;
     this.#visible = context.config.finalAnswer === 'live' || context.turn.final;
     this.#held = context.config.finalAnswer === 'held' && !context.turn.final;
   }
@@ -102,6 +103,7 @@ export class TurnDisplay {
 
   /** The id, unless the run has used it: such a call gets another id once the turn is complete. */
   #freshId(callId: string | undefined): { callId?: string } {
+    this.#used ??= this.#findUsed();
     if (callId === undefined || this.#used.has(callId)) return {};
     this.#used.add(callId);
     return { callId };
