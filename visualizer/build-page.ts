@@ -1,35 +1,62 @@
 import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, type Plugin, transform } from 'esbuild';
+import { build, type OutputFile, type Plugin, transform } from 'esbuild';
 import { structuralHash } from '../machines/structural-hash.ts';
 import { CHART_STYLE } from './chart-style.ts';
 
-/** The files of the page as texts. */
-export type PageFiles = { html: string; js: string; css: string; icon: string };
+/**
+ * The files of the page as texts. `scripts` are modules by their names: `page.js`, which the HTML loads, and the parts
+ * that it loads when a view needs them, whose names change with their contents. `offline` is all of them as one
+ * classic script, for a document without a server.
+ */
+export type PageFiles = {
+  html: string;
+  css: string;
+  icon: string;
+  scripts: Record<string, string>;
+  offline: string;
+};
 
 /** The style sheets of the page, in order: a later one may build on an earlier one. */
 const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'steering', 'views', 'inbox', 'compare'];
 
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));
 
-/** Bundles the page from its sources into one script and one style sheet, without external resources. Uses esbuild. */
+/** Bundles the page from its sources, without external resources. Uses esbuild. */
 export async function buildPage(): Promise<PageFiles> {
-  const [html, icon, js, css] = await Promise.all([
+  const [html, icon, css, modules, [offline]] = await Promise.all([
     readFile(`${PAGE}index.html`, 'utf8'),
     readFile(`${PAGE}icon.svg`, 'utf8'),
-    bundleScript(),
     readStyle(),
+    bundle({ format: 'esm', splitting: true }),
+    bundle({ format: 'iife' }),
   ]);
-  return { html, js, css, icon };
+  const scripts = Object.fromEntries(modules.map(({ path, text }) => [basename(path), text]));
+  return {
+    html: preloadImports(html, scripts['page.js'] ?? ''),
+    css,
+    icon,
+    scripts,
+    offline: offline?.text ?? '',
+  };
 }
 
-async function bundleScript(): Promise<string> {
+/** Adds a link for each file that `script` imports, so that browsers request them all at once. */
+function preloadImports(html: string, script: string): string {
+  const names = [...script.matchAll(/\b(?:from|import)"\.\/([^"]+)"/g)].map(([, name]) => name);
+  const links = names.map(name => `    <link rel="modulepreload" href="/assets/${name}" />\n`);
+  return html.replace('  </head>', `${links.join('')}  </head>`);
+}
+
+async function bundle(output: { format: 'esm' | 'iife'; splitting?: true }): Promise<OutputFile[]> {
   const { outputFiles } = await build({
-    entryPoints: [`${PAGE}main.tsx`],
+    ...output,
+    entryPoints: { page: `${PAGE}main.tsx` },
+    outdir: PAGE,
     bundle: true,
     write: false,
     minify: true,
-    format: 'iife',
     platform: 'browser',
     target: 'es2023',
     plugins: [lexerOnly, knownHash, compiledOnly],
@@ -39,7 +66,7 @@ async function bundleScript(): Promise<string> {
     legalComments: 'none',
     logLevel: 'silent',
   });
-  return outputFiles[0]?.text ?? '';
+  return outputFiles;
 }
 
 /**

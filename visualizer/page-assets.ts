@@ -1,7 +1,7 @@
 import type { PageFiles } from './build-page.ts';
 
-/** A file and its media type. */
-type PageAsset = { body: string; type: string };
+/** A file and its media type. `immutable`: its name changes with its content. */
+type PageAsset = { body: string; type: string; immutable?: boolean };
 
 /** The files of the page. `find` takes a URL path such as `/assets/page.js`. */
 export type PageAssets = { html(): string; find(path: string): PageAsset | undefined };
@@ -21,9 +21,13 @@ export function pageAssets(): Promise<PageAssets> {
   return known;
 }
 
-function makeAssets({ html, js, css, icon }: PageFiles): PageAssets {
+function makeAssets({ html, css, icon, scripts, offline }: PageFiles): PageAssets {
+  const type = 'text/javascript; charset=utf-8';
   const assets = new Map<string, PageAsset>([
-    ['/assets/page.js', { body: js, type: 'text/javascript; charset=utf-8' }],
+    ...Object.entries(scripts).map(
+      ([name, body]) => [`/assets/${name}`, { body, type, immutable: name !== 'page.js' }] as const,
+    ),
+    ['/assets/offline.js', { body: offline, type }],
     ['/assets/page.css', { body: css, type: 'text/css; charset=utf-8' }],
     ['/assets/icon.svg', { body: icon, type: 'image/svg+xml; charset=utf-8' }],
   ]);

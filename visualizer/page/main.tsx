@@ -23,7 +23,8 @@ onUnauthorized(() => {
   locked.value = true;
 });
 const embedded = embeddedSource();
-const source = embedded ?? httpSource();
+const start = route.peek();
+const source = embedded ?? httpSource(start.view === 'run' ? start.runId : undefined);
 watchKeys();
 if (embedded === null) void readCaller();
 if (embedded === null) watchLinks();

@@ -5,7 +5,7 @@ import { readPage } from '../../../engine/journal/read-journal.ts';
 import { stamp } from '../../../engine/run/run-events.ts';
 import { toStored } from '../../../machines/snapshot.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { describeIssues } from '../../read-body.ts';
@@ -27,6 +27,9 @@ export const entriesQuery = z
       .exactOptional(z.union([z.literal(''), z.coerce.number().int().positive()]))
       .meta({ description: 'Reads a tail: the last entries before this seq; empty for the newest.' }),
     limit: z.coerce.number().int().min(1).max(MOST_ENTRIES).default(256),
+    state: z.exactOptional(z.literal('true')).meta({
+      description: '"true" adds the state before the first of the entries, from which they can be folded.',
+    }),
   })
   .refine(({ after, before }) => after === undefined || before === undefined, {
     message: 'expected "after" or "before", got both',
@@ -38,6 +41,10 @@ export const entriesSchema = z.object({
   }),
   first: z.number().int().meta({ description: 'The seq of the first entry that the store has.' }),
   last: z.number().int().meta({ description: 'The seq of the last entry of the journal.' }),
+  state: z.exactOptional(z.custom<JsonObject>()).meta({
+    type: 'object',
+    description: 'With `state=true`: the state before the first entry; missing at the start of the journal.',
+  }),
 });
 
 /** The query of `GET /runs/ID/state`. */
@@ -58,7 +65,7 @@ export const stateSchema = z.object({
 export async function readEntries(c: Context<RunsEnv>, store: Store, runId: string): Promise<Response> {
   const query = entriesQuery.safeParse(c.req.query());
   if (!query.success) throw describeIssues(query.error.issues);
-  const { after, before, limit } = query.data;
+  const { after, before, limit, state } = query.data;
   const { seq: last } = await findRecord(store, runId, c.get('caller'));
   const [start] = await readPage(store, runId, 0, { entries: 1 });
   const first = start?.seq ?? last + 1;
@@ -71,7 +78,10 @@ export async function readEntries(c: Context<RunsEnv>, store: Store, runId: stri
           until: end - 1,
           keep: 'last',
         });
-  return c.json({ entries: read.map(entry => stamp(entry, runId)), first, last });
+  const base = (read[0]?.seq ?? 1) - 1;
+  const folded = state === undefined || base === 0 ? undefined : await loadRunAt(store, runId, base);
+  const entries = read.map(entry => stamp(entry, runId));
+  return c.json({ entries, first, last, ...omitUndefined({ state: folded && toStored(folded.state) }) });
 }
 
 /** Answers with the state after an entry. Throws `run-unknown`, `input-invalid` and the errors of folding. */

@@ -8,7 +8,7 @@ import type { PageAssets } from '../../page-assets.ts';
  * loads nothing. Throws `not-found` if the page's files are missing.
  */
 export function makeShareDocument(assets: PageAssets, run: object): string {
-  const script = textOf(assets, '/assets/page.js').replaceAll(/<(\/script|!--)/gi, '\\x3c$1');
+  const script = textOf(assets, '/assets/offline.js').replaceAll(/<(\/script|!--)/gi, '\\x3c$1');
   const style = textOf(assets, '/assets/page.css').replaceAll(/<\/style/gi, '<\\/style');
   const policy = [
     "default-src 'none'",

@@ -14,7 +14,7 @@ import { makeTemporaryFolder } from '../../support/temporary-folders.ts';
 const SECRET = 'ann@example.com';
 const HOSTILE = `</script><script>alert(1)</script><!--<script> \u2028 ${SECRET}`;
 const FILES: Record<string, { body: string; type: string }> = {
-  '/assets/page.js': { body: 'const a = "</script><!-- x";', type: 'text/javascript' },
+  '/assets/offline.js': { body: 'const a = "</script><!-- x";', type: 'text/javascript' },
   '/assets/page.css': { body: 'a { content: "</style>" }', type: 'text/css' },
 };
 const assets: PageAssets = { html: () => '<p>page</p>', find: path => FILES[path] };

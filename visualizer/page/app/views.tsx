@@ -1,11 +1,14 @@
 import type { ComponentChildren } from 'preact';
-import { AgentsView } from '../agents/agents-view.tsx';
 import { CompareView } from '../compare/compare-view.tsx';
 import type { Source } from '../data/source.ts';
 import { InboxView } from '../inbox/inbox-view.tsx';
-import { RunView } from '../run/run-view.tsx';
 import { RunsView } from '../views/runs-view.tsx';
+import { later } from './later.tsx';
 import type { Route } from './router.ts';
+
+/** The views with the chart's code or with Markdown are files of their own. */
+const RunView = later(async () => (await import('../run/run-view.tsx')).RunView);
+const AgentsView = later(async () => (await import('../agents/agents-view.tsx')).AgentsView);
 
 /** Draws the view of an address. A new view needs a case here and its own folder. */
 export function drawView(route: Route, source: Source): ComponentChildren {

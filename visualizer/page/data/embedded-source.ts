@@ -1,10 +1,11 @@
-import { toStored } from '../../../machines/snapshot.ts';
-import { Folded } from '../model/journal-fold.ts';
-import { ApiError, type RunView, type StreamedEvent } from './request.ts';
+import type { RunView, StreamedEvent } from './request.ts';
 import type { Source } from './source.ts';
 
 /** The element that holds a run in a document that plays it offline. */
 const PLACE = 'script[type="application/json"]#run';
+
+/** How many entries are drawn first. */
+const TAIL = 192;
 
 type EmbeddedRun = { view: RunView; entries: StreamedEvent[] };
 
@@ -19,19 +20,14 @@ export function embeddedSource(): (Source & { runId: string }) | null {
     runId: view.runId,
     view: async () => view,
     entries: async (_, place) => {
-      const chosen =
-        'after' in place
-          ? entries.filter(({ seq }) => seq > place.after).slice(0, place.limit)
-          : entries.filter(({ seq }) => seq < (place.before ?? last + 1)).slice(-place.limit);
-      return { entries: chosen, first, last };
-    },
-    state: async (_, at) => {
-      const folded = entries
-        .filter(({ seq }) => seq <= at)
-        .reduce((before, event) => before.take(event.seq, event), Folded.start);
-      if (folded.state === null)
-        throw new ApiError(0, 'unreachable', folded.problem ?? `The document has no state at entry ${at}.`);
-      return toStored(folded.state);
+      if (place !== 'tail') {
+        const chosen = entries.filter(({ seq }) => seq > place.after).slice(0, place.limit);
+        return { entries: chosen, first, last };
+      }
+      const [before, tail] = [entries.slice(0, -TAIL), entries.slice(-TAIL)];
+      if (before.length === 0) return { entries, first, last };
+      const { foldToState } = await import('../model/journal-fold.ts');
+      return { entries: tail, first, last, state: foldToState(before) };
     },
     follow: (_, __, listen) => {
       queueMicrotask(() => listen({ type: 'end' }));

@@ -12,8 +12,7 @@ const LOOK_EVERY_MS = 400;
 const POLL_MS = 5_000;
 /** How long live output is gathered before it is drawn. */
 const GATHER_MS = 60;
-/** How many entries are loaded before the page is drawn, and how many at once after that. */
-const TAIL = 512;
+/** How many earlier entries are loaded at once. */
 const PAGE = 2_000;
 
 /** `look` schedules a read of the run's view; `end` stops following. */
@@ -91,15 +90,12 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
     }
   };
   const begin = async (): Promise<void> => {
-    const viewed = readView();
     try {
-      const tail = await source.entries(runId, { limit: TAIL });
-      const [first] = tail.entries;
-      const before = (first?.seq ?? 1) - 1;
-      const base =
-        before === 0 ? Folded.start : Folded.from(before, fromStored(await source.state(runId, before)));
+      const { entries, state } = await source.entries(runId, 'tail');
+      const before = (entries[0]?.seq ?? 1) - 1;
       if (isOver) return;
-      model.beginAt(base, tail.entries);
+      model.beginAt(state === undefined ? Folded.start : Folded.from(before, fromStored(state)), entries);
+      const viewed = readView();
       unfollow = source.follow(runId, () => model.last.peek(), hear);
       if (before > 0) await loadOlder(source, model, before);
       await viewed;

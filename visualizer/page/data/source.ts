@@ -2,11 +2,14 @@ import type { StoredState } from '../../../machines/snapshot.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { RunView, StreamedEvent } from './request.ts';
 
-/** A page of a journal; `first` and `last` are those of the whole journal. */
-export type EntriesPage = { entries: StreamedEvent[]; first: number; last: number };
+/**
+ * A page of a journal; `first` and `last` are those of the whole journal. `state` is the one before the first of
+ * `entries`, for a page that ends the journal and does not begin it.
+ */
+export type EntriesPage = { entries: StreamedEvent[]; first: number; last: number; state?: StoredState };
 
-/** Selects entries: the first after a `seq`, or the last before a `seq` (without it, the newest). */
-type EntriesPlace = { after: number; limit: number } | { before?: number; limit: number };
+/** Selects entries: the first after a `seq`, or some of the last. */
+type EntriesPlace = { after: number; limit: number } | 'tail';
 
 /** An event of the stream about one run. */
 export type RunNews =
@@ -26,7 +29,6 @@ export interface Source {
   readonly live: boolean;
   view(runId: string): Promise<RunView>;
   entries(runId: string, place: EntriesPlace): Promise<EntriesPage>;
-  state(runId: string, at: number): Promise<StoredState>;
   /** Follows a run after entry `after`. Returns a function that stops following. */
   follow(runId: string, after: () => number, listen: (news: RunNews) => void): () => void;
   /** Follows the list of runs and the inbox. Returns what ends it. */

@@ -1,4 +1,5 @@
 import type { Context } from '../../../machines/context.ts';
+import { type StoredState, toStored } from '../../../machines/snapshot.ts';
 import { type ChartState, initial, next, type Step, statePath } from '../../../machines/step.ts';
 import type { Effect, NextAction } from '../../../protocol/effect.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
@@ -183,4 +184,12 @@ function countOne(counts: Uint32Array, place: number | undefined): void {
 /** The name of the decision's guard in the chart. */
 function nameChoice(decision: NextAction): string {
   return decision.type === 'finish' && decision.finishers ? 'finish, to be checked' : decision.type;
+}
+
+/** The state after the entries of a journal from its start. Throws if this chart cannot have produced them. */
+export function foldToState(entries: readonly (RunEvent & { seq: number })[]): StoredState {
+  const folded = entries.reduce((before, event) => before.take(event.seq, event), Folded.start);
+  if (folded.state === null || folded.problem !== null)
+    throw new Error(folded.problem ?? 'The journal has no entries.');
+  return toStored(folded.state);
 }

@@ -25,9 +25,15 @@ export function Markdown({ text }: { text: string }) {
   );
 }
 
+/** What Markdown gives a meaning, in a text without line breaks; most short texts have none of it. */
+const MARKED = /[\n\r\t\\`*_~[\]<>#|&=@]|:\/\/|www\.|^ |^[-+] |^\d+[.)] |---/;
+
+/** Returns `null` if the text cannot be read as Markdown. */
 function readTokens(text: string): Token[] | null {
+  const safe = showSafely(text);
+  if (!MARKED.test(safe)) return [{ type: 'text', raw: safe, text: safe }];
   try {
-    return new Lexer({ gfm: true, breaks: true }).lex(showSafely(text));
+    return new Lexer({ gfm: true, breaks: true }).lex(safe);
   } catch {
     return null;
   }

@@ -69,8 +69,10 @@ export class RunList {
     const { status } = this.#filter;
     try {
       const takesWaiting = status === 'all' || status === 'waiting';
-      const waiting = takesWaiting ? await this.#readAll('waiting', Number.POSITIVE_INFINITY) : NONE;
-      const others = status === 'waiting' ? NONE : await this.#readAll(status, this.#pages);
+      const [waiting, others] = await Promise.all([
+        takesWaiting ? this.#readAll('waiting', Number.POSITIVE_INFINITY) : NONE,
+        status === 'waiting' ? NONE : this.#readAll(status, this.#pages),
+      ]);
       this.waiting.value = waiting.runs;
       this.others.value = others.runs.filter(run => run.status !== 'waiting');
       this.next.value = others.next ?? null;

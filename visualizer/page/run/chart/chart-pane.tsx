@@ -1,12 +1,17 @@
+import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import type { NextAction } from '../../../../protocol/effect.ts';
 import { edgeId, stateId } from '../../../merge-edges.ts';
+import { later } from '../../app/later.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
 import { actionTo, breakpointsOf, brokenStates } from '../steering/breakpoints.ts';
 import { Breakpoints } from '../steering/breakpoints-panel.tsx';
 import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './chart-sketch.ts';
-import { type ChartProps, FullChart } from './full-chart.tsx';
+import type { ChartProps } from './full-chart.tsx';
+
+/** The drawing of the whole chart is a file of its own. */
+const FullChart = later(async () => (await import('./full-chart.tsx')).FullChart);
 
 const APART = 9;
 const HEAD = 7;
@@ -16,6 +21,7 @@ export function ChartPane() {
   const desk = useDesk();
   const { model } = desk;
   const full = useRef<HTMLDialogElement>(null);
+  const isFull = useSignal(false);
   const folded = model.shown.value;
   const path = (model.isAtEnd.value ? model.path.value : folded.path) ?? '';
   const why = folded.taken.decisions.at(-1) ?? folded.context?.next ?? null;
@@ -31,7 +37,14 @@ export function ChartPane() {
     <section class={`pane chart-pane ${desk.isSteered ? 'steered' : ''}`}>
       <h2>
         Chart at entry {model.at.value}
-        <button type="button" class="quiet" onClick={() => full.current?.showModal()}>
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => {
+            isFull.value = true;
+            full.current?.showModal();
+          }}
+        >
           Full chart
         </button>
       </h2>
@@ -39,11 +52,18 @@ export function ChartPane() {
       <Why why={why} path={path} />
       <Breakpoints />
       {folded.problem === null ? null : <p class="problem">{folded.problem}</p>}
-      <dialog ref={full} class="full-chart" aria-label="Full chart">
+      <dialog
+        ref={full}
+        class="full-chart"
+        aria-label="Full chart"
+        onClose={() => {
+          isFull.value = false;
+        }}
+      >
         <form method="dialog">
           <button type="submit">Close</button>
         </form>
-        <FullChart folded={folded} path={path} breaks={breaks} onClick={breakAt} />
+        {isFull.value ? <FullChart folded={folded} path={path} breaks={breaks} onClick={breakAt} /> : null}
       </dialog>
     </section>
   );

@@ -16,7 +16,7 @@ import { DeathCard } from './death-card.tsx';
 import { FailureCard } from './failure-card.tsx';
 
 /** The most blocks in the document at first, and how many more each click adds. */
-const SHOWN = 60;
+const SHOWN = 30;
 const NEAR_PX = 60;
 
 /** The conversation up to the cursor. It stays at its end while a person does not scroll back. */

@@ -1,0 +1,29 @@
+import { signal } from '@preact/signals';
+import { type ComponentType, h } from 'preact';
+
+/** A component whose code is loaded when it is first drawn. */
+export function later<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+  const loaded = signal<{ view: ComponentType<Props> } | { problem: string } | null>(null);
+  let isLoading = false;
+  const begin = async (): Promise<void> => {
+    isLoading = true;
+    try {
+      loaded.value = { view: await load() };
+    } catch (error) {
+      loaded.value = { problem: error instanceof Error ? error.message : String(error) };
+    }
+  };
+  return props => {
+    if (!isLoading) void begin();
+    const now = loaded.value;
+    if (now === null) return <main class="loading" aria-busy="true" />;
+    if ('view' in now) return h(now.view, props);
+    return (
+      <main class="missing">
+        <h1>This view could not be loaded</h1>
+        <p>{now.problem}</p>
+        <p>The server may run another version by now. Reload the page.</p>
+      </main>
+    );
+  };
+}
