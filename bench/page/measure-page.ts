@@ -7,6 +7,7 @@ import { CHROMIUM, launchChromium } from '../../test/support/visualizer/browser.
 import { makeSurvey, measure } from '../../test/support/visualizer/long-run.ts';
 import { ServedRuns } from '../../test/support/visualizer/served-runs.ts';
 import { type Agent, createAgent, memory, type Store } from '../../tools/agent/index.ts';
+import { buildPage } from '../../visualizer/build-page.ts';
 import { median } from '../statistics.ts';
 import type { Metrics } from '../workload.ts';
 
@@ -190,7 +191,9 @@ async function measureList(): Promise<Metrics> {
 async function measureAssets(): Promise<Metrics> {
   const makeAgent = (store: Store): Agent => makeSurvey(store, 1);
   return await withPage(makeAgent, async ({ api }) => {
-    const paths = ['/', '/assets/page.js', '/assets/page.css', '/assets/icon.svg'];
+    const { scripts } = await buildPage();
+    const files = ['page.css', 'icon.svg', ...Object.keys(scripts)];
+    const paths = ['/', ...files.map(file => `/assets/${file}`)];
     const sizes = await Promise.all(paths.map(path => transferSize(`${api.url}${path}`)));
     return { assetsKB: sizes.reduce((sum, size) => sum + size, 0) / 1_000 };
   });

@@ -24,7 +24,7 @@ onUnauthorized(() => {
 });
 const embedded = embeddedSource();
 const start = route.peek();
-const source = embedded ?? httpSource(start.view === 'run' ? start.runId : undefined);
+const source = embedded ?? (start.view === 'run' ? httpSource(start.runId) : httpSource());
 watchKeys();
 if (embedded === null) void readCaller();
 if (embedded === null) watchLinks();

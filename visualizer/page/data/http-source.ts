@@ -11,7 +11,7 @@ const TAIL = 192;
  * The runs of the server that served this page. The end of `runId`, the run of the page's address, is requested at
  * once: before the code of its view is loaded.
  */
-export function httpSource(runId: string | undefined): Source {
+export function httpSource(runId?: string): Source {
   const stream = new SharedStream();
   const readTail = (id: string): Promise<EntriesPage> =>
     request(`${pathOf(id)}/entries?before=&state=true&limit=${TAIL}`);
