@@ -100,13 +100,16 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await held(page, 'Held by breakpoint: before executeTools of refund');
 
     await press(page, 'Edit reply…');
-    await page.getByLabel('Text of the reply').fill('Paying back half.');
+    await page.getByLabel('Text of the reply').fill(`Paying back half. ${HOSTILE}`);
     await page.getByLabel('Input of call 1').fill('{ "orderId": "A-1", "cents": 2100 }');
     await press(page, 'Drop call 2');
     await press(page, 'Add a call');
     await page.getByLabel('Tool of call 3').fill('lookup');
     await page.getByLabel('Input of call 3').fill('{ "orderId": "A-9" }');
+    await page.reload();
+    await press(page, 'Edit reply…');
     await page.locator('.diff-line.removed', { hasText: '4200' }).waitFor();
+    expect(await watched.findBarriers()).toEqual([]);
     await page.locator('.diff-line.added', { hasText: 'Paying back half.' }).waitFor();
     await page.getByRole('button', { name: 'Edit the reply' }).click();
     await page
@@ -119,8 +122,15 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await page.locator('#state-finished.current').waitFor();
     await run.settled();
     expect(outputsOf(run)).toEqual([{ orderId: 'A-1' }, { refunded: 2100 }, { orderId: 'A-9' }]);
+    expect(await page.locator('.reply', { hasText: 'Paying back half. <img src=x' }).count()).toBe(1);
+    expect(await page.locator('.reply img').count()).toBe(0);
     const told = await journal(page);
     for (const type of ['breakpoints.set', 'turn.edited', 'run.unpaused']) expect(told).toContain(type);
+
+    const edit = (await store.read(run.id)).find(({ event }) => event.type === 'turn.edited');
+    await page.goto(`${api.url}/runs/${run.id}?at=${(edit?.seq ?? 0) - 1}`);
+    await page.locator('.call[data-status="ready"]').nth(1).waitFor();
+    expect(await page.locator('.call[data-status="dropped"]').count()).toBe(0);
     expect(watched.problems).toEqual([]);
     await watched.close();
   });
@@ -190,6 +200,14 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await held(page, 'Held by breakpoint: before executeTools of refund, once');
     await press(page, 'Step');
     await held(page, 'Paused before callModel');
+    await expect.poll(() => panel.getByRole('listitem').count()).toBe(0);
+
+    await run.setBreakpoints([
+      { id: 'one', turn: 8 },
+      { id: 'two', turn: 9 },
+    ]);
+    await panel.getByRole('listitem').nth(1).waitFor();
+    await press(page, 'Clear all');
     await expect.poll(() => panel.getByRole('listitem').count()).toBe(0);
     await watched.close();
   });

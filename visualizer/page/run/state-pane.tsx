@@ -58,8 +58,10 @@ export function StatePane() {
               </dd>
             </div>
           ))}
-          {changes.length === 0 ? <p class="muted">Nothing: this entry is not part of the state.</p> : null}
         </dl>
+      )}
+      {all.value || changes.length > 0 ? null : (
+        <p class="muted">Nothing: this entry is not part of the state.</p>
       )}
     </section>
   );

@@ -25,7 +25,8 @@ const STATES: Readonly<Record<BreakAction, string>> = {
 
 export const BREAK_ACTIONS = Object.keys(STATES) as BreakAction[];
 
-const SPENDING: readonly BreakAction[] = ['callModel', 'streamFinal', 'executeTools'];
+/** The states of the actions that spend. */
+const SPENDING = [STATES.callModel, STATES.streamFinal, STATES.executeTools, 'finishing'];
 
 /** The action that leads to a state of the chart; `undefined` for states that no action leads to. */
 export function actionTo(state: string): BreakAction | undefined {
@@ -39,9 +40,7 @@ export function brokenStates(breakpoints: readonly Breakpoint[]): ReadonlySet<st
   return new Set(
     breakpoints.flatMap(({ next, tool, where }) => {
       if (next !== undefined) return next === 'finish' ? ['finishing', 'finished'] : [STATES[next]];
-      return tool === undefined && where === undefined
-        ? SPENDING.map(one => STATES[one])
-        : ['executingTools'];
+      return tool === undefined && where === undefined ? SPENDING : [STATES.executeTools];
     }),
   );
 }
@@ -71,7 +70,8 @@ export function heldAt({ model }: Desk): Held | null {
   if (model.fold.path !== 'resting.paused') return null;
   const { breakpoint } = context.next;
   const next = chooseAction(context);
-  const key = [context.turn.number, next.type, ...context.calls.map(({ digest }) => digest)].join(' ');
+  const digests = context.calls.map(({ digest }) => digest);
+  const key = [context.turn.number, next.type, context.transcript.at(-1)?.id, ...digests].join(' ');
   return { next, by: context.breakpoints.find(({ id }) => id === breakpoint), context, key };
 }
 
