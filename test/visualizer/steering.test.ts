@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
 import { createAgent, memory, type Run, tool } from '../../tools/agent/index.ts';
-import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
 const BOSS = 'the-token-of-boss-000000';
@@ -45,11 +45,11 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
   let browser: Browser;
   let api: ServedRuns;
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     api = await ServedRuns.listen([shop], { token: BOSS, tokens: { vera: VERA } });
   });
   afterAll(async () => {
-    await browser.close();
+    await closePages(browser);
     await api.close();
   });
 
