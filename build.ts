@@ -48,29 +48,25 @@ const options = {
   external: (id: string) => packages.some(name => id === name || id.startsWith(`${name}/`)),
 } as const;
 
-/** The modules that are loaded by importing one of ours, its own included. */
+/**
+ * The modules whose code is loaded by importing one of ours, its own included. A module of which nothing is used is
+ * left out, such as zod's conversion to JSON Schema, which only the server uses.
+ */
 async function findImports(entry: string): Promise<ReadonlySet<string>> {
-  const found = new Set<string>();
-  const bundle = await rolldown({
-    ...options,
-    input: `${ROOT}${entry}`,
-    plugins: [
-      builtPage,
-      {
-        name: 'find-imports',
-        buildEnd() {
-          const visit = (id: string) => {
-            if (found.has(id)) return;
-            found.add(id);
-            for (const imported of this.getModuleInfo(id)?.importedIds ?? []) visit(imported);
-          };
-          visit(`${ROOT}${entry}`);
-        },
-      },
-    ],
-  });
-  await bundle.generate();
+  const bundle = await rolldown({ ...options, input: `${ROOT}${entry}`, plugins: [builtPage] });
+  const { output } = await bundle.generate({ format: 'esm' });
   await bundle.close();
+  const chunks = new Map(
+    output.flatMap(file => (file.type === 'chunk' ? [[file.fileName, file] as const] : [])),
+  );
+  const found = new Set<string>();
+  const visit = (name: string) => {
+    const chunk = chunks.get(name);
+    if (chunk === undefined || !chunks.delete(name)) return;
+    for (const id of chunk.moduleIds) found.add(id);
+    chunk.imports.forEach(visit);
+  };
+  visit(output[0].fileName);
   return found;
 }
 
