@@ -33,7 +33,7 @@ const PROCESSES = [
   'tools/runner/resume',
   'tools/testing/exported-test',
   'types/hover',
-  'visualizer/{debugger,page,roles,run-view,views}',
+  'visualizer/{debugger,forks,forward,page,roles,run-view,steering,views}',
   'workers',
 ].map(toFiles);
 
@@ -65,6 +65,9 @@ const IN_TURN = [
   [
     'adapters/http/slow-answers',
     'types/hover',
+    'cli/crash-loop',
+    'examples/research',
+    'fronts/react/page',
     'stores/postgres/pooler',
     'examples/start-on-every-provider',
     'adapters/vllm/vllm-conformance',
@@ -80,6 +83,10 @@ const IN_TURN = [
   [
     'adapters/ai-sdk/ai-sdk-{anthropic,openai}',
     'server/runs/removal-at-work',
+    'fronts/react/killed',
+    'server/responses/live/interrupted',
+    'stores/stores-agree',
+    'tools/mcp-hostile',
     'adapters/http/hostile-providers',
     'adapters/turn/random-turns',
     'durability/random-approvals',
@@ -92,6 +99,9 @@ const IN_TURN = [
   [
     'adapters/turn/growing-input',
     'bench',
+    'fronts/ag-ui/killed',
+    'server/responses/clients',
+    'tools/mcp-filesystem',
     'attack',
     'examples/use-chat',
     'durability/two-drivers',
