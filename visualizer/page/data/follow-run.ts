@@ -1,6 +1,5 @@
 import { batch } from '@preact/signals';
 import { fromStored } from '../../../machines/snapshot.ts';
-import type { Delta } from '../../../protocol/effect.ts';
 import { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { ApiError } from './request.ts';
@@ -10,7 +9,7 @@ const RECONNECT_MS = 1_000;
 const LOOK_MS = 60;
 const LOOK_EVERY_MS = 400;
 const POLL_MS = 5_000;
-/** How long live output is gathered before it is drawn. */
+/** How long entries and live output are gathered before they are drawn. */
 const GATHER_MS = 60;
 /** How many earlier entries are loaded at once. */
 const PAGE = 2_000;
@@ -28,7 +27,7 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
   let soon: ReturnType<typeof setTimeout> | undefined;
   let looking: Promise<void> | null = null;
   let looked = 0;
-  const deltas: Delta[] = [];
+  const gathered: Extract<RunNews, { type: 'journal' | 'delta' }>[] = [];
   let drawing: ReturnType<typeof setTimeout> | undefined;
   let unfollow = (): void => {};
 
@@ -60,10 +59,21 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
   const drawLive = (): void => {
     clearTimeout(drawing);
     drawing = undefined;
-    batch(() => deltas.splice(0).forEach(delta => void model.takeDelta(delta)));
+    const isWhole = batch(() =>
+      gathered
+        .splice(0)
+        .map(news => (news.type === 'delta' ? model.takeDelta(news.delta) : model.takeEntries([news.event])))
+        .every(taken => taken !== false),
+    );
+    if (!isWhole) void catchUp().catch(() => {});
   };
   const hear = (news: RunNews): void => {
-    if (news.type !== 'delta') drawLive();
+    if (news.type === 'journal' || news.type === 'delta') {
+      gathered.push(news);
+      drawing ??= setTimeout(drawLive, GATHER_MS);
+      return news.type === 'journal' ? look() : undefined;
+    }
+    drawLive();
     switch (news.type) {
       case 'open':
         if (model.connection.peek().type !== 'ended') model.connection.value = { type: 'live' };
@@ -72,15 +82,8 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
         if (model.connection.peek().type === 'live' || model.connection.peek().type === 'connecting')
           model.connection.value = { type: 'away', since: Date.now() };
         return;
-      case 'journal':
-        if (!model.takeEntries([news.event])) void catchUp().catch(() => {});
-        return look();
       case 'text':
         return model.takeTextSoFar(news.turn);
-      case 'delta':
-        deltas.push(news.delta);
-        drawing ??= setTimeout(drawLive, GATHER_MS);
-        return;
       case 'end':
         model.connection.value = { type: 'ended' };
         unfollow();

@@ -161,7 +161,7 @@ export class SharedStream {
   }
 
   #send(frame: Frame): void {
-    this.#say({ type: 'frame', frame });
+    if ([...this.#wants.keys()].some(tab => tab !== this.#tab)) this.#say({ type: 'frame', frame });
     this.#deliver(frame);
   }
 
