@@ -19,7 +19,7 @@ export type PageFiles = {
 };
 
 /** The style sheets of the page, in order: a later one may build on an earlier one. */
-const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'steering', 'views', 'inbox', 'compare'];
+const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'steering', 'views', 'inbox', 'compare', 'ahead'];
 
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));
 

@@ -105,7 +105,7 @@ function* listPlans(
     };
   }
   yield { name: 'breakpoints', environment: withBreakpoints, detail: 'chart', share: 0.2 };
-  yield { name: 'all choices from the start', environment, detail, share: 1 };
+  yield { name: 'all choices', environment, detail, share: 1 };
 }
 
 /** The share of `maxStates` for each of the two additional walks of a changed chart. */

@@ -1,9 +1,10 @@
 import { omitUndefined } from '../../../protocol/json.ts';
-import type { TokensConfig } from '../../../server/access/access-config.ts';
-import { createRunsApp } from '../../../server/app.ts';
+import { createRunsApp, type RunsAppOptions } from '../../../server/app.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import type { Agent, Run } from '../../../tools/agent/index.ts';
 import { pageAssets } from '../../../visualizer/page-assets.ts';
+
+type ServedOptions = Pick<Partial<RunsAppOptions>, 'token' | 'tokens' | 'exploreAgent'> & { port?: number };
 
 /**
  * The runs API with its page, served on a port from agents in this process. To restart the server, close it and
@@ -22,7 +23,7 @@ export class ServedRuns {
 
   static async listen(
     agents: readonly Agent[],
-    { port = 0, token, tokens }: { port?: number; token?: string; tokens?: TokensConfig } = {},
+    { port = 0, token, tokens, exploreAgent }: ServedOptions = {},
   ): Promise<ServedRuns> {
     const [first] = agents;
     if (first === undefined) throw new Error('Expected an agent to serve.');
@@ -30,7 +31,7 @@ export class ServedRuns {
       store: first.store,
       agents: new Map(agents.map(agent => [agent.name, agent])),
       assets: await pageAssets(),
-      ...omitUndefined({ token, tokens }),
+      ...omitUndefined({ token, tokens, exploreAgent }),
     });
     const serving = await serveRuns(app, { host: '127.0.0.1', port });
     await app.pickUp();

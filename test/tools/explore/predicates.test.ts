@@ -248,7 +248,7 @@ describe('the report of an exploration', () => {
     const walks = report.notes.filter(note => note.includes('stopped at the time limit (maxMs)'));
     expect(walks.length).toBeGreaterThan(2);
     expect(walks.join()).toMatch(/what follows [1-9]\d* of its \d+ states was left out/);
-    expect(walks.join()).toMatch(/all choices from the start/);
+    expect(walks.join()).toMatch(/Incomplete: all choices/);
     expect(explore(agent, { now, maxMs: 30 }).states).toBeLessThan(report.states);
     time = 0;
     expect(explore(agent, { now, maxStates: 400 }).notes.join()).not.toMatch(/maxMs/);

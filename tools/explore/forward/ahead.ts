@@ -16,12 +16,14 @@ export type ToolAhead = {
 };
 
 /** The step that reaches a state, of the shortest path found. */
-type LastStep = { before: Place; event: ChartEvent };
+type LastStep = { before: Place; event: ChartEvent; people: People };
+
+/** What people do in a walk: they approve nothing, decide, or do everything they can. */
+type People = 'refuse' | 'decide' | 'act';
 
 /** Gathers what the walks of an exploration meet. */
 export class Ahead {
-  /** What people do in the present walk: they approve nothing, decide, or everything they can. */
-  people: 'refuse' | 'decide' | 'act' = 'act';
+  people: People = 'act';
   /** Whether a model call can complete. */
   takesTurns = false;
   /** The states that can come, if possible without messages, pauses and edits. */
@@ -33,8 +35,10 @@ export class Ahead {
   take(before: Place, event: ChartEvent, { state }: Step): void {
     const path = statePath(state);
     const known = this.states.get(path);
-    const isShorter = this.people !== 'act' && before.depth < (known?.before.depth ?? 0);
-    if (known === undefined || isShorter) this.states.set(path, { before, event });
+    const { people } = this;
+    const isBetter = people !== 'act' || known?.people === 'act';
+    if (known === undefined || (isBetter && before.depth < known.before.depth))
+      this.states.set(path, { before, event, people });
     if (event.type === 'turn.completed') this.takesTurns = true;
     this.#findStarts(before, event, state);
   }

@@ -2,6 +2,8 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { AgentView, ToolSummary } from '../../../protocol/run-view.ts';
 import { nameModels } from '../../describe-event.ts';
+import { Explorer, type Play } from '../ahead/explorer.tsx';
+import { playExample } from '../app/played.ts';
 import { type AgentSummary, request } from '../data/request.ts';
 import { formatCount, formatJson, formatSpan } from '../render/format.ts';
 import { Details } from '../ui/details.tsx';
@@ -96,6 +98,8 @@ function OneAgent({ name }: { name: string }) {
 }
 
 function AgentFacts({ agent }: { agent: AgentView }) {
+  const path = `/agents/${encodeURIComponent(agent.name)}`;
+  const play: Play = (events, told) => playExample({ ...told, of: agent.name, past: [], path: events });
   const { description, models, version, instructions, tools, sources } = agent;
   return (
     <>
@@ -114,6 +118,11 @@ function AgentFacts({ agent }: { agent: AgentView }) {
         <Fact name="Final answer" value={agent.finalAnswer} />
         <Fact name="Tools at once" value={String(agent.toolConcurrency)} />
       </dl>
+      <section>
+        <h2>Exploration</h2>
+        <p class="muted">Walks every path of the agent's runs on the server, and executes nothing.</p>
+        <Explorer path={path} query="maxStates=12000" label="Explore" onPlay={play} />
+      </section>
       <section>
         <h2>Instructions</h2>
         {instructions == null ? (

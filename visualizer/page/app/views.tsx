@@ -4,14 +4,18 @@ import type { Source } from '../data/source.ts';
 import { InboxView } from '../inbox/inbox-view.tsx';
 import { RunsView } from '../views/runs-view.tsx';
 import { later } from './later.tsx';
+import { playedExample } from './played.ts';
 import type { Route } from './router.ts';
 
 /** The views with the chart's code or with Markdown are files of their own. */
 const RunView = later(async () => (await import('../run/run-view.tsx')).RunView);
+const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
 const AgentsView = later(async () => (await import('../agents/agents-view.tsx')).AgentsView);
 
 /** Draws the view of an address. A new view needs a case here and its own folder. */
 export function drawView(route: Route, source: Source): ComponentChildren {
+  const example = playedExample();
+  if (example !== null) return <ExampleView example={example} />;
   switch (route.view) {
     case 'runs':
       return <RunsView source={source} query={route.query} />;

@@ -7,17 +7,22 @@ const PLACE = 'script[type="application/json"]#run';
 /** How many entries are drawn first. */
 const TAIL = 192;
 
-type EmbeddedRun = { view: RunView; entries: StreamedEvent[] };
+/** A run that is played without a server. */
+export type EmbeddedRun = { view: RunView; entries: StreamedEvent[] };
 
 /** The run that this document holds; `null` if it holds none and belongs to a server. */
 export function embeddedSource(): (Source & { runId: string }) | null {
   const text = document.querySelector(PLACE)?.textContent;
   if (text == null) return null;
-  const { view, entries }: EmbeddedRun = JSON.parse(text);
+  const run: EmbeddedRun = JSON.parse(text);
+  return { ...playedSource(run), runId: run.view.runId };
+}
+
+/** A source of one run, whose journal is complete. */
+export function playedSource({ view, entries }: EmbeddedRun): Source {
   const [first, last] = [entries[0]?.seq ?? 1, entries.at(-1)?.seq ?? 0];
   return {
     live: false,
-    runId: view.runId,
     view: async () => view,
     entries: async (_, place) => {
       if (place !== 'tail') {

@@ -60,7 +60,8 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
   }
 }
 
-async function readError(response: Response): Promise<ApiError> {
+/** Returns the error in a response. */
+export async function readError(response: Response): Promise<ApiError> {
   const { status } = response;
   try {
     const { error } = (await response.json()) as { error: { code: unknown; message: unknown; by?: string } };

@@ -9,7 +9,7 @@ import type { RunModel } from '../model/run-model.ts';
 import { TimeLine } from '../model/time-line.ts';
 
 /** The panes in the middle. */
-export const TABS = ['conversation', 'waterfall', 'journal', 'tree'] as const;
+export const TABS = ['conversation', 'waterfall', 'journal', 'tree', 'ahead'] as const;
 export type Tab = (typeof TABS)[number];
 
 /** The shared state of a run's view: its model, and the state that all panes share. */

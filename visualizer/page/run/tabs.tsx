@@ -1,6 +1,7 @@
 import { useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
 import { formatNumber } from '../render/format.ts';
+import { AheadPane } from './ahead-pane.tsx';
 import { ConversationPane } from './conversation/conversation-pane.tsx';
 import { TABS, type Tab, useDesk } from './desk.ts';
 import { JournalPane } from './journal-pane.tsx';
@@ -12,11 +13,13 @@ const NAMES: Readonly<Record<Tab, string>> = {
   waterfall: 'Waterfall',
   journal: 'Journal',
   tree: 'Tree',
+  ahead: 'What may still happen',
 };
 
 /** The panes in the middle, one at a time. */
 export function Tabs() {
-  const { model, tab } = useDesk();
+  const { model, tab, source } = useDesk();
+  const tabs: readonly Tab[] = source.live ? TABS : TABS.filter(name => name !== 'ahead');
   const list = useRef<HTMLDivElement>(null);
   const choose = (name: Tab): void => {
     tab.value = name;
@@ -26,14 +29,14 @@ export function Tabs() {
     if (by === undefined) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = TABS[(TABS.indexOf(tab.peek()) + by + TABS.length) % TABS.length];
+    const next = tabs[(tabs.indexOf(tab.peek()) + by + tabs.length) % tabs.length];
     if (next === undefined) return;
     choose(next);
     list.current?.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
   };
   useShortcuts(
     'Panes',
-    TABS.map((name, index) => ({
+    tabs.map((name, index) => ({
       keys: [String(index + 1)],
       does: NAMES[name].toLowerCase(),
       run: () => choose(name),
@@ -42,7 +45,7 @@ export function Tabs() {
   return (
     <section class="pane middle">
       <div ref={list} class="tabs" role="tablist" aria-label="Panes" onKeyDown={move}>
-        {TABS.map(name => (
+        {tabs.map(name => (
           <button
             key={name}
             type="button"
@@ -77,5 +80,7 @@ function drawTab(tab: Tab) {
       return <JournalPane />;
     case 'tree':
       return <TreePane />;
+    case 'ahead':
+      return <AheadPane />;
   }
 }

@@ -4,6 +4,7 @@ import type { NextAction } from '../../../../protocol/effect.ts';
 import { edgeId, stateId } from '../../../merge-edges.ts';
 import { later } from '../../app/later.tsx';
 import { Safe } from '../../ui/text.tsx';
+import { statesAhead } from '../ahead-pane.tsx';
 import { useDesk } from '../desk.ts';
 import { actionTo, breakpointsOf, brokenStates } from '../steering/breakpoints.ts';
 import { Breakpoints } from '../steering/breakpoints-panel.tsx';
@@ -97,6 +98,8 @@ const TONES: Readonly<Record<string, string>> = {
 
 /** The chart in landscape format, at a fold. The list of breakpoints does by keyboard what a click does. */
 function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
+  const { model } = useDesk();
+  const ahead = statesAhead(model.runId, model.at.value);
   const { width, height } = SKETCH_SIZE;
   const { edges } = folded.taken;
   return (
@@ -122,7 +125,7 @@ function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
             key={id}
             id={stateId(id)}
             data-state={id}
-            class={`state ${breaks.has(id) ? 'breaks' : ''} tone-${toneOf(id)} ${box.frame ? 'frame' : ''} ${current ? 'current' : ''} ${count > 0 || current ? 'visited' : ''}`}
+            class={`state ${breaks.has(id) ? 'breaks' : ''} tone-${toneOf(id)} ${box.frame ? 'frame' : ''} ${current ? 'current' : ''} ${count > 0 || current ? 'visited' : ''} ${ahead.includes(id) ? 'ahead' : ''}`}
           >
             <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={7} />
             <text x={x} y={y} text-anchor={box.frame ? 'start' : 'middle'}>

@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../protocol/json.ts';
+import type { ExploreAgent } from '../../server/runs/exploring/explore-route.ts';
+import { explore, exploreFrom, type Invariants } from '../../tools/testing/index.ts';
+import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+/** An invariant that does not hold: a refused refund is asked for again. */
+const invariants: Invariants = {
+  'at most two lookups': ({ context }) => context.toolCalls < 4,
+};
+
+describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
+  const demo = makeDemoAgents();
+  let browser: Browser;
+  let api: ServedRuns;
+
+  const exploreAgent: ExploreAgent = async function* (name, { run }) {
+    const agent = demo.agents.find(one => one.name === name) ?? expect.fail();
+    yield { type: 'progress', states: 7 };
+    const options = { invariants, maxStates: 120 };
+    const entries = run === undefined ? [] : await demo.store.read(run.runId);
+    const report =
+      run === undefined
+        ? explore(agent, options)
+        : exploreFrom(
+            agent,
+            entries.filter(({ seq }) => seq <= run.at),
+            options,
+          );
+    yield { type: 'result', report: report as unknown as JsonObject };
+  };
+
+  beforeAll(async () => {
+    [browser, api] = await Promise.all([launchChromium(), ServedRuns.listen(demo.agents, { exploreAgent })]);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await api.close();
+  });
+
+  test('a counterexample played: over the run, with nothing executed, and saved as a test', async () => {
+    const run = await api.start('refunds', 'Pay Ada back.');
+    await run.settled();
+    const before = (await demo.store.read(run.id)).length;
+    const watched = await WatchedPage.open(browser, `${api.url}/runs/${run.id}?tab=ahead`);
+    const { page } = watched;
+    await page.getByRole('button', { name: `Explore from entry ${before}` }).click();
+    const breach = page.locator('.breaches li');
+    await breach.getByText('at most two lookups').waitFor();
+    const ahead = page.locator('.explorer .states');
+    await ahead.getByRole('button', { name: /executingTools/ }).waitFor();
+    await page.getByText('waits for a decision now').waitFor();
+    await expect.poll(() => page.locator('#state-executingTools.ahead').count()).toBe(1);
+    await expect.poll(() => page.locator('#state-finished.ahead').count()).toBe(1);
+    expect(await page.locator('.facts-table').filter({ hasText: 'tool calls' }).textContent()).toContain(
+      '47',
+    );
+    expect(await watched.findBarriers()).toEqual([]);
+
+    const play = breach.getByRole('button', { name: /^Play \d+ entr/ });
+    const count = Number(/\d+/.exec((await play.textContent()) ?? '')?.[0]);
+    await play.click();
+    const bar = page.locator('.example-bar');
+    await bar.getByText('Counterexample: at most two lookups').waitFor();
+    expect(await bar.textContent()).toContain(
+      `${count} ${count === 1 ? 'entry' : 'entries'}, nothing executed`,
+    );
+    const place = page.locator('.strip output');
+    await expect.poll(() => place.textContent()).toBe(`entry ${before + 1} of ${before + count}`);
+    await page.locator('.journal .entry.chosen').waitFor();
+    for (let step = 1; step < count; step += 1) await page.keyboard.press('ArrowRight');
+    await expect.poll(() => place.textContent()).toBe(`entry ${before + count} of ${before + count}`);
+    await expect.poll(() => page.locator('.state-diff').textContent()).toContain('toolCalls');
+    expect(await page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: /Fork here/ }).count()).toBe(0);
+    expect(await watched.findBarriers()).toEqual([]);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save as test' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe('breach.test.ts');
+    const text = await readFile(await download.path(), 'utf8');
+    expect(text).toContain('test("at most two lookups: holds on the path that broke it"');
+    expect(text).toContain(`"runId": ${JSON.stringify(run.id)}`);
+
+    await page.getByRole('button', { name: 'Back', exact: true }).click();
+    await breach.getByText('at most two lookups').waitFor();
+    await ahead.getByRole('button', { name: /finished/ }).click();
+    await page.locator('.example-bar').getByText('A way to finished').waitFor();
+    await page.goBack();
+    await breach.waitFor();
+    expect((await demo.store.read(run.id)).length).toBe(before);
+    expect(watched.problems).toEqual([]);
+    await watched.close();
+  });
+
+  test("an agent's counterexample plays from the start", async () => {
+    const watched = await WatchedPage.open(browser, `${api.url}/agents/refunds`);
+    const { page } = watched;
+    await page.getByRole('button', { name: 'Explore', exact: true }).click();
+    await page.getByRole('button', { name: /^Play \d+ entries/ }).click();
+    await page.locator('.example-bar').getByText('Counterexample: at most two lookups').waitFor();
+    await page.locator('.journal').getByText('run.started').waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Exploration' }).waitFor();
+    expect(watched.problems).toEqual([]);
+    await watched.close();
+  });
+});

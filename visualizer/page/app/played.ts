@@ -1,0 +1,34 @@
+import { signal } from '@preact/signals';
+import type { PathEntry } from '../data/exploration.ts';
+import type { StreamedEvent } from '../data/request.ts';
+import { address, navigate } from './router.ts';
+
+/** A path to play: events that did not happen, after the entries of a run, or from a start. */
+export type Example = {
+  title: string;
+  /** The title of the run, or the name of the agent. */
+  of: string;
+  message: string;
+  /** The invariant that breaks, if one does. */
+  invariant?: string;
+  past: readonly StreamedEvent[];
+  path: readonly PathEntry[];
+};
+
+const HASH = '#example';
+const chosen = signal<Example | null>(null);
+
+/** The path that the page plays; `null` for the view of the address. */
+export function playedExample(): Example | null {
+  return address.value.hash === HASH ? chosen.value : null;
+}
+
+/** Plays a path in place of the view, from its first event on. The browser goes back to the view. */
+export function playExample(example: Example): void {
+  chosen.value = example;
+  const url = new URL(location.href);
+  const at = Math.max(1, example.past.length + Math.min(1, example.path.length));
+  url.search = `?at=${at}&tab=journal`;
+  url.hash = HASH;
+  navigate(url.href);
+}

@@ -1,0 +1,123 @@
+import { Explorer, type Play } from '../ahead/explorer.tsx';
+import { playExample } from '../app/played.ts';
+import { explorationOf, type Report } from '../data/exploration.ts';
+import type { StreamedEvent } from '../data/request.ts';
+import type { Source } from '../data/source.ts';
+import { formatCost, formatNumber, formatSpan } from '../render/format.ts';
+import { Safe } from '../ui/text.tsx';
+import { useDesk } from './desk.ts';
+
+const MOST_STATES = 3_000;
+const PAGE = 2_000;
+
+/** What may still happen after the entry at the cursor. */
+export function AheadPane() {
+  const { model, source } = useDesk();
+  const { runId } = model;
+  const at = model.at.value;
+  const path = pathOf(runId);
+  const play: Play = (events, told) => {
+    const from = explorationOf(path)?.report?.at ?? at;
+    void readPast(source, runId, from).then(past =>
+      playExample({ ...told, of: model.view.peek()?.title || runId, past, path: events }),
+    );
+  };
+  return (
+    <div class="scroll ahead">
+      <Explorer
+        path={path}
+        query={`at=${at}&maxStates=${MOST_STATES}`}
+        label={`Explore from entry ${at}`}
+        onPlay={play}
+      >
+        {report => <Ahead report={report} onPlay={play} />}
+      </Explorer>
+    </div>
+  );
+}
+
+/** The states that can come after an entry, as far as they were explored from there. */
+export function statesAhead(runId: string, at: number): readonly string[] {
+  const report = explorationOf(pathOf(runId))?.report;
+  return report?.at === at ? (report.ahead?.map(({ state }) => state) ?? []) : [];
+}
+
+const pathOf = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
+
+async function readPast(source: Source, runId: string, at: number): Promise<StreamedEvent[]> {
+  const past: StreamedEvent[] = [];
+  while (past.length < at) {
+    const { entries } = await source.entries(runId, { after: past.length, limit: PAGE });
+    if (entries.length === 0) break;
+    past.push(...entries);
+  }
+  return past.slice(0, at);
+}
+
+function Ahead({ report, onPlay }: { report: Report; onPlay: Play }) {
+  const { at = 0, ahead = [], starts = [], approvals = [], left } = report;
+  return (
+    <>
+      <h3>After entry {at} the run can come to</h3>
+      <ul class="states">
+        {ahead.map(({ state, path }) => (
+          <li key={state}>
+            <button
+              type="button"
+              title="Play the way"
+              onClick={() => onPlay(path, { title: `A way to ${state}`, message: '' })}
+            >
+              <span class="mono">{state}</span> <span class="muted">+{path.length}</span>
+            </button>
+          </li>
+        ))}
+        {ahead.length === 0 ? <li class="muted">No other state: the run has ended.</li> : null}
+      </ul>
+      <h3>Who must agree</h3>
+      <dl class="facts-table">
+        {approvals.map(({ callId, name }) => (
+          <Row key={callId} name={name} value={`waits for a decision now (${callId})`} />
+        ))}
+        {starts.map(({ tool, freely, approved }) => (
+          <Row key={tool} name={tool} value={describeStart(freely, approved)} />
+        ))}
+      </dl>
+      <h3>The most it can still spend</h3>
+      <dl class="facts-table">
+        {left === undefined
+          ? null
+          : SPENDING.map(([key, name, format]) => {
+              const { spent, most } = left[key];
+              const value = `${most === null ? 'no limit' : format(most)}, after ${format(spent)}`;
+              return <Row key={key} name={name} value={value} />;
+            })}
+      </dl>
+    </>
+  );
+}
+
+function Row({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>
+        <Safe text={name} />
+      </dt>
+      <dd>
+        <Safe text={value} />
+      </dd>
+    </div>
+  );
+}
+
+const SPENDING = [
+  ['turns', 'turns', formatNumber],
+  ['toolCalls', 'tool calls', formatNumber],
+  ['tokens', 'tokens', formatNumber],
+  ['cost', 'cost', formatCost],
+  ['activeMs', 'time at work', formatSpan],
+] as const;
+
+function describeStart(freely: unknown, approved: unknown): string {
+  if (freely === undefined) return approved === undefined ? 'cannot start' : 'only after an approval';
+  return approved === undefined ? 'may start without an approval' : 'may start; some calls need an approval';
+}
