@@ -133,7 +133,8 @@ export function bareAgent(record: RunRecord, store: Store): Agent {
   return createAgent({ name: record.agent, store: nonDrivingStore(store) });
 }
 
-function absoluteModel(model: string): string {
+/** The model string with an absolute path, if it names a file. */
+export function absoluteModel(model: string): string {
   const [, file] = /^scripted:(.+)$/s.exec(model) ?? [];
   return file === undefined ? model : `scripted:${resolve(file)}`;
 }

@@ -119,6 +119,15 @@ function addRunning(program: Command, end: (exitCode: number) => void): void {
     .requiredOption('--at <seq>', 'last entry to copy; `show RUN --events` lists the entries')
     .option('--message <text>', 'message to send to the new run first')
     .option('--paused', 'rest after that entry, before anything follows from it')
+    .option('--replay-tools', 'take the results of equal calls from the original; execute no tool')
+    .option('--model <model>', 'another model, such as openai:gpt-5 or scripted:FILE')
+    .option('--set-param <name=json>', 'a parameter for the next turns; repeatable', collect)
+    .option('--approve <call>', 'approve this call')
+    .option('--reject <call>', 'reject this call')
+    .option('--result <call>', 'give this call the result in --output')
+    .option('--input <json>', 'the edited input, for --approve')
+    .option('--output <json>', 'the result, for --result')
+    .option('--text <text>', "another text for the latest turn's reply")
     .option('--no-drive', 'create the run without driving it')
     .action(async (id: string, options: ForkOptions) =>
       end(await (await import('./commands/fork.ts')).fork(id, options)),

@@ -96,6 +96,8 @@ export const runConfigSchema = lazySchema(() =>
     maxResultBytes: z.exactOptional(z.int().check(z.positive())),
     /** A paused run also rests before it finishes, so that its last turn can be inspected before resuming. */
     holdsAtEnd: z.exactOptional(z.boolean()),
+    /** For a fork: the id of the run whose tool results it plays instead of executing tools. */
+    playsResultsOf: z.exactOptional(z.string()),
   }),
 );
 export type RunConfig = z.infer<typeof runConfigSchema>;

@@ -234,6 +234,8 @@ export const reportEventSchema = lazySchema(() =>
       shown: optionalText,
       blob,
       spent: z.exactOptional(spentSchema),
+      /** The tool was not executed: the result is that of this entry of the run that was forked. */
+      played: z.exactOptional(z.object({ runId: text, seq: z.int() })),
     }),
     /** A new process found the call started and without a result. */
     report('tool.interrupted', { callId: text }),

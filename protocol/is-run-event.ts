@@ -129,6 +129,7 @@ const config = shape<RunConfig>({
   finisherRejections: natural,
   maxResultBytes: optional(positive),
   holdsAtEnd: optional(flag),
+  playsResultsOf: rare,
 });
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
@@ -201,6 +202,7 @@ const event = oneOf<RunEvent, CommonType>({
     shown: optional(text),
     blob: rare,
     spent: rare,
+    played: rare,
   },
   'timer.fired': report,
 });

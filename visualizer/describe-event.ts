@@ -75,7 +75,7 @@ export function describeEvent(event: RunEvent, format: EventFormat): string {
     case 'tool.started':
       return `${format.nameCall(event.callId)} attempt ${event.attempt}`;
     case 'tool.settled':
-      return `${format.nameCall(event.callId)} ${event.isError ? 'error ' : ''}${value(event.output)}`;
+      return `${format.nameCall(event.callId)} ${event.isError ? 'error ' : ''}${value(event.output)}${describePlayed(event)}`;
     case 'tool.late':
       return `${format.nameCall(event.callId)} ${event.isError ? 'error ' : ''}${value(event.output)}${event.contradicts === undefined ? '' : `; CONTRADICTION: ${event.contradicts}`}`;
     case 'tool.interrupted':
@@ -143,8 +143,14 @@ function describeClaim({ epoch, by, replaces }: Of<'run.claimed'>): string {
   return `epoch ${epoch}, ${shortenOwnerName(by)}${before}`;
 }
 
-function describeFork({ forkOf }: Of<'run.started'>): string {
-  return forkOf === undefined ? '' : `, fork of ${forkOf.runId} at ${forkOf.at}`;
+/** Says that the tool was not executed, and where the result comes from. */
+export function describePlayed({ played }: Pick<Of<'tool.settled'>, 'played'>): string {
+  return played === undefined ? '' : `, replayed from entry ${played.seq} of ${played.runId}`;
+}
+
+function describeFork({ forkOf, config }: Of<'run.started'>): string {
+  const plays = config.playsResultsOf === undefined ? '' : ', replaying its tools';
+  return forkOf === undefined ? '' : `, fork of ${forkOf.runId} at ${forkOf.at}${plays}`;
 }
 
 function countNames(names: readonly string[]): string {

@@ -4,7 +4,7 @@ import * as shared from '../../visualizer/describe-event.ts';
 import { formatClock, formatSpan } from './format-time.ts';
 import { shorten } from './show-safely.ts';
 
-export { describeUsage, INTERRUPTED, nameModels } from '../../visualizer/describe-event.ts';
+export { describePlayed, describeUsage, INTERRUPTED, nameModels } from '../../visualizer/describe-event.ts';
 
 const FORMAT: shared.EventFormat = { shorten, formatSpan, formatClock, nameCall: callId => callId };
 

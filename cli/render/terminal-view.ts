@@ -7,6 +7,7 @@ import type { Delta } from '../../protocol/effect.ts';
 import {
   describeEvent,
   describeFailedTurn,
+  describePlayed,
   describeTurn,
   INTERRUPTED,
   nameModels,
@@ -183,12 +184,16 @@ export class TerminalView {
     this.#detail({ style: 'dim', text: `turn ${turn.number}: ${describeTurn(entry)}` });
   }
 
-  #showResult({ callId, isError, output, at }: Of<'tool.settled'>, before: ChartState): void {
+  #showResult(event: Of<'tool.settled'>, before: ChartState): void {
+    const { callId, isError, output, at } = event;
     const startedAt = this.#toolsStartedAt.get(callId);
     const span = startedAt === undefined ? '' : ` ${formatSpan(at - startedAt)}`;
     const mark: Segment = isError ? { style: 'red', text: '✗ ' } : { style: 'green', text: '✓ ' };
     const name = findCall(before.context, callId)?.name ?? callId;
-    this.#detail(mark, name, { style: 'dim', text: span }, `  ${showValue(output)}`);
+    this.#detail(mark, name, { style: 'dim', text: span }, `  ${showValue(output)}`, {
+      style: 'dim',
+      text: describePlayed(event),
+    });
   }
 
   #nameCall(state: ChartState, callId: string): string {

@@ -12,6 +12,7 @@ import { SharedText } from '../deltas/share-text.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import type { AppendOutcome, RunLog } from '../journal/run-log.ts';
 import type { Snapshots } from '../journal/snapshots.ts';
+import { playFrom } from '../run/forks/recorded-calls.ts';
 import type { CommandOptions } from '../run/run-command.ts';
 import type { RunEvents } from '../run/run-events.ts';
 import type { RunOptions } from '../run/run-options.ts';
@@ -220,6 +221,7 @@ export class Driver<State> {
       publish: events.publishDelta,
       blobs: this.#blobs,
       recordLate: outcome => this.#log.recordLate(outcome),
+      play: playFrom(store, host),
       findLiveAttempt: call => findLiveAttempt({ store, judgeOwner }, runId, call),
     };
   }

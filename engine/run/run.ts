@@ -297,8 +297,9 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   /**
    * Creates a run that starts with a copy of this run's journal up to entry `at`, followed by `message`. Calls in
    * progress at that entry are in doubt in the fork. With `paused`, the fork rests after that entry, so that its reply
-   * can be edited (`editTurn`), its parameters set or its calls decided before `unpause`. The fork is driven once `settled()`, `resume()` or a command is
-   * called on it. Throws `input-invalid`, `run-ended` and `refused`; `forkRun` says when.
+   * can be edited (`editTurn`), its parameters set or its calls decided before `unpause`. With `replayTools`, it plays
+   * the results of this run for equal calls and executes no tool. The fork is driven once `settled()`, `resume()` or a
+   * command is called on it. Throws `input-invalid`, `run-ended` and `refused`; `forkRun` says when.
    */
   async fork({ at, ...how }: { at: number } & ForkOptions): Promise<Run<Tools, Output>> {
     const options = this.#options;

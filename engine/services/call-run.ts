@@ -18,6 +18,7 @@ import {
   hasReturned,
   type Outcome,
 } from './call-outcome.ts';
+import { findPlayed } from './find-played.ts';
 import { readOutput } from './read-output.ts';
 import { isCallRunning, trackCall } from './running-calls.ts';
 import { Cancelled, type ServiceScope, Stopped } from './service.ts';
@@ -68,6 +69,7 @@ export class CallRun {
 
   /** Runs the call, with retries, and reports its outcome. */
   async execute(): Promise<void> {
+    if (await this.play()) return;
     const tool = this.#tool;
     if (this.#wasInterrupted && becameOnce(this.call, tool)) {
       this.#reportStart();
@@ -102,9 +104,27 @@ export class CallRun {
    * can no longer happen.
    */
   async recover(): Promise<void> {
+    if (await this.play()) return;
     await this.#reconcile('The process that ran it stopped before its outcome was recorded.', () =>
       this.execute(),
     );
+  }
+
+  /**
+   * In a fork that plays the results of its original: settles the call with its result there, or puts it in doubt if
+   * there is none. Returns false if the call has to be executed: also after a person decided to retry it.
+   */
+  async play(): Promise<boolean> {
+    const played = await findPlayed(this.#scope, this.call);
+    if (played === null) return false;
+    const { callId } = this.call;
+    const result = 'missing' in played ? null : await this.#bound(played, JSON.stringify(played.output));
+    if (!this.#is('running')) this.#reportStart();
+    if (result !== null && 'from' in played)
+      this.#scope.report({ type: 'tool.settled', callId, ...result, played: played.from });
+    else if ('missing' in played)
+      this.#scope.report({ type: 'tool.doubted', callId, reason: played.missing, returned: true });
+    return true;
   }
 
   /**

@@ -4,6 +4,7 @@ import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Host } from '../driver/host.ts';
 import type { BoundOutput, RunBlobs } from '../journal/run-blobs.ts';
+import type { PlayCall } from '../run/forks/recorded-calls.ts';
 
 /** The outcome of an attempt that ended after its run had moved on. */
 export type LateOutcome = { callId: string; attempt: number; isError: boolean } & BoundOutput;
@@ -38,6 +39,8 @@ export interface ServiceScope {
   publish(delta: Delta): void;
   /** The store for large results; `null` without a store: the state then holds them in full. */
   readonly blobs: RunBlobs | null;
+  /** Finds results for a fork that plays those of its original; absent without a store. */
+  readonly play?: PlayCall;
   /** Records a late outcome as evidence. */
   recordLate(outcome: LateOutcome): void;
   /** Describes, for people, an attempt of the call that may still be running; `null` if none can be. */

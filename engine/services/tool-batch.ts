@@ -15,7 +15,9 @@ import { type Service, Stopped } from './service.ts';
  * B4 A `once` call that may have happened and did not settle never gets a result from here: it is reconciled or becomes
  *    in doubt. A call is `once` if it was recorded as such or if its tool is declared so now.
  * B5 The outcome of an abandoned attempt is kept as evidence.
- * B6 Events of other processes may arrive before a batch is durable and change its calls: a call runs only while the
+ * B6 In a fork that plays results, a call is executed only after a person decided to retry it. A call found `running`
+ *    there, and never in doubt, was not executed.
+ * B7 Events of other processes may arrive before a batch is durable and change its calls: a call runs only while the
  *    chart has it as running, and the batch continues until none of its calls is left.
  */
 export function makeToolBatch(parts: ToolBatchParts): Service {
@@ -23,6 +25,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
     const tools = await parts.connectTools();
     for (const call of scope.context().calls.filter(({ status }) => status === 'running')) {
       const { callId } = call;
+      if (await new CallRun(scope, call, tools.get(call.name), parts).play()) continue;
       const isOnceNow = becameOnce(call, tools.get(call.name));
       scope.report(
         isOnceNow ? { type: 'tool.doubted', callId, reason: ONCE_NOW } : { type: 'tool.interrupted', callId },

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { RunExport } from '../../engine/replay/export-run.ts';
 import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from '../support/cli/desk.ts';
@@ -215,6 +215,37 @@ describe.concurrent('fork', () => {
     const events = eventsOf(forked.stdout);
     expect(events.at(-1)?.type).toBe('turn.completed');
     expect((await desk.run(['resume', events[0]?.runId ?? ''])).code).toBe(3);
+  });
+
+  test('with --replay-tools, --model and a changed decision executes no tool and journals what it replayed', async () => {
+    const { desk, runId, journal } = await finish();
+    const at = seqOf(journal, 'turn.completed');
+    const model = `scripted:${desk.path('other.json')}`;
+    writeFileSync(desk.path('other.json'), JSON.stringify([{ text: '' }, { text: 'Told by another.' }]));
+    const args = ['fork', runId, '--at', at, '--replay-tools', '--model', model, '--json'];
+    const forked = await desk.run([
+      ...args,
+      '--reject',
+      'call_0_1',
+      '--set-param',
+      'settings={"temperature":0}',
+    ]);
+    expect(forked.code).toBe(0);
+    const events = eventsOf(forked.stdout);
+    expect(events[0]).toMatchObject({ launch: { model }, config: { playsResultsOf: runId } });
+    expect(events.filter(event => event.type === 'tool.settled')).toMatchObject([
+      { callId: 'call_0_0', played: { runId, seq: Number(seqOf(journal, 'tool.settled')) } },
+    ]);
+    expect(events.findLast(event => event.type === 'turn.completed')).toMatchObject({
+      text: 'Told by another.',
+    });
+    const shown = await desk.run(['show', events[0]?.runId ?? '', '--events']);
+    expect(shown.stdout).toContain(`replayed from entry ${seqOf(journal, 'tool.settled')} of ${runId}`);
+
+    const runs = await desk.run(['runs', '--json']);
+    expect((await desk.run([...args, '--approve', 'no_such_call'])).code).toBe(2);
+    expect((await desk.run([...args, '--result', 'call_0_1'])).code).toBe(2);
+    expect(eventsOf((await desk.run(['runs', '--json'])).stdout)).toHaveLength(eventsOf(runs.stdout).length);
   });
 
   test('with --message delivers the message immediately; a fork after the end of a run rejects messages', async () => {

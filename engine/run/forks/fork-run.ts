@@ -20,6 +20,7 @@ import { readFromStart, type WholeJournal } from '../../journal/read-journal.ts'
 import { assertReadable } from '../../versions/version-mismatch.ts';
 import { findFault, sendMessage, stampCommand } from '../command.ts';
 import type { CommandOptions } from '../run-command.ts';
+import { listRecordedCalls } from './recorded-calls.ts';
 
 /**
  * How a fork begins. `message`: appended to it. `paused`: the fork rests after entry `at`, before anything follows from
@@ -28,7 +29,15 @@ import type { CommandOptions } from '../run-command.ts';
 export type ForkOptions = CommandOptions & {
   message?: string | readonly Item[] | undefined;
   paused?: boolean | undefined;
+  /**
+   * The fork plays the results of the original for equal calls (same tool, same input) and executes no tool. A call
+   * without such a result is in doubt; a decision to retry executes it. Approvals still ask.
+   */
+  replayTools?: boolean | undefined;
 };
+
+/** The model that a later command creates the agent with, and what `config.models` then names. */
+export type ForkModel = { launch: string; provider: string; model: string };
 
 /**
  * Creates a run, in one commit, that starts with a copy of the journal of `runId` up to entry `at`, without its
@@ -38,7 +47,8 @@ export type ForkOptions = CommandOptions & {
  * original run may have performed it, or may still do so. The call keeps its idempotency key. The fork of a
  * sub-agent's run has no parent. The message, if given, is the fork's last entry and part of the same commit.
  *
- * `options.runId` is the id of the new run, by default a random one. Throws `run-exists` if it is taken;
+ * `options.runId` is the id of the new run, by default a random one. `decided`: the calls that a command decides next,
+ * which therefore do not take their results from the original. Throws `run-exists` if it is taken;
  * `input-invalid` if `at` is not an entry of the run or the message is invalid; `run-ended` for a message to
  * a fork that has ended; `refused` for a run that came from another store, and if the input of a call that
  * still has to run was redacted; `run-unknown`.
@@ -47,13 +57,30 @@ export async function forkRun(
   { store, host }: { store: Store; host: Host },
   runId: string,
   at: number,
-  { message, by, paused = false, runId: forkId = host.newId('run') }: ForkOptions & { runId?: string } = {},
+  {
+    message,
+    by,
+    paused = false,
+    replayTools = false,
+    model,
+    decided = [],
+    runId: forkId = host.newId('run'),
+  }: ForkOptions & { runId?: string; model?: ForkModel | undefined; decided?: readonly string[] } = {},
 ): Promise<{ runId: string; loaded: LoadedRun }> {
   const entries = await readFromStart(store, runId, 'Fork');
   assertReadable(runId, entries[0].event);
   assertEntry(at, entries.length, runId);
   const { parent: _, requestId: __, ...original } = entries[0].event;
-  const same = { ...original, runId: forkId, forkOf: { runId, at } };
+  const { playsResultsOf: ___, ...config } = original.config;
+  const same = withModel(
+    {
+      ...original,
+      runId: forkId,
+      forkOf: { runId, at },
+      config: { ...config, ...(replayTools && { playsResultsOf: runId }) },
+    },
+    model,
+  );
   const folded = entries
     .slice(1, at)
     .reduce((state, entry) => foldEntry(state, entry, runId), beginFold(same));
@@ -64,6 +91,7 @@ export async function forkRun(
   const { state: doubted, events: begun } = beginDoubting(
     { begun: beginFold(started), copied, end },
     `run ${runId}, forked here at entry ${at}, had started it and recorded no outcome`,
+    replayTools ? playOwn(runId, entries, decided) : undefined,
   );
   const messages = message === undefined ? [] : [makeMessage(message, by, host)];
   if (messages.length > 0 && hasEnded(doubted)) throw describeEnded(entries, at, doubted);
@@ -72,6 +100,28 @@ export async function forkRun(
   const rest = { events, ...standingOf(state) };
   const { seq } = await store.create(started, undefined, rest);
   return { runId: started.runId, loaded: { state, seq, snapshotSeq: 0 } };
+}
+
+/** The fork continues with another model: in every place of the list, since the copied entries may name any. */
+function withModel(started: RunStarted, named: ForkModel | undefined): RunStarted {
+  if (named === undefined) return started;
+  const { launch, provider, model } = named;
+  const models = started.config.models.map(() => ({ provider, model }));
+  return { ...started, launch: { ...started.launch, model: launch }, config: { ...started.config, models } };
+}
+
+/** Settles a call that the copied entries had started with its result in the rest of the journal, if it has one. */
+type Settle = (call: Call, at: number, generation: number) => ChartEvent | undefined;
+
+function playOwn(runId: string, entries: WholeJournal, decided: readonly string[]): Settle {
+  const recorded = new Map(listRecordedCalls(entries).map(call => [call.callId, call]));
+  return ({ callId, digest }, at, generation) => {
+    const known = recorded.get(callId);
+    if (known?.result === undefined || known.digest !== digest || decided.includes(callId)) return undefined;
+    const { seq, ...result } = known.result;
+    if (countRedactions(result.output) > 0) return undefined;
+    return { type: 'tool.settled', at, generation, callId, ...result, played: { runId, seq } };
+  };
 }
 
 /** The same events with a pause before the last one, so that the run rests where that one leads. */
@@ -164,13 +214,14 @@ export function isOfChart(event: RunEvent): event is ChartEvent {
 export function beginDoubting(
   { begun, copied, end }: { begun: ChartState; copied: readonly ChartEvent[]; end: ChartState },
   reason: string,
+  settle?: Settle,
 ) {
   const retried = end.context.calls.filter(isReadyToRetry).map(({ callId }) => callId);
   const events = copied.filter((event, index) => !isLastRetry(retried, copied, event, index));
   const isMidBatch = isAtRest(end) && end.context.batch > 0;
   const index = isMidBatch ? events.findLastIndex(({ type }) => type === 'run.quarantined') : events.length;
   const head = events.slice(0, index);
-  const { state, doubts } = doubtStartedCalls(head.reduce(applyEvent, begun), reason);
+  const { state, doubts } = doubtStartedCalls(head.reduce(applyEvent, begun), reason, settle);
   const tail = events.slice(index).map((event): ChartEvent => {
     const isAccepted = event.type !== 'run.quarantined' || state.value === 'executingTools';
     return isAccepted ? event : { type: 'pause.requested', at: event.at };
@@ -192,12 +243,25 @@ function isLastRetry(
  * The events that put started, unsettled calls in doubt, and the state after them. Their time is that of the last
  * entry: time that passed in the original run since then is not active time of the fork.
  */
-function doubtStartedCalls(state: ChartState, reason: string): { state: ChartState; doubts: ChartEvent[] } {
+function doubtStartedCalls(
+  state: ChartState,
+  reason: string,
+  settle: Settle = () => undefined,
+): { state: ChartState; doubts: ChartEvent[] } {
   const { calls, now, generation } = state.context;
   const started = hasEnded(state) ? [] : calls.filter(isInProgress);
   const doubts: ChartEvent[] = [
     ...started.filter(({ status }) => status === 'queued').map(call => startAgain(call, now, generation)),
-    ...started.map(({ callId }) => ({ type: 'tool.doubted', at: now, generation, callId, reason }) as const),
+    ...started.map(
+      (call): ChartEvent =>
+        settle(call, now, generation) ?? {
+          type: 'tool.doubted',
+          at: now,
+          generation,
+          callId: call.callId,
+          reason,
+        },
+    ),
   ];
   return { state: doubts.reduce(applyEvent, state), doubts };
 }

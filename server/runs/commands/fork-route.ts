@@ -20,6 +20,13 @@ import { byBody, commandsBody, sendBody } from './request-bodies.ts';
 export const forkBody = z.strictObject({
   at: z.number().int().positive().meta({ description: 'The seq of the last entry to copy.' }),
   message: z.exactOptional(sendBody.shape.message),
+  replayTools: z.exactOptional(z.boolean()).meta({
+    description:
+      'The fork takes the results of equal calls from the original run and executes no tool. A call without such a result is in doubt.',
+  }),
+  paused: z.exactOptional(z.boolean()).meta({
+    description: 'The fork rests after entry `at`, before anything follows from it.',
+  }),
   commands: z.exactOptional(commandsBody).meta({
     description:
       'The changes in the fork: commands as in `POST /runs/{id}/commands`, applied before the fork runs. If a command is refused, no fork is created.',
@@ -48,12 +55,14 @@ export async function fork(
   const body = await readBody(c.req.raw, forkBody, bodyLimits);
   const caller = c.get('caller');
   const { runId } = await findRecord(store, id, caller);
-  const { at, message, requestId, commands = [] } = body;
+  const { at, message, requestId, commands = [], replayTools, paused } = body;
+  const decided = commands.flatMap(command => ('callId' in command ? [command.callId] : []));
   const forkId = requestId === undefined ? clock.newId('run') : forkIdOf(runId, requestId);
   const by = byOf(caller, body.by);
   const release = await admission.admit(caller);
   try {
-    const isNew = await begin(store, clock, { runId, forkId, at, ...omitUndefined({ message, by }) });
+    const how = omitUndefined({ message, by, replayTools, paused });
+    const isNew = await begin(store, clock, { runId, forkId, at, decided, ...how });
     const hold = await held.hold(forkId);
     try {
       if (isNew) await change(store, hold.run, signed(commands as RunCommand[], caller));
@@ -74,18 +83,17 @@ type ForkRequest = {
   runId: string;
   forkId: string;
   at: number;
+  decided: readonly string[];
   message?: z.infer<typeof sendBody>['message'];
   by?: string;
+  replayTools?: boolean;
+  paused?: boolean;
 };
 
 /** Creates the fork. Returns false if an earlier request with this id has created it. */
-async function begin(
-  store: Store,
-  host: Host,
-  { runId, forkId, at, ...message }: ForkRequest,
-): Promise<boolean> {
+async function begin(store: Store, host: Host, { runId, forkId, at, ...how }: ForkRequest): Promise<boolean> {
   try {
-    await forkRun({ store, host }, runId, at, { ...message, runId: forkId });
+    await forkRun({ store, host }, runId, at, { ...how, runId: forkId });
     return true;
   } catch (error) {
     if (!(error instanceof EngineError) || error.code !== 'run-exists') throw error;

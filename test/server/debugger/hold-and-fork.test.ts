@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import * as z from 'zod';
 import type { RunView } from '../../../protocol/run-view.ts';
+import { tool } from '../../../tools/agent/index.ts';
 import { DONE, errorOf, makeApp, REFUND, type TestApp, until } from '../../support/server/runs-app.ts';
 
 const ASK = { text: 'Let me look.', toolCalls: [{ name: 'ask_customer', arguments: {} }] };
@@ -145,4 +147,44 @@ test('forks, breakpoints and edits are for operators, and record the name of the
   const set = (await desk.store.read(runId)).find(({ event }) => event.type === 'breakpoints.set');
   expect(set?.event).toMatchObject({ by: 'boss' });
   expect(await entryOf(desk, runId, 'breakpoints.set')).toBeGreaterThan(1);
+});
+
+test('a fork replays tools: it asks again, refunds nothing, and names the entry of the result', async () => {
+  let refunds = 0;
+  const tools = [
+    tool({
+      name: 'refund',
+      description: 'Pays back.',
+      input: z.object({ orderId: z.string(), cents: z.number() }),
+      approval: true,
+      run: ({ cents }) => ({ refunded: cents, number: ++refunds }),
+    }),
+  ];
+  const desk = makeApp({ turns: [REFUND, DONE], agent: { tools } });
+  const { runId, calls } = await desk.begin();
+  await post(desk, `${runId}/approve`, { callId: calls[0]?.callId });
+  await until(async () => ((await desk.view(runId)).status === 'finished' ? true : undefined));
+  const at = await entryOf(desk, runId, 'turn.completed');
+  const asked = (await (await post(desk, `${runId}/fork`, { at, replayTools: true })).json()) as RunView;
+  const { calls: open } = await desk.rest(asked.runId);
+  await post(desk, `${asked.runId}/approve`, { callId: open[0]?.callId });
+  const ended = await until(async () => {
+    const view = await desk.view(asked.runId);
+    return view.status === 'finished' ? view : undefined;
+  });
+  expect(ended.settled).toMatchObject({ results: [{ output: { refunded: 4200, number: 1 } }] });
+  expect(refunds).toBe(1);
+  const settled = (await desk.store.read(asked.runId)).find(({ event }) => event.type === 'tool.settled');
+  expect(settled?.event).toMatchObject({
+    played: { runId, seq: await entryOf(desk, runId, 'tool.settled') },
+  });
+  const started = await entryOf(desk, runId, 'tool.started');
+  const resolve = { type: 'resolve', callId: calls[0]?.callId, happened: true, output: { refunded: 1 } };
+  const other = await post(desk, `${runId}/fork`, { at: started, replayTools: true, commands: [resolve] });
+  expect(other.status).toBe(201);
+  const { runId: changed } = (await other.json()) as RunView;
+  const view = await desk.rest(changed);
+  expect(view.settled).toMatchObject({ status: 'finished', results: [{ output: { refunded: 1 } }] });
+  const held = await post(desk, `${runId}/fork`, { at, paused: true });
+  expect(await desk.rest(((await held.json()) as RunView).runId)).toMatchObject({ paused: true });
 });
