@@ -19,7 +19,7 @@ import { RunBlobs } from '../../journal/run-blobs.ts';
  */
 
 /** A result in a journal, with the seq of its entry. */
-export type RecordedResult = {
+type RecordedResult = {
   seq: number;
   output: JsonValue;
   isError: boolean;

@@ -1,26 +1,20 @@
 import { useSignal } from '@preact/signals';
 import { useShortcuts } from '../app/keyboard.ts';
-import { navigate } from '../app/router.ts';
 import { mayOperate } from '../data/caller.ts';
-import { type RunView, request, type StreamedEvent } from '../data/request.ts';
-import { describeRefusal } from '../data/send-command.ts';
+import type { StreamedEvent } from '../data/request.ts';
 import { ActionButton } from '../ui/action-button.tsx';
 import { useDesk } from './desk.ts';
+import { ForkPanel } from './forking/fork-panel.tsx';
 import { breakpointBeforeNext } from './steering/breakpoints.ts';
 
 /** The actions for an entry. */
 export function EntryActions({ event }: { event: StreamedEvent }) {
   const desk = useDesk();
   const copied = useSignal(false);
-  const { runId } = desk.model;
   const mayFork = desk.source.live && mayOperate();
+  const isForking = useSignal(false);
   const fork = async (): Promise<void> => {
-    try {
-      const made = await request<RunView>(`/runs/${encodeURIComponent(runId)}/fork`, { at: event.seq });
-      navigate(`/runs/${encodeURIComponent(made.runId)}`);
-    } catch (error) {
-      desk.notice.value = { tone: 'bad', text: describeRefusal(error) };
-    }
+    isForking.value = !isForking.peek();
   };
   const next = desk.isSteered ? breakpointBeforeNext(desk) : undefined;
   const breakHere = async (): Promise<void> => {
@@ -41,20 +35,23 @@ export function EntryActions({ event }: { event: StreamedEvent }) {
     { keys: ['y'], does: 'copy a link to this entry', run: () => void copy() },
   ]);
   return (
-    <div class="buttons entry-actions">
-      {mayFork ? (
-        <ActionButton act={fork} keys="f">
-          Fork here
+    <>
+      {mayFork && isForking.value ? <ForkPanel at={event.seq} /> : null}
+      <div class="buttons entry-actions">
+        {mayFork ? (
+          <ActionButton act={fork} keys="f">
+            Fork here…
+          </ActionButton>
+        ) : null}
+        {next === undefined ? null : (
+          <ActionButton act={breakHere} keys="b">
+            Break before this
+          </ActionButton>
+        )}
+        <ActionButton act={copy} keys="y">
+          {copied.value ? 'Copied' : 'Copy link'}
         </ActionButton>
-      ) : null}
-      {next === undefined ? null : (
-        <ActionButton act={breakHere} keys="b">
-          Break before this
-        </ActionButton>
-      )}
-      <ActionButton act={copy} keys="y">
-        {copied.value ? 'Copied' : 'Copy link'}
-      </ActionButton>
-    </div>
+      </div>
+    </>
   );
 }

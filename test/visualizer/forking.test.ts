@@ -1,0 +1,137 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { scripted } from '../../adapters/scripted.ts';
+import type { RunEvent } from '../../protocol/event.ts';
+import { createAgent, memory, type Run, tool } from '../../tools/agent/index.ts';
+import { CHROMIUM, launchChromium } from '../support/visualizer/browser.ts';
+import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
+  const store = memory();
+  const refunded: number[] = [];
+  const refund = tool({
+    name: 'refund',
+    description: 'Pays money back.',
+    input: z.object({ orderId: z.string(), cents: z.int().positive() }),
+    approval: true,
+    run: ({ cents }) => {
+      refunded.push(cents);
+      return { refunded: cents };
+    },
+  });
+  const shop = createAgent({
+    name: 'shop',
+    store,
+    tools: [refund],
+    model: scripted([
+      { text: 'Paying back.', toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1', cents: 4200 } }] },
+      { text: 'All done.' },
+    ]),
+  });
+  let browser: Browser;
+  let api: ServedRuns;
+  let run: Run;
+  beforeAll(async () => {
+    browser = await launchChromium();
+    api = await ServedRuns.listen([shop]);
+    run = (await shop.start('Pay A-1 back')) as Run;
+    const settled = await run.settled();
+    if (settled.status === 'waiting') for (const call of settled.approvals) await run.approve(call.callId);
+    await run.settled();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await api.close();
+  });
+
+  /** The run's page with the open form of forking. */
+  async function visit(form: string): Promise<Page> {
+    const page = await browser.newPage();
+    await page.goto(`${api.url}/runs/${run.id}`);
+    await page.getByRole('button', { name: /Fork here/ }).click();
+    await page.getByRole('button', { name: form }).click();
+    return page;
+  }
+
+  /** The id of the fork that the page leads to. */
+  async function forkOf(page: Page): Promise<string> {
+    await page.waitForURL(url => url.pathname.startsWith('/runs/') && !url.pathname.endsWith(run.id));
+    return new URL(page.url()).pathname.split('/').at(-1) ?? '';
+  }
+
+  /** The journal of a fork, once it rests or has ended. */
+  async function journal(runId: string): Promise<RunEvent[]> {
+    await expect.poll(async () => (await store.get(runId))?.status, { timeout: 20_000 }).not.toBe('running');
+    return (await store.read(runId)).map(({ event }) => event);
+  }
+
+  test('with half the amount, and compares the two', async () => {
+    const page = await visit('Change a call…');
+    await page.getByLabel('Input of refund').fill('{ "orderId": "A-1", "cents": 2100 }');
+    await page.getByRole('button', { name: 'Fork and approve this input' }).click();
+    const fork = await forkOf(page);
+    expect((await journal(fork)).at(-1)?.type).toBe('turn.completed');
+    expect(refunded).toEqual([4200, 2100]);
+    await page.getByRole('link', { name: 'compare', exact: true }).click();
+    await page.waitForURL(url => url.pathname === `/compare/${run.id}..${fork}`);
+    await expect.poll(() => page.locator('main').innerText()).toContain('2100');
+    await page.close();
+  });
+
+  test('with another result of a call that has run, and executes nothing', async () => {
+    const before = refunded.length;
+    const page = await visit('Change a call…');
+    await page.getByLabel('Another result, as JSON').fill('{ "refunded": 0 }');
+    await page.getByRole('button', { name: 'Fork with this result' }).click();
+    const events = await journal(await forkOf(page));
+    expect(events).toContainEqual(
+      expect.objectContaining({
+        type: 'doubt.resolved',
+        resolution: { type: 'happened', output: { refunded: 0 } },
+      }),
+    );
+    expect(refunded).toHaveLength(before);
+    await page.close();
+  });
+
+  test('with an edited reply, held at its start', async () => {
+    const page = await visit('Edit reply…');
+    await page.getByLabel('Hold the fork at its start').check();
+    await page.getByLabel('Text of the reply').fill('It is paid.');
+    await page.getByRole('button', { name: 'Fork with this reply' }).click();
+    const events = await journal(await forkOf(page));
+    expect(events.at(-1)).toMatchObject({ type: 'turn.edited', text: 'It is paid.' });
+    await expect.poll(() => page.getByRole('button', { name: 'Continue' }).count()).toBeGreaterThan(0);
+    await page.close();
+  });
+
+  test('with the tools replayed: it asks, and the journal names the entry of the result', async () => {
+    const before = refunded.length;
+    const page = await browser.newPage();
+    await page.goto(`${api.url}/runs/${run.id}?at=1`);
+    await page.getByRole('button', { name: /Fork here/ }).click();
+    await page.getByLabel(/Replay tools/).check();
+    await page.getByRole('button', { name: 'Fork without a change' }).click();
+    const fork = await forkOf(page);
+    await page
+      .getByRole('button', { name: /^Approve/ })
+      .first()
+      .click();
+    await expect.poll(async () => (await store.get(fork))?.status, { timeout: 20_000 }).toBe('finished');
+    await page.goto(`${api.url}/runs/${fork}?tab=journal`);
+    await expect.poll(() => page.locator('main').innerText()).toContain(`of ${run.id}`);
+    const settled = (await journal(fork)).find(({ type }) => type === 'tool.settled');
+    expect(settled).toMatchObject({ played: { runId: run.id } });
+    expect(refunded).toHaveLength(before);
+    await page.close();
+  });
+
+  test('refuses a message to a run that has ended, and says where to fork', async () => {
+    const page = await visit('Add a message…');
+    await page.getByLabel('Message to the fork').fill('More, please.');
+    await page.getByRole('button', { name: 'Fork with this message' }).click();
+    await expect.poll(() => page.getByText(/Fork it at entry \d+/).count()).toBe(1);
+    await page.close();
+  });
+});

@@ -1,0 +1,230 @@
+import { useSignal } from '@preact/signals';
+import { type JsonObject, omitUndefined } from '../../../../protocol/json.ts';
+import { navigate } from '../../app/router.ts';
+import { dropDrafts } from '../../data/drafts.ts';
+import { type RunView, request, type StreamedEvent } from '../../data/request.ts';
+import { describeRefusal } from '../../data/send-command.ts';
+import type { CallRecord } from '../../model/call-facts.ts';
+import { shorten } from '../../render/show-safely.ts';
+import { ActionButton } from '../../ui/action-button.tsx';
+import { DraftField, JsonField, readJson, useDraft } from '../../ui/draft-field.tsx';
+import { Form } from '../../ui/form.tsx';
+import { Panels } from '../../ui/panels.tsx';
+import { useDesk } from '../desk.ts';
+import { InputEditor } from '../edits/input-editor.tsx';
+import { ReplyEditor } from '../edits/reply-editor.tsx';
+import { toolNames } from '../steering/tool-names.ts';
+
+type Commands = readonly JsonObject[];
+/** Where a fork begins and what is different in it. `rests`: its commands need a run that rests. */
+type Fork = { at: number; message?: string; commands?: Commands; rests?: boolean };
+type Send = (fork: Fork) => Promise<string | null>;
+
+/** Creates a fork at the entry, with one change, and opens it. A change of a call forks at the entry of that call. */
+export function ForkPanel({ at }: { at: number }) {
+  const { model } = useDesk();
+  const { runId } = model;
+  const replays = useSignal(false);
+  const holds = useSignal(false);
+  const problem = useSignal('');
+  const draftKey = `${runId}/fork `;
+  const send: Send = async ({ commands = [], rests = false, ...fork }) => {
+    const continued = rests && !holds.peek() ? [...commands, { type: 'unpause' }] : commands;
+    try {
+      const made = await request<RunView>(`/runs/${encodeURIComponent(runId)}/fork`, {
+        ...fork,
+        ...(continued.length > 0 && { commands: continued }),
+        replayTools: replays.peek(),
+        paused: rests || holds.peek(),
+      });
+      dropDrafts(draftKey);
+      navigate(`/runs/${encodeURIComponent(made.runId)}`);
+      return null;
+    } catch (error) {
+      return describeRefusal(error);
+    }
+  };
+  const plain = async (): Promise<void> => {
+    problem.value = (await send({ at })) ?? '';
+  };
+  const calls = [...model.story.calls.values()].filter(({ seq }) => seq <= at);
+  const reply = lastReply(at, seq => model.entry(seq));
+  const shared = { at, send, draftKey };
+  return (
+    <section class="fork-panel" aria-label={`Fork at entry ${at}`}>
+      <label>
+        <input type="checkbox" checked={replays.value} onChange={toggle(replays)} /> Replay tools: take
+        results from this run, execute none
+      </label>
+      <label>
+        <input type="checkbox" checked={holds.value} onChange={toggle(holds)} /> Hold the fork at its start
+      </label>
+      <Panels
+        panels={[
+          ...(calls.length === 0
+            ? []
+            : [{ label: 'Change a call…', make: () => <CallForm {...shared} calls={calls} /> }]),
+          ...(reply === null
+            ? []
+            : [{ label: 'Edit reply…', make: () => <ReplyForm {...shared} reply={reply} /> }]),
+          { label: 'Add a message…', make: () => <MessageForm {...shared} /> },
+          { label: 'Parameters…', make: () => <ParamsForm {...shared} /> },
+        ]}
+      >
+        <ActionButton act={plain}>Fork without a change</ActionButton>
+      </Panels>
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+    </section>
+  );
+}
+
+const toggle = (flag: { value: boolean }) => (event: { currentTarget: HTMLInputElement }) => {
+  flag.value = event.currentTarget.checked;
+};
+
+type Turn = Extract<StreamedEvent, { type: 'turn.completed' }>;
+
+function lastReply(at: number, entry: (seq: number) => StreamedEvent | undefined): Turn | null {
+  for (let seq = at; seq > 0; seq -= 1) {
+    const event = entry(seq);
+    if (event?.type === 'turn.completed') return event;
+  }
+  return null;
+}
+
+type FormProps = { at: number; send: Send; draftKey: string };
+
+/** One call: another input, another decision, or another result. */
+function CallForm({ send, draftKey, calls }: FormProps & { calls: readonly CallRecord[] }) {
+  const chosen = useSignal(preferred(calls));
+  const record = calls.find(({ call }) => call.callId === chosen.value) ?? calls[0];
+  if (record === undefined) return null;
+  const { call, seq } = record;
+  const { callId, name, gate } = call;
+  const key = `${draftKey}${callId}`;
+  const approve = (input: JsonObject) =>
+    gate
+      ? send({ at: seq, commands: [{ type: 'approve', callId, ...input }] })
+      : send({ at: seq, rests: true, commands: [{ type: 'edit-call', callId, ...input }] });
+  return (
+    <div class="fork-call">
+      <label>
+        Call{' '}
+        <select value={callId} onChange={event => (chosen.value = event.currentTarget.value)}>
+          {calls.map(one => (
+            <option key={one.call.callId} value={one.call.callId}>
+              {shorten(`${one.call.name}, entry ${one.seq}`, 80)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <InputEditor
+        key={key}
+        label={`Input of ${shorten(name, 80)}`}
+        submit={gate ? 'Fork and approve this input' : 'Fork with this input'}
+        unchanged="The input is unchanged."
+        draftKey={`${key} input`}
+        input={call.input}
+        send={input => approve({ input })}
+      />
+      {gate ? <RejectForm key={`${key} reject`} {...{ send, record }} draftKey={`${key} reason`} /> : null}
+      <ResultForm key={`${key} result`} {...{ send, record }} draftKey={`${key} result`} />
+    </div>
+  );
+}
+
+/** The last call that needed a decision, or else the last. */
+function preferred(calls: readonly CallRecord[]): string {
+  return (calls.findLast(({ call }) => call.gate) ?? calls.at(-1))?.call.callId ?? '';
+}
+
+type OfCall = { send: Send; record: CallRecord; draftKey: string };
+
+function RejectForm({ send, record, draftKey }: OfCall) {
+  const reason = useDraft(draftKey);
+  const problem = useSignal('');
+  const { callId } = record.call;
+  const run = async (): Promise<void> => {
+    const reject = { type: 'reject', callId, ...(reason.value !== '' && { reason: reason.value }) };
+    problem.value = (await send({ at: record.seq, commands: [reject] })) ?? '';
+  };
+  return (
+    <Form label="Fork and reject" run={run} problem={problem.value}>
+      <DraftField label="Reason, which the model reads" draft={reason} draftKey={draftKey} />
+    </Form>
+  );
+}
+
+/** A call that had started is in doubt where it started; another one is answered instead of decided. */
+function ResultForm({ send, record, draftKey }: OfCall) {
+  const output = useDraft(draftKey, '');
+  const problem = useSignal('');
+  const { callId } = record.call;
+  const started = record.events.find(({ type }) => type === 'tool.started')?.seq;
+  const run = async (): Promise<void> => {
+    const read = readJson(output.value);
+    if ('problem' in read) return;
+    const given = { callId, output: read.value };
+    problem.value =
+      (await send(
+        started === undefined
+          ? { at: record.seq, commands: [{ type: 'answer', ...given }] }
+          : { at: started, commands: [{ type: 'resolve', happened: true, ...given }] },
+      )) ?? '';
+  };
+  return (
+    <Form label="Fork with this result" run={run} problem={problem.value}>
+      <JsonField label="Another result, as JSON" draft={output} draftKey={draftKey} />
+    </Form>
+  );
+}
+
+function ReplyForm({ send, draftKey, reply }: FormProps & { reply: Turn }) {
+  const desk = useDesk();
+  const { text, calls, seq } = reply;
+  return (
+    <ReplyEditor
+      submit="Fork with this reply"
+      draftKey={`${draftKey}reply ${seq}`}
+      reply={{ text, calls }}
+      tools={toolNames(desk)}
+      send={edit => send({ at: seq, rests: true, commands: [{ type: 'edit-turn', ...omitUndefined(edit) }] })}
+    />
+  );
+}
+
+function MessageForm({ at, send, draftKey }: FormProps) {
+  const message = useDraft(`${draftKey}message`);
+  const problem = useSignal('');
+  const run = async (): Promise<void> => {
+    problem.value = (await send({ at, message: message.value })) ?? '';
+  };
+  return (
+    <Form label="Fork with this message" run={run} problem={problem.value}>
+      <DraftField
+        label="Message to the fork"
+        rows={3}
+        required
+        draft={message}
+        draftKey={`${draftKey}message`}
+      />
+    </Form>
+  );
+}
+
+function ParamsForm({ at, send, draftKey }: FormProps) {
+  const params = useDraft(`${draftKey}params`, '{ "settings": { "temperature": 0 } }');
+  const problem = useSignal('');
+  const run = async (): Promise<void> => {
+    const read = readJson(params.value);
+    if ('problem' in read) return;
+    problem.value = (await send({ at, commands: [{ type: 'set-params', params: read.value }] })) ?? '';
+  };
+  return (
+    <Form label="Fork with these parameters" run={run} problem={problem.value}>
+      <JsonField label="Parameters of the next turns" draft={params} draftKey={`${draftKey}params`} />
+    </Form>
+  );
+}
