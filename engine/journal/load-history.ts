@@ -6,17 +6,26 @@ import { loadRun } from './load-run.ts';
 
 type FindCached = (runId: string) => Promise<readonly Item[]> | undefined;
 
+/** How many items the cached transcripts may have together. */
+const MOST_ITEMS = 20_000;
+
+type Cached = { chainKey: string; items: Promise<readonly Item[]>; size: number };
+
 /**
  * The transcripts that runs inherit from the runs they continue. Cached until a run of the chain gets another
- * entry, which happens to an ended run when it is redacted.
+ * entry, which happens to an ended run when it is redacted, or until others were used more recently.
  */
 export class InheritedTranscripts {
   readonly #store: Store;
   /** By run; `chainKey` lists the runs of the chain with their last seqs. */
-  readonly #cache = new Map<string, { chainKey: string; items: Promise<readonly Item[]> }>();
+  readonly #cache = new Map<string, Cached>();
+  readonly #mostItems: number;
+  #size = 0;
 
-  constructor(store: Store) {
+  /** `mostItems`: how many items are cached; the transcript that was used last always is. */
+  constructor(store: Store, mostItems = MOST_ITEMS) {
     this.#store = store;
+    this.#mostItems = mostItems;
   }
 
   /** Checks that a new run can continue this one. Throws `run-unknown`, or `refused` if the run has not ended. */
@@ -45,9 +54,31 @@ export class InheritedTranscripts {
       return cached?.chainKey === chainKeys.get(runId) ? cached?.items : undefined;
     };
     const items = findCached(continues) ?? loadInherited(this.#store, continues, findCached);
-    this.#cache.set(continues, { chainKey, items });
-    items.catch(() => this.#cache.delete(continues));
+    const cached = { chainKey, items, size: 1 };
+    this.#drop(continues);
+    this.#cache.set(continues, cached);
+    this.#size += cached.size;
+    const isCached = () => this.#cache.get(continues) === cached;
+    items.then(
+      ({ length }) => isCached() && this.#grow(cached, length),
+      () => isCached() && this.#drop(continues),
+    );
     return await items;
+  }
+
+  /** Counts the items of a transcript that is loaded by now, and drops those not used for longest. */
+  #grow(cached: Cached, count: number): void {
+    cached.size += count;
+    this.#size += count;
+    for (const [runId, oldest] of this.#cache) {
+      if (this.#size <= this.#mostItems || oldest === cached) return;
+      this.#drop(runId);
+    }
+  }
+
+  #drop(runId: string): void {
+    this.#size -= this.#cache.get(runId)?.size ?? 0;
+    this.#cache.delete(runId);
   }
 }
 

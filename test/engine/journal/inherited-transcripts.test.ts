@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import { watchStore } from '../../support/engine/watched-store.ts';
+
+test('inherited transcripts are kept up to a number of items: those not used for longest go first', async () => {
+  const runs = memory();
+  const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]), store: runs });
+  const ids = ['one', 'two', 'three', 'four'];
+  for (const runId of ids) await (await agent.start('go', { runId })).settled();
+  let reads = 0;
+  const store = watchStore(runs, {
+    before(method) {
+      if (method === 'read') reads += 1;
+    },
+  });
+  // Each run has two items; three of them fit.
+  const histories = new InheritedTranscripts(store, 9);
+  const isRead = async (runId: string) => {
+    const before = reads;
+    expect(await histories.load(runId)).toHaveLength(2);
+    return reads > before;
+  };
+  const load = async (...given: string[]) => {
+    const read: string[] = [];
+    for (const runId of given) if (await isRead(runId)) read.push(runId);
+    return read;
+  };
+  expect(await load('one', 'two', 'three', 'one', 'two', 'three')).toEqual(['one', 'two', 'three']);
+  expect(await load('one', 'four', 'one', 'three')).toEqual(['four']);
+  expect(await load('two')).toEqual(['two']);
+  const none = new InheritedTranscripts(store, 0);
+  expect(await none.load('one')).toHaveLength(2);
+  reads = 0;
+  await none.load('one');
+  expect(reads).toBe(0);
+});
