@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,6 +43,33 @@ function makeFolder(): Place {
     address: join(folder, 'runs.db'),
     bytes: async () => readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0),
     close: async () => rmSync(folder, { recursive: true }),
+  };
+}
+
+/**
+ * Measures what PostgreSQL itself needs: from an INSERT that notifies until its notification has arrived on another
+ * connection, in ms. `undefined` for a place without notifications.
+ */
+export async function openNotifier(address: string) {
+  if (!address.startsWith('postgres:')) return undefined;
+  const [writer, listener] = [new pg.Client(address), new pg.Client(address)];
+  for (const client of [writer, listener]) await client.connect();
+  await writer.query('CREATE TABLE IF NOT EXISTS bare (json text)');
+  await listener.query('LISTEN bare');
+  return {
+    async measure(): Promise<number> {
+      const told = once(listener, 'notification');
+      const before = performance.now();
+      await writer.query(
+        "WITH told AS (SELECT pg_notify('bare', 'x')) INSERT INTO bare SELECT $1 FROM told",
+        ['x'],
+      );
+      await told;
+      return performance.now() - before;
+    },
+    close: async () => {
+      for (const client of [writer, listener]) await client.end();
+    },
   };
 }
 

@@ -7,7 +7,7 @@ import { begin, receive } from '../../stores/conformance/samples.ts';
 import { POSTGRES_BIN } from '../../test/support/stores/postgres-server.ts';
 import { median } from '../statistics.ts';
 import { describeStart, makeIdler, TURNS } from '../stores/bench-agent.ts';
-import { makePlace, openStore, type Place } from '../stores/open-stores.ts';
+import { makePlace, openNotifier, openStore, type Place } from '../stores/open-stores.ts';
 import type { Metrics, Workload } from '../workload.ts';
 
 const APPEND_MS = 3_000;
@@ -19,7 +19,7 @@ const IDLE = { active: 1_000, resting: 10_000, measuredMs: 10_000 } as const;
 /** The figures of a store that several processes share. */
 export const stores: Workload = {
   name: 'stores',
-  title: `Stores that processes share: appends/s with 1 and ${SLOTS} runs; turns/s of 1, 2 and 4 workers by ms of the model; ms until a driver has a foreign message (aim: 10); KB a run; calls/s of an idle run (aim: 1)`,
+  title: `Stores that processes share: appends/s with 1 and ${SLOTS} runs; turns/s of 1, 2 and 4 workers by ms of the model; ms until a driver has a foreign message (aim: 10), and until a bare notification of a commit arrives; KB a run; calls/s of an idle run (aim: 1)`,
   contenders: POSTGRES_BIN === undefined ? ['sqlite'] : ['sqlite', 'postgres'],
   repetitions: 1,
   columns: [
@@ -29,6 +29,7 @@ export const stores: Workload = {
       [1, 2, 4].map(workers => ({ label: `${workers}w ${ms}ms`, metric: `turns${workers}x${ms}` })),
     ),
     { label: 'message', metric: 'messageMs', digits: 1 },
+    { label: 'bare', metric: 'bareMs', digits: 1 },
     { label: 'KB/run', metric: 'kilobytes', digits: 1 },
     { label: 'calls/s', metric: 'idleCalls', digits: 2 },
   ],
@@ -116,6 +117,8 @@ async function measureMessages({ address }: Place): Promise<Metrics> {
   // The driver watches by now.
   await delay(1_000);
   const latencies: number[] = [];
+  const bare: number[] = [];
+  const notify = await openNotifier(address);
   const arrivals = run.events({ after: (await other.get(run.id))?.seq ?? 0 })[Symbol.asyncIterator]();
   for (let sent = 0; sent < DECISIONS; sent += 1) {
     const from = await makeIdler(other).open(run.id);
@@ -126,10 +129,12 @@ async function measureMessages({ address }: Place): Promise<Metrics> {
       arrived = value?.type === 'message.received';
     }
     latencies.push(performance.now() - before);
+    if (notify !== undefined) bare.push(await notify.measure());
   }
+  await notify?.close();
   await store.close().catch(() => {});
   await other.close();
-  return { messageMs: median(latencies) };
+  return { messageMs: median(latencies), ...(notify !== undefined && { bareMs: median(bare) }) };
 }
 
 /** Calls of a store per second and per active run, of runs that only wait, beside many that rest. */

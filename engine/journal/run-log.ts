@@ -125,19 +125,27 @@ export class RunLog<State> {
   async append(makes: readonly MakeCommand<State>[]): Promise<AppendOutcome> {
     const { host, store, chart } = this.#options;
     const epoch = this.#epoch;
+    // An input that fits what was read is appended after that; only a refusal needs the latest entries first.
+    let isLatest = epoch !== null;
     for (;;) {
-      if (epoch === null) await this.catchUp();
       const refold = (before: State) => {
         const folded = foldCommands(chart, before, makes, host.now());
         return 'accepted' in folded ? folded : (this.#requests.findRepeated(folded.events) ?? folded);
       };
       const before = this.#state;
       const folded = refold(before);
+      const isRefused = 'accepted' in folded || folded.state === null || this.#failure !== null;
+      if (isRefused && !isLatest) {
+        await this.catchUp();
+        isLatest = true;
+        continue;
+      }
       if ('accepted' in folded) return { type: 'refused', refusal: folded };
       const outcome = folded.state === null ? 'not-admitted' : await this.#appendInputs(folded, refold);
       if (outcome === 'appended') return { type: 'appended' };
       if (outcome === 'not-admitted') await this.commit();
       if (this.#epoch !== epoch) return { type: 'driver-changed' };
+      isLatest = epoch !== null;
       if (outcome === 'dropped') continue;
       const journal = await readJournal(store, this.runId);
       const { events } = folded;
