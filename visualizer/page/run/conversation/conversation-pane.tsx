@@ -32,7 +32,12 @@ export function ConversationPane() {
   const inherited = first === 0 ? inheritedBlocks(model) : [];
   void model.live.value;
   useLayoutEffect(() => {
-    if (atEnd.current && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
+    if (!atEnd.current) return;
+    // In the next frame, so that all panes are laid out once.
+    const frame = requestAnimationFrame(() => {
+      if (box.current !== null) box.current.scrollTop = box.current.scrollHeight;
+    });
+    return () => cancelAnimationFrame(frame);
   });
   return (
     <>
