@@ -68,6 +68,8 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await page.getByRole('button', { name: /Release 2.4.0/ }).focus();
     await page.getByText('started the tool, attempt 1').waitFor();
     await page.getByText('in doubt: the connection was lost after the request was sent').waitFor();
+    const below = `innerHeight - document.querySelector('.decision > footer').getBoundingClientRect().bottom`;
+    expect(await page.evaluate(below)).toBe(0);
     await page.getByRole('button', { name: 'It happened…' }).click();
     await page.getByLabel('Its result').fill('{"deployed":true}');
     await page.getByRole('button', { name: 'It happened', exact: true }).click();
