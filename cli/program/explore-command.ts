@@ -7,7 +7,7 @@ export function addExplore(program: Command, end: (exitCode: number) => void): v
   reading(program.command('explore'))
     .summary('check every path of an agent, or what may still happen to a run')
     .description(
-      "Walk every path through the chart with the agent's tools, approvals and limits, and check the invariants at every step. With a run, from where it stands: also prints the states that can come, who has to approve, and what it may still spend. Executes nothing. Exits with 1 if an invariant is violated.",
+      "Walk every path through the chart with the agent's tools, approvals and limits, and check the invariants at every step. With a run, start from its current state, and also print the states that it can reach, who has to approve, and what it may still spend. Executes nothing. Exits with 1 if an invariant is violated.",
     )
     .argument('[run]', `${RUN}; without it, from the start`)
     .option('--agent <module>', `${AGENT}; for a run, the module that started it by default`)

@@ -27,7 +27,7 @@ export function addHolding(program: Command, end: (exitCode: number) => void): v
   driving(program.command('edit'))
     .summary("edit the model's reply, or the input of a call")
     .description(
-      'Edit the latest reply of a run at rest, before its calls start; or, with a call, its input. Takes options, or JSON on stdin: { "text", "calls": [{ "callId", "name", "input" }] }, or the input. A call without callId is new; one that is left out is dropped. The run stays paused if it was.',
+      'Edit the latest reply of a run at rest, before its calls start. With a call, edit only the input of that call. Give options, or JSON on stdin: a reply is { "text", "calls": [{ "callId", "name", "input" }] }. A call without callId is new; a call that is not listed is dropped. A paused run stays paused.',
     )
     .argument('<run>', RUN)
     .argument('[call]', CALL)

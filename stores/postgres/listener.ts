@@ -42,12 +42,12 @@ function channelOf(schema: string): string {
 }
 
 /**
- * Has the watchers of a store told what other processes notify, on a connection of its own.
+ * Passes the notifications of other processes to the watchers of a store, on a connection of its own.
  *
  * 1. There is one connection, or one attempt to make it; the next attempt begins when it has ended.
- * 2. Every watcher is told after the connection was made: what happened before is unknown.
- * 3. A connection that gets no notifications, as behind a transaction pooler, is closed; then the watched runs are
- *    looked for at intervals, all with one query.
+ * 2. Every watcher is called once the connection is made, because earlier notifications are lost.
+ * 3. A connection that gets no notifications, as behind a transaction pooler, is closed. The store
+ *    then looks at the watched runs at intervals, all with one query.
  */
 export class Listener {
   readonly #database: Database;

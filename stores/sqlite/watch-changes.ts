@@ -2,11 +2,11 @@ import { unescapeText } from '../rows.ts';
 import type { Watchers } from '../work/watchers.ts';
 import type { Connection } from './database/connection.ts';
 
-/** How often other processes' commits are looked for while anything is watched, in ms. */
+/** How often it looks for commits of other processes while anything is watched, in ms. */
 const LOOK_MS = 50;
 
 /**
- * Has the watchers of a store told what other processes commit to its file. SQLite has no notifications, but a number
+ * Calls the watchers of a store when another process commits to its file. SQLite has no notifications, but a number
  * that changes with each commit of another connection, which costs a few microseconds to read.
  */
 export class ChangeWatcher {

@@ -108,8 +108,9 @@ const price = fields({
 
 /**
  * The JSON of `serve --config FILE`: `models` (alias → `provider:model`), `mcp_servers` by label,
- * `allowed_server_urls`, the server URLs that requests may use, `builtin_tools`, `prices` by `provider:model`, and who may use the server
- * and how much of it: `tokens`, `limits`, `cors`. `webhooks`: who is told about runs. Unknown fields are refused.
+ * `allowed_server_urls` (the server URLs that requests may use), `builtin_tools`, `prices` by `provider:model`,
+ * `tokens`, `limits` and `cors` (who may use the server, and how much of it), and `webhooks` (who gets messages about
+ * runs). Refuses unknown fields.
  */
 export const gatewayConfigSchema = fields({
   models: z._default(z.record(z.string().min(1), z.string().min(1)), {}),

@@ -7,7 +7,7 @@ import { fields } from '../../config-fields.ts';
 
 const topic = z.enum([...STATUS_TOPICS, ...listRunEventTypes()] as WebhookTopic[]);
 
-/** `webhooks` of the configuration: who is told about the runs of the store, by name. */
+/** `webhooks` of the configuration: the receivers of messages about the runs of the store, by name. */
 export const webhooksConfig = z.record(
   z.string().min(1).max(64),
   fields({

@@ -126,9 +126,9 @@ function withoutLease({ owner: _, leaseUntil: __, ...record }: RunRecord): RunRe
 
 /** Returns an entry without members for internal use, and, unless `shown`, without contents. */
 function forStrangers({ seq, event }: JournalEntry, contents: 'redacted' | 'shown'): JournalEntry {
-  const told = contents === 'shown' ? event : redactContents(event);
-  if (told.type !== 'run.started') return { seq, event: told };
-  const { launch: _, ...started } = told;
+  const shared = contents === 'shown' ? event : redactContents(event);
+  if (shared.type !== 'run.started') return { seq, event: shared };
+  const { launch: _, ...started } = shared;
   return { seq, event: started };
 }
 
