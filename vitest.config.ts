@@ -33,7 +33,7 @@ const PROCESSES = [
   'tools/runner/resume',
   'tools/testing/exported-test',
   'types/hover',
-  'visualizer/{debugger,forks,forward,page,roles,run-view,steering,views}',
+  'visualizer/{debugger,forking,forward,page,roles,run-view,steering,views}',
   'workers',
 ].map(toFiles);
 
@@ -65,6 +65,7 @@ const IN_TURN = [
   [
     'adapters/http/slow-answers',
     'types/hover',
+    'visualizer/forking',
     'cli/crash-loop',
     'examples/research',
     'fronts/react/page',
@@ -83,6 +84,7 @@ const IN_TURN = [
   [
     'adapters/ai-sdk/ai-sdk-{anthropic,openai}',
     'server/runs/removal-at-work',
+    'visualizer/forward',
     'fronts/react/killed',
     'server/responses/live/interrupted',
     'stores/stores-agree',
@@ -99,6 +101,7 @@ const IN_TURN = [
   [
     'adapters/turn/growing-input',
     'bench',
+    'visualizer/steering',
     'fronts/ag-ui/killed',
     'server/responses/clients',
     'tools/mcp-filesystem',

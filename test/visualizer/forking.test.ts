@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { createAgent, memory, type Run, tool } from '../../tools/agent/index.ts';
-import { CHROMIUM, launchChromium } from '../support/visualizer/browser.ts';
+import { CHROMIUM, closePages, sharedChromium } from '../support/visualizer/browser.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
 describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
@@ -33,7 +33,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
   let api: ServedRuns;
   let run: Run;
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     api = await ServedRuns.listen([shop]);
     run = (await shop.start('Pay A-1 back')) as Run;
     const settled = await run.settled();
@@ -41,7 +41,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await run.settled();
   });
   afterAll(async () => {
-    await browser.close();
+    await closePages(browser);
     await api.close();
   });
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ExploreAgent } from '../../server/runs/exploring/explore-route.ts';
 import { explore, exploreFrom, type Invariants } from '../../tools/testing/index.ts';
-import { CHROMIUM, launchChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
@@ -35,10 +35,10 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
   };
 
   beforeAll(async () => {
-    [browser, api] = await Promise.all([launchChromium(), ServedRuns.listen(demo.agents, { exploreAgent })]);
+    [browser, api] = await Promise.all([sharedChromium(), ServedRuns.listen(demo.agents, { exploreAgent })]);
   });
   afterAll(async () => {
-    await browser.close();
+    await closePages(browser);
     await api.close();
   });
 
