@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { standingOf } from '../../../engine/journal/load-run.ts';
+import { isOfChart } from '../../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, eventsOf, makeTool } from '../../support/engine/agents.ts';
-import { finishedRun, seqOf } from '../../support/engine/forked-run.ts';
+import { finishedRun, foldOf, seqOf } from '../../support/engine/forked-run.ts';
 
 /** Lets the fork end, and approves what it asks. */
 async function finish(host: ManualHost, fork: Run) {
@@ -122,5 +124,26 @@ describe('a fork with replayTools', () => {
       doubts: [{ name: 'look' }],
     });
     expect(ran).toHaveLength(4);
+  });
+
+  test('replays a call whose process died after its start: a call that may act once is not in doubt', async () => {
+    const { host, store, keys, agent, run, events } = await finishedRun();
+    const executed = keys.length;
+    const at = seqOf(events, 'tool.started', 3);
+    const [started, ...rest] = events.slice(0, at);
+    if (started?.type !== 'run.started') throw new Error('the journal has no beginning');
+    const config = { ...started.config, playsResultsOf: run.id };
+    const dead = { ...started, runId: 'dead', forkOf: { runId: run.id, at: 1 }, config };
+    const copied = rest.flatMap(event => (isOfChart(event) ? [event] : []));
+    const state = foldOf([dead, ...copied].map((event, index) => ({ seq: index + 1, event })));
+    expect(state.context.calls).toMatchObject([{ name: 'pay', status: 'running', sideEffect: 'once' }]);
+    await store.create(dead, undefined, { events: copied, ...standingOf(state) });
+    const fork = await agent.open('dead');
+    expect(await host.settle(fork.resume())).toMatchObject({ status: 'finished', text: 'done' });
+    expect(keys).toHaveLength(executed);
+    const settled = (await eventsOf(store, 'dead'))
+      .slice(copied.length + 1)
+      .find(({ type }) => type === 'tool.settled');
+    expect(settled).toMatchObject({ played: { runId: run.id, seq: seqOf(events, 'tool.settled', 3) } });
   });
 });
