@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
@@ -132,6 +133,23 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await page.getByLabel('Message to the fork').fill('More, please.');
     await page.getByRole('button', { name: 'Fork with this message' }).click();
     await expect.poll(() => page.getByText(/Fork it at entry \d+/).count()).toBe(1);
+    await page.close();
+  });
+
+  test('and saves a picture of a decision: one SVG file that needs nothing else', async () => {
+    const page = await browser.newPage();
+    await page.goto(`${api.url}/runs/${run.id}?at=5`);
+    const waiting = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Picture' }).click();
+    const download = await waiting;
+    expect(download.suggestedFilename()).toBe(`${run.id}-5.svg`);
+    const svg = await readFile(await download.path(), 'utf8');
+    expect(svg).toContain(`${run.id}, entry 5`);
+    expect(svg).toContain('interruptForApproval');
+    expect(svg).toContain('awaitingApproval');
+    expect(svg).not.toMatch(/href=|url\("?http|<script|class=|Pay A-1/);
+    await page.setContent(svg);
+    expect(await page.locator('svg svg path').count()).toBeGreaterThan(2);
     await page.close();
   });
 });

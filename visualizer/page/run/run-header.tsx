@@ -115,6 +115,7 @@ function Lineage({ view }: { view: RunView }) {
 
 /** The run as files: a page that plays it offline, without its contents, and a test that replays it. */
 function Downloads({ runId }: { runId: string }) {
+  const { model } = useDesk();
   const path = `/runs/${encodeURIComponent(runId)}`;
   return (
     <>
@@ -132,6 +133,14 @@ function Downloads({ runId }: { runId: string }) {
       >
         Export as test
       </a>
+      <button
+        type="button"
+        class="quiet"
+        title="An SVG of the strip, the chart and its reason at the cursor"
+        onClick={async () => (await import('./picture.ts')).savePicture(runId, model.at.peek())}
+      >
+        Picture
+      </button>
     </>
   );
 }

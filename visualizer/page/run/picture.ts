@@ -1,0 +1,111 @@
+const SVG = 'http://www.w3.org/2000/svg';
+const WIDTH = 720;
+const EDGE = 20;
+const STRIP = 44;
+
+/** What the style sheets give the drawn elements; as attributes, it stays when the picture leaves the page. */
+const LOOKS = [
+  'fill',
+  'fill-opacity',
+  'stroke',
+  'stroke-width',
+  'stroke-dasharray',
+  'opacity',
+  'font-family',
+  'font-size',
+  'font-weight',
+  'text-anchor',
+  'dominant-baseline',
+  'display',
+  'visibility',
+];
+
+/**
+ * Saves what is drawn at the cursor as one SVG file: the strip, the compact chart and the reason of the next action.
+ * The file names the run and the entry, and has no other contents of the run.
+ */
+export function savePicture(runId: string, at: number): void {
+  const url = URL.createObjectURL(new Blob([drawPicture(runId, at)], { type: 'image/svg+xml' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `${runId}-${at}.svg`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+function drawPicture(runId: string, at: number): string {
+  const looks = getComputedStyle(document.body);
+  const [strip, chart] = [copyDrawing('.strip .bars'), copyDrawing('.sketch')];
+  const box = chart.viewBox.baseVal;
+  const inner = WIDTH - 2 * EDGE;
+  const tall = Math.round((box.height / box.width) * inner);
+  const lines = wrap(document.querySelector('.chart-pane .where')?.textContent ?? '', 80);
+  const below = EDGE + 30 + STRIP + 16 + tall + 26;
+  const height = below + lines.length * 20 + EDGE;
+  const page = make('svg', { xmlns: SVG, width: WIDTH, height, viewBox: `0 0 ${WIDTH} ${height}` });
+  const text = (content: string, y: number): SVGElement => {
+    const made = make('text', {
+      x: EDGE,
+      y,
+      fill: looks.color,
+      'font-family': 'sans-serif',
+      'font-size': 14,
+    });
+    made.textContent = content;
+    return made;
+  };
+  place(strip, EDGE + 30, STRIP);
+  place(chart, EDGE + 30 + STRIP + 16, tall);
+  const cursor = document.querySelector('.track .cursor');
+  const share = cursor === null ? 0 : Number(getComputedStyle(cursor).getPropertyValue('--at'));
+  const x = EDGE + share * inner;
+  page.append(
+    make('rect', { width: WIDTH, height, fill: opaque(looks.backgroundColor) }),
+    text(`${runId}, entry ${at}`, EDGE + 14),
+    strip,
+    make('path', { d: `M${x} ${EDGE + 26}v${STRIP + 8}`, stroke: looks.color, 'stroke-width': 2 }),
+    chart,
+    ...lines.map((line, index) => text(line, below + index * 20)),
+  );
+  return new XMLSerializer().serializeToString(page);
+}
+
+function make(name: string, attributes: Record<string, string | number>): SVGElement {
+  const made = document.createElementNS(SVG, name) as SVGElement;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
+  return made;
+}
+
+function place(drawing: SVGElement, y: number, height: number): void {
+  for (const [key, value] of Object.entries({ x: EDGE, y, width: WIDTH - 2 * EDGE, height }))
+    drawing.setAttribute(key, String(value));
+}
+
+/** A copy that needs no style sheet. */
+function copyDrawing(selector: string): SVGSVGElement {
+  const drawn = document.querySelector<SVGSVGElement>(selector);
+  if (drawn === null) return make('svg', { viewBox: '0 0 1 1' }) as SVGSVGElement;
+  const copy = drawn.cloneNode(true) as SVGSVGElement;
+  const copies = [copy, ...copy.querySelectorAll('*')];
+  for (const [index, element] of [drawn, ...drawn.querySelectorAll('*')].entries()) {
+    const style = getComputedStyle(element);
+    const target = copies[index];
+    target?.removeAttribute('class');
+    for (const name of LOOKS) target?.setAttribute(name, style.getPropertyValue(name));
+  }
+  return copy;
+}
+
+function opaque(color: string): string {
+  return color === 'rgba(0, 0, 0, 0)' ? 'white' : color;
+}
+
+function wrap(text: string, width: number): string[] {
+  const lines = [''];
+  for (const word of text.slice(0, 600).split(/\s+/)) {
+    const line = `${lines.at(-1)} ${word}`.trim();
+    if (line.length > width) lines.push(word);
+    else lines[lines.length - 1] = line;
+  }
+  return lines;
+}
