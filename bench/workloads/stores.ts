@@ -2,11 +2,11 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Store } from '../../protocol/store.ts';
 import { begin, receive } from '../../stores/conformance/samples.ts';
 import { POSTGRES_BIN } from '../../test/support/stores/postgres-server.ts';
 import { median } from '../statistics.ts';
 import { describeStart, makeIdler, TURNS } from '../stores/bench-agent.ts';
+import { measureIdle } from '../stores/measure-idle.ts';
 import { makePlace, openNotifier, openStore, type Place } from '../stores/open-stores.ts';
 import type { Metrics, Workload } from '../workload.ts';
 
@@ -14,7 +14,6 @@ const APPEND_MS = 3_000;
 const SLOTS = 32;
 const MODELS_MS = [0, 300];
 const DECISIONS = 40;
-const IDLE = { active: 1_000, resting: 10_000, measuredMs: 10_000 } as const;
 
 /** The figures of a store that several processes share. */
 export const stores: Workload = {
@@ -47,7 +46,7 @@ export const stores: Workload = {
     for (const modelMs of MODELS_MS)
       for (const workers of [1, 2, 4]) await measureIn(place => measureTurns(place, workers, modelMs));
     await measureIn(measureMessages);
-    await measureIn(measureIdle);
+    await measureIn(async ({ address }) => ({ idleCalls: (await measureIdle(address)).callsPerRun }));
     return { requests: '', metrics };
   },
 };
@@ -135,45 +134,4 @@ async function measureMessages({ address }: Place): Promise<Metrics> {
   await store.close().catch(() => {});
   await other.close();
   return { messageMs: median(latencies), ...(notify !== undefined && { bareMs: median(bare) }) };
-}
-
-/** Calls of a store per second and per active run, of runs that only wait, beside many that rest. */
-async function measureIdle({ address }: Place): Promise<Metrics> {
-  const inner = openStore(address);
-  const rest = { events: [], status: 'waiting' } as const;
-  for (let run = 0; run < IDLE.resting; run += 100)
-    await Promise.all(
-      Array.from({ length: 100 }, (_, index) => inner.create(begin(`r${run + index}`), undefined, rest)),
-    );
-  let calls = 0;
-  const store = countCalls(inner, () => {
-    calls += 1;
-  });
-  let begun = 0;
-  for (; begun < IDLE.active; begun += 50)
-    await Promise.all(
-      Array.from({ length: 50 }, async () => {
-        const run = await makeIdler(store).start('Wait.');
-        void run.settled().catch(() => {});
-      }),
-    );
-  await delay(5_000);
-  calls = 0;
-  await delay(IDLE.measuredMs);
-  const perRun = calls / (IDLE.measuredMs / 1000) / IDLE.active;
-  await inner.close();
-  return { idleCalls: perRun };
-}
-
-function countCalls(store: Store, onCall: () => void): Store {
-  return new Proxy(store, {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name);
-      if (typeof member !== 'function') return member;
-      return (...args: unknown[]) => {
-        onCall();
-        return Reflect.apply(member, target, args);
-      };
-    },
-  });
 }

@@ -10,6 +10,7 @@ import { killWorkers } from '../support/workers/kill-workers.ts';
 import { WorkerPool } from '../support/workers/worker-pool.ts';
 import { buildWorker } from './build-worker.ts';
 import { SERVER } from './open-store.ts';
+import { proveOutages } from './outages/prove-outages.ts';
 import { type Proof, prove, tallyOf } from './prove.ts';
 import { describeFaults, Matrix } from './run-matrix.ts';
 import { readScenario } from './scenario.ts';
@@ -19,6 +20,7 @@ const HELP = `Kills processes at every point of a run and checks how the run end
   npm run crash -- [--scenarios N] [--seed N] [--lanes N] [--json]
   npm run crash -- --store postgres [--scenarios N] …
   npm run crash -- --workers [--store postgres]   kills workers: 200 runs, 3 workers, 60 kills
+  npm run crash -- --outages                     PostgreSQL fails with 40 runs in flight; store calls of idle runs
   npm run crash -- --only SCENARIO [--json]      such as batch:tool.after#1+append.before#2
 
   --store NAME   sqlite (default), or postgres: a server of its own, from PostgreSQL on this machine
@@ -37,6 +39,7 @@ const { values: options } = parseArgs({
     lanes: { type: 'string', default: String(Math.max(2, availableParallelism())) },
     only: { type: 'string' },
     workers: { type: 'boolean', default: false },
+    outages: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -68,11 +71,15 @@ function storeName(): keyof typeof SCENARIOS {
 /** Starts PostgreSQL if the runs are to be stored there. A crash of a client needs no disk: the server does not sync. */
 async function startServer(): Promise<PostgresServer | null> {
   if (storeName() === 'sqlite') return null;
-  if (POSTGRES_BIN === undefined)
-    throw new Error('PostgreSQL is not installed. On Debian: apt-get install postgresql.');
+  requirePostgres();
   const server = await startPostgres(['max_connections=200']);
   process.env[SERVER] = server.url;
   return server;
+}
+
+function requirePostgres(): void {
+  if (POSTGRES_BIN === undefined)
+    throw new Error('PostgreSQL is not installed. On Debian: apt-get install postgresql.');
 }
 
 async function runOne(name: string): Promise<void> {
@@ -138,6 +145,16 @@ async function runWorkers(): Promise<void> {
   if (killed.lost + killed.doubles > 0 || killed.struck < killed.kills / 4) process.exitCode = 1;
 }
 
+/** Lets PostgreSQL fail in each way while runs are in flight, and prints a line of JSON for each. */
+async function runOutages(): Promise<void> {
+  requirePostgres();
+  await buildPrograms();
+  const problems = await proveOutages(outcome => console.log(JSON.stringify(outcome)));
+  removeTemporaryFolders();
+  for (const problem of problems) console.error(problem);
+  if (problems.length > 0) process.exitCode = 1;
+}
+
 const LOG_INTERVAL_MS = 60_000;
 
 /** Shows the progress: on a terminal in place, else as a line when a phase begins and ends, and every minute. */
@@ -200,8 +217,12 @@ function describe({ control, ...proof }: Proof): string {
 try {
   if (options.help) console.log(HELP);
   else if (options.workers) await runWorkers();
+  else if (options.outages) await runOutages();
   else if (options.only !== undefined) await runOne(options.only);
-  else await runAll();
+  else {
+    await runAll();
+    if (storeName() === 'postgres') await runOutages();
+  }
 } catch (error) {
   console.error(messageOf(error));
   process.exitCode = 2;

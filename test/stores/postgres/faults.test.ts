@@ -1,4 +1,3 @@
-import { connect, createServer, type Socket } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
@@ -7,7 +6,9 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { begin, makeOwner, receive, request } from '../../../stores/conformance/samples.ts';
 import { postgres } from '../../../stores/postgres.ts';
-import { createAgent, tool } from '../../../tools/agent/index.ts';
+import { createAgent, systemHost, tool } from '../../../tools/agent/index.ts';
+import { testInTurn } from '../../support/in-turn.ts';
+import { startProxy } from '../../support/stores/postgres-proxy.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';
 
 /** An agent that pays three times with a `once` tool, which counts its payments by key. */
@@ -25,7 +26,8 @@ function makePayer(store: Store) {
   });
   const calls = { toolCalls: [{ name: 'pay', arguments: {} }], delayMs: 20 };
   const model = scripted([calls, calls, calls, { text: 'Done.' }]);
-  return { paid, agent: createAgent({ name: 'payer', model, tools: [pay], store }) };
+  const host = { ...systemHost, leaseMs: 1_000 };
+  return { paid, agent: createAgent({ name: 'payer', model, tools: [pay], store, host }) };
 }
 
 describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
@@ -34,39 +36,66 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
     server = await startPostgres(['fsync=on']);
   });
   afterAll(() => server.stop());
+  const inTurn = testInTurn(3);
 
-  test('that crashes and comes back while runs are under way leaves no doubt, no loss and no double', async () => {
-    const store = postgres(server.url, { schema: 'crash' });
+  /** Drives 40 runs through the fault: each payment is made once, and no run changes its driver or is in doubt. */
+  async function driveThrough(store: Store, fault: () => Promise<void>) {
     const { agent, paid } = makePayer(store);
-    const runs = await Promise.all(Array.from({ length: 20 }, () => agent.start('Pay three times.')));
+    const runs = await Promise.all(Array.from({ length: 40 }, () => agent.start('Pay three times.')));
     const settled = Promise.all(runs.map(run => run.settled()));
     await expect.poll(() => paid.size).toBeGreaterThan(5);
-    expect(paid.size).toBeLessThan(60);
-    await server.crash();
-    await server.start();
+    expect(paid.size).toBeLessThan(120);
+    await fault();
     expect((await settled).map(({ status }) => status)).toEqual(runs.map(() => 'finished'));
-    expect([...paid.values()]).toEqual(Array.from({ length: 60 }, () => 1));
+    expect([...paid.values()]).toEqual(Array.from({ length: 120 }, () => 1));
     const types = (await Promise.all(runs.map(run => store.read(run.id))))
       .flat()
       .map(({ event }) => event.type);
-    expect(types.filter(type => type === 'run.claimed')).toHaveLength(20);
+    expect(types.filter(type => type === 'run.claimed')).toHaveLength(40);
     expect(types).not.toContain('tool.interrupted');
     await store.close();
-  });
+  }
+
+  inTurn(
+    'that crashes and comes back while 40 runs are under way leaves no doubt, no loss and no double',
+    () =>
+      driveThrough(postgres(server.url, { schema: 'crash' }), async () => {
+        await server.crash();
+        await server.start();
+      }),
+  );
+
+  inTurn('that stands still for longer than a lease while 40 runs are under way changes no run', () =>
+    driveThrough(postgres(server.url, { schema: 'paused' }), async () => {
+      expect(await server.pauseFor(1_500)).toBeGreaterThan(1);
+    }),
+  );
+
+  inTurn(
+    'whose replies to every fourth commit are lost while 40 runs are under way changes no run',
+    async () => {
+      const proxy = await startProxy(server.url);
+      await driveThrough(postgres(proxy.url, { schema: 'cut' }), async () => {
+        proxy.dropReplies(/INSERT INTO cut\.appends/, { every: 4, times: 40 });
+        await expect.poll(() => proxy.dropped()).toBeGreaterThan(5);
+      });
+      await proxy.close();
+    },
+  );
 
   test('whose reply to a commit is lost: the append, the claim and the run count once', async () => {
     const proxy = await startProxy(server.url);
     const store = postgres(proxy.url, { schema: 'lost' });
     await store.get('none');
-    proxy.dropNextReply(/INSERT INTO lost\.runs/);
+    proxy.dropReplies(/INSERT INTO lost\.runs/, { times: 1 });
     expect(await store.create(begin('a'))).toEqual({ epoch: 0, seq: 1 });
-    proxy.dropNextReply(/INSERT INTO lost\.appends/);
+    proxy.dropReplies(/INSERT INTO lost\.appends/, { times: 1 });
     const guard = { after: 1, input: true } as const;
     expect(await store.append('a', guard, [receive('x')], { status: 'running' })).toEqual({
       type: 'appended',
       seq: 2,
     });
-    proxy.dropNextReply(/INSERT INTO lost\.appends/);
+    proxy.dropReplies(/INSERT INTO lost\.appends/, { times: 1 });
     expect(await store.claim('a', request('one'))).toEqual({ type: 'claimed', epoch: 1, seq: 3 });
     expect(proxy.dropped()).toBe(3);
     expect((await store.read('a')).map(({ event }) => event.type)).toEqual([
@@ -170,53 +199,3 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
     await Promise.all(stores.map(store => store.close()));
   });
 });
-
-/** A proxy that can cut a connection once the server has answered a statement, without passing the answer on. */
-async function startProxy(url: string) {
-  const { hostname, port } = new URL(url);
-  let wanted: RegExp | undefined;
-  let dropped = 0;
-  const sockets = new Set<Socket>();
-  const proxy = createServer(client => {
-    const upstream = connect(Number(port), hostname);
-    let isDoomed = false;
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on('error', () => {});
-      socket.on('close', () => {
-        client.destroy();
-        upstream.destroy();
-      });
-    }
-    client.on('data', data => {
-      if (wanted?.test(data.toString('latin1')) === true) {
-        wanted = undefined;
-        isDoomed = true;
-      }
-      upstream.write(data);
-    });
-    upstream.on('data', data => {
-      if (!isDoomed) return void client.write(data);
-      // "C": the statement is complete, and with it its transaction.
-      if (!data.toString('latin1').includes('INSERT')) return;
-      dropped += 1;
-      client.destroy();
-    });
-  });
-  proxy.listen(0, '127.0.0.1');
-  await new Promise(resolve => proxy.once('listening', resolve));
-  const address = proxy.address();
-  const own = new URL(url);
-  own.port = String(typeof address === 'object' ? address?.port : '');
-  return {
-    url: own.href,
-    dropped: () => dropped,
-    dropNextReply: (statement: RegExp) => {
-      wanted = statement;
-    },
-    close: async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise(resolve => proxy.close(resolve));
-    },
-  };
-}

@@ -1,9 +1,10 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { chownSync, existsSync, globSync } from 'node:fs';
+import { chownSync, existsSync, globSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { makeTemporaryFolder } from '../temporary-folders.ts';
 
@@ -36,20 +37,69 @@ export type PostgresServer = {
   /** Stops the server at once, as a crash would. */
   crash(): Promise<void>;
   start(): Promise<void>;
+  /**
+   * Stops the processes of the server with SIGSTOP for so many ms, and returns how many they are. Throws if the server
+   * answers meanwhile.
+   */
+  pauseFor(ms: number): Promise<number>;
   /** Ends all connections to the server. */
   cutConnections(): Promise<void>;
+  /** Makes a synchronous standby of this server: from now on, a commit waits for both. */
+  addStandby(): Promise<PostgresServer>;
+  /** Makes a standby a server that takes writes. Returns the number of its timeline: that of a server never promoted is 1. */
+  promote(): Promise<number>;
   stop(): Promise<void>;
 };
 
 /** Starts a new server. `settings` are `name=value`; by default a commit does not wait for the disk. */
 export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
+  const folder = makeServerFolder();
+  const local = ['-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'];
+  runProgram(folder, 'initdb', ['-D', join(folder, 'data'), '-U', 'test', ...local]);
+  return await launchServer(folder, settings);
+}
+
+/** Copies a server to a standby that follows it, and has the server's commits wait for the standby. */
+async function startStandby(url: string, settings: readonly string[]): Promise<PostgresServer> {
+  const folder = makeServerFolder();
+  const copy = [
+    '-D',
+    join(folder, 'data'),
+    '-d',
+    url,
+    '--checkpoint=fast',
+    '--write-recovery-conf',
+    '--no-sync',
+  ];
+  runProgram(folder, 'pg_basebackup', copy);
+  const standby = await launchServer(folder, settings);
+  const client = new pg.Client(url);
+  await client.connect();
+  await client.query(`ALTER SYSTEM SET synchronous_standby_names = '*'`);
+  await client.query('SELECT pg_reload_conf()');
+  for (let attempts = 0; ; attempts += 1) {
+    const { rowCount } = await client.query(`SELECT FROM pg_stat_replication WHERE sync_state = 'sync'`);
+    if (rowCount === 1) break;
+    if (attempts > 600) throw new Error('The standby does not follow the server.');
+    await delay(100);
+  }
+  await client.end();
+  return standby;
+}
+
+function makeServerFolder(): string {
   const folder = makeTemporaryFolder('postgres');
-  const ids = isRoot() ? findIds() : {};
-  if (isRoot()) chownSync(folder, ids.uid ?? 0, ids.gid ?? 0);
-  const data = join(folder, 'data');
-  const program = (name: string) => join(POSTGRES_BIN ?? '', name);
-  const initialize = ['-D', data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'];
-  execFileSync(program('initdb'), initialize, { ...ids, cwd: folder, stdio: 'ignore' });
+  const { uid, gid } = ownIds();
+  if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
+  return folder;
+}
+
+function runProgram(folder: string, name: string, args: readonly string[]): void {
+  execFileSync(join(POSTGRES_BIN ?? '', name), args, { ...ownIds(), cwd: folder, stdio: 'ignore' });
+}
+
+/** Starts a server on the data in the folder. */
+async function launchServer(folder: string, settings: readonly string[]): Promise<PostgresServer> {
   let port = await findPort();
   const options = [
     'listen_addresses=127.0.0.1',
@@ -59,9 +109,13 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
   ];
   let server = launch();
   function launch() {
-    const args = ['-D', data, ...[...options, `port=${port}`].flatMap(option => ['-c', option])];
-    const child = spawn(program('postgres'), args, {
-      ...ids,
+    const args = [
+      '-D',
+      join(folder, 'data'),
+      ...[...options, `port=${port}`].flatMap(option => ['-c', option]),
+    ];
+    const child = spawn(join(POSTGRES_BIN ?? '', 'postgres'), args, {
+      ...ownIds(),
       cwd: folder,
       stdio: ['ignore', 'ignore', 'pipe'],
     });
@@ -70,7 +124,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     const ready = new Promise<void>((resolve, reject) => {
       child.stderr.on('data', text => {
         log += text;
-        if (log.includes('ready to accept connections')) resolve();
+        if (/ready to accept (read-only )?connections/.test(log)) resolve();
       });
       void ended.then(() => reject(new Error(`PostgreSQL has ended: ${log.slice(-2000)}`)));
     });
@@ -84,9 +138,10 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     server = launch();
   }
   const url = `postgres://test@127.0.0.1:${port}/postgres`;
+  const pid = () => server.child.pid ?? 0;
   return {
     url,
-    pid: () => server.child.pid ?? 0,
+    pid,
     async crash() {
       server.child.kill('SIGQUIT');
       await server.ended;
@@ -94,6 +149,21 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     async start() {
       server = launch();
       await server.ready;
+    },
+    async pauseFor(ms) {
+      // First the parent, so that no process is added.
+      process.kill(pid(), 'SIGSTOP');
+      const children = readFileSync(`/proc/${pid()}/task/${pid()}/children`, 'utf8').trim().split(' ');
+      const paused = [pid(), ...children.map(Number).filter(child => child > 0)];
+      for (const each of paused) process.kill(each, 'SIGSTOP');
+      const client = new pg.Client(url);
+      const connected = client.connect().then(() => 'connected');
+      const answer = await Promise.race([connected, delay(ms, 'silence')]);
+      for (const each of paused.reverse()) process.kill(each, 'SIGCONT');
+      await connected;
+      await client.end();
+      if (answer === 'connected') throw new Error('PostgreSQL answered while it was stopped.');
+      return paused.length;
     },
     async cutConnections() {
       const client = new pg.Client(url);
@@ -103,6 +173,15 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
       );
       await client.end();
     },
+    async promote() {
+      const client = new pg.Client(url);
+      await client.connect();
+      await client.query('SELECT pg_promote()');
+      const { rows } = await client.query('SELECT pg_walfile_name(pg_current_wal_lsn()) AS file');
+      await client.end();
+      return Number.parseInt(String(rows[0]?.file).slice(0, 8), 16);
+    },
+    addStandby: () => startStandby(url, settings),
     async stop() {
       server.child.kill('SIGINT');
       await server.ended;
@@ -118,7 +197,9 @@ function isTaken(error: Error): false {
   throw error;
 }
 
-function findIds(): { uid?: number; gid?: number } {
+/** The ids of the user whose processes the servers are; none for this process's user. */
+function ownIds(): { uid?: number; gid?: number } {
+  if (!isRoot()) return {};
   const ask = (flag: string) => Number(execFileSync('id', [flag, UNPRIVILEGED], { encoding: 'utf8' }));
   return { uid: ask('-u'), gid: ask('-g') };
 }
