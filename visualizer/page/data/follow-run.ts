@@ -103,7 +103,8 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
       if (before > 0) await loadOlder(source, model, before);
       await viewed;
     } catch (error) {
-      if (isOver || (error instanceof ApiError && (error.status === 404 || error.status === 401))) return;
+      if (isOver || (error instanceof ApiError && error.status === 401)) return;
+      if (error instanceof ApiError && error.status === 404) return onMissing(error);
       if (model.connection.peek().type !== 'away')
         model.connection.value = { type: 'away', since: Date.now() };
       setTimeout(() => void begin(), RECONNECT_MS);
