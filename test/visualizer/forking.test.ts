@@ -80,6 +80,24 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await page.close();
   });
 
+  test('once, and by the person, if the first reply is lost', async () => {
+    const page = await visit('Add a message…');
+    await page.getByLabel('Deciding as').fill('Ada');
+    const made: string[] = [];
+    await page.route(
+      '**/fork',
+      async route => {
+        made.push(((await (await route.fetch()).json()) as { runId: string }).runId);
+        await route.abort();
+      },
+      { times: 1 },
+    );
+    await page.getByRole('button', { name: 'Fork without a change' }).click();
+    const fork = await forkOf(page);
+    expect(made).toEqual([fork]);
+    await page.close();
+  });
+
   test('with another result of a call that has run, and executes nothing', async () => {
     const before = refunded.length;
     const page = await visit('Change a call…');

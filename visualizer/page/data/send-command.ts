@@ -3,6 +3,7 @@ import { ApiError, type RunView, request, type StreamedEvent } from './request.t
 import type { EntriesPage } from './source.ts';
 
 const RETRY_MS = 500;
+const MOST_RETRIES = 4;
 
 /** The outcome of a sent command, as far as it is known. */
 export type Outcome =
@@ -45,6 +46,22 @@ export async function sendCommand(command: string, body: object, place: CommandP
     view: null,
     message: `The reply was lost, but the command was taken: the journal has it as entry ${found.seq}.`,
   };
+}
+
+/**
+ * Sends a request that the server carries out once for each id, and sends it again while its reply is lost. Throws
+ * `ApiError` if it is refused, or its reply is still lost after the last try.
+ */
+export async function sendOnce<Reply>(path: string, body: object): Promise<Reply> {
+  const sent = { ...actingAs(), ...body, requestId: makeId() };
+  for (let retries = MOST_RETRIES; ; retries -= 1) {
+    try {
+      return await request<Reply>(path, sent);
+    } catch (error) {
+      if (!isLost(error) || retries === 0) throw error;
+      await new Promise(resolve => setTimeout(resolve, RETRY_MS));
+    }
+  }
 }
 
 /** Whether it is unknown if the server accepted the command. */

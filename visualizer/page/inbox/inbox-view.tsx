@@ -1,5 +1,5 @@
 import { useComputed, useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { navigate } from '../app/router.ts';
@@ -21,7 +21,7 @@ const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt' } as co
 /** Every open decision of all runs, decided in place. */
 export function InboxView({ source }: { source: Source }) {
   const model = useMemo(() => new InboxModel(source), [source]);
-  useEffect(() => model.follow(), [model]);
+  useLayoutEffect(() => model.follow(), [model]);
   const chosen = useSignal<string | null>(null);
   const notice = useSignal('');
   const list = useRef<HTMLUListElement>(null);

@@ -1,5 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks';
 import { navigate, setQuery } from '../app/router.ts';
 import { mayOperate } from '../data/caller.ts';
 import { type RunSummary, request } from '../data/request.ts';
@@ -29,7 +29,7 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
   const filter = readFilter(query);
   const key = JSON.stringify(filter);
   const list = useMemo(() => new RunList(source, filter), [source, key]);
-  useEffect(() => list.follow(), [list]);
+  useLayoutEffect(() => list.follow(), [list]);
   const chosen = useSignal<ReadonlySet<string>>(new Set());
   const notice = useSignal('');
   const waiting = list.waiting.value;

@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals';
 import { type JsonObject, omitUndefined } from '../../../../protocol/json.ts';
 import { navigate } from '../../app/router.ts';
 import { dropDrafts } from '../../data/drafts.ts';
-import { type RunView, request, type StreamedEvent } from '../../data/request.ts';
-import { describeRefusal } from '../../data/send-command.ts';
+import type { RunView, StreamedEvent } from '../../data/request.ts';
+import { describeRefusal, sendOnce } from '../../data/send-command.ts';
 import type { CallRecord } from '../../model/call-facts.ts';
 import { shorten } from '../../render/show-safely.ts';
 import { ActionButton } from '../../ui/action-button.tsx';
@@ -31,7 +31,7 @@ export function ForkPanel({ at }: { at: number }) {
   const send: Send = async ({ commands = [], rests = false, ...fork }) => {
     const continued = rests && !holds.peek() ? [...commands, { type: 'unpause' }] : commands;
     try {
-      const made = await request<RunView>(`/runs/${encodeURIComponent(runId)}/fork`, {
+      const made = await sendOnce<RunView>(`/runs/${encodeURIComponent(runId)}/fork`, {
         ...fork,
         ...(continued.length > 0 && { commands: continued }),
         replayTools: replays.peek(),
