@@ -6,6 +6,7 @@ import { foldEntry, hasEnded, isAtRest, loadRun, makeImage, standingAt } from '.
 import { RunLog } from '../journal/run-log.ts';
 import { cancelRun, findOverflow } from '../run/command.ts';
 import { findRefusal } from '../run/explain-refusal.ts';
+import { waitsForOriginal } from '../sub-agents/child-runs.ts';
 import type { Chart } from './chart.ts';
 import type { Host } from './host.ts';
 
@@ -18,6 +19,7 @@ export const agentChart: Chart<ChartState> = {
   isAtRest,
   hasEnded,
   wakeAt: ({ context }) => context.timer,
+  polls: ({ context }) => waitsForOriginal(context),
   cancellation: ({ context }) => context.cancelling,
   cancel: cancelRun,
   standing: standingAt,

@@ -333,7 +333,9 @@ export class Driver<State> {
   }
 
   async #release(): Promise<void> {
-    const wakeAt = this.#chart.hasEnded(this.#state) ? null : this.#chart.wakeAt(this.#state);
+    const state = this.#state;
+    if (this.#chart.hasEnded(state)) return await this.#lease.release();
+    const wakeAt = this.#chart.polls(state) ? this.#options.host.now() : this.#chart.wakeAt(state);
     await this.#lease.release(wakeAt ?? undefined);
   }
 

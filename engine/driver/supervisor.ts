@@ -114,7 +114,11 @@ export class Supervisor implements RunHost {
   async drive(): Promise<void> {
     const yields = this.#yields;
     await this.refresh();
-    if (hasEnded(this.#log.state) || !(await this.tryToDrive())) return;
+    const { state } = this.#log;
+    const { timer } = state.context;
+    const hasTimer = timer !== null && timer <= this.#options.host.now();
+    if (isAtRest(state) && !hasTimer && (await this.#parts.children.onlyWaits(state.context))) return;
+    if (hasEnded(state) || !(await this.tryToDrive())) return;
     for (;;) {
       if (this.#stage.type === 'driving') await this.#stage.done;
       await this.refresh();

@@ -76,6 +76,13 @@ export function suspendedCalls(context: Context): SuspendedCall[] {
   return callsWith(context, 'waiting').filter(call => call.childRunId !== undefined) as SuspendedCall[];
 }
 
+/** Whether the run, a fork, waits for child runs of its original. Their ends wake the original alone. */
+export function waitsForOriginal(context: Context): boolean {
+  return suspendedCalls(context).some(
+    ({ key, childRunId }) => key === undefined || childRunId !== childRunIdOf(key, context.runId),
+  );
+}
+
 /** Whether the run still waits for the child run of this call. */
 export function isAwaitedBy(context: Context, callId: string): boolean {
   const call = context.calls.find(other => other.callId === callId);

@@ -28,6 +28,7 @@ import {
   type SuspendedCall,
   spentBy,
   suspendedCalls,
+  waitsForOriginal,
 } from './child-runs.ts';
 
 type Stored = { store: Store; host: Host };
@@ -54,13 +55,20 @@ export class RunChildren {
 
   /** Returns the results of the children that have ended, without driving any. */
   async collect(context: Context): Promise<Command[]> {
-    const { store } = this.#environment;
-    const suspended = suspendedCalls(context);
-    const ended: SuspendedCall[] = [];
-    for (const call of suspended)
-      if ((await findEndedChild(store, [call.childRunId])) !== undefined) ended.push(call);
-    const settling = ended.map(call => this.#settleOne(context, call));
+    const settling = (await this.#findEnded(context)).map(call => this.#settleOne(context, call));
     return (await Promise.all(settling)).filter(command => command !== undefined);
+  }
+
+  /** Whether all that the run, a fork, can do is wait: it needs the children of its original, and none has ended. */
+  async onlyWaits(context: Context): Promise<boolean> {
+    return waitsForOriginal(context) && (await this.#findEnded(context)).length === 0;
+  }
+
+  async #findEnded(context: Context): Promise<SuspendedCall[]> {
+    const ended: SuspendedCall[] = [];
+    for (const call of suspendedCalls(context))
+      if ((await findEndedChild(this.#environment.store, [call.childRunId])) !== undefined) ended.push(call);
+    return ended;
   }
 
   /**

@@ -179,13 +179,15 @@ export class RunTaker {
    * Starts to drive a run. Returns false if the run made no progress and has to wait, or if this process already drives
    * it.
    */
-  #begin({ runId, seq }: RunRecord): boolean {
+  #begin({ runId, seq, status }: RunRecord): boolean {
     const { host, drive } = this.#options;
     const last = this.#attempts.get(runId);
     // Each attempt appends its claim.
     const isStuck = last !== undefined && seq <= last.seq + 1;
     if (this.#isStopped || this.#busy.has(runId) || (isStuck && host.now() < last.next)) return false;
-    const waitMs = isStuck ? Math.min(2 * last.waitMs, LONGEST_WAIT_MS) : POLL_INTERVAL_MS;
+    // A resting run without a new claim waits for something that wakes nobody: see `Chart.polls`.
+    const isWaiting = status === 'waiting' && seq === last?.seq;
+    const waitMs = isStuck && !isWaiting ? Math.min(2 * last.waitMs, LONGEST_WAIT_MS) : POLL_INTERVAL_MS;
     this.#attempts.delete(runId);
     this.#attempts.set(runId, { seq, waitMs, next: host.now() + waitMs });
     const [oldest] = this.#attempts.keys();

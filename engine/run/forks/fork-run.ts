@@ -17,6 +17,7 @@ import {
   statusOf,
 } from '../../journal/load-run.ts';
 import { readFromStart, type WholeJournal } from '../../journal/read-journal.ts';
+import { waitsForOriginal } from '../../sub-agents/child-runs.ts';
 import { assertReadable } from '../../versions/version-mismatch.ts';
 import { findFault, sendMessage, stampCommand } from '../command.ts';
 import type { CommandOptions } from '../run-command.ts';
@@ -97,7 +98,8 @@ export async function forkRun(
   if (messages.length > 0 && hasEnded(doubted)) throw describeEnded(entries, at, doubted);
   const state = messages.reduce(applyEvent, doubted);
   const events = [...begun, ...messages];
-  const rest = { events, ...standingOf(state) };
+  const wake = waitsForOriginal(state.context) ? { wakeAt: host.now() } : {};
+  const rest = { events, ...standingOf(state), ...wake };
   const { seq } = await store.create(started, undefined, rest);
   return { runId: started.runId, loaded: { state, seq, snapshotSeq: 0 } };
 }

@@ -127,6 +127,25 @@ describe('a server that recovers runs', () => {
     app.close();
   });
 
+  test('goes on with a fork once the sub-agent of its original has ended', async () => {
+    const store = memory();
+    const rested = await rest(store, false);
+    const forking = new ManualHost({ now: rested.now, name: 'fork_' });
+    const run = await makeLead(store, forking, false).open(TOP);
+    const fork = await run.fork({ at: (await store.read(TOP)).length });
+    expect(await store.get(fork.id)).toMatchObject({ status: 'waiting' });
+    const clock = new ManualHost({ now: forking.now(), name: 'third_' });
+    const app = createRunsApp({ store, clock, agents: new Map([['lead', makeLead(store, clock, false)]]) });
+    await app.pickUp();
+    await clock.advance(4 * POLL_INTERVAL_MS);
+    const claims = async () => (await wordsOf(store, fork.id)).filter(word => word.startsWith('run.claimed'));
+    expect([(await store.get(fork.id))?.status, await claims()]).toEqual(['waiting', []]);
+    await untilReleased(store, rested);
+    await clock.advance(60 * POLL_INTERVAL_MS);
+    expect(await store.get(fork.id)).toMatchObject({ status: 'finished' });
+    app.close();
+  });
+
   test('finds what a process leaves behind in a store that tells nothing', async () => {
     const store = memory();
     const rested = await rest(store, false);
