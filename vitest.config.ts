@@ -107,6 +107,7 @@ const IN_TURN = [
     'tools/mcp-filesystem',
     'attack',
     'examples/use-chat',
+    'examples/start-on-page',
     'durability/two-drivers',
     'tools/testing/exported-test',
     'engine/sub-agents/sub-agents-crash',

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { relative, resolve } from 'node:path';
 import * as z from 'zod';
-// In a project of your own: from 'agentchart' and 'agentchart/tools/mcp'.
+// In a project of your own: from 'agentchart', 'agentchart/tools/mcp' and 'agentchart/adapters/model-from-env'.
+import { modelFromEnv } from '../../adapters/model-from-env.ts';
 import { createAgent } from '../../tools/agent/index.ts';
 import { mcp } from '../../tools/mcp.ts';
 import { dieAfter } from './die-after.ts';
@@ -59,8 +60,12 @@ function hide(...names: string[]) {
 /** For `npm start -- --crash`: kills the process after the write, before its result is in the journal. */
 const tools = process.env.STEWARD_CRASH === 'after-write' ? dieAfter(files, 'write_file') : files;
 
+/** Set where the process serves another agent with a model of its own, which AGENTCHART_MODEL would override. */
+const model = process.env.STEWARD_MODEL;
+
 export default createAgent({
   name: 'documentation-steward',
+  ...(model !== undefined && { model: modelFromEnv(model) }),
   instructions: stewardInstructions(relative(process.cwd(), root) || '.'),
   tools: [tools],
 });

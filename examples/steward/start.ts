@@ -13,6 +13,7 @@ import { environmentOf, WAYS } from '../stand-in/wire/ways.ts';
 import { STEWARD_TASK } from './instructions.ts';
 import { describeWrite, findOpenCall, findRun } from './look-at-run.ts';
 import { prepareCopy } from './prepare-copy.ts';
+import { isRefundOpen, killRefund } from './refund/kill-refund.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { servePage } from './serve-page.ts';
 
@@ -28,8 +29,9 @@ Set AGENTCHART_MODEL to use a real model (for example openai:gpt-5-mini), or to 
 the stand-in with that provider's wire format.`;
 
 const agent = ['--agent', formatPath(join(HERE, 'agent.ts'))];
+const refunds = formatPath(join(HERE, 'refund/agent.ts'));
 
-type Work = { folder: string; db: string; env: Record<string, string> };
+type Work = { folder: string; db: string; ledger: string; env: Record<string, string> };
 
 // The reader closed the pipe, as `npm start | head` does.
 process.stdout.on('error', () => process.exit(0));
@@ -49,10 +51,12 @@ async function start(): Promise<number> {
   const standIn = await startStandInFor(model);
   introduce(folder, model, standIn);
   try {
+    const ledger = join(home, 'payments.txt');
     const work = {
       folder,
       db: formatPath(join(home, 'runs.db')),
-      env: { ...standIn?.env, STEWARD_FOLDER: folder },
+      ledger,
+      env: { ...standIn?.env, STEWARD_FOLDER: folder, REFUNDS_LEDGER: ledger },
     };
     if (options.crash) return await workAndCrash(work);
     if (options.yes) return await workInOneProcess(work, ['--yes']);
@@ -116,20 +120,39 @@ async function workInOneProcess(work: Work, options: string[] = []): Promise<num
   return finish(work, await agentchart(work, ['run', ...agent, ...options, STEWARD_TASK]));
 }
 
-/** Shows the run and asks for approval on the terminal and on a page. The first decision counts. */
+/**
+ * Leaves a killed refund in the inbox of a page, then shows the steward's run and asks for approval on the terminal
+ * and on the page. The first decision counts.
+ */
 async function workOnTerminal(work: Work): Promise<number> {
-  const page = await servePage([...agent, '--db', work.db], work.env);
+  const about = await leaveRefund(work);
+  const model = work.env.AGENTCHART_MODEL ?? process.env.AGENTCHART_MODEL ?? '';
+  const page = await servePage([...agent, '--agent', refunds, '--db', work.db], {
+    ...work.env,
+    AGENTCHART_MODEL: '',
+    STEWARD_MODEL: model,
+  });
   if (page === null) return await workInOneProcess(work);
   // Ctrl-C interrupts the command while it runs, and stops the page afterwards. It is handled throughout:
   // its default would end this process alone, and the page would outlive it.
   let onInterrupt = () => {};
   process.on('SIGINT', () => onInterrupt());
-  say(`Watch the run and approve there or here: ${page.url}`);
+  say(`${about} Decide it in the inbox: ${page.url}/inbox`);
+  say(`The payments are in ${formatPath(work.ledger)}. Then fork the run with half the amount, and compare.`);
+  say(`Then the steward. Watch its run and approve there or here: ${page.url}`);
   const code = await workInOneProcess(work);
   onInterrupt = page.stop;
-  say(`The page stays available at ${page.url} until Ctrl-C.`);
+  say(`The page stays available at ${page.url} until Ctrl-C. The killed refund is in its inbox.`);
   await page.ended;
   return code;
+}
+
+/** Leaves a refund that asks whether it happened, and returns what there is to say about it. */
+async function leaveRefund(work: Work): Promise<string> {
+  if (await isRefundOpen(work.db)) return 'A refund of an earlier start still asks whether it happened.';
+  say('First, a refund of $99.00, killed (SIGKILL) right after the payment:');
+  const { pid } = await killRefund({ ...work, agent: refunds });
+  return `Process ${pid} is gone, and the journal has no result: was the customer paid?`;
 }
 
 /** Without a terminal: the first process ends while the run awaits approval, and a second process approves. */

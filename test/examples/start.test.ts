@@ -1,9 +1,10 @@
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
+import { HAS_TERMINAL, startOnTerminal } from '../support/examples/npm-start.ts';
 import { takesTurn } from '../support/in-turn.ts';
 import { TAKES_ALL } from '../support/sample.ts';
 
@@ -35,30 +36,6 @@ function runStart(cwd: string, ...args: string[]): Promise<Ended> {
     });
     child.stdin?.end();
   });
-}
-
-/** A pseudo-terminal, made by `script` of util-linux. */
-const HAS_TERMINAL = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
-
-function startOnTerminal(cwd: string) {
-  const { AGENTCHART_MODEL: _, ...env } = process.env;
-  const child = spawn('script', ['-qec', `'${process.execPath}' '${start}'`, '/dev/null'], { cwd, env });
-  const ended = new Promise<void>(resolve => child.once('close', () => resolve()));
-  let output = '';
-  let look = () => {};
-  child.stdout.on('data', data => {
-    output += data;
-    look();
-  });
-  const printed = (pattern: RegExp) =>
-    new Promise<string>(resolve => {
-      look = () => {
-        const match = pattern.exec(output);
-        if (match !== null) resolve(match[1] ?? '');
-      };
-      look();
-    });
-  return { ended, printed, type: (keys: string) => child.stdin.write(keys) };
 }
 
 function readReport(cwd: string, name = 'documents'): string {

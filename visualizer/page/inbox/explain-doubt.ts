@@ -1,6 +1,7 @@
+import { shortenOwnerName } from '../../../protocol/owner-name.ts';
 import { type RunView, request, type StreamedEvent } from '../data/request.ts';
 import type { EntriesPage } from '../data/source.ts';
-import { formatDay } from '../render/format.ts';
+import { formatMoment } from '../render/format.ts';
 
 const PAGE = 1_000;
 const MOST_PAGES = 10;
@@ -33,22 +34,21 @@ async function readSinceStart(runId: string, callId: string): Promise<StreamedEv
 }
 
 function explain(event: StreamedEvent, callId: string, owner: string | undefined): Fact[] {
-  const at = formatDay(event.at);
-  const fact = (text: string): Fact[] => [{ seq: event.seq, text }];
+  const fact = (text: string): Fact[] => [{ seq: event.seq, text: `${formatMoment(event.at)}: ${text}` }];
   if (event.type === 'run.claimed') {
     if (event.replaces === undefined) return [];
-    return fact(`${at}: ${event.by} took over from ${event.replaces}, which was gone.`);
+    return fact(`${shortenOwnerName(event.replaces)} was gone; ${shortenOwnerName(event.by)} took over.`);
   }
   if (!('callId' in event) || event.callId !== callId) return [];
   switch (event.type) {
-    case 'tool.started':
-      return fact(
-        `${at}: ${owner ?? 'a process'} started the tool, attempt ${event.attempt}, key ${event.key}.`,
-      );
+    case 'tool.started': {
+      const by = owner === undefined ? 'a process' : shortenOwnerName(owner);
+      return fact(`${by} started the tool, attempt ${event.attempt}, with the key ${event.key}.`);
+    }
     case 'tool.interrupted':
-      return fact(`${at}: the journal had a start and no result, so the process ended in between.`);
+      return fact('the journal had a start and no result: the process ended in between.');
     case 'tool.doubted':
-      return fact(`${at}: in doubt: ${event.reason}`);
+      return fact(`in doubt: ${event.reason}`);
     default:
       return [];
   }

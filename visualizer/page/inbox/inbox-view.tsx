@@ -6,7 +6,7 @@ import { navigate } from '../app/router.ts';
 import { mayDecide, mayOnlyRead } from '../data/caller.ts';
 import { sendCommand } from '../data/send-command.ts';
 import type { Source } from '../data/source.ts';
-import { formatAgo, formatDay, formatSpan } from '../render/format.ts';
+import { formatAgo, formatDay, formatMoment, formatSpan } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { type Act, ActContext } from '../run/decisions/act.ts';
 import { DecisionForms } from '../run/decisions/decision-forms.tsx';
@@ -192,7 +192,7 @@ function Decision({ item, onTaken }: DecisionProps) {
           )}
           {' · '}
           <Safe text={agent} />
-          {` · waits since ${formatDay(since)}`}
+          {` · waits since ${formatMoment(since)}`}
           {left.value === null ? '' : ` · expires in ${formatSpan(Math.max(0, left.value))}`}
         </p>
       </header>
@@ -243,8 +243,8 @@ function WhyInDoubt({ runId, callId }: { runId: string; callId: string }) {
     <section class="why-doubt">
       <h3>Why it is in doubt</h3>
       <p>
-        The tool was started, and the journal has no result. It may have acted or not: check outside, then
-        decide.
+        The tool was started, and the journal has no result. It may have acted or not. Check where it acts,
+        for example at the payment provider by the key below; then decide.
       </p>
       <ol>
         {facts.value.map(({ seq, text }) => (

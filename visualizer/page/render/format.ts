@@ -21,6 +21,12 @@ export function formatDay(at: number): string {
   return day.format(at);
 }
 
+/** The local time of a time in ms since the epoch; with the date if that is not today's. */
+export function formatMoment(at: number): string {
+  const isToday = new Date(at).toDateString() === new Date().toDateString();
+  return isToday ? formatClock(at) : formatDay(at);
+}
+
 /** A number with thousands separators. */
 export function formatNumber(value: number): string {
   return number.format(value);
