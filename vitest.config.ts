@@ -58,6 +58,7 @@ const LONG = [
   'stores/{sqlite,sqlite-damage,sqlite-migration}',
   'tools/testing/play-run',
   'text/citations',
+  'work/patterns',
 ].map(toFiles);
 
 /** Drills and other clients, as long as those above, some with processes. `npm test` runs one list, by the day. */
@@ -79,7 +80,6 @@ const IN_TURN = [
     'server/responses/approvals/two-servers',
     'server/tokens/other-clients',
     'tools/explore/planted-later',
-    'work/patterns',
   ],
   [
     'adapters/ai-sdk/ai-sdk-{anthropic,openai}',
@@ -177,8 +177,10 @@ export default defineConfig({
     projects: [
       // Processes that a busy machine holds up may run in another order; a defect fails twice. Retries are printed.
       project('processes', {
-        ...{ include: PROCESSES, exclude: onOtherDays },
-        ...{ globalSetup: 'test/support/build-programs.ts', retry: 1 },
+        include: PROCESSES,
+        exclude: onOtherDays,
+        globalSetup: 'test/support/build-programs.ts',
+        retry: 1,
       }),
       project('long', { include: [...LONG, ...drills], exclude: [...PROCESSES, ...onOtherDays] }),
       project('shared', {

@@ -131,7 +131,12 @@ class PostgresStore implements Store {
     const commit = randomUUID();
     const made = await this.#database.queryOnce(
       ...insertRun(this.#schema, {
-        ...{ event, events, status, progress, claim, commit },
+        event,
+        events,
+        status,
+        progress,
+        claim,
+        commit,
         wakeInMs: this.#appends.untilOf(wakeAt),
       }),
       () => this.#appends.findCommit(escapeText(event.runId), events.length, commit),

@@ -254,6 +254,10 @@ describe('the architecture', () => {
     expect(long.map(({ file, lines }) => `${file}: ${lines}`)).toEqual([]);
   });
 
+  it('no object is spread out of a literal: its members stand in the outer object', () => {
+    expect(sources.filter(({ text }) => /\.\.\.\{ *\w/.test(text)).map(({ file }) => file)).toEqual([]);
+  });
+
   it('no folder but adapters/ has more than 16 files at its root', () => {
     const folders = Map.groupBy(files, file => dirname(file));
     const full = [...folders].filter(([folder, { length }]) => folder !== 'adapters' && length > MOST_FILES);

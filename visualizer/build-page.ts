@@ -79,7 +79,7 @@ const lexerOnly: Plugin = {
     onLoad({ filter: /[\\/]marked\.esm\.js$/ }, async ({ path }) => {
       const text = await readFile(path, 'utf8');
       const end = /;var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\(/.exec(text)?.index;
-      const name = /(\w+) as Lexer\b/.exec(text)?.[1];
+      const name = /\b(\w+) as Lexer\b/.exec(text)?.[1];
       if (end === undefined || name === undefined)
         throw new Error(`Expected the lexer and the instance of marked in ${path}; its build has changed.`);
       return { contents: `${text.slice(0, end)};export{${name} as Lexer}`, loader: 'js' };

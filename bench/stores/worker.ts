@@ -8,7 +8,11 @@ const [address = '', modelMs = '0', slots = '32'] = process.argv.slice(2);
 const store = openStore(address);
 const { make } = makeAgent(store, Number(modelMs));
 const { taker } = createRunWorker({
-  ...{ store, host: systemHost, slots: Number(slots), versions: 'own', log: line => console.error(line) },
+  store,
+  host: systemHost,
+  slots: Number(slots),
+  versions: 'own',
+  log: line => console.error(line),
   agents: new Map(),
   // Each run has an agent of its own: the answers of a scripted model come in the order of its calls.
   agentsByRun: new Map([[AGENT, async () => make()]]),

@@ -92,13 +92,13 @@ function readBreakpoint(options: BreakOptions): Omit<Breakpoint, 'id'> | null {
 /** Reads `input.cents>10000`. A value that is not JSON is a text. */
 function readCondition(text: string): NonNullable<Breakpoint['where']> {
   const [, path, op, value] =
-    /^\s*(input(?:\.[^\s<>=!]+)?)\s*(<=|>=|!=|=|<|>)(?!=)\s*(.+?)\s*$/s.exec(text) ?? [];
+    /^(input(?:\.[^\s<>=!]+)?)\s*(<=|>=|!=|=|<|>)(?!=)(.+)$/s.exec(text.trim()) ?? [];
   if (path === undefined || value === undefined)
     throw new EngineError(
       'input-invalid',
       `--where must be a path, an operator (=, !=, <, <=, >, >=) and a value, such as 'input.cents>10000', got ${JSON.stringify(text)}.`,
     );
-  return { path, op: op as NonNullable<Breakpoint['where']>['op'], value: readScalar(value) };
+  return { path, op: op as NonNullable<Breakpoint['where']>['op'], value: readScalar(value.trim()) };
 }
 
 function readScalar(text: string): string | number | boolean | null {

@@ -92,7 +92,9 @@ function readFilter(options: RunsOptions): ListFilter {
     limit: readLimit(limit),
     ...omitUndefined({
       status: readStatus(options),
-      ...{ agent, text, cursor },
+      agent,
+      text,
+      cursor,
       since: since === undefined ? undefined : readTime('--since', since),
       before: before === undefined ? undefined : readTime('--before', before),
     }),

@@ -127,8 +127,11 @@ export class MessageTranslation {
     const input = { query };
     this.#searches += 1;
     this.#known().call({
-      ...{ type: 'server_tool_use', id, name: 'web_search' },
-      ...{ input, written: JSON.stringify(input) },
+      type: 'server_tool_use',
+      id,
+      name: 'web_search',
+      input,
+      written: JSON.stringify(input),
     });
     this.#known().whole(`${id} result`, result);
   }

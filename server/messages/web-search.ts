@@ -35,8 +35,11 @@ export function searchBlocksOf({ id: itemId, action, status }: JsonObject): {
     status === 'failed'
       ? { type: 'web_search_tool_result_error', error_code: 'unavailable' }
       : urlsIn(sources).map(page => ({
-          ...{ type: 'web_search_result', title: page, url: page },
-          ...{ encrypted_content: '', page_age: null },
+          type: 'web_search_result',
+          title: page,
+          url: page,
+          encrypted_content: '',
+          page_age: null,
         }));
   const [first] = Array.isArray(queries) ? queries : [];
   return {

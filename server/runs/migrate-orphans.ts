@@ -64,7 +64,10 @@ export class OrphanMigrator {
     const { store, host, agents } = this.#options;
     const found = await store.takeWork?.({
       agents: agents.map(({ name }) => ({ name })),
-      ...{ limit: MOST_FOUND, reserveMs: 0, now: host.now(), isDead: isOwnerDead },
+      limit: MOST_FOUND,
+      reserveMs: 0,
+      now: host.now(),
+      isDead: isOwnerDead,
     });
     const now = host.monotonic();
     const before = now - this.#lastLook > LONGEST_GAP_MS ? new Map<string, Seen>() : this.#seen;

@@ -62,8 +62,14 @@ export const listChecks: readonly Check[] = [
       assert.deepEqual(first && pick(first), known);
       assert.equal(first?.state, 'turn.planning');
       const progress = makeProgress('finished', {
-        ...{ why: 'the model answered', turns: 3, tokens: 900, cost: 0.25, activeMs: 12, endedAt: 2000 },
-        ...{ incomplete: { reason: 'length' }, errorCode: 'none' },
+        why: 'the model answered',
+        turns: 3,
+        tokens: 900,
+        cost: 0.25,
+        activeMs: 12,
+        endedAt: 2000,
+        incomplete: { reason: 'length' },
+        errorCode: 'none',
         waitsFor: [{ type: 'approval', callId: 'c', name: 'refund' }],
       });
       await store.append('a', { after: 1, input: true }, [receive('x')], { status: 'finished', progress });

@@ -48,7 +48,11 @@ export const workChecks: readonly Check[] = [
     await store.create(begin('c', { at: 1002, agent: { name: 'other' } }));
     const state = { fold: 7 };
     const adopted = {
-      ...{ title: '', labels: {}, createdAt: 1003, seq: 7, state },
+      title: '',
+      labels: {},
+      createdAt: 1003,
+      seq: 7,
+      state,
       status: 'running',
     } as const;
     await store.adopt({ ...adopted, runId: 'd', agent: 'refunds' });

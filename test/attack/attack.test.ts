@@ -11,7 +11,11 @@ import { checkEvidence, type Evidence, type RunEvidence } from './chaos/chaos-ev
  */
 const SEED = 7;
 const SHORT = {
-  ...{ seed: SEED, isShort: true, longestMs: 60_000, lanes: 1, totalMs: 40_000 },
+  seed: SEED,
+  isShort: true,
+  longestMs: 60_000,
+  lanes: 1,
+  totalMs: 40_000,
   choose: (cases: readonly AttackCase[]) => sampled(cases, 1),
 };
 

@@ -106,7 +106,10 @@ describe.concurrent('replay', () => {
       const json = await desk.run(['replay', named, '--until', until, '--json']);
       const last = JSON.parse(json.stdout.trim().split('\n').at(-1) ?? '');
       expect(last).toMatchObject({
-        ...{ equal: true, entries: Number(until), of: journal.length, isEnd: false },
+        equal: true,
+        entries: Number(until),
+        of: journal.length,
+        isEnd: false,
         state: 'resting.awaitingApproval',
         next: { type: 'interruptForApproval' },
         settled: { status: 'waiting', approvals: [{ callId: 'call_0_1' }] },

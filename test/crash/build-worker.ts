@@ -8,7 +8,11 @@ export async function buildWorker(folder: string): Promise<string> {
   await build({
     entryPoints: [fileURLToPath(new URL('worker.ts', import.meta.url))],
     outfile,
-    ...{ bundle: true, minify: true, platform: 'node', format: 'esm', logLevel: 'error' },
+    bundle: true,
+    minify: true,
+    platform: 'node',
+    format: 'esm',
+    logLevel: 'error',
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire('/');" },
   });
   return outfile;

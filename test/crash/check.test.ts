@@ -19,7 +19,11 @@ const act = (tool: string, callId: string) => ({
 
 const NOTHING = { doubles: [], lost: [], doubted: 0 };
 const resultOf = (scenario: Scenario, passed: CrashPoint[]): Result => ({
-  ...{ scenario, passed, fired: true, findings: NOTHING, folder: '' },
+  scenario,
+  passed,
+  fired: true,
+  findings: NOTHING,
+  folder: '',
 });
 
 describe('the checks of a crash scenario', () => {

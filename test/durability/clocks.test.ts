@@ -138,7 +138,10 @@ describe('a tool timeout', () => {
     const store = memory();
     const make = (host: ManualHost) =>
       createAgent({
-        ...{ name: 'a', host, store, model: scripted([calls('slow'), { text: 'done' }]) },
+        name: 'a',
+        host,
+        store,
+        model: scripted([calls('slow'), { text: 'done' }]),
         tools: [makeTool('slow', { sideEffect: 'idempotent', timeoutMs: HOUR, run: () => NEVER })],
       });
     const run = await make(new ManualHost()).start('go');
@@ -178,7 +181,10 @@ describe('a call during which the machine sleeps for a day', () => {
 describe('an approval that expires', () => {
   const make = (host: ManualHost, store: Store, keys: string[] = []) =>
     createAgent({
-      ...{ name: 'a', host, store, model: scripted([calls('act'), { text: 'done' }]) },
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('act'), { text: 'done' }]),
       tools: [makeTracedTool('act', keys, { approval: { required: true, expiresInMs: HOUR } })],
     });
 
@@ -246,7 +252,11 @@ describe('the limit on active time', () => {
       );
       const { model: recorded, requests } = recordRequests(model);
       const agent = createAgent({
-        ...{ name: 'a', host, store, model: recorded, limits: { activeMs: 15 * SECOND } },
+        name: 'a',
+        host,
+        store,
+        model: recorded,
+        limits: { activeMs: 15 * SECOND },
         tools: [
           makeTool('act', {
             sideEffect: 'idempotent',
@@ -286,7 +296,10 @@ describe('the limit on active time', () => {
   test('counts nothing for a call during which the wall clock is set back, and the run continues', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const agent = createAgent({
-      ...{ name: 'a', host, store, limits: { activeMs: HOUR } },
+      name: 'a',
+      host,
+      store,
+      limits: { activeMs: HOUR },
       model: scripted([calls('act'), { text: 'done' }]),
       tools: [makeTool('act', { run: () => host.setWallClock(START - HOUR) })],
     });

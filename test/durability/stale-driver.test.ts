@@ -14,7 +14,9 @@ const DAY = 24 * 3_600_000;
 
 function makePutting(store: Store, host: ManualHost, keys: string[]) {
   return createAgent({
-    ...{ name: 'a', host, store },
+    name: 'a',
+    host,
+    store,
     model: scripted([calls('put'), { text: 'done' }]),
     tools: [makeTracedTool('put', keys, { sideEffect: 'idempotent' })],
   });
@@ -183,7 +185,10 @@ test('a driver notices within 200 ms that another process took over the run, and
   const host = new ManualHost();
   let signal: AbortSignal | undefined;
   const agent = createAgent({
-    ...{ name: 'a', host, store, model: scripted([calls('pay'), { text: 'done' }]) },
+    name: 'a',
+    host,
+    store,
+    model: scripted([calls('pay'), { text: 'done' }]),
     tools: [
       makeTool('pay', {
         run: (_: unknown, context: ToolCallContext) => {

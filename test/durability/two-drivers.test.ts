@@ -113,7 +113,9 @@ async function stopAndWake(tool: string, stop: string): Promise<Outcome> {
   return {
     acted: trace.map(([name = '']) => name),
     keys: trace.map(([, , key = '']) => key),
-    ...{ one, two, told: first.words },
+    one,
+    two,
+    told: first.words,
     types: events.map(({ type }) => type),
     results: transcript.flatMap(item => (item.type === 'tool_result' ? [item.output] : [])),
   };

@@ -67,7 +67,8 @@ export function agentOf({ host, store }: Process, turns: Turns, options: Partial
 /** An agent whose sub-agent pays after an approval. */
 export function familyOf(process: Process) {
   const payer = createAgent({
-    ...{ name: 'payer', model: scripted([calls('pay'), { text: 'Paid.' }]) },
+    name: 'payer',
+    model: scripted([calls('pay'), { text: 'Paid.' }]),
     tools: [makeTool('pay', { approval: true })],
     onMessage: 'supersede',
   });

@@ -47,9 +47,13 @@ export function makeGolden(about: string, events: readonly RunEvent[], edges?: s
     return { path: statePath(state), hash: hashStanding(state), event: toJson(event) as JsonObject };
   });
   return {
-    ...{ made: MADE, about },
+    made: MADE,
+    about,
     ...(edges === undefined ? {} : { edges }),
-    ...{ format, chart, entries, end: standingOf(last) },
+    format,
+    chart,
+    entries,
+    end: standingOf(last),
   };
 }
 

@@ -116,8 +116,11 @@ describe('a breakpoint', () => {
   it('holds once the run has cost more than its bound', () => {
     const prices = { first: { input: 1_000_000, output: 0 } };
     const usage = {
-      ...{ inputTokens: 2, outputTokens: 0 },
-      ...{ cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null },
+      inputTokens: 2,
+      outputTokens: 0,
+      cachedInputTokens: null,
+      cacheWriteTokens: null,
+      reasoningTokens: null,
     };
     const held = (costOver: number) =>
       begin({ prices }).send(setting({ id: 'cost', costOver }), makeTurn({ calls: [makeCall('a')], usage }))
@@ -166,7 +169,10 @@ describe('a breakpoint', () => {
 });
 
 const editing = (text: string, ...calls: ReturnType<typeof makeCall>[]): UntimedEvent => ({
-  ...{ type: 'turn.edited', turn: 1, text, calls },
+  type: 'turn.edited',
+  turn: 1,
+  text,
+  calls,
   items: makeTurn({ text, calls }).items,
 });
 
@@ -238,7 +244,9 @@ describe('an edit of the latest turn', () => {
 
 describe('an edit of a call', () => {
   const editingCall = (callId: string, change: Parameters<typeof makeCall>[1]): UntimedEvent => ({
-    ...{ type: 'call.edited', callId, digest: `digest of ${callId}` },
+    type: 'call.edited',
+    callId,
+    digest: `digest of ${callId}`,
     call: gated(callId, { digest: 'changed', ...change }),
   });
 

@@ -19,14 +19,21 @@ const PROGRAM = `${ROOT}test/runtimes/program/page.ts`;
 async function bundleWithEsbuild(): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [PROGRAM],
-    ...{ bundle: true, platform: 'browser', format: 'esm', write: false, logLevel: 'silent' },
+    bundle: true,
+    platform: 'browser',
+    format: 'esm',
+    write: false,
+    logLevel: 'silent',
   });
   return outputFiles[0]?.text ?? '';
 }
 
 async function bundleWithRolldown(): Promise<string> {
   const bundle = await rolldown({
-    ...{ cwd: ROOT, input: PROGRAM, platform: 'browser', tsconfig: `${ROOT}tsconfig.json` },
+    cwd: ROOT,
+    input: PROGRAM,
+    platform: 'browser',
+    tsconfig: `${ROOT}tsconfig.json`,
     onLog: (_level, { message }) => {
       throw new Error(message);
     },
@@ -37,7 +44,10 @@ async function bundleWithRolldown(): Promise<string> {
 
 async function bundleWithVite(): Promise<string> {
   const built = await buildWithVite({
-    ...{ root: ROOT, configFile: false, logLevel: 'silent', resolve: { tsconfigPaths: true } },
+    root: ROOT,
+    configFile: false,
+    logLevel: 'silent',
+    resolve: { tsconfigPaths: true },
     build: { write: false, rolldownOptions: { input: PROGRAM } },
   });
   const [bundle] = [built].flat();

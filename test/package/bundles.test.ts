@@ -15,9 +15,27 @@ const ADAPTERS = Object.keys(manifest.exports)
 
 /** The globals that browsers and workers share; `process` and `Buffer` are not among them. */
 const WEB_GLOBALS = {
-  ...{ AbortController, AbortSignal, DOMException, Headers, Request, Response, ReadableStream, URL },
-  ...{ TextDecoder, TextEncoder, TextDecoderStream, atob, btoa, crypto, fetch, performance, structuredClone },
-  ...{ clearTimeout, console, queueMicrotask, setTimeout },
+  AbortController,
+  AbortSignal,
+  DOMException,
+  Headers,
+  Request,
+  Response,
+  ReadableStream,
+  URL,
+  TextDecoder,
+  TextEncoder,
+  TextDecoderStream,
+  atob,
+  btoa,
+  crypto,
+  fetch,
+  performance,
+  structuredClone,
+  clearTimeout,
+  console,
+  queueMicrotask,
+  setTimeout,
 };
 
 /** One agent that calls a tool: once by the engine, and once as an actor with `agent.services()`. */
@@ -48,8 +66,12 @@ const PROGRAM = `
 async function bundleWithEsbuild(code: string): Promise<string> {
   const { outputFiles } = await build({
     stdin: { contents: code, resolveDir: ROOT, loader: 'ts' },
-    ...{ bundle: true, platform: 'browser', format: 'iife', globalName: 'program' },
-    ...{ write: false, logLevel: 'silent' },
+    bundle: true,
+    platform: 'browser',
+    format: 'iife',
+    globalName: 'program',
+    write: false,
+    logLevel: 'silent',
   });
   return outputFiles[0]?.text ?? '';
 }

@@ -25,6 +25,8 @@ import { findPackages, measureInBrowser } from '../support/package/measure-bundl
 import { packCheckout } from '../support/package/pack-checkout.ts';
 import { CHROMIUM } from '../support/visualizer/browser.ts';
 
+const STRICT = { strict: true, module: 'nodenext', target: 'es2023' };
+
 /** The package as its users get it: packed, installed in an empty project, compiled and run. */
 
 const run = promisify(execFile);
@@ -101,10 +103,7 @@ test.runIf(takesTurn(0, 3))(
         .map((entry, index) => `export * as entry${index} from '${entry}';`)
         .join('\n'),
     );
-    const compilerOptions = {
-      ...{ strict: true, skipLibCheck: false, module: 'nodenext', target: 'es2023' },
-      ...{ types: [], outDir: 'out' },
-    };
+    const compilerOptions = { ...STRICT, skipLibCheck: false, types: [], outDir: 'out' };
     writeFileSync(
       join(project, 'tsconfig.json'),
       JSON.stringify({ compilerOptions, files: ['example.ts', 'entries.ts'] }),
@@ -254,10 +253,14 @@ describe.runIf(takesTurn(2, 3))('the apps of examples/apps', () => {
   beforeAll(async () => {
     cpSync(join(root, 'examples/apps'), apps, { recursive: true });
     const compilerOptions = {
-      ...{ strict: true, noUncheckedIndexedAccess: true },
-      ...{ module: 'nodenext', target: 'es2023', allowImportingTsExtensions: true },
-      ...{ rewriteRelativeImportExtensions: true, outDir: 'out', rootDir: '.' },
-      ...{ types: ['node'], typeRoots: [join(root, 'node_modules/@types')] },
+      ...STRICT,
+      noUncheckedIndexedAccess: true,
+      allowImportingTsExtensions: true,
+      rewriteRelativeImportExtensions: true,
+      outDir: 'out',
+      rootDir: '.',
+      types: ['node'],
+      typeRoots: [join(root, 'node_modules/@types')],
     };
     writeFileSync(join(apps, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['**/*.ts'] }));
     const compiler = createRequire(import.meta.url).resolve('typescript/package.json');

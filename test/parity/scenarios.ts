@@ -44,14 +44,18 @@ function idOf({ id }: JsonObject): string {
 /** The results of all functions that the response calls. */
 function resultsFor(response: JsonObject): JsonObject[] {
   return itemsOf(response, 'function_call').map(({ call_id = 'none' }) => ({
-    ...{ type: 'function_call_output', call_id, output: 'the rise and fall of the sea' },
+    type: 'function_call_output',
+    call_id,
+    output: 'the rise and fall of the sea',
   }));
 }
 
 function decide(response: JsonObject, approve: boolean): JsonObject[] {
   const requests = itemsOf(response, 'mcp_approval_request');
   return requests.map(request => ({
-    ...{ type: 'mcp_approval_response', approval_request_id: idOf(request), approve },
+    type: 'mcp_approval_response',
+    approval_request_id: idOf(request),
+    approve,
     ...(approve ? {} : { reason: 'not now' }),
   }));
 }

@@ -53,7 +53,10 @@ async function compile(names: readonly string[], options: BuildOptions): Promise
     entryPoints: names.map(name => `program/${name}.ts`),
     outdir: '.',
     outbase: 'program',
-    ...{ bundle: true, format: 'esm', logLevel: 'warning', ...options },
+    bundle: true,
+    format: 'esm',
+    logLevel: 'warning',
+    ...options,
   });
 }
 

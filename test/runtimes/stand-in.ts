@@ -79,8 +79,11 @@ function decideTurn(results: number): WrittenTurn {
   ];
   const calls = turns[results] ?? [];
   return {
-    ...{ model: 'stand-in', reasoning: 'I follow my script.', finish: 'stop' },
-    ...{ text: calls.length === 0 ? ANSWER : '', calls },
+    model: 'stand-in',
+    reasoning: 'I follow my script.',
+    finish: 'stop',
+    text: calls.length === 0 ? ANSWER : '',
+    calls,
     usage: { input: 10, output: 5, cached: 0, reasoning: 2 },
   };
 }

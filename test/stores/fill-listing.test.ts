@@ -67,7 +67,13 @@ test('a migrated file lists the cost, the tokens and the error code that its rel
     const { runs } = await store.list({ order: 'asc' });
     await store.close();
     return runs.map(({ title, status, turns, tokens, cost, errorCode, endedAt }) => ({
-      ...{ title, status, turns, tokens, cost, errorCode, endedAt },
+      title,
+      status,
+      turns,
+      tokens,
+      cost,
+      errorCode,
+      endedAt,
     }));
   };
   const before = await list();

@@ -31,7 +31,11 @@ const events = fc.array(
 const command: fc.Arbitrary<Command> = fc.oneof(
   fc
     .record({
-      ...{ id: runId, at: now, by: owner, claimed: fc.boolean(), older: fc.option(runId) },
+      id: runId,
+      at: now,
+      by: owner,
+      claimed: fc.boolean(),
+      older: fc.option(runId),
       rest: fc.option(fc.record({ events, status }), { nil: undefined }),
     })
     .map(({ id, at, by, claimed, older, rest }) => (store: Store) => {

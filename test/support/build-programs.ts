@@ -37,7 +37,11 @@ export async function setup(): Promise<void> {
     outbase: ROOT,
     outdir: `${ROOT}test-results/programs`,
     plugins: [builtPage],
-    ...{ bundle: true, splitting: true, platform: 'node', format: 'esm', logLevel: 'error' },
+    bundle: true,
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    logLevel: 'error',
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
     },

@@ -55,7 +55,11 @@ const CONTEXT = {
 const ENV = { KEY: 'aaaaaa', OTHER: 'secret-of-six' };
 const redact = (text: string) => redactText(text, ENV);
 const turnText = (text: string): FinisherInput => ({
-  ...{ runId: 'r', runContext: undefined, text, results: [], transcript: [] },
+  runId: 'r',
+  runContext: undefined,
+  text,
+  results: [],
+  transcript: [],
   wholeOutput: async ({ output }) => output as JsonValue,
 });
 const REQUEST: ModelRequest = { transcript: [], tools: [], toolChoice: 'auto', settings: {} };

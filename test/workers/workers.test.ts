@@ -134,7 +134,8 @@ describe.each(STORES)('workers on %s', kind => {
     expect(stopped.child.exitCode).toBeNull();
     const [, url = ''] = /probes\s+(\S+)/.exec(stopped.output) ?? [];
     expect(await readMetrics(url)).toMatchObject({
-      ...{ agentchart_lease_losses_total: 1, agentchart_doubts_total: 1 },
+      agentchart_lease_losses_total: 1,
+      agentchart_doubts_total: 1,
       'agentchart_decisions_waiting{type="doubt"}': 1,
     });
   });

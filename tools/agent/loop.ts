@@ -59,6 +59,8 @@ export function agentInput(
   const runContext = readRunContextNow(definition, start.runContext);
   return beginJournal(definition, host, input, {
     ...start,
-    ...{ runId, runContext, tools: listTools(definition.tools) },
+    runId,
+    runContext,
+    tools: listTools(definition.tools),
   });
 }

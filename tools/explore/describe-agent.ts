@@ -169,8 +169,11 @@ function askPure(tool: Tool, input: JsonValue, given: JsonValue | undefined): Ap
     tool.validateRunContext === undefined ? { value: given } : acceptedValue(tool.validateRunContext(given));
   if (value === undefined || context === undefined) return undefined;
   const answer = ask(tool, {
-    ...{ callId: 'call_explored', runId: 'run_explored', name },
-    ...{ input: value.value, runContext: context.value },
+    callId: 'call_explored',
+    runId: 'run_explored',
+    name,
+    input: value.value,
+    runContext: context.value,
   });
   const approval = readApproval(answer);
   if (approval !== undefined) return approval;

@@ -61,7 +61,12 @@ export async function work(options: WorkerOptions): Promise<number> {
     if (probes === null) return EXIT.failed;
     const { agentsByRun } = gateway ?? {};
     const { taker, held } = createRunWorker({
-      ...{ store, agents, slots, host: systemHost, versions: 'own', log: problem },
+      store,
+      agents,
+      slots,
+      host: systemHost,
+      versions: 'own',
+      log: problem,
       ...omitUndefined({ agentsByRun }),
     });
     const ended = untilInterrupted(log);

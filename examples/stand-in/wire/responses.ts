@@ -134,7 +134,9 @@ function piecesOf(item: JsonObject, place: () => JsonObject, random: Random): Js
         return [
           ...pieces.map(delta => ({ type: `response.${name}.delta`, ...place(), content_index, delta })),
           {
-            ...{ type: `response.${name}.done`, ...place(), content_index },
+            type: `response.${name}.done`,
+            ...place(),
+            content_index,
             [type === 'refusal' ? 'refusal' : 'text']: written,
           },
         ];

@@ -38,7 +38,12 @@ export class FoldedCalls {
     this.#open = calls
       .filter(({ error }) => error === undefined)
       .map(call => ({
-        ...{ call, message, shownIn: message, approvalId: null, isDecided: false, isInDoubt: false },
+        call,
+        message,
+        shownIn: message,
+        approvalId: null,
+        isDecided: false,
+        isInDoubt: false,
       }));
     for (const followed of this.#open)
       if (statusOf(context, followed.call.callId) === 'gated') this.#ask(followed, message);

@@ -71,7 +71,9 @@ export class Conversations {
     const found = isKnown ? readConversation(runId, await readJournal(store, runId)) : undefined;
     if (found !== undefined && !found.isDeleted && sees(caller, found.caller)) return found;
     throw new ResponsesError(`Conversation with id '${id}' not found.`, {
-      ...{ status: 404, code: 'conversation_not_found', param: 'conversation' },
+      status: 404,
+      code: 'conversation_not_found',
+      param: 'conversation',
     });
   }
 
@@ -108,7 +110,8 @@ export class Conversations {
     const found = (await this.items(id, caller)).find(item => item.id === itemId);
     if (found !== undefined) return found;
     throw new ResponsesError(`Item with id '${itemId}' not found in conversation '${id}'.`, {
-      ...{ status: 404, code: 'item_not_found' },
+      status: 404,
+      code: 'item_not_found',
     });
   }
 

@@ -82,7 +82,11 @@ export class GatewayServers {
     }
     const opened: ToolSource[] = [];
     const hidden = this.#hidden.map(async ({ label, config, server }) => ({
-      ...{ label, hidden: true, target: targetOf(config.transport), config, asked: undefined },
+      label,
+      hidden: true,
+      target: targetOf(config.transport),
+      config,
+      asked: undefined,
       ...(await server.list()),
     }));
     const named = asked.map(tool => {

@@ -99,7 +99,9 @@ function placeOf(itemId: string, items: readonly JsonObject[]): number {
   const place = items.findIndex(({ id }) => id === itemId);
   if (place !== -1) return place;
   throw new ResponsesError(`Item with id '${itemId}' not found.`, {
-    ...{ status: 404, code: 'item_not_found', param: 'after' },
+    status: 404,
+    code: 'item_not_found',
+    param: 'after',
   });
 }
 

@@ -36,8 +36,11 @@ export function readItemId(id: string): ItemPlace | undefined {
     ) ?? [];
   if (key === undefined) return undefined;
   const read = {
-    ...{ kind: kind as ItemKind, runId: `run_${key}` },
-    ...{ turn: Number(turn), place: Number(place), retry: Number(retry) },
+    kind: kind as ItemKind,
+    runId: `run_${key}`,
+    turn: Number(turn),
+    place: Number(place),
+    retry: Number(retry),
   };
   return itemIdOf(read) === id ? read : undefined;
 }

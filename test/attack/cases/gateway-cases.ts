@@ -149,7 +149,9 @@ async function changeRequests(gateway: Gateway): Promise<Finding[]> {
     const replies = [
       await post(gateway, { model: 'asks', tools: [DESK], input: history }),
       await post(gateway, {
-        ...{ model: 'asks', tools: [DESK], previous_response_id: asked.id },
+        model: 'asks',
+        tools: [DESK],
+        previous_response_id: asked.id,
         input: [changed, approve(request)],
       }),
     ];
@@ -169,13 +171,18 @@ async function changeServer(): Promise<Finding[]> {
     { config: () => ({ allowed_server_urls: [asked.url, other.url] }) },
   );
   const server = ({ url }: HttpMcpServer) => ({
-    ...{ type: 'mcp', server_label: 'far', server_url: url, require_approval: 'always' },
+    type: 'mcp',
+    server_label: 'far',
+    server_url: url,
+    require_approval: 'always',
   });
   const first = await ask(gateway, [server(asked)]);
   const history = [{ role: 'user', content: 'go' }, ...first.asked.output, approve(first.request)];
   const replies = [
     await post(gateway, {
-      ...{ model: 'asks', tools: [server(other)], previous_response_id: first.asked.id },
+      model: 'asks',
+      tools: [server(other)],
+      previous_response_id: first.asked.id,
       input: [approve(first.request)],
     }),
     await post(gateway, { model: 'asks', tools: [server(other)], input: history }),

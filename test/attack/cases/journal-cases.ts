@@ -58,7 +58,10 @@ async function writeLongRun(store: Store, runId: string, entries: number): Promi
 async function startHeldRun(store: Store) {
   const released = Promise.withResolvers<void>();
   const hold = tool({
-    ...{ name: 'hold', description: 'Holds.', input: z.object({}), sideEffect: 'once' },
+    name: 'hold',
+    description: 'Holds.',
+    input: z.object({}),
+    sideEffect: 'once',
     run: () => released.promise.then(() => 'held'),
   });
   const model = scripted([{ toolCalls: [{ name: 'hold' }] }, { text: 'done' }]);

@@ -32,7 +32,10 @@ async function attackEach(
   const one = async (name: string) => {
     const provider = await startHostileProvider();
     const options = {
-      ...{ baseURL: provider.baseURL, apiKey: KEY, maxResponseBytes, idleTimeoutMs: 300_000 },
+      baseURL: provider.baseURL,
+      apiKey: KEY,
+      maxResponseBytes,
+      idleTimeoutMs: 300_000,
       headers: { 'x-attack': OWN_HEADER },
     };
     const model = subjects[name]?.open(options);

@@ -38,7 +38,9 @@ export async function runCarelessChaos(folder: string): Promise<Finding[]> {
     ...messages.map((text): RunEvent => ({ type: 'message.received', at: 0, items: [userItem(text)] })),
   ]);
   return checkEvidence({
-    ...{ acknowledged: readLines<Acknowledged>(folder, 'acknowledged'), acts: readActs(folder), once: ONCE },
+    acknowledged: readLines<Acknowledged>(folder, 'acknowledged'),
+    acts: readActs(folder),
+    once: ONCE,
     runs: [{ runId: 'careless', status: 'running', events, transcript: [] }],
   });
 }

@@ -51,16 +51,27 @@ const look = tool({ name: 'look', description: 'Looks.', input, sideEffect: 'non
 const put = tool({ name: 'put', description: 'Puts.', input, sideEffect: 'idempotent', run: actAs('put') });
 const pay = tool({ name: 'pay', description: 'Pays.', input, sideEffect: 'once', run: actAs('pay') });
 const refund = tool({
-  ...{ name: 'refund', description: 'Pays back.', input, sideEffect: 'once', approval: true },
+  name: 'refund',
+  description: 'Pays back.',
+  input,
+  sideEffect: 'once',
+  approval: true,
   run: actAs('refund'),
 });
 const charge = tool({
-  ...{ name: 'charge', description: 'Charges, and can say whether it did.', input, sideEffect: 'once' },
+  name: 'charge',
+  description: 'Charges, and can say whether it did.',
+  input,
+  sideEffect: 'once',
   run: actAs('charge'),
   reconcile: lookUp,
 });
 const late = tool({
-  ...{ name: 'late', description: 'Acts behind its time.', input, sideEffect: 'once', timeoutMs: 50 },
+  name: 'late',
+  description: 'Acts behind its time.',
+  input,
+  sideEffect: 'once',
+  timeoutMs: 50,
   run: actAs('late'),
   reconcile: lookUp,
 });
@@ -93,7 +104,9 @@ function choose({ transcript }: ModelRequest): ModelAdapter {
 
 const capabilities = scripted([]).capabilities;
 const model: ModelAdapter = {
-  ...{ provider: 'scripted', model: 'chaos', capabilities },
+  provider: 'scripted',
+  model: 'chaos',
+  capabilities,
   generate: (request, call) => choose(request).generate(request, call),
   stream: (request, call) => choose(request).stream(request, call),
 };
@@ -116,12 +129,21 @@ const host = { ...systemHost, leaseMs: LEASE_MS, reach };
 const limits = { turns: 60, toolCalls: 200 };
 
 const helper = createAgent({
-  ...{ name: 'helper', tools: [pay, charge, refund], host, limits, onMessage: 'queue' },
+  name: 'helper',
+  tools: [pay, charge, refund],
+  host,
+  limits,
+  onMessage: 'queue',
   model: scripted([calling('charge', 'pay'), calling('refund'), ...END]),
 });
 
 /** The agent under chaos: tools of every side effect, each with an external trace, and a sub-agent. */
 export default createAgent({
-  ...{ name: 'boss', model, host, limits, onMessage: 'queue', retry: { baseMs: 10 } },
+  name: 'boss',
+  model,
+  host,
+  limits,
+  onMessage: 'queue',
+  retry: { baseMs: 10 },
   tools: [look, put, pay, refund, charge, late, helper.asTool({ name: 'helper', description: 'Helps.' })],
 });

@@ -140,7 +140,9 @@ export class Chaos {
 
   #makePerson(store: Store): ChaosPerson {
     return new ChaosPerson({
-      ...{ place: this.#place, store, random: this.#random },
+      place: this.#place,
+      store,
+      random: this.#random,
       server: () => this.#pick(this.#listening)?.url ?? undefined,
       record: acknowledged => this.#acknowledged.push(acknowledged),
       onCommand: command => this.#commands.push(command),
@@ -254,7 +256,11 @@ export class Chaos {
       const stands = `${isFork ? 'a fork, ' : ''}${statePath(state)}, ${next?.why}; ${open.join(', ')}`;
       const replayFault = await replay(store, runId);
       runs.push({
-        ...{ runId, status, events, transcript, stands },
+        runId,
+        status,
+        events,
+        transcript,
+        stands,
         ...(parent === null ? {} : { parent }),
         ...(replayFault === undefined ? {} : { replayFault }),
       });

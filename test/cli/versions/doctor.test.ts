@@ -51,7 +51,12 @@ describe.concurrent('doctor', () => {
       [
         expect.objectContaining({ type: 'store', reachable: true, migrates: false }),
         {
-          ...{ type: 'summary', runs: 1, stranded: 0, inDoubt: 0, deadOwners: 0, damaged: 0 },
+          type: 'summary',
+          runs: 1,
+          stranded: 0,
+          inDoubt: 0,
+          deadOwners: 0,
+          damaged: 0,
           agents: ['desk'],
         },
       ],
@@ -124,7 +129,8 @@ describe.concurrent('doctor', () => {
     db.close();
     const { code, found, summary } = await examine(desk, '--agent', AGENT);
     expect(Object.fromEntries(found.map(({ runId, type }) => [runId, type]))).toEqual({
-      ...{ running: 'migrates', newer: 'stranded' },
+      running: 'migrates',
+      newer: 'stranded',
       // Nobody can decide it: only a program with its chart opens it.
       [waiting]: 'stranded',
     });
@@ -137,7 +143,10 @@ describe.concurrent('doctor', () => {
     const store = sqlite(desk.store);
     const owner = { id: 'gone', host: 'elsewhere', pid: 77, startedAt: '1' };
     await store.create(begin('left', { agent: { name: 'desk' }, chart: chartIdentity() }), {
-      ...{ owner, now: Date.now() - 60_000, leaseMs: 1_000, isDead: () => false },
+      owner,
+      now: Date.now() - 60_000,
+      leaseMs: 1_000,
+      isDead: () => false,
     });
     await store.close();
     const { code, found } = await examine(desk, '--agent', AGENT);

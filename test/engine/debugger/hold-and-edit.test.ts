@@ -34,7 +34,9 @@ async function begin(breakpoints: readonly Breakpoint[], made = calls(['refund',
 }
 
 const LARGE: Breakpoint = {
-  ...{ id: 'large', next: 'executeTools', tool: 'refund' },
+  id: 'large',
+  next: 'executeTools',
+  tool: 'refund',
   where: { path: 'input.cents', op: '>=', value: 50 },
 } as const;
 

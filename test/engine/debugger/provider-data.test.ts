@@ -20,7 +20,8 @@ type Make = (options: { model: string; apiKey: string; fetch: typeof fetch }) =>
 async function requestAfter(make: Make, model: string, items: readonly Item[]): Promise<string> {
   let body = '';
   const adapter = make({
-    ...{ model, apiKey: 'unused' },
+    model,
+    apiKey: 'unused',
     fetch: async (_, init) => {
       body = String(init?.body);
       return new Response('{}', { status: 400 });
@@ -44,7 +45,9 @@ async function edited(items: readonly Item[], edit: EditTurnOptions): Promise<It
   const run = begin().send({ type: 'pause.requested' }, { ...made, items: [...items] });
   const tools = new Map([['look', makeTool('look')]]);
   const command = await editTurn(edit, {
-    ...{ context: run.context, host: new ManualHost(), connectTools: async () => tools },
+    context: run.context,
+    host: new ManualHost(),
+    connectTools: async () => tools,
   });
   if (!('type' in command) || command.type !== 'turn.edited') throw new Error(JSON.stringify(command));
   return command.items;
@@ -55,7 +58,9 @@ function turnOf(provider: string, data: { thought: JsonValue; text: JsonValue; c
   return [
     { type: 'reasoning', text: 'I think', ...kept(data.thought) },
     {
-      ...{ type: 'message', role: 'assistant', content: [{ type: 'text', text: 'Looking.' }] },
+      type: 'message',
+      role: 'assistant',
+      content: [{ type: 'text', text: 'Looking.' }],
       ...kept(data.text),
     },
     { type: 'tool_call', callId: 'call_1', name: 'look', arguments: '{"id":1}', ...kept(data.call) },

@@ -84,8 +84,13 @@ describe.each(Object.entries(STORES))(
       await until(() => (textOf(1) === 'Wrong' ? true : undefined));
       model.push(
         new ProviderError('overloaded', {
-          ...{ code: 'overloaded', status: 529, retryable: true, retryAfterMs: null, raw: null },
-          ...{ provider: 'pushed', model: 'pushed' },
+          code: 'overloaded',
+          status: 529,
+          retryable: true,
+          retryAfterMs: null,
+          raw: null,
+          provider: 'pushed',
+          model: 'pushed',
         }),
         { type: 'text', text: 'Right' },
       );

@@ -36,7 +36,9 @@ class Counted {
 async function runSteps({ store }: { store: Store }, step: (number: number) => void, steps = STEPS) {
   const host = new ManualHost();
   const agent = createAgent({
-    ...{ name: 'a', host, store },
+    name: 'a',
+    host,
+    store,
     limits: { turns: 2 * STEPS, toolCalls: 2 * STEPS },
     model: answerWith((_, before) => {
       step(before);

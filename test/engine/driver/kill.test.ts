@@ -51,7 +51,10 @@ async function workOn(agent: string, folder: string, killAfterMs?: number): Prom
 describe('a process that is killed', () => {
   test('at any fault point, once or twice, loses nothing and repeats nothing unreported; a naive loop does', async () => {
     const proof = await prove({
-      ...{ worker, folder: mkdtempSync(join(root, 'matrix-')), lanes: 2, seed: SAMPLE_SEED },
+      worker,
+      folder: mkdtempSync(join(root, 'matrix-')),
+      lanes: 2,
+      seed: SAMPLE_SEED,
       ...SIZE,
     });
     expect(proof.problems).toEqual([]);

@@ -75,7 +75,10 @@ test('a call whose append lost to another approval at a rest is journaled before
   const state = { resting: false, approved: false, landed: false };
   const make = (store: Store) =>
     createAgent({
-      ...{ name: 'a', host, store, model: scripted([calls('refund', 'refund'), { text: 'done' }]) },
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('refund', 'refund'), { text: 'done' }]),
       tools: [
         makeTool('refund', {
           approval: true,

@@ -50,7 +50,10 @@ describe('E4: one driver', () => {
     const slow = makeGate<string>();
     const make = (on: Store) =>
       createAgent({
-        ...{ name: 'a', host, store: on, model: scripted([calls('slow'), { text: 'done' }]) },
+        name: 'a',
+        host,
+        store: on,
+        model: scripted([calls('slow'), { text: 'done' }]),
         tools: [makeTool('slow', { run: () => slow.promise })],
       });
     const run = await make(store).start('go');

@@ -25,7 +25,10 @@ function makeProcess(store: Store, name: string, slow: Parameters<typeof makeToo
   const gate = makeGate<string>();
   const host = new ManualHost({ name: `${name}_` });
   const agent = createAgent({
-    ...{ name: 'a', host, store, toolConcurrency: 1 },
+    name: 'a',
+    host,
+    store,
+    toolConcurrency: 1,
     model: scripted([calls('slow', 'second'), done]),
     tools: [
       makeTool('slow', {
@@ -186,7 +189,9 @@ describe('a run that its process yields', () => {
       });
       const host = new ManualHost({ name: `${name}_` });
       const agent: Agent = createAgent({
-        ...{ name: 'lead', store: on, host },
+        name: 'lead',
+        store: on,
+        host,
         model: scripted([calls(['clerk', { input: 'pay' }]), done]),
         tools: [clerk.asTool({ name: 'clerk', description: 'Pays.' })],
       });

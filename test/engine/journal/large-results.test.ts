@@ -196,7 +196,10 @@ describe('input in place of a tool result', () => {
     const ask = (approval: boolean) => child(approval).asTool({ name: 'ask', description: 'asks' });
     const parent = (approval: boolean) =>
       createAgent({
-        ...{ name: 'parent', host, store, maxResultBytes: LIMIT },
+        name: 'parent',
+        host,
+        store,
+        maxResultBytes: LIMIT,
         model: scripted([calls(['ask', { input: 'how?' }]), { text: 'done' }]),
         tools: [ask(approval)],
       });

@@ -34,7 +34,12 @@ function speakSlowly(words: string[]): { model: ModelAdapter; say: () => void } 
   let released = 0;
   const text = words.join('');
   const turn: ModelTurn = {
-    ...{ text, reasoning: '', toolCalls: [], finishReason: 'stop', usage: null, model: 'slow-1' },
+    text,
+    reasoning: '',
+    toolCalls: [],
+    finishReason: 'stop',
+    usage: null,
+    model: 'slow-1',
     items: [{ type: 'message', role: 'assistant', content: [{ type: 'text', text }] }],
   };
   const model: ModelAdapter = {

@@ -12,7 +12,9 @@ import { watchStore } from '../../support/engine/watched-store.ts';
 async function endChild(store: Store, child: string) {
   const host = new ManualHost({ name: 'other_' });
   const researcher = createAgent({
-    ...{ name: 'researcher', store, host },
+    name: 'researcher',
+    store,
+    host,
     model: scripted(PAYING.childScript ?? []),
     tools: [makeTool('pay', { approval: true })],
   });

@@ -9,7 +9,9 @@ test('code that a tool leaves running has its current call, and code outside has
   const gate = makeGate<CurrentCall | undefined>();
   trackCalls(new AsyncLocalStorage<CurrentCall>());
   const agent = createAgent({
-    ...{ name: 'a', store: memory(), model: scripted([calls('leave'), { text: 'done' }]) },
+    name: 'a',
+    store: memory(),
+    model: scripted([calls('leave'), { text: 'done' }]),
     tools: [makeTool('leave', { run: () => void setImmediate(() => gate.open(currentCall())) })],
   });
   const run = await agent.start('go');

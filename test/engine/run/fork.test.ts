@@ -70,7 +70,9 @@ describe('a fork', () => {
     const [host, store, gate] = [new ManualHost(), memory(), makeGate<string>()];
     let ran = 0;
     const run = await createAgent({
-      ...{ name: 'a', host, store },
+      name: 'a',
+      host,
+      store,
       model: scripted([calls(name, 'other'), { text: 'done' }]),
       tools: [
         makeTool(name, { sideEffect, run: () => (++ran === 1 ? gate.promise : 'ran again') }),
@@ -100,7 +102,9 @@ describe('a fork', () => {
   test('does not count time after its fork point as active', async () => {
     const [host, store, gate] = [new ManualHost(), memory(), makeGate()];
     const run = await createAgent({
-      ...{ name: 'a', host, store },
+      name: 'a',
+      host,
+      store,
       model: scripted([calls('pay'), { text: 'done' }]),
       tools: [makeTool('pay', { run: () => gate.promise })],
     }).start('go');
@@ -220,7 +224,9 @@ describe('a fork at any entry', () => {
   test('keeps waiting for a client call', async () => {
     const [host, store] = [new ManualHost(), memory()];
     const run = await createAgent({
-      ...{ name: 'a', host, store },
+      name: 'a',
+      host,
+      store,
       model: scripted([calls('show'), { text: 'done' }]),
       tools: [clientTool('show')],
     }).start('go');
@@ -240,7 +246,9 @@ describe('a fork of a paused run', () => {
     const store = memory();
     const make = (name: string) =>
       createAgent({
-        ...{ name: 'a', store, toolConcurrency: 1 },
+        name: 'a',
+        store,
+        toolConcurrency: 1,
         host: new ManualHost({ now: Date.UTC(2026, 0, 1) + deaths * 60_000, name }),
         model: scripted([calls('hang', 'other'), { text: 'done' }]),
         tools: [
@@ -279,7 +287,9 @@ describe('a fork of a paused run', () => {
     const [host, store] = [new ManualHost({ name: 'again_' }), memory()];
     let ran = 0;
     const run = await createAgent({
-      ...{ name: 'a', host, store },
+      name: 'a',
+      host,
+      store,
       model: scripted([calls('pay'), { text: 'done' }]),
       tools: [
         makeTool('pay', {

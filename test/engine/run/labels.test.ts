@@ -41,7 +41,10 @@ describe.each([
     await run.settled();
     const [waiting] = (await store.list({ labels: { user: '7' }, status: 'waiting' })).runs;
     expect(waiting).toMatchObject({
-      ...{ runId: run.id, title: 'Refund order A-1', labels: USER_7, turns: 1 },
+      runId: run.id,
+      title: 'Refund order A-1',
+      labels: USER_7,
+      turns: 1,
       state: 'resting.awaitingApproval',
       why: expect.stringContaining('needs a decision'),
       waitsFor: [{ type: 'approval', callId: 'call_0_0', name: 'refund' }],

@@ -31,7 +31,10 @@ async function makeWaiting({ tools = [makeTool('pay', { approval: true })], stor
     afterAppend: (_, events) => void appends.push(events.map(({ type }) => type)),
   });
   const agent = createAgent({
-    ...{ name: 'a', host, store: watched, tools },
+    name: 'a',
+    host,
+    store: watched,
+    tools,
     model: scripted([calls(...tools.flatMap(({ name }) => [name, name]).slice(0, 2)), { text: 'done' }]),
   });
   const { run } = await settleWith(agent, host);
@@ -171,7 +174,8 @@ describe('commands that are submitted together', () => {
     const store = memory();
     const appends: RunEvent['type'][][] = [];
     const agent = createAgent({
-      ...{ name: 'a', host },
+      name: 'a',
+      host,
       store: watchStore(store, {
         afterAppend: (_, events) => void appends.push(events.map(({ type }) => type)),
       }),

@@ -16,7 +16,11 @@ async function makeWaiting() {
   const host = new ManualHost();
   const store = memory();
   const agent = createAgent({
-    ...{ name: 'a', host, store, tools: [makeTool('pay', { approval: true })], onMessage: 'queue' },
+    name: 'a',
+    host,
+    store,
+    tools: [makeTool('pay', { approval: true })],
+    onMessage: 'queue',
     model: scripted([calls('pay'), { text: 'read' }]),
   });
   const { run } = await settleWith(agent, host);
@@ -42,7 +46,8 @@ test('a run with 1,000 unread messages refuses more, and accepts the decision th
 test('a journal with more unread messages than the limit can be opened, and its run continues', async () => {
   const { agent, host, store, run } = await makeWaiting();
   const received = Array.from({ length: 1_500 }, (_, number) => ({
-    ...{ type: 'message.received' as const, at: host.now() },
+    type: 'message.received' as const,
+    at: host.now(),
     items: [{ ...userMessage('more'), id: `item_${number}` }],
   }));
   const after = (await store.read(run.id)).length;

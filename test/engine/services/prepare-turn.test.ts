@@ -176,7 +176,11 @@ describe('a continuation token', () => {
     );
     const make = (instructions: string) =>
       createAgent({
-        ...{ name: 'a', host, store, model, instructions },
+        name: 'a',
+        host,
+        store,
+        model,
+        instructions,
         tools: [makeTool('act', { approval: true })],
       });
     const run = await make('Be brief.').start('go');

@@ -201,7 +201,10 @@ describe('a call that cannot run', () => {
     const store = memory();
     const model = scripted([calls('act', 'gone'), { text: 'done' }]);
     const first = createAgent({
-      ...{ name: 'a', host, store, model },
+      name: 'a',
+      host,
+      store,
+      model,
       tools: [makeTool('act', { timeoutMs: 10, run: hang }), makeTool('gone', { approval: true })],
     });
     const run = await first.start('go');

@@ -48,7 +48,9 @@ describe('a sub-agent after a crash', () => {
     assertWaiting(settled);
     const childId = await childOf(store, run.id);
     const alone = createAgent({
-      ...{ name: 'researcher', host, ...PAYING.child },
+      name: 'researcher',
+      host,
+      ...PAYING.child,
       model: scripted(PAYING.childScript ?? []),
       store: watchStore(store, {
         beforeAppend(runId) {
@@ -71,7 +73,10 @@ describe('a sub-agent after a crash', () => {
     const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
     assertWaiting(settled);
     const alone = createAgent({
-      ...{ name: 'researcher', host, store, ...PAYING.child },
+      name: 'researcher',
+      host,
+      store,
+      ...PAYING.child,
       model: scripted(PAYING.childScript ?? []),
     });
     const child = await alone.open(await childOf(store, run.id));

@@ -38,7 +38,9 @@ describe('a decision that names only a call id', () => {
       tools: [makeTracedTool('pay', keys, { approval: true })],
     });
     const parent = createAgent({
-      ...{ name: 'writer', store, host },
+      name: 'writer',
+      store,
+      host,
       model: scripted([calls(['research', { input: 'go' }]), { text: 'told' }]),
       tools: [child.asTool({ name: 'research', description: 'Finds.', approval: true })],
     });
@@ -79,11 +81,9 @@ describe('a decision that names only a call id', () => {
   test('is refused with the id of an unrelated run', async () => {
     const keys: string[] = [];
     const host = new ManualHost();
-    const agent = createAgent({
-      ...{ name: 'a', store: memory(), host },
-      model: scripted([calls('pay'), { text: 'done' }]),
-      tools: [makeTracedTool('pay', keys, { approval: true })],
-    });
+    const tools = [makeTracedTool('pay', keys, { approval: true })];
+    const model = scripted([calls('pay'), { text: 'done' }]);
+    const agent = createAgent({ name: 'a', store: memory(), host, model, tools });
     const { run } = await settleWith(agent, host);
     expect(await run.approve('call_0_0', { runId: 'run_of_somebody_else' })).toMatchObject({
       accepted: false,

@@ -306,7 +306,10 @@ test('an agent migrates the open calls of its previous version', async () => {
       }),
   };
   const { agent, host } = agentOn(store, {
-    ...{ turns, tools: [READ, pay], version: '2', migrations: [inCents] },
+    turns,
+    tools: [READ, pay],
+    version: '2',
+    migrations: [inCents],
   });
   const report = await agent.check(runId);
   expect(report).toMatchObject({ verdict: 'needs-migration', opens: true });

@@ -57,9 +57,16 @@ function storeOfWords(events: readonly RunEvent[]): Store {
   const { get, read } = store;
   const isHere = (runId: string) => runId === started.runId;
   const record = {
-    ...{ runId: started.runId, agent: started.agent.name, status: 'waiting' as const },
-    ...{ title: '', labels: {}, ...unknownProgress('waiting') },
-    ...{ createdAt: started.at, updatedAt: started.at, seq: events.length, epoch: 0 },
+    runId: started.runId,
+    agent: started.agent.name,
+    status: 'waiting' as const,
+    title: '',
+    labels: {},
+    ...unknownProgress('waiting'),
+    createdAt: started.at,
+    updatedAt: started.at,
+    seq: events.length,
+    epoch: 0,
   };
   store.get = async runId => (isHere(runId) ? record : await get(runId));
   store.read = async (runId, after) => {

@@ -21,7 +21,10 @@ function makeFamily(store: Store, keys: string[], options: Partial<AgentOptions>
     tools: [makeTracedTool('pay', keys, { approval: true })],
   });
   const agent = createAgent({
-    ...{ name: 'writer', version: '1', host, store },
+    name: 'writer',
+    version: '1',
+    host,
+    store,
     model: scripted([calls(['ask', { input: 'pay' }]), { text: 'told' }]),
     tools: [payer.asTool({ name: 'ask', description: 'Pays.' })],
     ...options,

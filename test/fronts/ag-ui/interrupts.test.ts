@@ -108,7 +108,8 @@ test('answers to interrupts that nobody has are told, and change nothing', async
   const ids = ['nonsense', '%E0:%:', 'approval:run_0:call_0_0', `approval:${'x'.repeat(1_900)}:c`];
   await client.run({
     resume: [...ids.map(interruptId => ({ interruptId })), { interruptId: open?.id ?? '' }].map(one => ({
-      ...{ ...one, status: 'resolved' as const },
+      ...one,
+      status: 'resolved' as const,
       payload: one.interruptId === open?.id ? {} : { approved: true },
     })),
   });

@@ -36,7 +36,12 @@ function openThread(turns: ScriptedTurn[], finalAnswer: 'live' | 'held' | 'separ
     throw new Error('no');
   };
   const agent = createAgent({
-    ...{ name: 'a', store, finalAnswer, model: scripted(turns), retry: { baseMs: 1 }, limits: { turns: 8 } },
+    name: 'a',
+    store,
+    finalAnswer,
+    model: scripted(turns),
+    retry: { baseMs: 1 },
+    limits: { turns: 8 },
     tools: [
       makeTool('read', { sideEffect: 'none' }),
       makeTool('pay', { approval: true }),

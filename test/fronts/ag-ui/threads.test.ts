@@ -201,7 +201,8 @@ test('a request on a long thread reads the journals of its last runs alone, and 
 
 test('a thread of several megabytes goes on', async () => {
   const agent = createAgent({
-    ...{ name: 'reader', store: memory() },
+    name: 'reader',
+    store: memory(),
     model: scripted([{ text: 'Read.' }, { text: 'Read too.' }]),
   });
   const client = (await openDesk(agent)).client(newThread());

@@ -14,7 +14,8 @@ const post = (body: unknown) =>
 
 function openChat() {
   const agent = createAgent({
-    ...{ name: 'desk', store: memory() },
+    name: 'desk',
+    store: memory(),
     model: scripted([calls('pay', 'ask'), { text: 'Done.' }]),
     tools: [makeTool('pay', { approval: true }), clientTool('ask')],
   });
@@ -76,7 +77,9 @@ test('parts of the wrong shape decide nothing', async () => {
   const [record] = (await agent.store.list()).runs;
   const run = await agent.open(record?.runId ?? '');
   expect(await run.settled()).toMatchObject({
-    ...{ status: 'waiting', approvals: [{ name: 'pay' }], results: [{ name: 'ask' }] },
+    status: 'waiting',
+    approvals: [{ name: 'pay' }],
+    results: [{ name: 'ask' }],
   });
 });
 

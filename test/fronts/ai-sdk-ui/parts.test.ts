@@ -30,15 +30,19 @@ async function ask(play: (model: PushedModel) => void, parts: Part[] = [{ type: 
 function answer(model: PushedModel, ...items: Item[]): void {
   const content = items.flatMap(item => (item.type === 'message' ? item.content : []));
   const text = content.map(part => (part.type === 'text' ? part.text : '')).join('');
-  const turn = { ...{ text, reasoning: '', toolCalls: [], usage: null, model: 'pushed' }, items };
+  const turn = { text, reasoning: '', toolCalls: [], usage: null, model: 'pushed', items };
   model.push({ type: 'text', text }, { type: 'turn', turn: { ...turn, finishReason: 'stop' } });
 }
 
 const said = (...content: Extract<Item, { type: 'message' }>['content']): Item => ({
-  ...{ type: 'message', role: 'assistant', content },
+  type: 'message',
+  role: 'assistant',
+  content,
 });
 const ranItem = (kind: string, data: object): Item => ({
-  ...{ type: 'provider_item', kind, opaque: { provider: 'pushed', data: data as never } },
+  type: 'provider_item',
+  kind,
+  opaque: { provider: 'pushed', data: data as never },
 });
 
 /** The parts of the answer but text, reasoning, steps and state. */
@@ -62,11 +66,16 @@ describe('useChat shows', () => {
     expect(shownBy(page)).toEqual([
       { type: 'source-url', sourceId: expect.any(String), url: 'https://a.example/x', title: 'X' },
       {
-        ...{ type: 'source-document', sourceId: expect.any(String), mediaType: 'text/plain' },
-        ...{ title: 'terms.pdf', filename: 'terms.pdf' },
+        type: 'source-document',
+        sourceId: expect.any(String),
+        mediaType: 'text/plain',
+        title: 'terms.pdf',
+        filename: 'terms.pdf',
       },
       {
-        ...{ type: 'source-document', sourceId: expect.any(String), mediaType: 'text/plain' },
+        type: 'source-document',
+        sourceId: expect.any(String),
+        mediaType: 'text/plain',
         title: 'Handbook',
       },
     ]);
@@ -158,7 +167,9 @@ describe('useChat shows', () => {
       return 'deep';
     };
     const agent = createAgent({
-      ...{ name: 'digger', model, store: memory() },
+      name: 'digger',
+      model,
+      store: memory(),
       tools: [makeTool('dig', { run, approval: true })],
     });
     const page = new ChatPage(agent);

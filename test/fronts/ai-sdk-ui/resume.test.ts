@@ -57,8 +57,13 @@ test('what a failed attempt said is dropped', async () => {
   await until(() => (shown(page) === 'Wrong' ? true : undefined));
   model.push(
     new ProviderError('overloaded', {
-      ...{ code: 'overloaded', status: 529, retryable: true, retryAfterMs: null, raw: null },
-      ...{ provider: 'pushed', model: 'pushed' },
+      code: 'overloaded',
+      status: 529,
+      retryable: true,
+      retryAfterMs: null,
+      raw: null,
+      provider: 'pushed',
+      model: 'pushed',
     }),
     { type: 'text', text: 'Right' },
   );

@@ -129,7 +129,9 @@ test('a queued message waits until the open approvals are answered', async () =>
     return await handler(new Request(new URL(String(url), 'http://shop.example'), init));
   };
   const chat = new Chat({
-    ...{ id: 'c', experimental_queue: true, transport: new DefaultChatTransport({ fetch }) },
+    id: 'c',
+    experimental_queue: true,
+    transport: new DefaultChatTransport({ fetch }),
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   });
   await chat.sendMessage({ text: 'pay' });
@@ -166,11 +168,13 @@ test('an outcome goes into the message that has its call, so that the page finds
 test('where a sub-agent still works the stream is resumed, and there is nothing to resume at rest', async () => {
   const gate = makeGate();
   const clerk = createAgent({
-    ...{ name: 'clerk', model: scripted([calls('pay'), { text: 'Paid.' }]) },
+    name: 'clerk',
+    model: scripted([calls('pay'), { text: 'Paid.' }]),
     tools: [makeTool('pay', { approval: true, run: () => gate.promise.then(() => 'paid') })],
   });
   const agent = createAgent({
-    ...{ name: 'desk', store: memory() },
+    name: 'desk',
+    store: memory(),
     model: scripted([calls(['ask_clerk', { input: 'pay' }]), { text: 'All paid.' }]),
     tools: [clerk.asTool({ name: 'ask_clerk', description: 'Pays.' })],
   });
@@ -198,11 +202,13 @@ test('where a sub-agent still works the stream is resumed, and there is nothing 
 
 test("a sub-agent's calls are in the step that waits for them, after a reload too", async () => {
   const clerk = createAgent({
-    ...{ name: 'clerk', model: scripted([calls('pay'), calls('pay'), { text: 'Paid.' }]) },
+    name: 'clerk',
+    model: scripted([calls('pay'), calls('pay'), { text: 'Paid.' }]),
     tools: [makeTool('pay', { approval: true })],
   });
   const agent = createAgent({
-    ...{ name: 'desk', store: memory() },
+    name: 'desk',
+    store: memory(),
     model: scripted([calls(['ask_clerk', { input: 'pay' }]), { text: 'All paid.' }]),
     tools: [clerk.asTool({ name: 'ask_clerk', description: 'Pays.' })],
   });
@@ -222,7 +228,7 @@ test("a sub-agent's calls are in the step that waits for them, after a reload to
 });
 
 test('a message that ends with its calls is not posted again and again', async () => {
-  const looking = { ...{ name: 'a', tools: TOOLS }, model: scripted([calls('look'), calls('look')]) };
+  const looking = { name: 'a', tools: TOOLS, model: scripted([calls('look'), calls('look')]) };
   const limited = new ChatPage(
     createAgent({ ...looking, store: memory(), limits: { turns: 1 }, onLimit: 'stop' }),
   );
@@ -231,7 +237,10 @@ test('a message that ends with its calls is not posted again and again', async (
   expect(limited.tools()).toEqual(['tool-look: output-available']);
   expect(limited.requests).toHaveLength(1);
   const cancelled = createAgent({
-    ...{ name: 'b', store: memory(), model: scripted([calls('look')]), finishers: [] },
+    name: 'b',
+    store: memory(),
+    model: scripted([calls('look')]),
+    finishers: [],
     tools: [
       makeTool('look', {
         run: async (_: unknown, { runId }: { runId: string }) => {

@@ -50,7 +50,10 @@ const SELECTING = `
 async function buildSelecting(): Promise<string> {
   const { outputFiles } = await esbuild({
     stdin: { contents: SELECTING, resolveDir: source('.'), loader: 'js' },
-    ...{ bundle: true, write: false, format: 'esm', define: { 'process.env.NODE_ENV': '"production"' } },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    define: { 'process.env.NODE_ENV': '"production"' },
   });
   return outputFiles[0]?.text ?? '';
 }

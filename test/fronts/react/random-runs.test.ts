@@ -52,7 +52,10 @@ test('over random runs, the last snapshot of a page equals the settled value, fr
   await fc.assert(
     fc.asyncProperty(script, fc.array(decision, { maxLength: 3 }), async (turns, decisions) => {
       const agent = createAgent({
-        ...{ name: 'a', store: memory(), model: scripted(turns), limits: { turns: 6 } },
+        name: 'a',
+        store: memory(),
+        model: scripted(turns),
+        limits: { turns: 6 },
         tools: [
           makeTool('read', { sideEffect: 'none' }),
           makeTool('pay', { approval: true }),

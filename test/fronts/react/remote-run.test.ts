@@ -191,14 +191,15 @@ test('components render on a server, with useRun and with useSelector of @xstate
 
 test('a page that imports it gets no engine, nothing of Node, and less than 12 kB', async () => {
   const { outputFiles, metafile } = await build({
-    ...{
-      entryPoints: ['fronts/react/index.ts'],
-      bundle: true,
-      minify: true,
-      platform: 'browser',
-      format: 'esm',
-    },
-    ...{ external: ['react'], write: false, metafile: true, logLevel: 'silent' },
+    entryPoints: ['fronts/react/index.ts'],
+    bundle: true,
+    minify: true,
+    platform: 'browser',
+    format: 'esm',
+    external: ['react'],
+    write: false,
+    metafile: true,
+    logLevel: 'silent',
   });
   const rooms = Object.keys(metafile.inputs).map(file => file.split('/').slice(0, 2).join('/'));
   expect([...new Set(rooms)].sort()).toEqual(['adapters/http', 'fronts/react']);

@@ -68,7 +68,10 @@ export const RECOVERY: Readonly<Record<string, Scene>> = {
         tools: [makeTool('pay', { run: () => gate.promise.then(() => 'paid') })],
       }).start('pay');
       await appendEvidence(process.store, run.id, {
-        ...{ type: 'run.noted', at: process.host.now(), by: 'page', note: { tab: 1 } },
+        type: 'run.noted',
+        at: process.host.now(),
+        by: 'page',
+        note: { tab: 1 },
       });
       await process.host.idle();
       await process.host.settle(run.cancel({ by: 'ann' }));

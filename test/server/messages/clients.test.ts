@@ -32,7 +32,10 @@ describe.each(Object.entries(UPSTREAMS))('on an upstream of the dialect %s', (_,
       },
     });
     const runner = client.beta.messages.toolRunner({
-      ...{ model, max_tokens: 3_000, stream, tools: [weather] },
+      model,
+      max_tokens: 3_000,
+      stream,
+      tools: [weather],
       thinking: { type: 'enabled', budget_tokens: 1_024 },
       messages: [{ role: 'user', content: 'Where to go?' }],
     });
@@ -107,12 +110,19 @@ describe('countTokens', () => {
   });
 });
 
+/** A member that the API takes and the SDK's types no longer have. */
+const TOP_K = { top_k: 7 };
+
 describe('what only Anthropic has', () => {
   it('goes to a model of Anthropic as the client sent it', async () => {
     upstream.play(ANSWER);
     const thinking = { type: 'enabled' as const, budget_tokens: 1_500 };
     await client.messages.create({
-      ...{ model: UPSTREAMS.anthropic, max_tokens: 4_000, thinking, top_k: 7, stop_sequences: ['END'] },
+      model: UPSTREAMS.anthropic,
+      max_tokens: 4_000,
+      thinking,
+      ...TOP_K,
+      stop_sequences: ['END'],
       metadata: { user_id: 'u'.repeat(100) },
       service_tier: 'standard_only',
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral', ttl: '1h' } }],
@@ -120,7 +130,11 @@ describe('what only Anthropic has', () => {
     });
     expect(upstream.requests).toMatchObject([
       {
-        ...{ max_tokens: 4_000, thinking, top_k: 7, stop_sequences: ['END'], service_tier: 'standard_only' },
+        max_tokens: 4_000,
+        thinking,
+        top_k: 7,
+        stop_sequences: ['END'],
+        service_tier: 'standard_only',
         metadata: { user_id: 'u'.repeat(100) },
         cache_control: { type: 'ephemeral', ttl: '1h' },
       },
@@ -130,7 +144,10 @@ describe('what only Anthropic has', () => {
   it('that other providers have too goes under their names', async () => {
     upstream.play(ANSWER);
     await client.messages.create({
-      ...{ model: UPSTREAMS.gemini, max_tokens: 9, top_k: 7, stop_sequences: ['END'] },
+      model: UPSTREAMS.gemini,
+      max_tokens: 9,
+      ...TOP_K,
+      stop_sequences: ['END'],
       messages: [{ role: 'user', content: 'hi' }],
     });
     expect(upstream.requests).toMatchObject([{ generationConfig: { topK: 7, stopSequences: ['END'] } }]);
@@ -141,7 +158,8 @@ it('thinking that Anthropic itself has signed goes back to a model of Anthropic'
   upstream.play(ANSWER);
   const signed = { type: 'thinking' as const, thinking: 'Hm.', signature: 'EqQBCgIYAg==' };
   await client.messages.create({
-    ...{ model: UPSTREAMS.anthropic, max_tokens: 4_000 },
+    model: UPSTREAMS.anthropic,
+    max_tokens: 4_000,
     messages: [
       { role: 'user', content: 'hi' },
       { role: 'assistant', content: [signed, { type: 'text', text: 'Hi.' }] },

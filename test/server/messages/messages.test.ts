@@ -5,8 +5,11 @@ import { addUp, anthropicOn, streamed } from '../../support/messages/client.ts';
 import { calling, type Folder, Gateway } from '../../support/responses/gateway.ts';
 
 const usage = {
-  ...{ inputTokens: 10, outputTokens: 4 },
-  ...{ cachedInputTokens: 3, cacheWriteTokens: 2, reasoningTokens: 1 },
+  inputTokens: 10,
+  outputTokens: 4,
+  cachedInputTokens: 3,
+  cacheWriteTokens: 2,
+  reasoningTokens: 1,
 };
 
 let gateway: Gateway;
@@ -51,13 +54,23 @@ describe('a message', () => {
     expect(message._request_id).toMatch(/^req_/);
     expect(message).toEqual({
       id: expect.stringMatching(/^msg_\w+$/),
-      ...{ type: 'message', role: 'assistant', model: 'hello', container: null },
+      type: 'message',
+      role: 'assistant',
+      model: 'hello',
+      container: null,
       content: [{ type: 'text', text: 'Hello there.', citations: null }],
-      ...{ stop_reason: 'end_turn', stop_sequence: null, stop_details: null },
+      stop_reason: 'end_turn',
+      stop_sequence: null,
+      stop_details: null,
       usage: {
-        ...{ input_tokens: 5, cache_read_input_tokens: 3, cache_creation_input_tokens: 2 },
-        ...{ output_tokens: 4, output_tokens_details: { thinking_tokens: 1 } },
-        ...{ cache_creation: null, server_tool_use: null, service_tier: null },
+        input_tokens: 5,
+        cache_read_input_tokens: 3,
+        cache_creation_input_tokens: 2,
+        output_tokens: 4,
+        output_tokens_details: { thinking_tokens: 1 },
+        cache_creation: null,
+        server_tool_use: null,
+        service_tier: null,
       },
     });
   });
@@ -146,13 +159,16 @@ describe('a loop of tool calls', () => {
   });
 });
 
+/** Members that the API takes and the SDK's types no longer have. */
+const SAMPLING = { temperature: 0.5, top_p: 0.9 };
+
 describe('a request', () => {
   it('becomes a request for a response', async () => {
     await client.messages.create({
       ...base,
       model: 'any',
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
-      ...{ temperature: 0.5, top_p: 0.9 },
+      ...SAMPLING,
       tools: [{ ...ASK, description: 'Asks.', strict: true, cache_control: { type: 'ephemeral' } }],
       tool_choice: { type: 'tool', name: 'ask', disable_parallel_tool_use: true },
       thinking: { type: 'enabled', budget_tokens: 10_000 },
@@ -162,7 +178,10 @@ describe('a request', () => {
     });
     const { request } = await lastRun();
     expect(request).toMatchObject({
-      ...{ instructions: 'Be brief.', max_output_tokens: 100, temperature: 0.5, top_p: 0.9 },
+      instructions: 'Be brief.',
+      max_output_tokens: 100,
+      temperature: 0.5,
+      top_p: 0.9,
       tools: [{ type: 'function', name: 'ask', description: 'Asks.', strict: true }],
       tool_choice: { type: 'function', name: 'ask' },
       parallel_tool_calls: false,
@@ -178,7 +197,8 @@ describe('a request', () => {
     const image = { type: 'base64' as const, media_type: 'image/png' as const, data: 'AAAA' };
     const url = 'https://example.com/a.pdf';
     await client.messages.create({
-      ...{ model: 'any', max_tokens: 9 },
+      model: 'any',
+      max_tokens: 9,
       messages: [
         {
           role: 'user',
@@ -229,7 +249,8 @@ describe('a request', () => {
 
   it('may have adjacent messages of one role, system messages, and the beginning of the answer', async () => {
     await client.messages.create({
-      ...{ model: 'any', max_tokens: 9 },
+      model: 'any',
+      max_tokens: 9,
       messages: [
         user('a'),
         user('b'),

@@ -21,7 +21,8 @@ afterAll(async () => {
 });
 
 const ASK = {
-  ...{ model: 'openai-chat:any', max_tokens: 100 },
+  model: 'openai-chat:any',
+  max_tokens: 100,
   messages: [{ role: 'user' as const, content: 'go' }],
 };
 

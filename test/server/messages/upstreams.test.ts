@@ -127,7 +127,10 @@ describe.each(names)('on an upstream of the dialect %s', dialect => {
 describe.each(['anthropic', 'responses', 'gemini'] as const)('opaque data of the dialect %s', dialect => {
   const model = UPSTREAMS[dialect];
   const base: Body = {
-    ...{ model, max_tokens: 4_000, thinking, tools: [WEATHER] },
+    model,
+    max_tokens: 4_000,
+    thinking,
+    tools: [WEATHER],
     messages: [{ role: 'user', content: 'Where to go?' }],
   };
   const proof = PROOFS[dialect] as (part: JsonObject) => boolean;
@@ -166,7 +169,9 @@ it.each(names)(
     const offered = () =>
       [...new Set(JSON.stringify(upstream.requests.at(-1)).match(/n{20,}\w+/g))].map(name => name.length);
     const body: Body = {
-      ...{ model: UPSTREAMS[dialect], max_tokens: 9, messages: [{ role: 'user', content: 'Go.' }] },
+      model: UPSTREAMS[dialect],
+      max_tokens: 9,
+      messages: [{ role: 'user', content: 'Go.' }],
       tools: [first, second].map(name => ({ ...WEATHER, name })),
       tool_choice: { type: 'tool', name: second },
     };
@@ -192,7 +197,9 @@ it.each([true, false])('redacted thinking of Anthropic comes back, streamed: %s'
   const block = { type: 'redacted_thinking', data: 'b3BhcXVl' };
   upstream.playBlocks([block, { type: 'text', text: 'No.' }]);
   const body: Body = {
-    ...{ model: UPSTREAMS.anthropic, max_tokens: 4_000, thinking },
+    model: UPSTREAMS.anthropic,
+    max_tokens: 4_000,
+    thinking,
     messages: [{ role: 'user', content: 'May I?' }],
   };
   const ask = WAYS[stream ? 'stream' : 'create'] as Ask;

@@ -62,7 +62,9 @@ it('the options reach the search, and max_uses ends it', async () => {
   const tools = [{ ...search, allowed_domains: ['dogs.example'], user_location: place, max_uses: 1 }];
   const { content, stop_reason } = await client.messages.create({
     ...base,
-    ...{ model, tools, tool_choice: { type: 'tool', name: 'web_search' } },
+    model,
+    tools,
+    tool_choice: { type: 'tool', name: 'web_search' },
   });
   expect(desk.endpoint.asked.map(({ body }) => body)).toEqual([
     { query: 'cats', allowed_domains: ['dogs.example'], user_location: place },
@@ -88,7 +90,9 @@ it('blocked_domains are refused by name', async () => {
 it('the AI SDK reads the search and its sources', async () => {
   desk.provider.play(SEARCHES, DONE);
   const provider = createAnthropic({
-    ...{ baseURL: 'http://127.0.0.1:4100/v1', apiKey: 'unused', fetch: fetchFrom(desk.gateway) },
+    baseURL: 'http://127.0.0.1:4100/v1',
+    apiKey: 'unused',
+    fetch: fetchFrom(desk.gateway),
   });
   const { text, sources } = await generateText({
     model: provider(model),

@@ -37,7 +37,9 @@ describe('the budget of tool calls', () => {
   it('is ten or a lower limit of the request; the response is completed and reports why it stopped', async () => {
     const ten = await gateway.create({ model: 'greedy', input: 'go', tools: [DESK], max_tool_calls: 50 });
     expect(ten).toMatchObject({
-      ...{ status: 'completed', incomplete_details: { reason: 'max_tool_calls' }, max_tool_calls: 50 },
+      status: 'completed',
+      incomplete_details: { reason: 'max_tool_calls' },
+      max_tool_calls: 50,
     });
     const calls = ten.output.filter(({ type }) => type === 'mcp_call');
     expect(calls.filter(({ status }) => status === 'completed')).toHaveLength(10);
@@ -76,7 +78,10 @@ describe('the budget of tool calls', () => {
       const request = response.output.at(-1);
       expect(request?.type).toBe('mcp_approval_request');
       response = await gateway.create({
-        ...{ model: 'endless', tools, max_tool_calls: 2, previous_response_id: response.id },
+        model: 'endless',
+        tools,
+        max_tool_calls: 2,
+        previous_response_id: response.id,
         input: [{ type: 'mcp_approval_response', approval_request_id: request?.id, approve: true }],
       });
       expect(response.output[0]).toMatchObject({ type: 'mcp_call' });
@@ -93,7 +98,10 @@ describe('the budget of tool calls', () => {
     const tools = [{ ...DESK, require_approval: { always: { tool_names: ['pid'] } } }];
     const asked = await gateway.create({ model: 'mixed', input: 'go', tools });
     const done = await gateway.create({
-      ...{ model: 'mixed', tools, max_tool_calls: most, previous_response_id: asked.id },
+      model: 'mixed',
+      tools,
+      max_tool_calls: most,
+      previous_response_id: asked.id,
       input: [approving(asked.output.at(-1))],
     });
     const calls = done.output.filter(({ type }) => type === 'mcp_call');
@@ -103,7 +111,10 @@ describe('the budget of tool calls', () => {
     expect(done.output.at(-1)).toMatchObject({ content: [{ text: 'End.' }] });
     expect(await gateway.get(done.id)).toEqual(done);
     const again = await gateway.create({
-      ...{ model: 'mixed', tools, max_tool_calls: most, previous_response_id: asked.id },
+      model: 'mixed',
+      tools,
+      max_tool_calls: most,
+      previous_response_id: asked.id,
       input: [approving(asked.output.at(-1))],
     });
     expect(again).toEqual(done);
@@ -115,7 +126,9 @@ describe('the budget of tool calls', () => {
     let approvals = 0;
     for (; response.output.at(-1)?.type === 'mcp_approval_request'; approvals += 1) {
       response = await gateway.create({
-        ...{ model: 'forever', tools, previous_response_id: response.id },
+        model: 'forever',
+        tools,
+        previous_response_id: response.id,
         input: [approving(response.output.at(-1))],
       });
     }

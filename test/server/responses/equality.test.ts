@@ -91,7 +91,9 @@ describe('a response', () => {
   it('has the usage of all its turns', async () => {
     const response = await gateway.create({ model: 'preamble', input: 'go', tools: TOOLS });
     expect(response.usage).toMatchObject({
-      ...{ input_tokens: 6, output_tokens: 8, total_tokens: 14 },
+      input_tokens: 6,
+      output_tokens: 8,
+      total_tokens: 14,
       output_tokens_details: { reasoning_tokens: 2 },
     });
   });
@@ -117,7 +119,9 @@ describe('a response in a store on disk', () => {
     expect(await second.get(asked.id)).toEqual(asked);
     const request = asked.output.find(({ type }) => type === 'mcp_approval_request');
     const done = await second.create({
-      ...{ model: 'gated', tools, previous_response_id: asked.id },
+      model: 'gated',
+      tools,
+      previous_response_id: asked.id,
       input: [{ type: 'mcp_approval_response', approval_request_id: request?.id, approve: true }],
     });
     expect(typesOf(done.output)).toEqual(['mcp_call', 'message']);

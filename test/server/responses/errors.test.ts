@@ -104,7 +104,8 @@ describe('the validation of a request', () => {
   it('uses the same envelope for a body that is not JSON or has another content type', async () => {
     const post = async (body: string, type = 'application/json') => {
       const response = await gateway.app.request('http://127.0.0.1:4100/v1/responses', {
-        ...{ method: 'POST', body },
+        method: 'POST',
+        body,
         headers: { host: '127.0.0.1:4100', 'content-type': type },
       });
       return { status: response.status, ...((await response.json()) as object) };
@@ -136,7 +137,9 @@ describe('an unknown path', () => {
     expect(response.status).toBe(404);
     expect(await response.json()).toEqual({
       error: {
-        ...{ type: 'invalid_request_error', code: 'not_found', param: null },
+        type: 'invalid_request_error',
+        code: 'not_found',
+        param: null,
         message: 'There is no GET route at this path.',
       },
     });
@@ -162,7 +165,9 @@ describe('the checks of the server', () => {
     expect(nobody.headers.get('www-authenticate')).toBe('Bearer');
     expect(await nobody.json()).toMatchObject({
       error: {
-        ...{ type: 'authentication_error', code: 'unauthorized', param: null },
+        type: 'authentication_error',
+        code: 'unauthorized',
+        param: null,
         message: expect.stringMatching(/Authorization: Bearer TOKEN(?!.*session)/),
       },
     });
@@ -189,7 +194,9 @@ describe('the model a request names', () => {
 
   it('is refused when unknown or missing; the error lists the aliases', async () => {
     expect(await gateway.refused({ model: 'gpt-5', input: 'x' })).toMatchObject({
-      ...{ status: 400, code: 'model_not_found', param: 'model' },
+      status: 400,
+      code: 'model_not_found',
+      param: 'model',
       message: expect.stringMatching(/Its aliases are: hello\./),
     });
     expect(await gateway.refused({ input: 'x' })).toMatchObject({ code: 'missing_required_parameter' });
@@ -220,7 +227,9 @@ describe('the model a request names', () => {
 
   it('is refused with a provider prefix if the server has aliases', async () => {
     expect(await gateway.refused({ model: 'openai:gpt-5-mini', input: 'x' })).toMatchObject({
-      ...{ status: 400, code: 'model_not_found', param: 'model' },
+      status: 400,
+      code: 'model_not_found',
+      param: 'model',
     });
   });
 });

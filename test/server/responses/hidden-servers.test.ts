@@ -83,7 +83,8 @@ describe('the id of a hidden call', () => {
       { type: 'mcp_call', server_label: 'x', name: 'x', arguments: '{}', error: 'y' },
     ]) {
       const two = await gateway.create({
-        ...{ model: 'talk', input: [USER, { ...made, id: itemOf(one, 'mcp') }, USER] },
+        model: 'talk',
+        input: [USER, { ...made, id: itemOf(one, 'mcp') }, USER],
       });
       const listed = await gateway.read<Page>(`/${two.id}/input_items`);
       expect(listed.data).toHaveLength(4);
@@ -187,7 +188,9 @@ it('a hidden call that runs again later is not shown as a call of a visible serv
   await expect.poll(() => resolve({ failed: 'it did not happen' })).toBe(200);
   const asked = failed.output.find(({ type }) => type === 'function_call');
   const done = await gateway.create({
-    ...{ model: 'doubtful', tools: [ASK, DESK], previous_response_id: failed.id },
+    model: 'doubtful',
+    tools: [ASK, DESK],
+    previous_response_id: failed.id,
     input: [{ type: 'function_call_output', call_id: asked?.call_id ?? 'call_0_1', output: 'yes' }],
   });
   expect(typesOf(done.output)).toEqual(['message']);
@@ -199,7 +202,12 @@ it('a hidden tool never has the name that a renamed visible tool has', () => {
     origin: { label, tool: { name, inputSchema: {} } },
   });
   const server = (label: string, name: string, hidden = false) => ({
-    ...{ label, hidden, target: label, config: undefined, asked: undefined, tools: [own(label, name)] },
+    label,
+    hidden,
+    target: label,
+    config: undefined,
+    asked: undefined,
+    tools: [own(label, name)],
   });
   const { tools, exposed } = makeToolset([], {
     servers: [server('vault', 'mcp_a_echo', true), server('a', 'echo'), server('b', 'echo')],

@@ -63,7 +63,9 @@ describe('previous_response_id', () => {
     for (const id of ['resp_0123', 'resp_nosuch_7', 'nonsense']) {
       const refused = await gateway.refused({ model: 'talk', input: 'a', previous_response_id: id });
       expect(refused).toMatchObject({
-        ...{ status: 400, code: 'previous_response_not_found', param: 'previous_response_id' },
+        status: 400,
+        code: 'previous_response_not_found',
+        param: 'previous_response_id',
         message: `Previous response with id '${id}' not found.`,
       });
     }
@@ -81,7 +83,10 @@ describe('previous_response_id', () => {
   it('resumes the waiting run for a response that is not stored, which is then unknown', async () => {
     const asked = await ask();
     const done = await gateway.create({
-      ...{ model: 'ask', tools: [ASK], store: false, previous_response_id: asked.id },
+      model: 'ask',
+      tools: [ASK],
+      store: false,
+      previous_response_id: asked.id,
       input: [output(asked, 'yes')],
     });
     expect(textOf(done)).toContain('Thanks.');
@@ -104,7 +109,10 @@ describe('a function of the client', () => {
   it('is answered in the run that waits for it', async () => {
     const asked = await ask();
     const done = await gateway.create({
-      ...{ model: 'ask', tools: [ASK], previous_response_id: asked.id, input: [output(asked, 'yes')] },
+      model: 'ask',
+      tools: [ASK],
+      previous_response_id: asked.id,
+      input: [output(asked, 'yes')],
     });
     expect(textOf(done)).toContain('Thanks.');
     expect(done.id).toMatch(new RegExp(`^${asked.id}_\\d+$`));
@@ -149,12 +157,10 @@ describe('a function of the client', () => {
     let response = await gateway.create({ model: 'long', input: 'go', tools: [ASK] });
     for (let turn = 0; turn < 25; turn += 1) {
       response = await gateway.create({
-        ...{
-          model: 'long',
-          tools: [ASK],
-          previous_response_id: response.id,
-          input: [output(response, 'on')],
-        },
+        model: 'long',
+        tools: [ASK],
+        previous_response_id: response.id,
+        input: [output(response, 'on')],
       });
     }
     expect(response.output).toMatchObject([{ type: 'function_call' }]);
@@ -189,7 +195,8 @@ describe('an item that a client sends back', () => {
     const one = await gateway.create({ model: 'talk', input: [USER], store: false, include });
     expect(one.output[0]).toMatchObject({ type: 'reasoning', encrypted_content: expect.any(String) });
     const two = await gateway.create({
-      ...{ model: 'talk', input: [USER, one.output[0], { role: 'user', content: 'b' }] },
+      model: 'talk',
+      input: [USER, one.output[0], { role: 'user', content: 'b' }],
     });
     const [started] = await gateway.store.read(runOf(two));
     expect(started?.event).toMatchObject({
@@ -211,10 +218,13 @@ describe('an item that a client sends back', () => {
 
   it('is refused under an unknown id', async () => {
     const refused = await gateway.refused({
-      ...{ model: 'talk', input: [USER, { type: 'item_reference', id: 'msg_nosuch' }] },
+      model: 'talk',
+      input: [USER, { type: 'item_reference', id: 'msg_nosuch' }],
     });
     expect(refused).toMatchObject({
-      ...{ status: 400, code: 'item_not_found', param: 'input[1]' },
+      status: 400,
+      code: 'item_not_found',
+      param: 'input[1]',
       message: "Item with id 'msg_nosuch' not found.",
     });
   });
@@ -295,7 +305,8 @@ describe('a run that does not finish normally', () => {
     const events = await gateway.stream({ model: 'cut', input: 'a' });
     expect(events.at(-1)?.type).toBe('response.incomplete');
     expect(endOf(events)).toMatchObject({
-      ...{ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } },
+      status: 'incomplete',
+      incomplete_details: { reason: 'max_output_tokens' },
     });
   });
 
@@ -303,7 +314,8 @@ describe('a run that does not finish normally', () => {
     const events = await gateway.stream({ model: 'limited', input: 'a' });
     expect(typesOf(events)).toEqual(['response.created', 'response.in_progress', 'response.failed']);
     expect(endOf(events)).toMatchObject({
-      ...{ status: 'failed', error: { code: 'rate_limit_exceeded', message: 'too fast' } },
+      status: 'failed',
+      error: { code: 'rate_limit_exceeded', message: 'too fast' },
     });
     expect(await gateway.get(endOf(events).id)).toEqual(endOf(events));
     const whole = await gateway.send('POST', '', { model: 'limited', input: 'a' });

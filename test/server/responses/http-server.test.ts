@@ -48,7 +48,9 @@ describe('a server that a request names by an allowed URL', () => {
     await expect.poll(() => server.sessions).toBe(0);
     const before = server.seen.length;
     const done = await gateway.create({
-      ...{ model: 'say', previous_response_id: asked.id, tools: [desk({ authorization: 'sk-renewed' })] },
+      model: 'say',
+      previous_response_id: asked.id,
+      tools: [desk({ authorization: 'sk-renewed' })],
       input: [{ type: 'mcp_approval_response', approval_request_id: request?.id, approve: true }],
     });
     expect(typesOf(done.output)).toEqual(['mcp_call', 'message']);

@@ -65,7 +65,9 @@ describe('a reference', () => {
     const asked = await gateway.create({ model: 'mixed', input: 'a', tools: [ASK] });
     const call = asked.output.find(({ type }) => type === 'function_call');
     const say = (output: string) => ({
-      ...{ model: 'mixed', tools: [ASK], previous_response_id: asked.id },
+      model: 'mixed',
+      tools: [ASK],
+      previous_response_id: asked.id,
       input: [{ type: 'function_call_output', call_id: call?.call_id, output }],
     });
     const first = await gateway.create(say('yes'));
@@ -153,7 +155,10 @@ describe('a reference', () => {
     const three = await gateway.create(talk({ input: [refer(two.output[0]?.id), USER] }));
     await gateway.send('DELETE', `/${two.id}`);
     const half = await gateway.create({
-      ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id, input: [answer(request, true)] },
+      model: 'two',
+      tools: [TOOL],
+      previous_response_id: asked.id,
+      input: [answer(request, true)],
     });
     const behind = { previous_response_id: three.id };
     expect(await resolves(list?.id, behind)).toBe(true);
@@ -212,7 +217,10 @@ describe('a reference', () => {
   it('resolves to nothing of a response that is not stored, even in its own run', async () => {
     const { asked, request } = await ask();
     const half = await gateway.create({
-      ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id, store: false },
+      model: 'two',
+      tools: [TOOL],
+      previous_response_id: asked.id,
+      store: false,
       input: [answer(request, true)],
     });
     expect(typesOf(half.output)).toEqual(['mcp_call', 'mcp_approval_request']);
@@ -247,7 +255,10 @@ describe('a response that is deleted', () => {
   it('deletes its own items, and none of the earlier and later responses of its run', async () => {
     const { asked, request } = await ask();
     const half = await gateway.create({
-      ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id, input: [answer(request, true)] },
+      model: 'two',
+      tools: [TOOL],
+      previous_response_id: asked.id,
+      input: [answer(request, true)],
     });
     expect(typesOf(half.output)).toEqual(['mcp_call', 'mcp_approval_request']);
     const call = half.output[0];

@@ -24,7 +24,10 @@ describe('agentchart serve', () => {
       stderr: expect.stringContaining('started by a request to a server'),
     });
     const streamed = await served.post('/v1/responses', {
-      ...{ model: 'gpt-5', tools, previous_response_id: asked.id, stream: true },
+      model: 'gpt-5',
+      tools,
+      previous_response_id: asked.id,
+      stream: true,
       input: [{ type: 'function_call_output', call_id: asked.output[0]?.call_id, output: 'yes' }],
     });
     expect(parseStream(await streamed.text()).at(-1)).toMatchObject({

@@ -48,12 +48,18 @@ describe('a list of tools', () => {
     const first = await gateway.create({ model: 'say', input: 'go', tools: [DESK] });
     expect(typesOf(first.output)).toEqual(['mcp_list_tools', 'mcp_call', 'message']);
     const second = await gateway.create({
-      ...{ model: 'say', input: 'on', tools: [DESK], previous_response_id: first.id },
+      model: 'say',
+      input: 'on',
+      tools: [DESK],
+      previous_response_id: first.id,
     });
     expect(typesOf(second.output)).toEqual(['message']);
     const other = { ...DESK, server_label: 'other' };
     const third = await gateway.create({
-      ...{ model: 'say', input: 'on', tools: [DESK, other], previous_response_id: second.id },
+      model: 'say',
+      input: 'on',
+      tools: [DESK, other],
+      previous_response_id: second.id,
     });
     expect(third.output[0]).toMatchObject({ type: 'mcp_list_tools', server_label: 'other' });
     expect(typesOf(third.output)).toEqual(['mcp_list_tools', 'message']);
@@ -104,7 +110,9 @@ describe('a list of tools', () => {
 
   it('of an unreachable server is empty with an error, and the response continues', async () => {
     const response = await gateway.create({
-      ...{ model: 'unknown', input: 'go', tools: [{ ...DESK, server_label: 'gone' }] },
+      model: 'unknown',
+      input: 'go',
+      tools: [{ ...DESK, server_label: 'gone' }],
     });
     expect(response.output[0]).toEqual({
       id: expect.any(String),
@@ -175,7 +183,8 @@ describe('a call of a server tool', () => {
     expect(events.at(-1)?.type).toBe('response.incomplete');
     expect(response.incomplete_details).toEqual({ reason: 'tool_outcome_unknown' });
     expect(response.output.at(-1)).toMatchObject({
-      ...{ type: 'mcp_call', status: 'failed' },
+      type: 'mcp_call',
+      status: 'failed',
       error: expect.stringContaining('may or may not have happened'),
     });
     expect(JSON.stringify(response)).not.toContain(runOf(response));
@@ -235,7 +244,9 @@ describe('a call of a server tool', () => {
     expect(typesOf(response.output)).toEqual(['mcp_list_tools', 'mcp_call', 'function_call']);
     expect(response.status).toBe('completed');
     const done = await gateway.create({
-      ...{ model: 'both', tools, previous_response_id: response.id },
+      model: 'both',
+      tools,
+      previous_response_id: response.id,
       input: [{ type: 'function_call_output', call_id: response.output[2]?.call_id, output: 'yes' }],
     });
     expect(done.output).toMatchObject([{ type: 'message', content: [{ text: 'Both.' }] }]);
@@ -248,7 +259,9 @@ describe('a server that a request names', () => {
       gateway.refused({ model: 'say', input: 'go', tools: [{ ...DESK, ...tool }] });
     const unlisted = await ask({ server_label: 'mine', server_url: 'http://127.0.0.1:10/mcp' });
     expect(unlisted).toMatchObject({
-      ...{ status: 400, code: 'mcp_server_url_not_allowed', param: 'tools[0].server_url' },
+      status: 400,
+      code: 'mcp_server_url_not_allowed',
+      param: 'tools[0].server_url',
     });
     expect(await ask({ server_label: 'mine', server_url: 'file:///etc/passwd' })).toMatchObject({
       code: 'mcp_server_url_not_allowed',
@@ -258,14 +271,21 @@ describe('a server that a request names', () => {
 
   it('appears without its credentials in the response and in the journal', async () => {
     const tool = {
-      ...{ ...DESK, server_label: 'mine', server_url: 'http://127.0.0.1:9/mcp', require_approval: 'never' },
-      ...{ authorization: 'sk-very-secret', headers: { 'x-key': 'also-secret' } },
+      ...DESK,
+      server_label: 'mine',
+      server_url: 'http://127.0.0.1:9/mcp',
+      require_approval: 'never',
+      authorization: 'sk-very-secret',
+      headers: { 'x-key': 'also-secret' },
     };
     const response = await gateway.create({ model: 'unknown', input: 'go', tools: [tool] });
     expect(response.tools).toEqual([
       {
-        ...{ type: 'mcp', server_label: 'mine', server_url: 'http://127.0.0.1:9/mcp' },
-        ...{ require_approval: 'never', headers: null },
+        type: 'mcp',
+        server_label: 'mine',
+        server_url: 'http://127.0.0.1:9/mcp',
+        require_approval: 'never',
+        headers: null,
       },
     ]);
     const journal = await gateway.store.read(runOf(response));

@@ -55,8 +55,12 @@ describe('the provider receives', () => {
     const response = await gateway.create({
       model: 'openai:plain',
       instructions: 'Be brief.',
-      ...{ temperature: 0.5, top_p: 0.9, max_output_tokens: 100, parallel_tool_calls: false },
-      ...{ reasoning: { effort: 'low', summary: 'auto' }, text: { format, verbosity: 'low' } },
+      temperature: 0.5,
+      top_p: 0.9,
+      max_output_tokens: 100,
+      parallel_tool_calls: false,
+      reasoning: { effort: 'low', summary: 'auto' },
+      text: { format, verbosity: 'low' },
       tools: [ASK],
       input: [{ role: 'user', content: [{ type: 'input_image', image_url: PIXEL }] }],
     });
@@ -67,8 +71,12 @@ describe('the provider receives', () => {
     const sent = received.at(-1);
     expect(sent).toMatchObject({
       instructions: 'Be brief.',
-      ...{ temperature: 0.5, top_p: 0.9, max_output_tokens: 100, parallel_tool_calls: false },
-      ...{ reasoning: { effort: 'low', summary: 'auto' }, text: { format, verbosity: 'low' } },
+      temperature: 0.5,
+      top_p: 0.9,
+      max_output_tokens: 100,
+      parallel_tool_calls: false,
+      reasoning: { effort: 'low', summary: 'auto' },
+      text: { format, verbosity: 'low' },
       tools: [ASK],
       tool_choice: 'auto',
     });
@@ -100,7 +108,10 @@ describe('the provider receives', () => {
     const forced = { type: 'function', name: 'ask' };
     const two = await gateway.create({ model: 'openai:calls', input: 'go', tools, tool_choice: forced });
     await gateway.create({
-      ...{ model: 'openai:calls', tools, tool_choice: forced, previous_response_id: two.id },
+      model: 'openai:calls',
+      tools,
+      tool_choice: forced,
+      previous_response_id: two.id,
       input: [{ type: 'function_call_output', call_id: two.output[0]?.call_id, output: 'x' }],
     });
     expect(received.slice(-3).map(({ tool_choice }) => tool_choice)).toEqual(['none', forced, forced]);

@@ -325,7 +325,9 @@ describe('several commands in one request', () => {
       { type: 'resolve', callId: 'call_0_1', retry: true },
     ];
     expect(await errorOf(await send('POST', `/runs/${runId}/commands`, commands))).toMatchObject({
-      ...{ status: 409, code: 'call-not-open', details: { index: 1 } },
+      status: 409,
+      code: 'call-not-open',
+      details: { index: 1 },
     });
     expect(await store.read(runId)).toHaveLength(before);
   });

@@ -7,7 +7,10 @@ const WHOLE = { rows: 'é漢👩'.repeat(20_000), tail: 'ends' };
 
 async function finish(given: unknown = WHOLE, maxResultBytes = 10_000) {
   const dump = tool({
-    ...{ name: 'dump', description: 'Much.', input: z.object({}), maxResultBytes },
+    name: 'dump',
+    description: 'Much.',
+    input: z.object({}),
+    maxResultBytes,
     run: () => given,
   });
   const desk = makeApp({ turns: [{ toolCalls: [{ name: 'dump' }] }, DONE], agent: { tools: [dump] } });

@@ -32,8 +32,11 @@ describe('GET /runs', () => {
     expect(runs).toHaveLength(4);
     expect(runs[0]).toMatchObject({ runId: ids.plain, title: 'Hello, desk', labels: {}, turns: 1 });
     expect(runs[3]).toMatchObject({
-      ...{ title: 'Refund 7a', labels: { user: '7', tenant: 'a' } },
-      ...{ status: 'waiting', state: 'resting.awaitingApproval', turns: 1 },
+      title: 'Refund 7a',
+      labels: { user: '7', tenant: 'a' },
+      status: 'waiting',
+      state: 'resting.awaitingApproval',
+      turns: 1,
       why: expect.stringContaining('needs a decision'),
       waitsFor: [{ type: 'approval', name: 'refund' }],
     });

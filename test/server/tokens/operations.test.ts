@@ -81,8 +81,12 @@ describe('a WebSocket', () => {
     const { id } = endOf(events);
     const [first, second] = await until(() => (records.length === 2 ? records : undefined));
     expect(first).toMatchObject({
-      ...{ method: 'GET', route: '/v1/responses', status: 200, caller: 'web' },
-      ...{ run: id.replace('resp_', 'run_'), usage: { input_tokens: 7, output_tokens: 3 } },
+      method: 'GET',
+      route: '/v1/responses',
+      status: 200,
+      caller: 'web',
+      run: id.replace('resp_', 'run_'),
+      usage: { input_tokens: 7, output_tokens: 3 },
     });
     expect(second).toMatchObject({ status: 400, caller: 'web' });
     expect(second).not.toHaveProperty('run');

@@ -204,13 +204,12 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
   });
 
   it('as the call of a chat', async () => {
-    const messages = [ASKED];
     const tools = [{ type: 'function', function: { name: 'ask' } }];
     const chat = (who: Name, more: object[]) =>
       request(who, 'POST', '/v1/chat/completions', {
         model: 'asks',
         tools,
-        messages: [...messages, ...more],
+        messages: [ASKED, ...more],
       });
     const asked = (await (await chat('anna', [])).json()) as {
       choices: [{ message: { tool_calls: [{ id: string }] } }];
@@ -270,12 +269,13 @@ describe.each(STRANGERS)('to %s, what anna made does not exist:', name => {
   });
 
   it('as the tool call of a message', async () => {
-    const messages = [ASKED];
     const tools = [{ name: 'ask', input_schema: { type: 'object' } }];
     const send = (who: Name, more: object[]) =>
       request(who, 'POST', '/v1/messages', {
-        ...{ model: 'asks', max_tokens: 100, tools },
-        messages: [...messages, ...more],
+        model: 'asks',
+        max_tokens: 100,
+        tools,
+        messages: [ASKED, ...more],
       });
     type Message = { content: { type: string; id: string }[] };
     const { content } = (await (await send('anna', [])).json()) as Message;

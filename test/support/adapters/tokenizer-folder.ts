@@ -54,8 +54,13 @@ export function writeTokenizerFolder({
   write('tokenizer.json', {
     version: '1.0',
     added_tokens: ADDED.map((content, at) => ({
-      ...{ id: FIRST_ADDED + at, content, special: at < 3 || at === ADDED.length - 1 },
-      ...{ single_word: false, lstrip: false, rstrip: false, normalized: false },
+      id: FIRST_ADDED + at,
+      content,
+      special: at < 3 || at === ADDED.length - 1,
+      single_word: false,
+      lstrip: false,
+      rstrip: false,
+      normalized: false,
     })),
     normalizer: null,
     pre_tokenizer: byteLevel,

@@ -36,8 +36,12 @@ export function makeDesk(
   const make = (host: ManualHost) => {
     const recorded = recordRequests(scripted(turns));
     const agent = createAgent({
-      ...{ name: 'desk', store, host, model: recorded.model },
-      ...{ tools: [pay, ...tools], ...options },
+      name: 'desk',
+      store,
+      host,
+      model: recorded.model,
+      tools: [pay, ...tools],
+      ...options,
     });
     /** The tool results in the last model request of this process. */
     const read = () => resultsIn(recorded.requests.at(-1)?.transcript ?? []);

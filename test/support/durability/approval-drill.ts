@@ -265,8 +265,12 @@ class DrilledProcess {
   #makeAgent() {
     const { plan } = this.#drill;
     return createAgent({
-      ...{ name: 'drill', host: this.#host, store: this.#store, onMessage: plan.onMessage },
-      ...{ tools: this.#makeTools(), limits: { turns: 100, toolCalls: 100 } },
+      name: 'drill',
+      host: this.#host,
+      store: this.#store,
+      onMessage: plan.onMessage,
+      tools: this.#makeTools(),
+      limits: { turns: 100, toolCalls: 100 },
       model: answerWith(({ transcript }) => {
         const made = transcript.flatMap(item => (item.type === 'tool_call' ? [item.callId] : []));
         const round = made.length === 0 ? 0 : Number(made.at(-1)?.split('.')[0]) + 1;

@@ -17,7 +17,10 @@ export class BundledFixture {
       await build({
         entryPoints: [fileURLToPath(new URL(`${name}.ts`, import.meta.url))],
         outfile: this.file,
-        ...{ bundle: true, platform: 'node', format: 'esm', logLevel: 'error' },
+        bundle: true,
+        platform: 'node',
+        format: 'esm',
+        logLevel: 'error',
         banner: { js: "import { createRequire } from 'node:module'; const require = createRequire('/');" },
       });
     });

@@ -20,7 +20,9 @@ const [folder = '', name = '', count = '0'] = process.argv.slice(2);
 
 const store = sqlite(join(folder, 'runs.db'), { busyTimeoutMs: 60_000 });
 const agent = createAgent({
-  ...{ name: 'raced', store, model: scripted([calls('pay'), { text: 'done' }]) },
+  name: 'raced',
+  store,
+  model: scripted([calls('pay'), { text: 'done' }]),
   tools: [
     makeTool('pay', {
       approval: true,

@@ -53,8 +53,14 @@ export type DrillOptions = {
 export async function runDrill({ deaths = [], durability = 'strict' }: DrillOptions = {}): Promise<Drill> {
   const shared = memory();
   const drill: Omit<Drill, 'settled' | 'transcript'> = {
-    ...{ world: new Map(), doubted: new Set<string>(), accepted: [], deaths: [], passed: [] },
-    ...{ processes: 0, store: shared, runId: RUN },
+    world: new Map(),
+    doubted: new Set<string>(),
+    accepted: [],
+    deaths: [],
+    passed: [],
+    processes: 0,
+    store: shared,
+    runId: RUN,
   };
   let now = Date.UTC(2026, 0, 1);
   for (;;) {

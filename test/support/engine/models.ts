@@ -55,7 +55,10 @@ export function answerWith(
 function complete({ toolCalls = [], text = '', ...given }: Turn, model: string): ModelTurn {
   const made = toolCalls.map(
     ({ callId, name, input = {} }): ToolCall => ({
-      ...{ callId, name, input, executedBy: 'engine' },
+      callId,
+      name,
+      input,
+      executedBy: 'engine',
       arguments: JSON.stringify(input),
     }),
   );

@@ -26,7 +26,10 @@ export class PushedModel implements ModelAdapter {
   /** Ends the turn with a text and calls. */
   end(text: string, toolCalls: ModelTurn['toolCalls'] = []): void {
     const calls = toolCalls.map(({ callId, name, arguments: written }) => ({
-      ...{ type: 'tool_call' as const, callId, name, arguments: written },
+      type: 'tool_call' as const,
+      callId,
+      name,
+      arguments: written,
     }));
     const message = {
       type: 'message' as const,

@@ -48,8 +48,14 @@ export class Written {
       calls: [],
     } as const;
     this.append({
-      ...{ type: 'turn.completed', at: 1, generation: turn, usage: null, startedAt: 1 },
-      ...{ ...turnFields, items: [], calls: [] },
+      type: 'turn.completed',
+      at: 1,
+      generation: turn,
+      usage: null,
+      startedAt: 1,
+      ...turnFields,
+      items: [],
+      calls: [],
     });
   }
 

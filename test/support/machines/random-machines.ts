@@ -209,7 +209,11 @@ function toConfig(state: Draft, id: string, ids: readonly string[]): Record<stri
   const states = inner.map((child, index) => [`s${index}`, toConfig(child, `${id}s${index}`, ids)]);
   return {
     id: id === '' ? 'machine' : id,
-    ...{ entry, exit, tags, on, always },
+    entry,
+    exit,
+    tags,
+    on,
+    always,
     ...(service === undefined ? {} : { invoke: service }),
     ...(inner.length === 0 ? {} : { initial: 's0', states: Object.fromEntries(states) }),
   };

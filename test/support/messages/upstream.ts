@@ -77,9 +77,12 @@ export class Upstream {
     const url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
     const key = 'sk-upstream';
     return {
-      ...{ OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: key },
-      ...{ ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key },
-      ...{ GEMINI_BASE_URL: url, GEMINI_API_KEY: key },
+      OPENAI_BASE_URL: `${url}/v1`,
+      OPENAI_API_KEY: key,
+      ANTHROPIC_BASE_URL: url,
+      ANTHROPIC_API_KEY: key,
+      GEMINI_BASE_URL: url,
+      GEMINI_API_KEY: key,
     };
   }
 
@@ -120,8 +123,14 @@ const EMPTY: WrittenTurn = {
 
 function messageOf(content: readonly JsonObject[]): JsonObject {
   return {
-    ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'any', content: [...content] },
-    ...{ stop_reason: 'end_turn', stop_sequence: null, usage: { input_tokens: 3, output_tokens: 2 } },
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'any',
+    content: [...content],
+    stop_reason: 'end_turn',
+    stop_sequence: null,
+    usage: { input_tokens: 3, output_tokens: 2 },
   };
 }
 

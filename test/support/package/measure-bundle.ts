@@ -7,8 +7,13 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 export async function measureInBrowser(file: string, names = '*'): Promise<number> {
   const { outputFiles } = await build({
     stdin: { contents: `export ${names} from '${file}'`, resolveDir: ROOT },
-    ...{ bundle: true, minify: true, platform: 'browser', format: 'esm' },
-    ...{ external: ['xstate'], write: false, logLevel: 'silent' },
+    bundle: true,
+    minify: true,
+    platform: 'browser',
+    format: 'esm',
+    external: ['xstate'],
+    write: false,
+    logLevel: 'silent',
   });
   return outputFiles[0]?.contents.length ?? Number.NaN;
 }
@@ -18,8 +23,15 @@ export async function findPackages(folder: string, file: string): Promise<string
   const { metafile } = await build({
     absWorkingDir: folder,
     entryPoints: [file],
-    ...{ bundle: true, splitting: true, outdir: 'measured', write: false, metafile: true },
-    ...{ packages: 'external', platform: 'node', format: 'esm', logLevel: 'silent' },
+    bundle: true,
+    splitting: true,
+    outdir: 'measured',
+    write: false,
+    metafile: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    logLevel: 'silent',
   });
   const { inputs } = metafile;
   const found = new Set<string>();

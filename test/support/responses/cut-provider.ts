@@ -32,7 +32,9 @@ export class CutProvider {
           );
         if (calls.length > 0 && !JSON.stringify(this.#body).includes('"role":"tool"')) {
           const tool_calls = calls.map(({ name, arguments: input }, index) => ({
-            ...{ index, id: `call_${index}`, type: 'function' },
+            index,
+            id: `call_${index}`,
+            type: 'function',
             function: { name, arguments: JSON.stringify(input) },
           }));
           say({ role: 'assistant', tool_calls }, 'tool_calls');

@@ -47,8 +47,10 @@ export class DialectProvider {
     const url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
     const key = 'sk-dialects';
     return {
-      ...{ OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: key },
-      ...{ ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key },
+      OPENAI_BASE_URL: `${url}/v1`,
+      OPENAI_API_KEY: key,
+      ANTHROPIC_BASE_URL: url,
+      ANTHROPIC_API_KEY: key,
     };
   }
 
@@ -71,9 +73,14 @@ export class DialectProvider {
     if (url.endsWith('/responses')) return this.#answerResponses(response, { body, turn });
     const encoder: Encoder = url.endsWith('/chat/completions') ? chat({}) : anthropicMessages;
     const written = {
-      ...{ model: 'any', reasoning: '', text: turn.text ?? '', finish: 'stop' as const },
+      model: 'any',
+      reasoning: '',
+      text: turn.text ?? '',
+      finish: 'stop' as const,
       calls: (turn.calls ?? []).map(call => ({
-        ...{ id: `call_${this.#ids++}`, name: call.name, arguments: JSON.stringify(call.arguments) },
+        id: `call_${this.#ids++}`,
+        name: call.name,
+        arguments: JSON.stringify(call.arguments),
       })),
       usage: { input: 5, output: 5, cached: 0, reasoning: 0 },
     };

@@ -103,12 +103,10 @@ export class Gateway {
     });
     this.service = api.service;
     this.app = createRunsApp({
-      ...{
-        store,
-        agents: new Map(),
-        mounted: [createMessagesApi(api.service, line => this.log.push(line)), api, createChatApi(api)],
-        log: line => this.log.push(line),
-      },
+      store,
+      agents: new Map(),
+      mounted: [createMessagesApi(api.service, line => this.log.push(line)), api, createChatApi(api)],
+      log: line => this.log.push(line),
       agentsByRun: new Map([[RESPONSES, record => api.service.agentFor(record)]]),
       ...omitUndefined({ tokens: gateway.tokens, corsOrigins: gateway.cors?.origins }),
       admission: api.service.admission,

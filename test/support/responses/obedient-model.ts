@@ -73,7 +73,9 @@ function listOf(value: unknown): JsonObject[] {
 
 function callsOf(calls: Extract<Answer, { calls: unknown }>['calls']) {
   return calls.map(({ id, name, written }, index) => ({
-    ...{ index, id, type: 'function' },
+    index,
+    id,
+    type: 'function',
     function: { name, arguments: written },
   }));
 }
@@ -85,14 +87,21 @@ function completion(made: Answer): string {
       : { role: 'assistant', content: null, tool_calls: callsOf(made.calls) };
   const finish_reason = 'text' in made ? 'stop' : 'tool_calls';
   return JSON.stringify({
-    ...{ id: 'x', object: 'chat.completion', created: 0, model: 'obedient', usage },
+    id: 'x',
+    object: 'chat.completion',
+    created: 0,
+    model: 'obedient',
+    usage,
     choices: [{ index: 0, message, finish_reason }],
   });
 }
 
 function streamOf(made: Answer): string {
   const chunk = (delta: JsonObject, finish_reason: string | null) => ({
-    ...{ id: 'x', object: 'chat.completion.chunk', created: 0, model: 'obedient' },
+    id: 'x',
+    object: 'chat.completion.chunk',
+    created: 0,
+    model: 'obedient',
     choices: [{ index: 0, delta, finish_reason }],
   });
   const chunks =

@@ -41,8 +41,11 @@ function turnFor({ tools }: JsonObject): WrittenTurn {
   const name = textIn(tool.name) || textIn(objectOf(tool.function).name);
   const call = { id: 'call_1', name, arguments: '{"location":"San Francisco, CA"}' };
   return {
-    ...{ model: 'stand-in', reasoning: '', finish: 'stop' },
-    ...{ text: name === '' ? 'hello there friend' : '', calls: name === '' ? [] : [call] },
+    model: 'stand-in',
+    reasoning: '',
+    finish: 'stop',
+    text: name === '' ? 'hello there friend' : '',
+    calls: name === '' ? [] : [call],
     usage: { input: 10, output: 3, cached: 0, reasoning: 0 },
   };
 }

@@ -66,7 +66,9 @@ export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
     await stage([calls('look'), calls('look'), DONE], { tools: [look], limits: { turns: 2 } }),
   'a limit without a closing answer': async () =>
     await stage([calls('look', 'look', 'look'), DONE], {
-      ...{ tools: [look], limits: { toolCalls: 2, turns: 1 }, onLimit: 'stop' },
+      tools: [look],
+      limits: { toolCalls: 2, turns: 1 },
+      onLimit: 'stop',
     }),
   'a limit on active time': async () => {
     const tools = [makeTool('slow', { sideEffect: 'none', run: async () => await delay(1) })];
@@ -124,7 +126,9 @@ export const PLAYED: Readonly<Record<string, () => Promise<Scene>>> = {
     const model = answerWith((_, before) =>
       before === 0
         ? {
-            ...{ reasoning: 'Hm.', toolCalls: [{ callId: 'toolu_1', name: 'look' }], continuation: 'resp_1' },
+            reasoning: 'Hm.',
+            toolCalls: [{ callId: 'toolu_1', name: 'look' }],
+            continuation: 'resp_1',
             usage: {
               inputTokens: 10,
               outputTokens: 5,

@@ -93,7 +93,11 @@ function describeCall({
 }: OpenCall): JsonObject {
   const isLong = JSON.stringify(input).length > LONGEST_INPUT;
   return {
-    ...{ callId, runId, name, digest, sideEffect },
+    callId,
+    runId,
+    name,
+    digest,
+    sideEffect,
     ...(isLong ? { inputOmitted: true } : { input: toJson(input) }),
     ...omitUndefined({ reason: reason?.slice(0, LONGEST_REASON), expiresAt }),
   };

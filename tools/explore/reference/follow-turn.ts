@@ -140,7 +140,9 @@ export function followCallEdit(
   const stage = call.executedBy === 'client' ? 'waiting' : 'ready';
   const { input, digest } = call;
   return change(reference, callId, {
-    ...{ call, input, digest },
+    call,
+    input,
+    digest,
     approved: call.gate && isAllowed,
     stage: call.gate && !isAllowed ? 'gated' : stage,
   });

@@ -17,11 +17,26 @@ export function runOf({ past, path, of: title }: Example): EmbeddedRun {
   const state = folded.path ?? '';
   const hasEnded = state === 'finished' || state === 'failed' || state === 'cancelled';
   const view = {
-    ...{ runId, title, state, agent: context?.agent.name ?? '', seq: entries.length },
-    ...{ status: hasEnded ? state : 'waiting', settled: null, calls: [], driver: null, transcript: [] },
-    ...{ createdAt: context?.startedAt ?? 0, updatedAt: context?.now ?? 0, labels: {}, availableAgent: true },
-    ...{ turns: context?.turns ?? 0, toolCalls: context?.toolCalls ?? 0, usage: context?.usage ?? null },
-    ...{ cost: context?.cost ?? 0, limits: context?.config.limits ?? {}, paused: context?.paused ?? false },
+    runId,
+    title,
+    state,
+    agent: context?.agent.name ?? '',
+    seq: entries.length,
+    status: hasEnded ? state : 'waiting',
+    settled: null,
+    calls: [],
+    driver: null,
+    transcript: [],
+    createdAt: context?.startedAt ?? 0,
+    updatedAt: context?.now ?? 0,
+    labels: {},
+    availableAgent: true,
+    turns: context?.turns ?? 0,
+    toolCalls: context?.toolCalls ?? 0,
+    usage: context?.usage ?? null,
+    cost: context?.cost ?? 0,
+    limits: context?.config.limits ?? {},
+    paused: context?.paused ?? false,
     next: context?.next ?? null,
   };
   return { view: view as unknown as RunView, entries };

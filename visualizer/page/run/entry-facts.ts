@@ -89,7 +89,7 @@ export function readReply(event: StreamedEvent): string {
     case 'turn.completed':
       return [
         ...(event.text === '' ? [] : [event.text, '']),
-        ...event.calls.map(({ name, input }) => `${name} ${formatJson(input).replace(/\s*\n\s*/g, ' ')}`),
+        ...event.calls.map(({ name, input }) => `${name} ${formatJson(input).replace(/\n */g, ' ')}`),
       ].join('\n');
     case 'turn.edited':
       return formatReply(event.text, event.calls);

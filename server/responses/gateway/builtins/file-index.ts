@@ -144,8 +144,11 @@ export class FileIndex {
       if (text === undefined) return false;
       const path = relative(folder, file).replaceAll(sep, '/');
       const attributes = {
-        ...{ filename: basename(file), path, extension: extname(file).slice(1).toLowerCase() },
-        ...{ bytes: size, modified_at: Math.floor(mtimeMs / 1000) },
+        filename: basename(file),
+        path,
+        extension: extname(file).slice(1).toLowerCase(),
+        bytes: size,
+        modified_at: Math.floor(mtimeMs / 1000),
       };
       this.#add({ id, attributes, version, from: this.#nextRow, to: this.#nextRow }, text);
       return true;

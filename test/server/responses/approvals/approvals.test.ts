@@ -37,6 +37,11 @@ async function ask(model = 'one', more: JsonObject = {}): Promise<{ asked: Resou
   return { asked, requests: asked.output.filter(({ type }) => type === 'mcp_approval_request') };
 }
 
+/** Sends items, or a message, after a response. */
+function followUp(asked: Resource, input: JsonObject[] | string, model = 'one'): Promise<Resource> {
+  return gateway.create({ model, tools: [TOOL], previous_response_id: asked.id, input });
+}
+
 function count(name: string): number {
   return gateway.folder.calls().filter(call => call === name).length;
 }
@@ -62,7 +67,9 @@ describe('a call that needs approval', () => {
   it('runs once after the approval, before the model is called again', async () => {
     const { asked, requests } = await ask();
     const events = await gateway.stream({
-      ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
+      model: 'one',
+      tools: [TOOL],
+      previous_response_id: asked.id,
       input: [answer(requests[0], true)],
     });
     const done = endOf(events);
@@ -94,7 +101,9 @@ describe('a call that needs approval', () => {
     const { asked, requests } = await ask();
     const before = count('echo');
     const request = {
-      ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
+      model: 'one',
+      tools: [TOOL],
+      previous_response_id: asked.id,
       input: [answer(requests[0], true)],
     };
     const [first, second] = await Promise.all([gateway.create(request), gateway.create(request)]);
@@ -117,10 +126,7 @@ describe('a call that needs approval', () => {
   it('does not run when it is denied: the model reads the reason', async () => {
     const { asked, requests } = await ask();
     const before = count('echo');
-    const done = await gateway.create({
-      ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
-      input: [answer(requests[0], false, { reason: 'not now' })],
-    });
+    const done = await followUp(asked, [answer(requests[0], false, { reason: 'not now' })]);
     expect(typesOf(done.output)).toEqual(['message']);
     expect(count('echo')).toBe(before);
     const run = await gateway.run(asked);
@@ -131,19 +137,11 @@ describe('a call that needs approval', () => {
 
   it('stays in the history of later turns', async () => {
     const { asked, requests } = await ask();
-    const tools = [TOOL];
-    const approved = await gateway.create({
-      ...{ model: 'one', tools, previous_response_id: asked.id, input: [answer(requests[0], true)] },
-    });
+    const approved = await followUp(asked, [answer(requests[0], true)]);
     const before = count('echo');
-    const third = await gateway.create({
-      ...{ model: 'one', tools, previous_response_id: approved.id, input: 'Thanks.' },
-    });
+    const third = await followUp(approved, 'Thanks.');
     expect(third.output).toMatchObject([{ type: 'message', content: [{ text: 'Anything else?' }] }]);
-    const again = await gateway.create({
-      ...{ model: 'one', tools, previous_response_id: third.id },
-      input: [answer(requests[0], true), { role: 'user', content: 'And now?' }],
-    });
+    const again = await followUp(third, [answer(requests[0], true), { role: 'user', content: 'And now?' }]);
     expect(again.output).toMatchObject([{ type: 'message', content: [{ text: 'Bye.' }] }]);
     expect(count('echo')).toBe(before);
   });
@@ -151,19 +149,17 @@ describe('a call that needs approval', () => {
   it('is superseded by a message sent without a decision', async () => {
     const { asked } = await ask();
     const before = count('echo');
-    const done = await gateway.create({
-      ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id, input: 'Never mind.' },
-    });
+    const done = await followUp(asked, 'Never mind.');
     expect(done.output).toMatchObject([{ type: 'message', content: [{ text: 'Said.' }] }]);
     expect(count('echo')).toBe(before);
   });
 
   it('is decided together with a message of the same request', async () => {
     const { asked, requests } = await ask();
-    const done = await gateway.create({
-      ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
-      input: [answer(requests[0], true), { role: 'user', content: 'And be quick.' }],
-    });
+    const done = await followUp(asked, [
+      answer(requests[0], true),
+      { role: 'user', content: 'And be quick.' },
+    ]);
     expect(typesOf(done.output)).toEqual(['mcp_call', 'message']);
     const listed = await gateway.read<Page>(`/${done.id}/input_items?order=asc`);
     expect(typesOf(listed.data)).toEqual(['mcp_approval_response', 'message']);
@@ -174,25 +170,16 @@ describe('several calls that need approval', () => {
   it('are requested together and decided separately in one request', async () => {
     const { asked, requests } = await ask('two');
     expect(requests.map(({ name }) => name)).toEqual(['echo', 'pid']);
-    const done = await gateway.create({
-      ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id },
-      input: [answer(requests[1], true), answer(requests[0], false)],
-    });
+    const done = await followUp(asked, [answer(requests[1], true), answer(requests[0], false)], 'two');
     expect(done.output).toMatchObject([{ type: 'mcp_call', name: 'pid' }, { type: 'message' }]);
   });
 
   it('are requested again while one of them is undecided', async () => {
     const { asked, requests } = await ask('two');
-    const half = await gateway.create({
-      ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id },
-      input: [answer(requests[0], true)],
-    });
+    const half = await followUp(asked, [answer(requests[0], true)], 'two');
     expect(typesOf(half.output)).toEqual(['mcp_call', 'mcp_approval_request']);
     expect(half.output[1]).toEqual(requests[1]);
-    const done = await gateway.create({
-      ...{ model: 'two', tools: [TOOL], previous_response_id: half.id },
-      input: [answer(requests[1], true)],
-    });
+    const done = await followUp(half, [answer(requests[1], true)], 'two');
     expect(typesOf(done.output)).toEqual(['mcp_call', 'message']);
     expect((await gateway.get(half.id)).output).toEqual(half.output);
   });
@@ -218,7 +205,9 @@ describe('a decision without previous_response_id', () => {
     const { asked, requests } = await ask();
     const reference = { type: 'item_reference', id: requests[0]?.id ?? '' };
     const done = await gateway.create({
-      ...{ model: 'one', tools: [TOOL], input: [USER, reference, answer(requests[0], true)] },
+      model: 'one',
+      tools: [TOOL],
+      input: [USER, reference, answer(requests[0], true)],
     });
     expect(typesOf(done.output)).toEqual(['mcp_call', 'message']);
     expect(done.id).toContain(asked.id);
@@ -230,7 +219,8 @@ describe('a decision without previous_response_id', () => {
     const done = await gateway.create({ model: 'one', tools: [TOOL], input });
     const before = count('echo');
     const next = await gateway.create({
-      ...{ model: 'one', tools: [TOOL] },
+      model: 'one',
+      tools: [TOOL],
       input: [...input, ...done.output, { role: 'user', content: 'Thanks.' }],
     });
     expect(next.output).toMatchObject([{ type: 'message', content: [{ text: 'Anything else?' }] }]);
@@ -242,17 +232,16 @@ describe('a decision without previous_response_id', () => {
     const input = [USER, answer(requests[0], true)];
     const refused = await gateway.refused({ model: 'one', tools: [TOOL], input, stream: true });
     expect(refused).toMatchObject({
-      ...{
-        status: 400,
-        type: 'invalid_request_error',
-        code: 'approval_continuation_invalid',
-        param: 'input',
-      },
+      status: 400,
+      type: 'invalid_request_error',
+      code: 'approval_continuation_invalid',
+      param: 'input',
       message: expect.stringContaining("have approval responses but weren't passed as input"),
     });
     const unknown = { type: 'mcp_approval_request', id: 'mcpr_x', server_label: 'desk', name: 'echo' };
     const made = await gateway.refused({
-      ...{ model: 'one', tools: [TOOL] },
+      model: 'one',
+      tools: [TOOL],
       input: [USER, { ...unknown, arguments: '{}' }, answer({ ...unknown }, true)],
     });
     expect(made).toMatchObject({ status: 400, code: 'approval_continuation_invalid' });
@@ -261,7 +250,9 @@ describe('a decision without previous_response_id', () => {
   it('is refused without the tool that it approves', async () => {
     const { asked, requests } = await ask();
     const refused = await gateway.refused({
-      ...{ model: 'one', previous_response_id: asked.id, input: [answer(requests[0], true)] },
+      model: 'one',
+      previous_response_id: asked.id,
+      input: [answer(requests[0], true)],
     });
     expect(refused).toMatchObject({
       status: 400,
@@ -274,7 +265,10 @@ describe('a decision without previous_response_id', () => {
     const { asked, requests } = await ask('one', { store: false });
     expect((await gateway.send('GET', `/${asked.id}`)).status).toBe(404);
     const orphan = await gateway.refused({
-      ...{ model: 'one', tools: [TOOL], store: false, input: [USER, answer(requests[0], true)] },
+      model: 'one',
+      tools: [TOOL],
+      store: false,
+      input: [USER, answer(requests[0], true)],
     });
     expect(orphan.code).toBe('approval_continuation_invalid');
     const input = [USER, ...asked.output, answer(requests[0], true)];
@@ -290,7 +284,9 @@ it('a decision that is sent again with new items after its result is history', a
   const done = await gateway.create({ ...known, previous_response_id: asked.id, input: [approved] });
   const before = count('echo');
   const next = await gateway.create({
-    ...{ ...known, previous_response_id: done.id, input: [approved, USER] },
+    ...known,
+    previous_response_id: done.id,
+    input: [approved, USER],
   });
   expect(next.output).toMatchObject([{ type: 'message', content: [{ text: 'Anything else?' }] }]);
   expect(count('echo')).toBe(before);
@@ -314,9 +310,7 @@ it('calls over the budget are shown as failed calls, next to the approval reques
   const unasked = asked.output.find(({ type }) => type === 'mcp_call');
   expect(unasked).toMatchObject({ name: 'pid', status: 'failed', approval_request_id: null });
   expect(await gateway.get(asked.id)).toEqual(asked);
-  const done = await gateway.create({
-    ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id, input: [answer(requests[0], true)] },
-  });
+  const done = await followUp(asked, [answer(requests[0], true)], 'two');
   expect(done.incomplete_details).toBeNull();
   expect(await gateway.get(done.id)).toEqual(done);
 });
@@ -326,8 +320,6 @@ it('a decision made on the server page counts, and the next request shows its re
   expect(await gateway.tell(asked, 'approve', { callId: 'call_0_0' })).toBe(200);
   await expect.poll(async () => (await gateway.run(asked)).status).toBe('finished');
   expect(await gateway.get(asked.id)).toEqual(asked);
-  const told = await gateway.create({
-    ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id, input: [answer(requests[0], true)] },
-  });
+  const told = await followUp(asked, [answer(requests[0], true)]);
   expect(typesOf(told.output)).toEqual(['mcp_call', 'message']);
 });

@@ -83,7 +83,9 @@ describe('an approval', () => {
         expect(refused.message).toContain(request.id);
       }
       const continued = await gateway.refused({
-        ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
+        model: 'one',
+        tools: [TOOL],
+        previous_response_id: asked.id,
         input: [changed, answer(request, approve)],
       });
       expect(continued.code).toBe('approval_request_changed');
@@ -99,7 +101,9 @@ describe('an approval', () => {
     const before = there.ran.length;
     const approve = { model: 'one', previous_response_id: asked.id, input: [answer(request, true)] };
     expect(await gateway.refused({ ...approve, tools: [at(there)] })).toMatchObject({
-      ...{ status: 400, code: 'approval_continuation_invalid_tool', param: 'tools' },
+      status: 400,
+      code: 'approval_continuation_invalid_tool',
+      param: 'tools',
     });
     expect(there.ran).toHaveLength(before);
     const ranHere = here.ran.length;
@@ -111,7 +115,9 @@ describe('an approval', () => {
     const { asked, request } = await ask('two', [at(here)]);
     const before = ran();
     const half = await gateway.create({
-      ...{ model: 'two', tools: [at(there)], previous_response_id: asked.id },
+      model: 'two',
+      tools: [at(there)],
+      previous_response_id: asked.id,
       input: [answer(request, false)],
     });
     expect(typesOf(half.output)).toEqual(['mcp_approval_request']);
@@ -125,7 +131,8 @@ describe('an approval', () => {
     const { asked } = await ask('mixed', [at(here), ASK]);
     const call = asked.output.find(({ type }) => type === 'function_call');
     const say = (output: string) => ({
-      ...{ model: 'mixed', previous_response_id: asked.id },
+      model: 'mixed',
+      previous_response_id: asked.id,
       input: [{ type: 'function_call_output', call_id: call?.call_id, output }],
     });
     await gateway.create({ ...say('yes'), tools: [at(here), ASK] });
@@ -157,7 +164,9 @@ describe('an approval', () => {
     const before = ran();
     const moved = new Gateway(SCRIPTS, { store: first.store, config: () => servers(here.url) });
     const refused = await moved.refused({
-      ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
+      model: 'one',
+      tools: [TOOL],
+      previous_response_id: asked.id,
       input: [answer(requestsIn(asked)[0], true)],
     });
     expect(refused.code).toBe('approval_continuation_invalid_tool');
@@ -182,7 +191,10 @@ describe('an approval', () => {
     const id = `mcpr_${keyOf(done)}_1_0`;
     for (const approve of [true, false]) {
       const refused = await open.refused({
-        ...{ model: 'one', tools: [free], previous_response_id: done.id, input: [answer({ id }, approve)] },
+        model: 'one',
+        tools: [free],
+        previous_response_id: done.id,
+        input: [answer({ id }, approve)],
       });
       expect(refused.code).toBe('approval_continuation_invalid');
     }
@@ -200,7 +212,10 @@ describe('an approval', () => {
       ` ${request.id}`,
     ]) {
       const refused = await gateway.refused({
-        ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id, input: [answer({ id }, true)] },
+        model: 'one',
+        tools: [TOOL],
+        previous_response_id: asked.id,
+        input: [answer({ id }, true)],
       });
       expect(refused.code).toBe('approval_continuation_invalid');
     }
@@ -222,7 +237,10 @@ describe('an approval', () => {
       const common = { model: 'one', tools: [TOOL], store };
       const start = await gateway.create({ ...common, store: true, model: 'talk', input: 'a' });
       const asked = await gateway.create({
-        ...{ ...common, model: 'late', previous_response_id: start.id, input: [USER] },
+        ...common,
+        model: 'late',
+        previous_response_id: start.id,
+        input: [USER],
       });
       const [request] = requestsIn(asked);
       const before = ran();
@@ -253,7 +271,10 @@ describe('an approval', () => {
     const { asked, request } = await ask();
     const before = ran();
     const approve = gateway.refused({
-      ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id, input: [answer(request, true)] },
+      model: 'one',
+      tools: [TOOL],
+      previous_response_id: asked.id,
+      input: [answer(request, true)],
     });
     const [, refused] = await Promise.all([gateway.send('DELETE', `/${asked.id}`), approve]);
     if (refused.status === 200) expect(ran()).toBe(before + 1);

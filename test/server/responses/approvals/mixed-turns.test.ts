@@ -41,7 +41,8 @@ const WAYS: Record<string, { store?: boolean; show(items: Item[]): JsonObject[] 
   'references to its items': { show: items => items.map(asReference) },
   'its items, whose function calls have no ids': { show: withoutCallIds },
   'its items, which are not stored, and whose function calls have no ids': {
-    ...{ store: false, show: withoutCallIds },
+    store: false,
+    show: withoutCallIds,
   },
   'references to its items, and then its function calls without ids': {
     show: items => [

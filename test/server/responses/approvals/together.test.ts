@@ -36,7 +36,9 @@ async function askForBoth(): Promise<{ asked: Resource; decide(more?: object[]):
   return {
     asked,
     decide: (more = []) => ({
-      ...{ model: 'two', tools: [TOOL], previous_response_id: asked.id },
+      model: 'two',
+      tools: [TOOL],
+      previous_response_id: asked.id,
       input: [...approvals, ...more],
     }),
   };

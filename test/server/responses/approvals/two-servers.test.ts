@@ -39,7 +39,9 @@ async function race({ when, first, second }: { when: keyof Watch; first: boolean
   const asked = await one.create({ model: 'one', input: 'go', tools: [TOOL] });
   const request = asked.output.find(({ type }) => type === 'mcp_approval_request');
   const decide = (approve: boolean) => ({
-    ...{ model: 'one', tools: [TOOL], previous_response_id: asked.id },
+    model: 'one',
+    tools: [TOOL],
+    previous_response_id: asked.id,
     input: [{ type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve }],
   });
   /** The status of the second server's response, which comes first. */

@@ -122,25 +122,32 @@ describe('the openai client', () => {
       deny: { done: ['message'], text: 'Said.' },
       functions: { name: 'ask', text: 'Asked.' },
       refused: {
-        ...{
-          name: 'BadRequestError',
-          code: 'model_not_found',
-          param: 'model',
-          type: 'invalid_request_error',
-        },
+        name: 'BadRequestError',
+        code: 'model_not_found',
+        param: 'model',
+        type: 'invalid_request_error',
       },
       failed: { status: 502, sent: 1 },
       conversation: {
-        ...{ echoed: true, texts: 4, kept: true, metadata: { topic: 'none' }, deleted: true },
+        echoed: true,
+        texts: 4,
+        kept: true,
+        metadata: { topic: 'none' },
+        deleted: true,
         gone: { name: 'NotFoundError', code: 'conversation_not_found' },
       },
       compact: {
-        ...{ types: ['message', 'compaction'], usage: 12, text: 'Hello there.' },
+        types: ['message', 'compaction'],
+        usage: 12,
+        text: 'Hello there.',
         counted: expect.any(Number),
       },
     });
     expect(seen.everything.call).toMatchObject({
-      ...{ server_label: 'everything', name: 'echo', status: 'completed', output: 'Echo: hi' },
+      server_label: 'everything',
+      name: 'echo',
+      status: 'completed',
+      output: 'Echo: hi',
     });
     expect(seen.everything.tools).toContain('echo');
     expect(seen.stream.types[0]).toBe('response.created');
@@ -195,7 +202,8 @@ describe('the Agents SDK', () => {
     expect(session).toEqual({
       texts: ['You said yes.', 'Now is now.'],
       types: ['message', 'function_call', 'function_call_result', 'message', 'message', 'message'],
-      ...{ popped: 'message', left: 5 },
+      popped: 'message',
+      left: 5,
     });
   });
 

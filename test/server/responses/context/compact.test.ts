@@ -136,7 +136,8 @@ describe('POST /v1/responses/compact', () => {
       code: 'invalid_prompt',
     });
     expect(await refused({ model: 'cut', input: 'x' })).toMatchObject({
-      ...{ status: 502, code: 'compaction_incomplete' },
+      status: 502,
+      code: 'compaction_incomplete',
       message: expect.stringContaining('max_output_tokens'),
     });
   });
@@ -178,7 +179,9 @@ describe('a compaction item in a request', () => {
     async encrypted_content => {
       const input = [{ type: 'compaction', encrypted_content }];
       expect(await gateway.refused({ model: 'sum', input })).toMatchObject({
-        ...{ status: 400, code: 'compaction_not_found', param: 'input[0].encrypted_content' },
+        status: 400,
+        code: 'compaction_not_found',
+        param: 'input[0].encrypted_content',
       });
     },
   );
@@ -204,7 +207,10 @@ describe("compaction by OpenAI's API", () => {
       const content = [{ type: 'output_text', text: 'Hello.', annotations: [] }];
       const output = body.context_management === undefined ? [] : [COMPACTION];
       const answer = {
-        ...{ id: `resp_${received.length}`, object: 'response', status: 'completed', model: 'gpt-5' },
+        id: `resp_${received.length}`,
+        object: 'response',
+        status: 'completed',
+        model: 'gpt-5',
         output: [...output, { ...message, content }],
       };
       if (body.stream !== true)

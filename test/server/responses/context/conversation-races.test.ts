@@ -30,7 +30,8 @@ it('a request in a conversation that another process has just changed is refused
   const before = (await inner.list()).runs.length;
   isRaced = true;
   expect(await raced.refused({ ...body, input: [output], conversation: id })).toMatchObject({
-    ...{ status: 409, code: 'conversation_locked' },
+    status: 409,
+    code: 'conversation_locked',
   });
   expect((await inner.list()).runs).toHaveLength(before);
   await raced.close();

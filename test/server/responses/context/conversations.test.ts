@@ -67,7 +67,9 @@ describe('a conversation', () => {
   it('is created with items and metadata, retrieved, updated and deleted', async () => {
     const made = await call<Conversation>('POST', '', { items: [say('Hello.')], metadata: { topic: 'a' } });
     expect(made).toEqual({
-      ...{ id: expect.stringMatching(/^conv_/), object: 'conversation', metadata: { topic: 'a' } },
+      id: expect.stringMatching(/^conv_/),
+      object: 'conversation',
+      metadata: { topic: 'a' },
       created_at: expect.any(Number),
     });
     expect(await call('GET', `/${made.id}`)).toEqual(made);
@@ -118,7 +120,9 @@ describe('a conversation', () => {
     const rest = await call<Page>('GET', `/${id}/items?limit=2&after=${first.last_id}`);
     expect([textsOf(rest.data), rest.has_more]).toEqual([['a'], false]);
     expect(await refused('GET', `/${id}/items?after=msg_none`)).toMatchObject({
-      ...{ status: 404, code: 'item_not_found', param: 'after' },
+      status: 404,
+      code: 'item_not_found',
+      param: 'after',
     });
     const [, b] = first.data;
     expect(await call('GET', `/${id}/items/${b?.id}`)).toEqual(b);
@@ -216,7 +220,8 @@ describe('a response in a conversation', () => {
     const next = await gateway.create({ model: 'talk', input: 'On.', previous_response_id: one.id });
     expect(textOf(next)).toBe('Two.');
     expect(await gateway.refused({ model: 'talk', input: 'x', conversation: id })).toMatchObject({
-      ...{ status: 404, code: 'conversation_not_found' },
+      status: 404,
+      code: 'conversation_not_found',
       message: `Conversation with id '${id}' not found.`,
     });
   });
@@ -234,15 +239,16 @@ describe('a response in a conversation', () => {
   it('cannot also follow a previous response, nor be in a conversation that does not exist', async () => {
     const both = { model: 'talk', input: 'x', conversation: 'conv_1', previous_response_id: 'resp_1' };
     expect(await gateway.refused(both)).toMatchObject({
-      ...{ status: 400, code: 'mutually_exclusive_parameters' },
+      status: 400,
+      code: 'mutually_exclusive_parameters',
       message:
         "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.",
     });
     const one = await gateway.create({ model: 'talk', input: 'x' });
     for (const conversation of ['conv_0123', 'nonsense', runOf(one).replace('run_', 'conv_')])
-      expect(await gateway.refused({ model: 'talk', input: 'x', conversation })).toMatchObject({
-        ...{ status: 404, code: 'conversation_not_found' },
-      });
+      expect((await gateway.refused({ model: 'talk', input: 'x', conversation })).code).toBe(
+        'conversation_not_found',
+      );
   });
 
   it('is refused while another one is in progress', async () => {

@@ -59,7 +59,9 @@ describe('images and files that a function returns', () => {
   it('reach the provider as such, in the waiting run, and are listed as they were sent', async () => {
     const asked = await gateway.create({ model: 'openai:ask', input: 'go', tools: [ASK] });
     const done = await gateway.create({
-      ...{ model: 'openai:ask', tools: [ASK], previous_response_id: asked.id },
+      model: 'openai:ask',
+      tools: [ASK],
+      previous_response_id: asked.id,
       input: [outputItem(asked, OUTPUT)],
     });
     expect(done.output).toMatchObject([{ content: [{ text: 'Thanks.' }] }]);
@@ -80,7 +82,9 @@ describe('images and files that a function returns', () => {
       { type: 'input_image', image_url: `data:image/png;base64,${'A'.repeat(1_500_000)}`, detail: 'low' },
     ];
     const done = await gateway.create({
-      ...{ model: 'openai:ask', tools: [ASK], previous_response_id: asked.id },
+      model: 'openai:ask',
+      tools: [ASK],
+      previous_response_id: asked.id,
       input: [outputItem(asked, large)],
     });
     expect(done.status).toBe('completed');
@@ -96,7 +100,9 @@ describe('images and files that a function returns', () => {
       [7, 'input[0].output[0]'],
     ] as const) {
       const refused = await gateway.refused({
-        ...{ model: 'openai:ask', tools: [ASK], previous_response_id: asked.id },
+        model: 'openai:ask',
+        tools: [ASK],
+        previous_response_id: asked.id,
         input: [outputItem(asked, [part])],
       });
       expect(refused).toMatchObject({ status: 400, param });
@@ -141,7 +147,8 @@ describe('an input item survives the journal, the provider and the listing', () 
     const next = await gateway.read<Page>(`/${id}/input_items?order=asc&after=${first.last_id}`);
     expect(next.data).toMatchObject([{ content: [{ text: 'c' }] }]);
     const again = await gateway.create({
-      ...{ model: 'openai:plain', previous_response_id: id },
+      model: 'openai:plain',
+      previous_response_id: id,
       input: [
         { type: 'item_reference', id: next.data[0]?.id },
         { role: 'user', content: 'd' },

@@ -125,7 +125,9 @@ describe('a request with an Idempotency-Key', () => {
     const tools = [{ type: 'function', name: 'ask' }];
     const asked = await gateway.create({ model: 'ask', input: 'go', tools });
     const answer = (output: string) => ({
-      ...{ model: 'ask', tools, previous_response_id: asked.id },
+      model: 'ask',
+      tools,
+      previous_response_id: asked.id,
       input: [{ type: 'function_call_output', call_id: asked.output[0]?.call_id, output }],
     });
     const [one, two] = [newKey(), newKey()];

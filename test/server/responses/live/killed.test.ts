@@ -107,7 +107,8 @@ describe('a server that is killed in the middle of a tool', () => {
       },
     );
     expect(await ended(id)).toMatchObject({
-      ...{ status: 'incomplete', incomplete_details: { reason: 'tool_outcome_unknown' } },
+      status: 'incomplete',
+      incomplete_details: { reason: 'tool_outcome_unknown' },
       output: [{ type: 'mcp_list_tools' }, { type: 'mcp_call', status: 'failed' }],
     });
     const next = { model: 'hanging', input: 'And?', previous_response_id: id, tools: [DESK] };
@@ -122,7 +123,9 @@ it('a server that is killed while a call waits for approval has it approved in t
   const asked = await client.responses.retrieve(id);
   const request = asked.output.find(({ type }) => type === 'mcp_approval_request');
   const done = await client.responses.create({
-    ...{ model: 'approving', tools: [DESK], previous_response_id: id },
+    model: 'approving',
+    tools: [DESK],
+    previous_response_id: id,
     input: [{ type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve: true }],
   });
   expect([typesOf(done.output), done.output_text]).toEqual([['mcp_call', 'message'], 'Said.']);

@@ -103,7 +103,10 @@ describe('a WebSocket', () => {
     const gated = endOf(await socket.create({ model: 'approve', input: 'go', tools: desk, store: false }));
     const approved = endOf(
       await socket.create({
-        ...{ model: 'approve', tools: desk, store: false, previous_response_id: gated.id },
+        model: 'approve',
+        tools: desk,
+        store: false,
+        previous_response_id: gated.id,
         input: [
           { type: 'mcp_approval_response', approval_request_id: gated.output.at(-1)?.id, approve: true },
         ],

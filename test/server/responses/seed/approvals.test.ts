@@ -166,7 +166,10 @@ describe('a continuation', () => {
   ])('in a request where %s is refused: approval_continuation_invalid_tool', async (_, other) => {
     const { asked, requests } = await ask();
     const refused = await gateway.refused({
-      ...{ model, tools: other, previous_response_id: asked.id, input: [decide(requests[0], true)] },
+      model,
+      tools: other,
+      previous_response_id: asked.id,
+      input: [decide(requests[0], true)],
     });
     expect(refused).toMatchObject({ status: 400, code: 'approval_continuation_invalid_tool' });
   });

@@ -44,10 +44,14 @@ function calls({ output }: Resource): Item[] {
 describe('a conversation', () => {
   it('excludes previous_response_id: mutually_exclusive_parameters', async () => {
     const refused = await gateway.refused({
-      ...{ model, input: 'hello', conversation: await converse(), previous_response_id: 'resp_1' },
+      model,
+      input: 'hello',
+      conversation: await converse(),
+      previous_response_id: 'resp_1',
     });
     expect(refused).toMatchObject({
-      ...{ status: 400, code: 'mutually_exclusive_parameters' },
+      status: 400,
+      code: 'mutually_exclusive_parameters',
       message:
         "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.",
     });
@@ -55,14 +59,16 @@ describe('a conversation', () => {
 
   it('that does not exist is a 404: conversation_not_found', async () => {
     expect(await gateway.refused({ model, input: 'hello', conversation: 'conv_none' })).toMatchObject({
-      ...{ status: 404, code: 'conversation_not_found' },
+      status: 404,
+      code: 'conversation_not_found',
     });
   });
 
   it('is echoed by its responses as the client sent it', async () => {
     const conversation = await converse();
     expect(await gateway.create({ model, input: 'hello', conversation })).toMatchObject({
-      ...{ conversation: { id: conversation }, previous_response_id: null },
+      conversation: { id: conversation },
+      previous_response_id: null,
     });
   });
 

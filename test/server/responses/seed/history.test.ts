@@ -38,8 +38,14 @@ describe('items of earlier turns, as the model receives them', () => {
 
   it('a failed mcp_call is a function call and a result with its error', async () => {
     const failed = {
-      ...{ type: 'mcp_call', id: 'mcp_of_another', server_label: 'desk', name: 'echo', arguments: '{}' },
-      ...{ status: 'failed', error: 'disk full', output: null },
+      type: 'mcp_call',
+      id: 'mcp_of_another',
+      server_label: 'desk',
+      name: 'echo',
+      arguments: '{}',
+      status: 'failed',
+      error: 'disk full',
+      output: null,
     };
     const input = [{ role: 'user', content: ECHO }, failed, { role: 'user', content: 'hello' }];
     const { seen, messages } = await firstMessages({ input, tools: [desk] });
@@ -67,7 +73,9 @@ describe('items of earlier turns, as the model receives them', () => {
 
   it('a call of a built-in tool is what it shows, as text', async () => {
     const search = {
-      ...{ type: 'web_search_call', id: 'ws_of_another', status: 'completed' },
+      type: 'web_search_call',
+      id: 'ws_of_another',
+      status: 'completed',
       action: { type: 'search', query: 'tides', sources: [{ type: 'url', url: 'https://tides.example/' }] },
     };
     const input = [{ role: 'user', content: 'hello' }, search, { role: 'user', content: 'hello' }];
@@ -176,7 +184,10 @@ describe('the list of a server', () => {
     const one = await gateway.create({ model, input: 'hello', tools: [desk] });
     const two = await gateway.create({ model, input: ECHO, tools: [desk], previous_response_id: one.id });
     const events = await gateway.stream({
-      ...{ model, input: 'hello', tools: [desk, annex], previous_response_id: two.id },
+      model,
+      input: 'hello',
+      tools: [desk, annex],
+      previous_response_id: two.id,
     });
     expect(typesOf(one.output)).toEqual(['mcp_list_tools', 'message']);
     expect(typesOf(two.output)).toEqual(['mcp_call', 'message']);

@@ -238,7 +238,9 @@ describe('the stream', () => {
     const asked = await gateway.create({ model, input: ECHO, tools });
     const approval_request_id = asked.output.at(-1)?.id;
     const events = await gateway.stream({
-      ...{ model, tools, previous_response_id: asked.id },
+      model,
+      tools,
+      previous_response_id: asked.id,
       input: [{ type: 'mcp_approval_response', approval_request_id, approve: true }],
     });
     const added = events.find(({ type }) => type === 'response.output_item.added');

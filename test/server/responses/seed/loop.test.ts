@@ -84,7 +84,9 @@ describe('the order of the loop', () => {
     expect(typesOf(asked.output).slice(2)).toEqual(['mcp_call', 'mcp_approval_request', 'function_call']);
     const [, request, call] = asked.output.slice(2);
     const done = await gateway.create({
-      ...{ model, tools, previous_response_id: asked.id },
+      model,
+      tools,
+      previous_response_id: asked.id,
       input: [
         { type: 'mcp_approval_response', approval_request_id: request?.id, approve: true },
         { type: 'function_call_output', call_id: call?.call_id, output: 'x' },

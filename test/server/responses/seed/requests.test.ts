@@ -51,7 +51,8 @@ describe('a server', () => {
     const input = [{ type: 'mcp_approval_response', approval_request_id, approve: true }];
     const body = { model, tools, previous_response_id: asked.id, input };
     expect(await own.refused(body)).toMatchObject({
-      ...{ status: 400, code: 'approval_continuation_invalid_tool' },
+      status: 400,
+      code: 'approval_continuation_invalid_tool',
       message: expect.stringContaining('cannot be reached'),
     });
     shop.instead = undefined;
@@ -67,7 +68,9 @@ describe('a server', () => {
       const tools = [server('other', { server_url })];
       const sent = await gateway.sentDuring(async () => {
         expect(await gateway.refused({ model, input: 'hello', tools })).toMatchObject({
-          ...{ status: 400, code: 'mcp_server_url_not_allowed', param: 'tools[0].server_url' },
+          status: 400,
+          code: 'mcp_server_url_not_allowed',
+          param: 'tools[0].server_url',
         });
       });
       expect(sent).toEqual([]);

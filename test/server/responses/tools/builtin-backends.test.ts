@@ -42,8 +42,10 @@ describe('web search', () => {
       include: INCLUDE,
     });
     expect(desk.endpoint.asked[0]?.body).toEqual({
-      ...{ query: 'cats', allowed_domains: ['cats.example'] },
-      ...{ user_location: options.user_location, search_context_size: 'low' },
+      query: 'cats',
+      allowed_domains: ['cats.example'],
+      user_location: options.user_location,
+      search_context_size: 'low',
     });
     expect(desk.endpoint.asked[0]?.headers.authorization).toBe('Bearer hidden-key');
     expect(output[0]?.action).toMatchObject({ sources: [{ url: PAGE.url }] });
@@ -102,7 +104,8 @@ describe('web search', () => {
     const refused = async (more: JsonObject) =>
       await desk.bare.refused({ model: DIALECTS.chat, input: [USER], tools: [{ ...WEB, ...more }] });
     expect(await refused({ search_context_size: 'high' })).toMatchObject({
-      ...{ code: 'unsupported_parameter', param: 'tools[0].search_context_size' },
+      code: 'unsupported_parameter',
+      param: 'tools[0].search_context_size',
     });
     expect(await refused({ filters: { allowed_domains: ['a.example'] } })).toMatchObject({
       param: 'tools[0].filters',

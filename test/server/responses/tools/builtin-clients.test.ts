@@ -78,7 +78,9 @@ describe('the openai client', () => {
   it('gets the calls of custom tools', async () => {
     desk.provider.play({ calls: [{ name: 'patch', arguments: { input: '+ line' } }] });
     const stream = new OpenAI(own).responses.stream({
-      ...{ model, input: 'Patch it.', tools: [{ type: 'custom', name: 'patch' }] },
+      model,
+      input: 'Patch it.',
+      tools: [{ type: 'custom', name: 'patch' }],
     });
     expect((await stream.finalResponse()).output).toMatchObject([
       { type: 'custom_tool_call', name: 'patch', input: '+ line' },
@@ -121,7 +123,10 @@ describe('the AI SDK', () => {
   it('reads every chunk of the stream', async () => {
     const errors: unknown[] = [];
     const result = streamText({
-      ...{ model: openai.responses(model), tools, prompt: 'Find out.', stopWhen: stepCountIs(2) },
+      model: openai.responses(model),
+      tools,
+      prompt: 'Find out.',
+      stopWhen: stepCountIs(2),
       onError: ({ error }) => void errors.push(error),
     });
     const parts: string[] = [];
@@ -139,7 +144,8 @@ describe('the Agents SDK', () => {
       tracingDisabled: true,
     });
     const agent = new Agent({
-      ...{ name: 'Desk', model },
+      name: 'Desk',
+      model,
       tools: [
         webSearchTool(),
         fileSearchTool('handbook', { includeSearchResults: true }),

@@ -57,7 +57,8 @@ describe.each(Object.entries(DIALECTS))('built-in tools, with a provider of the 
         type: 'web_search_call',
         status: 'completed',
         action: {
-          ...{ type: 'search', query: 'cats' },
+          type: 'search',
+          query: 'cats',
           sources: [
             { type: 'url', url: PAGE.url },
             { type: 'url', url: OTHER.url },
@@ -193,7 +194,10 @@ describe('a built-in tool', () => {
     });
     expect(desk.provider.requests[2]?.tools).toMatchObject([{ function: { name: 'file_search' } }]);
     const refused = await desk.gateway.refused({
-      ...{ model: DIALECTS.chat, input: 'go', tools: [WEB], tool_choice: { type: 'file_search' } },
+      model: DIALECTS.chat,
+      input: 'go',
+      tools: [WEB],
+      tool_choice: { type: 'file_search' },
     });
     expect(refused).toMatchObject({ status: 400, code: 'tool_choice_tool_not_found' });
   });

@@ -66,7 +66,9 @@ describe.each(dialects)('a custom tool, with a provider of the dialect %s', dial
           ? first.output.map(({ id }) => ({ id, type: 'item_reference' }))
           : first.output;
       const second = await gateway.create({
-        ...{ model, store, tools: [PATCH] },
+        model,
+        store,
+        tools: [PATCH],
         ...(way === 'after the response'
           ? { previous_response_id: first.id, input: [outputFor(first)] }
           : { input: [USER, ...items, outputFor(first)] }),

@@ -12,7 +12,8 @@ const USER = { role: 'user', content: 'Echo all around.' };
 const { provider, gateway } = await gatewayOn(DialectProvider, {
   config: folder => ({
     mcp_servers: {
-      ...{ desk: folder.server(), shop: folder.server() },
+      desk: folder.server(),
+      shop: folder.server(),
       vault: folder.server({ hidden: true, allowed_tools: ['echo'] }),
     },
   }),
@@ -138,11 +139,9 @@ describe('a function of the client and MCP tools with the same name', () => {
     expect(typesOf(first.output)).toEqual(['mcp_list_tools', 'mcp_call', 'message']);
     provider.play(calls('client_echo'));
     const second = await ask({
-      ...{
-        tools: [DESK, ECHO],
-        previous_response_id: first.id,
-        tool_choice: { type: 'function', name: 'echo' },
-      },
+      tools: [DESK, ECHO],
+      previous_response_id: first.id,
+      tool_choice: { type: 'function', name: 'echo' },
     });
     expect(provider.requests[0]?.tool_choice).toMatchObject({ function: { name: 'client_echo' } });
     expect(second.output).toMatchObject([{ type: 'function_call', name: 'echo' }]);

@@ -10,12 +10,18 @@ const WEB = { type: 'web_search', search_context_size: 'high' };
 const CODE = { type: 'code_interpreter', container: { type: 'auto', memory_limit: '4g' } };
 const ASK = { type: 'function', name: 'ask' };
 const SEARCHED = {
-  ...{ type: 'web_search_call', id: 'ws_upstream', status: 'completed' },
+  type: 'web_search_call',
+  id: 'ws_upstream',
+  status: 'completed',
   action: { type: 'search', query: 'cats', sources: [{ type: 'url', url: 'https://cats.example/' }] },
 };
 const COMPUTED = {
-  ...{ type: 'code_interpreter_call', id: 'ci_upstream', status: 'completed', code: '6*7' },
-  ...{ container_id: 'cntr_1', outputs: [{ type: 'logs', logs: '42' }] },
+  type: 'code_interpreter_call',
+  id: 'ci_upstream',
+  status: 'completed',
+  code: '6*7',
+  container_id: 'cntr_1',
+  outputs: [{ type: 'logs', logs: '42' }],
 };
 
 let provider: DialectProvider;

@@ -44,7 +44,11 @@ function makeVersion(store: Store, version: string, done: Promise<unknown> = Pro
 async function startWorker(store: Store, agent: Agent, slots = 8): Promise<{ stop(): void; log: string[] }> {
   const log: string[] = [];
   const worker = createRunWorker({
-    ...{ store, host, slots, versions: 'own', log: line => log.push(line) },
+    store,
+    host,
+    slots,
+    versions: 'own',
+    log: line => log.push(line),
     agents: new Map([[agent.name, agent]]),
   });
   started.push(worker);
@@ -156,8 +160,10 @@ describe('a run of an older chart', () => {
     await startWorker(store, makeFamily({}, { store, host }));
     await host.advance(LONG_MS);
     expect(await statuses(store)).toEqual({
-      ...{ [run.id]: 'cancelled', [child]: 'cancelled' },
-      ...{ [`${run.id}_m2`]: 'finished', [`${child}_m2`]: 'finished' },
+      [run.id]: 'cancelled',
+      [child]: 'cancelled',
+      [`${run.id}_m2`]: 'finished',
+      [`${child}_m2`]: 'finished',
     });
   });
 });

@@ -27,7 +27,9 @@ function makeLead(store: Store, host: ManualHost, deep: boolean): Agent {
   });
   const [name, below] = deep ? (['manager', manager] as const) : (['clerk', clerk] as const);
   return createAgent({
-    ...{ name: 'lead', store, host },
+    name: 'lead',
+    store,
+    host,
     model: scripted([calls([name, { input: 'pay' }]), { text: 'done' }]),
     tools: [below.asTool({ name, description: 'Works.' })],
   });
@@ -58,7 +60,8 @@ async function approveAndDie(
   let died: FaultPoint | null = null;
   const gate = makeGate<void>();
   const host: ManualHost = new ManualHost({
-    ...{ now, name: 'second_' },
+    now,
+    name: 'second_',
     reach: point => {
       points += 1;
       if (died === null && points < deathAt) return;

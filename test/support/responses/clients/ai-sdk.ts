@@ -10,8 +10,11 @@ const tools = { desk: openai.tools.mcp({ ...desk, requireApproval: 'always' }) }
 
 console.log(
   JSON.stringify({
-    ...{ approve: await decide(true), deny: await decide(false), stream: await stream() },
-    ...{ talk: await talk(), mixed: await mix() },
+    approve: await decide(true),
+    deny: await decide(false),
+    stream: await stream(),
+    talk: await talk(),
+    mixed: await mix(),
   }),
 );
 
@@ -58,7 +61,10 @@ async function talk() {
   for (const turn of [1, 2, 3, 4]) {
     messages.push({ role: 'user', content: `Turn ${turn}.` });
     const result = await generateText({
-      ...{ model: responses('talk-ai'), messages, tools: { ask }, stopWhen: stepCountIs(2) },
+      model: responses('talk-ai'),
+      messages,
+      tools: { ask },
+      stopWhen: stepCountIs(2),
     });
     if (turn === 3) messages.push({ role: 'assistant', content: result.text });
     else messages.push(...result.responseMessages);
@@ -98,7 +104,10 @@ async function mix() {
   const messages: ModelMessage[] = [{ role: 'user', content: 'Mix.' }];
   const ask = async () => {
     const { text, content, responseMessages } = await generateText({
-      ...{ model: openai('mixed'), tools: mixed, messages, stopWhen: stepCountIs(4) },
+      model: openai('mixed'),
+      tools: mixed,
+      messages,
+      stopWhen: stepCountIs(4),
     });
     messages.push(...responseMessages);
     return { text, asked: content.filter(part => part.type === 'tool-approval-request') };
@@ -107,7 +116,10 @@ async function mix() {
   messages.push({
     role: 'tool',
     content: first.asked.map(({ approvalId }) => ({
-      ...{ type: 'tool-approval-response', approvalId, approved: true, providerExecuted: true },
+      type: 'tool-approval-response',
+      approvalId,
+      approved: true,
+      providerExecuted: true,
     })),
   });
   const second = await ask();

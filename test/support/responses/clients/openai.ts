@@ -45,8 +45,12 @@ async function conversation() {
   const { deleted } = await client.conversations.delete(id);
   const gone = await client.conversations.retrieve(id).catch(error => error);
   return {
-    ...{ echoed: response.conversation?.id === id, texts: texts.length, kept: kept.id === itemId },
-    ...{ metadata, deleted, gone: { name: gone.constructor.name, code: gone.code } },
+    echoed: response.conversation?.id === id,
+    texts: texts.length,
+    kept: kept.id === itemId,
+    metadata,
+    deleted,
+    gone: { name: gone.constructor.name, code: gone.code },
   };
 }
 
@@ -58,7 +62,9 @@ async function compact() {
   });
   const counted = await client.responses.inputTokens.count({ model: 'hello', input: 'Say hello.' });
   return {
-    ...{ types: output.map(({ type }) => type), usage: usage.total_tokens, text: next.output_text },
+    types: output.map(({ type }) => type),
+    usage: usage.total_tokens,
+    text: next.output_text,
     counted: counted.input_tokens,
   };
 }

@@ -129,8 +129,10 @@ function CallForm({ send, draftKey, calls }: FormProps & { calls: readonly CallR
         input={call.input}
         send={input => approve({ input })}
       />
-      {gate ? <RejectForm key={`${key} reject`} {...{ send, record }} draftKey={`${key} reason`} /> : null}
-      <ResultForm key={`${key} result`} {...{ send, record }} draftKey={`${key} result`} />
+      {gate ? (
+        <RejectForm key={`${key} reject`} send={send} record={record} draftKey={`${key} reason`} />
+      ) : null}
+      <ResultForm key={`${key} result`} send={send} record={record} draftKey={`${key} result`} />
     </div>
   );
 }
