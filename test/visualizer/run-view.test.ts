@@ -148,6 +148,16 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await page.close();
   });
 
+  inTurn('the inspector does not repeat the answer that the conversation shows', async () => {
+    const page = await visit(await rest('flaky'));
+    const inspector = page.getByRole('complementary', { name: 'Inspector' });
+    await inspector.getByText('The text of 9 characters is in the conversation.').waitFor();
+    expect(await page.getByText('Here now.').count()).toBe(1);
+    await page.getByRole('tab', { name: 'Waterfall' }).click();
+    await inspector.getByText('Here now.').waitFor();
+    await page.close();
+  });
+
   inTurn(
     'eight tabs of one browser are live at once, and the last sees a decision of the first',
     async () => {

@@ -183,8 +183,12 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await page.keyboard.press('Enter');
     await panel.getByText('Expected a whole number from 1.').waitFor();
     await panel.getByLabel('Turn').fill('7');
+    await page.reload();
+    await page.locator('.call').getByRole('button', { name: 'Break…' }).first().click();
+    expect(await panel.getByLabel('Where').inputValue()).toBe('input.orderId');
+    expect(await panel.getByLabel('Turn').inputValue()).toBe('7');
     expect(await watched.findBarriers()).toEqual([]);
-    await page.keyboard.press('Enter');
+    await panel.getByLabel('Turn').press('Enter');
     await expect.poll(() => panel.getByRole('listitem').count()).toBe(2);
     expect(await panel.innerText()).toContain('<img src=x onerror=');
     expect(await panel.innerText()).toContain('\\u{202e}');

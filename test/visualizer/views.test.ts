@@ -85,6 +85,12 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect((await refund.settled()).status).toBe('finished');
     await expect.poll(() => focused(watched)).toBe('BUTTON');
 
+    const [check, answer] = await Promise.all([
+      page.getByText('This is an error').boundingBox(),
+      page.getByRole('button', { name: 'Answer', exact: true }).boundingBox(),
+    ]);
+    const gap = (answer?.y ?? 0) - (check?.y ?? 0) - (check?.height ?? 0);
+    expect(gap, 'the checkbox does not touch the button').toBeGreaterThanOrEqual(6);
     await page.getByLabel('Result for the model').fill('{"width":3}');
     await page.reload();
     expect(await page.getByLabel('Result for the model').inputValue()).toBe('{"width":3}');

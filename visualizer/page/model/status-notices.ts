@@ -1,11 +1,11 @@
 import type { OpenCall, RunView, Settled } from '../data/request.ts';
 
-/** A notice in the run's header. `run` is the run that it links to. */
+/** A notice in the run's header. `runs` are the runs that it links to. */
 export type Notice = {
   tone: 'waits' | 'fails' | 'ends' | 'cuts';
   title: string;
   text: string;
-  run?: string;
+  runs?: readonly string[];
 };
 
 const INCOMPLETE: Readonly<Record<string, string>> = {
@@ -35,9 +35,12 @@ const FAILED: Readonly<Record<string, string>> = {
     'The answer violated the output schema three times. See the validation errors in the conversation.',
 };
 
-/** Returns the notices about a run: what it waits for, how it ended, and what to do next. */
-export function statusNotices(view: RunView): Notice[] {
-  return [...explainWait(view), ...explainEnd(view), ...explainDriver(view)];
+/**
+ * Returns the notices about a run: what it waits for, how it ended, and what to do next. Advice about the server is
+ * only for those who may continue the run there.
+ */
+export function statusNotices(view: RunView, mayContinue: boolean): Notice[] {
+  return [...explainWait(view), ...explainEnd(view), ...(mayContinue ? explainDriver(view) : [])];
 }
 
 function explainWait(view: RunView): Notice[] {
@@ -67,22 +70,25 @@ function explainWait(view: RunView): Notice[] {
   ];
 }
 
-/** One notice for each run of a sub-agent that waits for a decision or result. */
+/** What the runs of sub-agents wait for. Runs that wait for the same share a notice. */
 function explainSubAgents(runId: string, settled: Extract<Settled, { status: 'waiting' }>): Notice[] {
-  const theirs = (calls: readonly OpenCall[], needs: string): (OpenCall & { needs: string })[] =>
+  const theirs = (calls: readonly OpenCall[], needs: string): { run: string; needs: string }[] =>
     calls
       .filter(call => call.runId !== runId && call.waitsFor === undefined)
-      .map(call => ({ ...call, needs }));
+      .map(call => ({ run: call.runId, needs: `${call.name} ${needs}` }));
   const open = [
     ...theirs(settled.doubts, 'is in doubt'),
     ...theirs(settled.approvals, 'needs your approval'),
     ...theirs(settled.results, 'waits for its result'),
   ];
-  return [...new Set(open.map(call => call.runId))].map(run => ({
+  const byRun = Map.groupBy(open, ({ run }) => run);
+  const needsOf = ([, calls]: [string, typeof open]): string => calls.map(({ needs }) => needs).join(', ');
+  return [...Map.groupBy(byRun, needsOf)].map(([text, members]) => ({
     tone: 'waits',
-    title: 'A sub-agent is waiting',
-    text: open.flatMap(call => (call.runId === run ? [`${call.name} ${call.needs}`] : [])).join(', '),
-    run,
+    title:
+      members.length === 1 ? 'A sub-agent is waiting' : `${members.length} sub-agents are waiting, each:`,
+    text,
+    runs: members.map(([run]) => run),
   }));
 }
 

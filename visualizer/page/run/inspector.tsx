@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { Context } from '../../../machines/context.ts';
 import type { Effect } from '../../../protocol/effect.ts';
 import type { StreamedEvent } from '../data/request.ts';
-import { formatClock, formatEvent, formatJson } from '../render/format.ts';
+import { formatClock, formatEvent, formatJson, formatLength } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { LongText, Safe } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
@@ -13,7 +13,7 @@ const VIEWS = ['Reply', 'Request', 'Effects', 'Raw event'] as const;
 
 /** One entry: its facts, the reason for the chart's decision, and the effects that the chart requested. */
 export function Inspector() {
-  const { model } = useDesk();
+  const { model, tab } = useDesk();
   const chosen = useSignal<(typeof VIEWS)[number]>('Reply');
   const at = model.at.value;
   const event = model.entry(at);
@@ -56,13 +56,25 @@ export function Inspector() {
       <div class="inspected">
         <LongText
           key={`${at} ${chosen.value}`}
-          text={readPart(chosen.value, event, taken.effects, model.before.value.context)}
+          text={
+            chosen.value === 'Reply' && tab.value === 'conversation'
+              ? readBesideConversation(event)
+              : readPart(chosen.value, event, taken.effects, model.before.value.context)
+          }
           kind="mono"
         />
       </div>
       <EntryActions event={event} />
     </aside>
   );
+}
+
+/** The text of an entry without what the conversation shows in full. */
+function readBesideConversation(event: StreamedEvent): string {
+  if (event.type !== 'turn.completed' || event.text === '') return readReply(event);
+  const calls = readReply({ ...event, text: '' });
+  const told = `The text of ${formatLength(event.text.length)} is in the conversation.`;
+  return calls === '' ? told : `${told}\n\n${calls}`;
 }
 
 function readPart(

@@ -43,7 +43,7 @@ export function RunHeader() {
         <span class="space" />
         {source.live && mayOperate() ? <Buttons /> : null}
         <p class="connection" role="status" data-is={connection.value.type}>
-          {describeConnection(connection.value)}
+          {source.live ? describeConnection(connection.value) : 'Recording, read-only'}
         </p>
       </div>
       {view === null ? null : <Lineage view={view} />}
@@ -88,17 +88,29 @@ function describeSpent(view: RunView, activeMs: number, restMs: number): string 
 function Lineage({ view }: { view: RunView }) {
   const { source } = useDesk();
   const { continues, parent, forkOf, driver, createdAt, runId } = view;
-  const link = (id: string, at?: number) => (
-    <a href={`/runs/${encodeURIComponent(id)}${at === undefined ? '' : `?at=${at}`}`}>{showSafely(id)}</a>
-  );
+  const link = (id: string, at?: number) =>
+    source.live ? (
+      <a href={`/runs/${encodeURIComponent(id)}${at === undefined ? '' : `?at=${at}`}`}>{showSafely(id)}</a>
+    ) : (
+      <span class="mono id">{showSafely(id)}</span>
+    );
   return (
     <p class="lineage">
       <span class="mono id">{showSafely(runId)}</span>
       <span>started {formatDay(createdAt)}</span>
       {forkOf === undefined ? null : (
         <span>
-          fork of {link(forkOf.runId, forkOf.at)} at entry {forkOf.at} (
-          <a href={`/compare/${encodeURIComponent(forkOf.runId)}..${encodeURIComponent(runId)}`}>compare</a>)
+          fork of {link(forkOf.runId, forkOf.at)} at entry {forkOf.at}
+          {source.live ? (
+            <>
+              {' '}
+              (
+              <a href={`/compare/${encodeURIComponent(forkOf.runId)}..${encodeURIComponent(runId)}`}>
+                compare
+              </a>
+              )
+            </>
+          ) : null}
         </span>
       )}
       {continues === undefined ? null : <span>continues {link(continues)}</span>}
@@ -145,14 +157,26 @@ function Downloads({ runId }: { runId: string }) {
   );
 }
 
+/** How many runs a notice links to. */
+const MOST_LINKS = 4;
+
 function Notices({ view }: { view: RunView }) {
+  const { source } = useDesk();
+  const mayContinue = source.live && mayOperate();
   return (
     <>
-      {statusNotices(view).map(({ tone, title, text, run }) => (
-        <div key={`${title} ${run ?? ''}`} class={`notice ${tone}`}>
+      {statusNotices(view, mayContinue).map(({ tone, title, text, runs = [] }) => (
+        <div key={`${title} ${text}`} class={`notice ${tone}`}>
           <strong>{showSafely(title)}</strong>
           {text === '' ? null : <Safe text={` ${text}`} />}
-          {run === undefined ? null : <a href={`/runs/${encodeURIComponent(run)}`}>Open its run</a>}
+          {source.live
+            ? runs.slice(0, MOST_LINKS).map((run, place) => (
+                <a key={run} href={`/runs/${encodeURIComponent(run)}`}>
+                  {runs.length === 1 ? 'Open its run' : `Open run ${place + 1}`}
+                </a>
+              ))
+            : null}
+          {runs.length > MOST_LINKS ? ` and ${runs.length - MOST_LINKS} more in the tree` : ''}
         </div>
       ))}
     </>

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import type { Breakpoint } from '../../../../protocol/debugger/breakpoint.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
+import { dropDrafts, keepDraft, readDraft } from '../../data/drafts.ts';
 import { ActionButton } from '../../ui/action-button.tsx';
 import { readJson, TextField } from '../../ui/draft-field.tsx';
 import { Form } from '../../ui/form.tsx';
@@ -10,24 +11,27 @@ import { addBreakpoint, BREAK_ACTIONS, type BreakAction, type Chosen, heldAt, ru
 import { toolNames } from './tool-names.ts';
 
 type Where = NonNullable<Breakpoint['where']>;
-type Typed = Record<'next' | 'tool' | 'turn' | 'costOver' | 'path' | 'op' | 'value', string>;
+type Typed = Record<'next' | 'tool' | 'turn' | 'costOver' | 'path' | 'op' | 'value', string> & {
+  once: boolean;
+};
 
 const OPERATORS: readonly Where['op'][] = ['>', '>=', '<', '<=', '=', '!='];
 
-/** Adds a breakpoint, or runs a held run up to it. */
+/** Adds a breakpoint, or runs a held run up to it. What was typed over `start` is kept over a reload. */
 export function BreakpointEditor({ start }: { start: Chosen }) {
   const desk = useDesk();
   const place = useRef<HTMLDivElement>(null);
-  const typed = useSignal(typedOf(start));
-  const once = useSignal(start.once === true);
+  const draftKey = `${desk.model.runId}/break ${JSON.stringify(start)}`;
+  const typed = useSignal<Typed>({ ...typedOf(start), ...JSON.parse(readDraft(draftKey) ?? '{}') });
   const problem = useSignal('');
   useEffect(() => {
     place.current?.scrollIntoView({ block: 'nearest' });
     place.current?.querySelector('select')?.focus();
   }, []);
-  const { next, tool, turn, costOver, path, op, value } = typed.value;
+  const { next, tool, turn, costOver, path, op, value, once } = typed.value;
   const change = (changed: Partial<Typed>): void => {
     typed.value = { ...typed.peek(), ...changed };
+    keepDraft(draftKey, JSON.stringify(typed.peek()));
   };
   const problems = {
     turn: turn === '' || /^[1-9]\d*$/.test(turn) ? '' : 'Expected a whole number from 1.',
@@ -36,10 +40,12 @@ export function BreakpointEditor({ start }: { start: Chosen }) {
   };
   const take = async (send: (chosen: Chosen) => Promise<string | null>): Promise<void> => {
     if (Object.values(problems).some(text => text !== '')) return;
-    const refusal = await send({ ...chosenOf(typed.peek()), ...(once.peek() ? { once: true } : {}) });
+    const refusal = await send(chosenOf(typed.peek()));
     problem.value = refusal ?? '';
-    if (refusal === null) desk.breaking.value = null;
-    else desk.notice.value = null;
+    if (refusal === null) {
+      dropDrafts(draftKey);
+      desk.breaking.value = null;
+    } else desk.notice.value = null;
   };
   return (
     <div ref={place}>
@@ -88,10 +94,8 @@ export function BreakpointEditor({ start }: { start: Chosen }) {
         <label class="check">
           <input
             type="checkbox"
-            checked={once.value}
-            onChange={event => {
-              once.value = event.currentTarget.checked;
-            }}
+            checked={once}
+            onChange={event => change({ once: event.currentTarget.checked })}
           />
           Only once
         </label>
@@ -126,20 +130,29 @@ function Select({ label, value, options, onChoose }: SelectProps) {
   );
 }
 
-function typedOf({ next = '' as BreakAction, tool = '', turn = '', costOver = '', where }: Chosen | Empty) {
+function typedOf({
+  next = '' as BreakAction,
+  tool = '',
+  turn = '',
+  costOver = '',
+  where,
+  once,
+}: Chosen | Empty) {
   const { path = '', op = '>', value = '' } = where ?? {};
-  const typed: Typed = { next, tool, turn: `${turn}`, costOver: `${costOver}`, path, op, value: `${value}` };
+  const shown = { turn: `${turn}`, costOver: `${costOver}`, value: `${value}` };
+  const typed: Typed = { next, tool, path, op, once: once === true, ...shown };
   return typed;
 }
-type Empty = { next?: BreakAction; tool?: string; turn?: ''; costOver?: ''; where?: Where };
+type Empty = { next?: BreakAction; tool?: string; turn?: ''; costOver?: ''; where?: Where; once?: boolean };
 
-function chosenOf({ next, tool, turn, costOver, path, op, value }: Typed): Chosen {
+function chosenOf({ next, tool, turn, costOver, path, op, value, once }: Typed): Chosen {
   return {
     ...(next === '' ? {} : { next: next as BreakAction }),
     ...(tool === '' ? {} : { tool }),
     ...(turn === '' ? {} : { turn: Number(turn) }),
     ...(costOver === '' ? {} : { costOver: Number(costOver) }),
     ...(value === '' ? {} : { where: { path, op: op as Where['op'], value: readScalar(value) } }),
+    ...(once ? { once: true } : {}),
   };
 }
 

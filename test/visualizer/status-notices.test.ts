@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import type { OpenCall, RunView } from '../../protocol/run-view.ts';
+import { statusNotices } from '../../visualizer/page/model/status-notices.ts';
+
+const open = (runId: string, name: string) => ({ runId, callId: 'call_0_0', name }) as OpenCall;
+
+function waiting(approvals: OpenCall[]): RunView {
+  const settled = { status: 'waiting', approvals, results: [], doubts: [] };
+  const run = { runId: 'parent', status: 'waiting', agent: 'boss', calls: [], paused: false, driver: null };
+  return { ...run, settled, next: null, availableAgent: true } as unknown as RunView;
+}
+
+test('two sub-agents that wait for the same share one notice, which links to both', () => {
+  const same = [open('first', 'refund'), open('second', 'refund')];
+  expect(statusNotices(waiting(same), true)).toEqual([
+    {
+      tone: 'waits',
+      title: '2 sub-agents are waiting, each:',
+      text: 'refund needs your approval',
+      runs: ['first', 'second'],
+    },
+  ]);
+});
+
+test('sub-agents that wait for different calls have a notice each', () => {
+  const notices = statusNotices(waiting([open('first', 'refund'), open('second', 'deploy')]), true);
+  expect(notices.map(({ title, text, runs }) => [title, text, runs])).toEqual([
+    ['A sub-agent is waiting', 'refund needs your approval', ['first']],
+    ['A sub-agent is waiting', 'deploy needs your approval', ['second']],
+  ]);
+});
+
+test('advice to restart the server is only for those who may continue the run there', () => {
+  const view = { ...waiting([]), status: 'running', settled: null, availableAgent: false } as RunView;
+  expect(statusNotices(view, true).map(({ text }) => text)).toContainEqual(
+    expect.stringContaining('restart the server'),
+  );
+  expect(statusNotices(view, false)).toEqual([]);
+});
