@@ -155,7 +155,7 @@ class SqliteStore implements Store {
       if (guard.after > seq) throw lostEntries(runId, seq, guard.after);
       if (guard.after !== seq) return { type: 'conflict' };
       const end = writeEvents(sql, runId, position, events, texts, standing);
-      writeWakeUps(sql, position.run, standing, events.at(-1)?.at ?? 0);
+      writeWakeUps(sql, position, standing, events.at(-1)?.at ?? 0);
       return { type: 'appended', seq: end.seq };
     });
     if ('input' in guard) this.#watchers.tellRun(runId);

@@ -54,7 +54,7 @@ export function insertRun(sql: Statements, runId: string, created: NewRun): Posi
   sql.nameJournal.run(row.run_id, run);
   for (const [name, value] of Object.entries(labels))
     sql.insertLabel.run(run, name, value, createdAt, row.run_id);
-  return { run, base, seq: base, sum, epoch: 0, status };
+  return { run, base, seq: base, sum, epoch: 0, status, wakeAt: created.wakeAt, hasRowsPastEnd: false };
 }
 
 /** Replaces the title of a run. */

@@ -31,7 +31,7 @@ export function writeEvents(
     sql.setStanding.run(progressText, status, run);
     return { ...position, status };
   }
-  if (sql.rowBehind.get(run, position.seq, run) !== undefined) {
+  if (position.hasRowsPastEnd) {
     const next = position.seq + 1;
     throw describeDamage(runId, next, 'already exists, after the recorded end of the journal');
   }
@@ -44,11 +44,12 @@ export function writeEvents(
 /** Records when the run and its parent have to be driven again, after an append at `now`, in ms since the epoch. */
 export function writeWakeUps(
   sql: Statements,
-  run: number,
+  { run, wakeAt: recorded }: Position,
   { wakeAt, wakes }: Pick<Standing, 'wakeAt' | 'wakes'>,
   now: number,
 ): void {
-  sql.setWakeAt.run(wakeAt ?? null, run, now);
+  const isDue = recorded !== undefined && recorded <= now;
+  if (wakeAt !== recorded && !isDue) sql.setWakeAt.run(wakeAt ?? null, run);
   if (wakes !== undefined) sql.wake.run(now, now, escapeText(wakes));
 }
 

@@ -5,7 +5,10 @@ import { escapeText, type Row, toLease, toRecord } from '../rows.ts';
 import { missingRun } from '../run-record.ts';
 import type { Statements } from './statements.ts';
 
-/** A run's number, the start and the end of its journal, the checksum of its last entry, its epoch and its status. */
+/**
+ * A run's number, the start and the end of its journal, the checksum of its last entry, its epoch and its status; when
+ * it has to be driven again, in ms since the epoch; and whether rows exist after the recorded end of the journal.
+ */
 export type Position = {
   run: number;
   base: number;
@@ -13,13 +16,15 @@ export type Position = {
   sum: string;
   epoch: number;
   status: RunStatus;
+  wakeAt: number | undefined;
+  hasRowsPastEnd: boolean;
 };
 
 /** Returns the position of a run. Throws `run-unknown`, and `store-damaged` like `describeRun`. */
 export function locateRun(sql: Statements, runId: string): Position {
   const row = findRow(sql.position, sql, runId);
   if (row === undefined) throw missingRun(runId);
-  const { run, base, seq, epoch, sum, status } = row;
+  const { run, base, seq, epoch, sum, status, wake_at: wakeAt } = row;
   return {
     run: Number(run),
     base: Number(base),
@@ -27,6 +32,8 @@ export function locateRun(sql: Statements, runId: string): Position {
     epoch: Number(epoch),
     sum: String(sum),
     status: String(status) as RunStatus,
+    wakeAt: wakeAt === null ? undefined : Number(wakeAt),
+    hasRowsPastEnd: row.has_rows_past_end === 1,
   };
 }
 

@@ -44,7 +44,7 @@ const SQL = {
   advance: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress) WHERE run = ?`,
   advanceTo: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress), status = ?
     WHERE run = ?`,
-  setWakeAt: 'UPDATE runs SET wake_at = ? WHERE run = ? AND (wake_at IS NULL OR wake_at > ?)',
+  setWakeAt: 'UPDATE runs SET wake_at = ? WHERE run = ?',
   wake: `UPDATE runs SET wake_at = min(ifnull(wake_at, ?), ?)
     WHERE run_id = ? AND status IN ('running', 'waiting')`,
   setStanding: 'UPDATE runs SET progress = coalesce(?, progress), status = ? WHERE run = ?',
@@ -69,7 +69,9 @@ const SQL = {
   saveSnapshot: `INSERT INTO snapshots (run, seq, sum, state) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET seq = excluded.seq, sum = excluded.sum, state = excluded.state
     WHERE excluded.seq >= seq`,
-  position: `SELECT run, run_id, base, seq, epoch, last_sum AS sum, status ${FROM_RUN}`,
+  position: `SELECT run, run_id, base, seq, epoch, last_sum AS sum, status, wake_at,
+    EXISTS (SELECT 1 FROM appends WHERE place > (runs.run << 32) + runs.seq AND place < (runs.run + 1) << 32) AS has_rows_past_end
+    ${FROM_RUN}`,
   lease: 'SELECT run_id, owner, lease_until FROM runs WHERE run = ?',
   run: `SELECT ${RECORD} ${FROM_RUN}`,
   countByStatus: 'SELECT status, count(*) AS count FROM runs GROUP BY status',
@@ -77,7 +79,6 @@ const SQL = {
   rows: `SELECT seq, state_hash, sums, json FROM appends
     WHERE place > (? << 32) + ? AND place <= (? << 32) + ? ORDER BY place`,
   rowThatEnds: 'SELECT sums FROM appends WHERE place = (? << 32) + ?',
-  rowBehind: 'SELECT 1 FROM appends WHERE place > (? << 32) + ? AND place < (? + 1) << 32 LIMIT 1',
   snapshot: `SELECT snapshots.seq, snapshots.sum, state, runs.base FROM snapshots JOIN runs USING (run)
     WHERE run = (SELECT run FROM runs WHERE run_id = ?)`,
   insertBlob: 'INSERT OR REPLACE INTO blobs (digest, start, bytes, sum) VALUES (?, ?, ?, ?)',
@@ -162,7 +163,6 @@ export function prepareStatements(db: DatabaseSync): Statements {
     journal: db.prepare(SQL.journal),
     rows: db.prepare(SQL.rows),
     rowThatEnds: db.prepare(SQL.rowThatEnds),
-    rowBehind: db.prepare(SQL.rowBehind),
     snapshot: db.prepare(SQL.snapshot),
     insertBlob: db.prepare(SQL.insertBlob),
     referBlob: db.prepare(SQL.referBlob),

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Store } from '../../protocol/store.ts';
 import { begin, receive, request } from '../../stores/conformance/samples.ts';
 import { SCHEMA_VERSION } from '../../stores/sqlite/database/schema.ts';
@@ -179,22 +179,28 @@ describe('a file that changes while it is open', () => {
     return { file, store };
   }
 
-  test.each<[string, (file: string) => void]>([
-    ['deleted', file => rmSync(file)],
-    ['deleted with its log', file => rmSync(dirname(file), { recursive: true })],
-    ['moved away', file => renameSync(file, `${file}.old`)],
-    ['without its log', file => rmSync(`${file}-wal`)],
-    ['combined with the log of another file', file => replaceFile(`${file}-wal`)],
-    ['replaced by a copy', file => replaceFile(file)],
-  ])('acknowledges no commit and no read when it is %s', async (_, harm) => {
-    const { file, store } = await open();
-    harm(file);
-    const expected = { code: 'store-replaced', details: { file } };
-    expect(await fail(append(store, 3))).toMatchObject(expected);
-    expect(await fail(store.read('a'))).toMatchObject(expected);
-    expect(await fail(store.chain('a'))).toMatchObject(expected);
-    expect(await fail(append(store, 3))).toMatchObject(expected);
-    await store.close();
+  describe.each([0, 60])('for %d s', seconds => {
+    afterEach(() => void vi.useRealTimers());
+
+    test.each<[string, (file: string) => void]>([
+      ['deleted', file => rmSync(file)],
+      ['deleted with its log', file => rmSync(dirname(file), { recursive: true })],
+      ['moved away', file => renameSync(file, `${file}.old`)],
+      ['without its log', file => rmSync(`${file}-wal`)],
+      ['combined with the log of another file', file => replaceFile(`${file}-wal`)],
+      ['replaced by a copy', file => replaceFile(file)],
+    ])('acknowledges no commit and no read when it is %s', async (_, harm) => {
+      const { file, store } = await open();
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 1000 * seconds });
+      expect(await append(store, 3)).toEqual({ type: 'appended', seq: 4 });
+      harm(file);
+      const expected = { code: 'store-replaced', details: { file } };
+      expect(await fail(append(store, 4))).toMatchObject(expected);
+      expect(await fail(store.read('a'))).toMatchObject(expected);
+      expect(await fail(store.chain('a'))).toMatchObject(expected);
+      expect(await fail(append(store, 4))).toMatchObject(expected);
+      await store.close();
+    });
   });
 
   test('acknowledges no commit when it disappears during the write', async () => {
