@@ -14,6 +14,8 @@ export interface Contender {
 }
 
 const HAND_LOOP = 'hand-written loop';
+/** The least that a durable loop can do on this disk: one commit of the turn's messages before the next model call. */
+export const HAND_LOOP_SQLITE = 'hand-written loop, sqlite';
 export const MEMORY = 'agentchart, memory';
 export const SQLITE = 'agentchart, sqlite';
 /** With a `once` tool: each start is on disk before the tool runs. */
@@ -30,6 +32,8 @@ export async function openContender(name: string, provider: StandIn): Promise<Co
   switch (name) {
     case HAND_LOOP:
       return (await import('./hand-loop.ts')).openHandLoop(provider.fetch);
+    case HAND_LOOP_SQLITE:
+      return (await import('./hand-loop.ts')).openSavedHandLoop(provider.fetch);
     case MEMORY:
       return (await import('./agentchart.ts')).openAgentchart(provider.fetch, { store: 'memory' });
     case SQLITE:
@@ -45,7 +49,7 @@ export async function openContender(name: string, provider: StandIn): Promise<Co
       return (await import('../peers/langgraph.js')).openLangGraph(provider.fetch);
     default:
       throw new Error(
-        `Unknown contender "${name}". Expected one of: ${[...CONTENDERS, SQLITE_ONCE, ...PEERS].join('; ')}.`,
+        `Unknown contender "${name}". Expected one of: ${[...CONTENDERS, HAND_LOOP_SQLITE, SQLITE_ONCE, ...PEERS].join('; ')}.`,
       );
   }
 }

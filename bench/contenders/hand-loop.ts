@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { OpenAI } from 'openai';
 import type { FunctionTool, ResponseInputItem } from 'openai/resources/responses/responses';
 import type { Contender } from './contender.ts';
@@ -17,8 +21,31 @@ const TOOLS: FunctionTool[] = [
   { type: 'function', name: TOOL_NAME, description: TOOL_DESCRIPTION, parameters: PARAMETERS, strict: false },
 ];
 
-/** Opens a hand-written loop: the official client, parsed and validated arguments, nothing stored. */
-export function openHandLoop(fetch: typeof globalThis.fetch): Contender {
+type Save = (items: readonly ResponseInputItem[]) => void;
+
+/** Opens a hand-written loop that stores the messages of each turn in SQLite, with the settings of our store. */
+export function openSavedHandLoop(fetch: typeof globalThis.fetch): Contender {
+  const folder = mkdtempSync(join(tmpdir(), 'agentchart-bench-'));
+  const database = new DatabaseSync(join(folder, 'messages.db'));
+  database.exec(
+    'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE messages (json TEXT) STRICT',
+  );
+  const insert = database.prepare('INSERT INTO messages VALUES (?)');
+  const loop = openHandLoop(fetch, items => void insert.run(JSON.stringify(items)));
+  return {
+    ...loop,
+    async close() {
+      database.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/**
+ * Opens a hand-written loop: the official client, parsed and validated arguments. `save` gets the messages of each turn
+ * before the next model call; by default nothing is stored.
+ */
+export function openHandLoop(fetch: typeof globalThis.fetch, save: Save = () => {}): Contender {
   const client = new OpenAI({ apiKey: API_KEY, baseURL: BASE_URL, maxRetries: 0, fetch });
   const settings = {
     model: MODEL,
@@ -33,7 +60,10 @@ export function openHandLoop(fetch: typeof globalThis.fetch): Contender {
     for (;;) {
       const response = await client.responses.create({ ...settings, input });
       const calls = response.output.filter(item => item.type === 'function_call');
-      if (calls.length === 0) return response.output_text;
+      if (calls.length === 0) {
+        save([answer(response.output_text)]);
+        return response.output_text;
+      }
       for (const { call_id, name, arguments: text } of calls) {
         input.push({ type: 'function_call', call_id, name, arguments: text });
       }
@@ -41,6 +71,7 @@ export function openHandLoop(fetch: typeof globalThis.fetch): Contender {
       for (const [index, { call_id }] of calls.entries()) {
         input.push({ type: 'function_call_output', call_id, output: JSON.stringify(results[index]) });
       }
+      save(input.slice(-2 * calls.length));
     }
   }
 

@@ -3,6 +3,7 @@ import {
   CONTENDERS,
   expectExecutions,
   expectText,
+  HAND_LOOP_SQLITE,
   MEMORY,
   openContender,
   PEERS,
@@ -15,17 +16,17 @@ import type { Workload } from '../workload.ts';
 
 const ROUNDS = 20;
 const CALLS = ROUNDS + 1;
-/** The number of runs until the JIT compiler has settled, as on a server. */
-const WARM_UP = 60;
-const RUNS = 30;
+/** The number of runs until the JIT compiler has settled, as on a server: about 12,000 turns. */
+const WARM_UP = 600;
+const RUNS = 60;
 
 /** The cost of a turn: the loop's own work around a model that responds immediately. */
 export const turns: Workload = {
   name: 'turns',
   title: `${ROUNDS} rounds × 1 tool, ${CALLS} model calls per run (full history sent each time)`,
-  contenders: [...CONTENDERS, SQLITE_ONCE],
+  contenders: [...CONTENDERS, HAND_LOOP_SQLITE, SQLITE_ONCE],
   peers: PEERS,
-  repetitions: 5,
+  repetitions: 3,
   columns: [
     { label: 'CPU µs/turn', metric: 'cpuUsPerTurn' },
     {
