@@ -10,6 +10,7 @@ import type {
   ClaimResult,
   HeldLease,
   LeaseTime,
+  StandingChange,
   WorkRequest,
 } from './listing/work.ts';
 
@@ -22,6 +23,7 @@ export type {
   Owner,
   Progress,
   RunStatus,
+  StandingChange,
   WorkRequest,
 };
 
@@ -66,12 +68,16 @@ export type AppendResult =
   /** The epoch is no longer the current epoch of the run. */
   | { type: 'superseded' };
 
-/** The initial events after `run.started`, and the run after all of them. `wakeAt` as in `Standing`. */
+/**
+ * The initial events after `run.started`, and the run after all of them. `wakeAt` as in `Standing`. `beside`: changes of
+ * other runs in the same commit.
+ */
 export type JournalRest = {
   events: readonly RunEvent[];
   status: RunStatus;
   progress?: Progress;
   wakeAt?: number;
+  beside?: readonly StandingChange[];
 };
 
 /** One page of a list. `next` is the cursor of the following page; absent at the end. */
@@ -207,7 +213,7 @@ export interface DeltaStore {
 export interface Store {
   /**
    * Creates a journal with `event` as entry 1, followed by `rest`, and claims the run if `claim` is given, all in one
-   * commit.
+   * commit. Creates nothing and rejects with `refused` if a run that `rest` changes is not as expected.
    */
   create(
     event: RunStarted,
@@ -219,7 +225,10 @@ export interface Store {
    * snapshot. The run has no lease.
    */
   adopt(run: AdoptedRun): Promise<void>;
-  /** Appends events in one commit, if `guard` allows it. `standing` describes the run after the last event. */
+  /**
+   * Appends events in one commit, if `guard` allows it. `standing` describes the run after the last event. Rejects with
+   * `refused` if it would reopen a run that has ended.
+   */
   append(
     runId: string,
     guard: AppendGuard,

@@ -1,5 +1,5 @@
 import type { JournalEntry, RunEvent, RunStarted } from '../protocol/event.ts';
-import { type JsonValue, omitUndefined } from '../protocol/json.ts';
+import type { JsonValue } from '../protocol/json.ts';
 import { titleOf } from '../protocol/listing/label.ts';
 import type {
   AdoptedRun,
@@ -31,12 +31,31 @@ import { choose, readListFilter } from './list-query.ts';
 import { memoryDeltas } from './memory/memory-deltas.ts';
 import { MemoryFeed } from './memory/memory-feed.ts';
 import { kinshipOf } from './memory/memory-kinship.ts';
-import { describe, lengthOf, makeRun, type Run, stand, wake } from './memory/memory-run.ts';
+import {
+  beginRecord,
+  describe,
+  expectRun,
+  lengthOf,
+  makeRun,
+  type Run,
+  replaceEntries,
+  stand,
+  wake,
+} from './memory/memory-run.ts';
 import { takePage, WHOLE } from './page.ts';
-import { isOpen, planDeletion } from './plan-deletion.ts';
+import { planDeletion } from './plan-deletion.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
-import { closedStore, countByStatus, drivenRun, existingRun, followChain, missingRun } from './run-record.ts';
+import {
+  assertNotReopened,
+  closedStore,
+  countByStatus,
+  drivenRun,
+  existingRun,
+  followChain,
+  isOpen,
+  missingRun,
+} from './run-record.ts';
 import { isWork } from './work/is-work.ts';
 import { Watchers } from './work/watchers.ts';
 
@@ -67,34 +86,23 @@ class MemoryStore implements Store {
   async create(
     event: RunStarted,
     claim?: ClaimRequest,
-    { events: rest, ...standing }: JournalRest = NO_REST,
+    { events: rest, beside = [], ...standing }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     this.#refuseIfClosed();
     const events = [event, ...rest];
     const texts = events.map(encodeEvent);
     const { runId, at } = event;
     if (this.#runs.has(runId)) throw existingRun(runId);
-    const { continues, parent, labels = {}, forkOf } = event;
-    const record = {
-      runId,
-      agent: event.agent.name,
-      title: titleOf(event),
-      labels: { ...labels },
-      status: standing.status,
-      createdAt: at,
-      updatedAt: at,
-      chart: event.chart,
-      ...omitUndefined({ agentVersion: event.agent.version, wakeAt: standing.wakeAt }),
-      ...omitUndefined({ continues, parent, forkOf }),
-    };
-    const origin = forkOf && this.#runs.get(forkOf.runId);
-    const run = makeRun({ record: structuredClone(record), progress: standing.progress });
+    const changes = beside.map(change => ({ change, run: expectRun(this.#find(change.runId), change) }));
+    const origin = event.forkOf && this.#runs.get(event.forkOf.runId);
+    const run = makeRun({ record: beginRecord(event, standing), progress: standing.progress });
     for (const [digest, bytes] of origin?.blobs ?? []) run.blobs.set(digest, bytes);
     const claimed = claim && encodeEvent(recordClaim(claim, 1, undefined));
     this.#runs.set(runId, run);
     events.forEach((written, index) => {
       this.#write(run, written, texts[index] ?? '');
     });
+    for (const { run: other, change } of changes) stand(other, change, at);
     if (claim && claimed) this.#grant(run, claim, claimed);
     else this.#watchers.tellWork();
     return { epoch: run.epoch, seq: lengthOf(run) };
@@ -122,6 +130,7 @@ class MemoryStore implements Store {
     if ('epoch' in guard && guard.epoch !== run.epoch) return { type: 'superseded' };
     if (guard.after > lengthOf(run)) throw lostEntries(runId, lengthOf(run), guard.after);
     if (guard.after !== lengthOf(run)) return { type: 'conflict' };
+    assertNotReopened(runId, run.record.status, events, standing);
     events.forEach((event, index) => {
       this.#write(run, event, texts[index] ?? '');
     });
@@ -288,10 +297,7 @@ class MemoryStore implements Store {
     const run = this.#find(runId);
     if (isHeld(run.lease, { now, isDead })) throw drivenRun(runId, run.lease, 'redacted');
     if (after !== lengthOf(run)) return { type: 'conflict' };
-    for (const { seq, text, stateHash } of texts) {
-      run.journal[seq - run.base - 1] = text;
-      if (stateHash !== undefined) run.stateHashes.set(seq, stateHash);
-    }
+    replaceEntries(run, texts);
     const first = entries.find(({ seq }) => seq === 1)?.event;
     if (first?.type === 'run.started') run.record = { ...run.record, title: titleOf(first) };
     run.progress = JSON.stringify(progress);

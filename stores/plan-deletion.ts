@@ -2,7 +2,7 @@ import { EngineError } from '../protocol/error.ts';
 import type { DeleteOptions, RunRecord } from '../protocol/store.ts';
 import { readEvent } from './journal-text.ts';
 import { isHeld, leaseOf } from './lease.ts';
-import { drivenRun, missingRun } from './run-record.ts';
+import { drivenRun, isOpen, missingRun } from './run-record.ts';
 
 /** The relations between the runs of a store, for planning a deletion. */
 export type Kinship = {
@@ -64,11 +64,6 @@ function assertUnneeded(kinship: Kinship, id: string, { parent }: Kin, doomed: R
     );
   const later = kinship.continuationsOf(id).filter(other => !doomed.has(other));
   if (later.length > 0) throw stillNeeded(id, `it is continued by ${later.join(', ')}`, later);
-}
-
-/** Whether the run has not ended. */
-export function isOpen({ status }: Pick<RunRecord, 'status'>): boolean {
-  return status === 'running' || status === 'waiting';
 }
 
 function stillNeeded(runId: string, reason: string, by: string[]): EngineError {

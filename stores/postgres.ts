@@ -30,7 +30,7 @@ import type {
 import { decodeJson, lostEntries } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
-import { isOpen, planDeletion } from './plan-deletion.ts';
+import { planDeletion } from './plan-deletion.ts';
 import { Appends } from './postgres/appends.ts';
 import { readBytes, writeBlob } from './postgres/blobs.ts';
 import { Database, type PostgresPool } from './postgres/database.ts';
@@ -49,7 +49,7 @@ import { takeRuns } from './postgres/take-work.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import { escapeText, type Transaction, toLease, toRecord, toRecords } from './rows.ts';
-import { countByStatus, existingRun, followChain } from './run-record.ts';
+import { assertNotReopened, countByStatus, existingRun, followChain, isOpen } from './run-record.ts';
 import { Watchers } from './work/watchers.ts';
 
 export type PostgresOptions = {
@@ -123,24 +123,18 @@ class PostgresStore implements Store {
   async create(
     event: RunStarted,
     claim?: ClaimRequest,
-    { events: rest, status, progress, wakeAt }: JournalRest = NO_REST,
+    { events: rest, status, progress, wakeAt, beside = [] }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     const events: RunEvent[] = [event, ...rest];
     const epoch = claim === undefined ? 0 : 1;
     if (claim !== undefined) events.push(recordClaim(claim, epoch, undefined));
     const commit = randomUUID();
-    const made = await this.#database.queryOnce(
-      ...insertRun(this.#schema, {
-        event,
-        events,
-        status,
-        progress,
-        claim,
-        commit,
-        wakeInMs: this.#appends.untilOf(wakeAt),
-      }),
-      () => this.#appends.findCommit(escapeText(event.runId), events.length, commit),
-    );
+    const wakeInMs = this.#appends.untilOf(wakeAt);
+    const insert = insertRun(this.#schema, { event, events, status, progress, claim, commit, wakeInMs });
+    const find = () => this.#appends.findCommit(escapeText(event.runId), events.length, commit);
+    const made = await (beside.length === 0
+      ? this.#database.queryOnce(...insert, find)
+      : this.#appends.changeWith(insert, beside));
     if (made.length === 0) throw existingRun(event.runId);
     return { epoch, seq: events.length };
   }
@@ -171,6 +165,7 @@ class PostgresStore implements Store {
     const place = await this.#locate(runId);
     if (epoch !== null && epoch !== place.epoch) return { type: 'superseded' };
     if (after > place.seq) throw lostEntries(runId, place.seq, after);
+    if (after === place.seq) assertNotReopened(runId, place.status, events, standing);
     return { type: 'conflict' };
   }
 

@@ -1,7 +1,8 @@
 import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { ListFilter, PruneOptions, Store } from '../protocol/store.ts';
-import { isOpen, type Kinship, planDeletion } from './plan-deletion.ts';
+import { type Kinship, planDeletion } from './plan-deletion.ts';
+import { isOpen } from './run-record.ts';
 
 /** How many runs one commit checks: other processes wait for the commit. */
 const BATCH = 50;

@@ -1,7 +1,13 @@
 import { EngineError } from '../protocol/error.ts';
-import type { Progress, RunRecord, RunStatus } from '../protocol/store.ts';
+import type { RunEvent } from '../protocol/event.ts';
+import type { Progress, RunRecord, RunStatus, Standing } from '../protocol/store.ts';
 import { describeDamage } from './journal-text.ts';
 import type { Lease } from './lease.ts';
+
+/** Whether the run has not ended. */
+export function isOpen({ status }: Pick<RunRecord, 'status'>): boolean {
+  return status === 'running' || status === 'waiting';
+}
 
 /** Returns the error for an unknown run. */
 export function missingRun(runId: string): EngineError {
@@ -30,6 +36,21 @@ export function drivenRun(
     `Run "${runId}" is driven by process ${owner.pid} on ${owner.host}, so it cannot be ${operation}. Cancel it or wait until it rests, then try again.`,
     { runId, pid: owner.pid, until },
   );
+}
+
+/**
+ * Throws if an append would reopen a run that has ended. The engine tries that only with a run that was migrated: its
+ * journal does not say that it has ended.
+ */
+export function assertNotReopened(
+  runId: string,
+  stored: RunStatus,
+  events: readonly RunEvent[],
+  { status }: Standing,
+): void {
+  if (events.length === 0 || isOpen({ status: stored }) || !isOpen({ status })) return;
+  const message = `Run "${runId}" has ended and takes no further events. If it was migrated, its last note names its successor: use that run.`;
+  throw new EngineError('refused', message, { runId, status: stored });
 }
 
 /** Returns the error for every call after `close`. */

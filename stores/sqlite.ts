@@ -36,17 +36,16 @@ import { sumOfSnapshot } from './checksum.ts';
 import { encodeEvent, lostEntries } from './journal-text.ts';
 import { isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
-import { isOpen } from './plan-deletion.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import { escapeText, toRecords } from './rows.ts';
-import { countByStatus, drivenRun, followChain } from './run-record.ts';
+import { assertNotReopened, countByStatus, drivenRun, followChain, isOpen } from './run-record.ts';
 import { readBytes, shareBlobs, writeBlob } from './sqlite/blobs.ts';
 import { Connection } from './sqlite/database/connection.ts';
 import { SqliteDeltas } from './sqlite/deltas.ts';
 import { SqliteFeed } from './sqlite/feed.ts';
 import { insertRun, writeTitle } from './sqlite/insert-run.ts';
-import { writeEvents, writeLease, writeWakeUps } from './sqlite/journal.ts';
+import { changeStanding, writeEvents, writeLease, writeWakeUps } from './sqlite/journal.ts';
 import { findRuns } from './sqlite/list-runs.ts';
 import { describeRun, findLease, locateRun } from './sqlite/locate-run.ts';
 import { readEntries, readJsonEntries, readSnapshot } from './sqlite/read-journal.ts';
@@ -102,13 +101,14 @@ class SqliteStore implements Store {
   async create(
     event: RunStarted,
     claim?: ClaimRequest,
-    { events: rest, status, progress, wakeAt }: JournalRest = NO_REST,
+    { events: rest, status, progress, wakeAt, beside = [] }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     const events: RunEvent[] = [event, ...rest];
     const epoch = claim === undefined ? 0 : 1;
     if (claim !== undefined) events.push(recordClaim(claim, epoch, undefined));
     const texts = events.map(encodeEvent);
     const created = await this.#connection.write(sql => {
+      for (const change of beside) changeStanding(sql, change, event.at);
       const position = insertRun(sql, event.runId, {
         agent: event.agent.name,
         title: titleOf(event),
@@ -154,6 +154,7 @@ class SqliteStore implements Store {
       if ('epoch' in guard && guard.epoch !== epoch) return { type: 'superseded' };
       if (guard.after > seq) throw lostEntries(runId, seq, guard.after);
       if (guard.after !== seq) return { type: 'conflict' };
+      assertNotReopened(runId, position.status, events, standing);
       const end = writeEvents(sql, runId, position, events, texts, standing);
       writeWakeUps(sql, position, standing, events.at(-1)?.at ?? 0);
       return { type: 'appended', seq: end.seq };

@@ -2,9 +2,9 @@ import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
-import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
+import { isDriven, type Owner, type StandingChange, type Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
-import { beginFold, foldEntry, standingOf } from '../journal/load-run.ts';
+import { beginFold, foldEntry, hasEnded, standingOf } from '../journal/load-run.ts';
 import { describeRestored, readStart } from '../journal/read-journal.ts';
 import { beginDoubting, isOfChart } from '../run/forks/fork-run.ts';
 import { suspendedCalls } from '../sub-agents/child-runs.ts';
@@ -17,9 +17,11 @@ import { versionMismatch } from './version-mismatch.ts';
  *
  * G1 The full journal is migrated and folded before anything is written; the successor is created in one commit. Runs
  *    that it continues or waits for are created first; after a failure, the next migration finds and reuses them.
- * G2 The old journal is not changed, and this program never drives the old run.
+ * G2 The entries of the old journal are not changed, and this program never drives the old run.
  * G3 A run is migrated once: the successor's id is derived from its id.
- * G4 Calls that the old run started and did not settle are in doubt in the successor, with their keys: a process with
+ * G4 A migration that ends the old runs does so in the commit that creates the successor. Until then the successors of
+ *    child runs have the status `cancelled`, and a later migration replaces them.
+ * G5 Calls that the old run started and did not settle are in doubt in the successor, with their keys: a process with
  *    the old program may have completed them, or still may.
  */
 
@@ -31,6 +33,8 @@ type MigrateParts = {
   migrations: readonly JournalMigration[];
   /** Throws if the migrated run belongs to another agent than the one that continues it. */
   assertOwn?(agent: string): void;
+  /** What is to change in the commit that creates the successor. Without it, the old runs are not changed. */
+  beside?: readonly StandingChange[];
 };
 
 export type MigrateOptions = {
@@ -44,7 +48,8 @@ export type MigrateOptions = {
  *
  * Throws `chart-mismatch` with the report if no steps lead to this version or the result does not fit this chart,
  * `input-invalid` if a step returns an invalid event, `refused` if there is nothing to migrate, `run-exists` if the run
- * was already migrated, the errors of `assertOwn`, and `lease-held` while another process drives the run.
+ * was already migrated, the errors of `assertOwn`, and `lease-held` while another process drives the run. With `beside`,
+ * it creates nothing and throws an error of `isChangedRun` if one of those runs has changed.
  */
 export async function migrateRun(
   parts: MigrateParts,
@@ -59,7 +64,7 @@ export async function migrateRun(
   if (start === undefined) throw describeRestored(runId, 'Migrate', undefined);
   const steps = findSteps(versionsOf(start), migrations);
   if (steps === null) throw report.opens ? describeNothing(runId) : versionMismatch(report);
-  await beginSuccessor(parts, { runId, as, steps });
+  await beginSuccessor(parts, { runId, as, steps, beside: [...(parts.beside ?? [])] });
   return as;
 }
 
@@ -68,9 +73,12 @@ type Succession = {
   as: string;
   steps: readonly JournalMigration[];
   parent?: RunStarted['parent'];
+  /** What changes in the commit that creates the successor at the top. */
+  beside: StandingChange[];
 };
 
-async function beginSuccessor(parts: MigrateParts, { runId, as, steps, parent }: Succession): Promise<void> {
+async function beginSuccessor(parts: MigrateParts, succession: Succession): Promise<void> {
+  const { runId, as, steps, parent, beside } = succession;
   await assertUndriven(parts, runId);
   const entries = (await parts.store.readJson?.(runId)) ?? (await parts.store.read(runId));
   const migrated = migrateJournal(
@@ -82,22 +90,32 @@ async function beginSuccessor(parts: MigrateParts, { runId, as, steps, parent }:
   if (parent !== undefined) started.parent = parent;
   if (started.continues !== undefined) started.continues = await succeed(parts, started.continues);
   const oldEnd = foldMigrated(runId, started, migrated.events);
-  const children = await succeedChildren(parts, oldEnd, runId);
+  const children = await succeedChildren(parts, oldEnd, succession);
   const events = migrated.events.map(event => nameChild(event, children));
   const reason = `run ${runId}, from which this one was migrated, had started it and recorded no outcome`;
   const copied = events.filter(isOfChart);
   const copy = { begun: beginFold(started), copied, end: foldMigrated(runId, started, events) };
   const { state, events: chartEvents } = beginDoubting(copy, reason);
   const evidence = events.filter(({ type }) => type === 'tool.late');
-  const rest = { events: [...chartEvents, ...evidence], ...standingOf(state) };
-  await parts.store.create(started, undefined, rest);
+  const { progress, ...standing } = standingOf(state);
+  const rest = { events: [...chartEvents, ...evidence], progress };
+  const isHeldBack = parent !== undefined && parts.beside !== undefined && !hasEnded(state);
+  parts.host.reach?.('create.before');
+  const { seq } = await parts.store.create(started, undefined, {
+    ...rest,
+    ...(isHeldBack ? { status: 'cancelled' } : standing),
+    ...(parent === undefined && { beside }),
+  });
+  parts.host.reach?.('create.after');
+  if (isHeldBack) beside.push({ runId: as, after: seq, epoch: 0, ...standing });
 }
 
 /** Returns the run to continue: itself if it can be read, otherwise its successor, which is created if missing. */
 async function succeed(parts: MigrateParts, runId: string): Promise<string> {
   const report = await checkRun(parts.store, runId, undefined, parts.migrations);
   if (report.opens) return runId;
-  return report.migratedTo ?? (await migrateRun(anyAgents(parts), runId));
+  const { beside: _, ...others } = anyAgents(parts);
+  return report.migratedTo ?? (await migrateRun(others, runId));
 }
 
 /** The runs that a run continues or waits for may belong to other agents. */
@@ -109,7 +127,7 @@ function anyAgents({ assertOwn: _, ...parts }: MigrateParts): MigrateParts {
 async function succeedChildren(
   parts: MigrateParts,
   { context }: ChartState,
-  old: string,
+  { runId: old, beside }: Succession,
 ): Promise<ReadonlyMap<string, string>> {
   const successors = new Map<string, string>();
   for (const { callId, childRunId } of suspendedCalls(context)) {
@@ -119,13 +137,21 @@ async function succeedChildren(
     const isFirst = context.runId === successorOf(old);
     const as = isFirst ? successorOf(childRunId) : `${context.runId}_${callId}`;
     const parent = { runId: context.runId, callId };
-    if ((await parts.store.get(as)) === undefined) {
+    if (!(await isThere(parts, as))) {
       const steps = await stepsOfChild(parts, childRunId, start);
-      await beginSuccessor(anyAgents(parts), { runId: childRunId, as, steps, parent });
+      await beginSuccessor(anyAgents(parts), { runId: childRunId, as, steps, parent, beside });
     }
     successors.set(childRunId, as);
   }
   return successors;
+}
+
+/** Whether there is a successor of a child run to go on with. One that has never been driven is made anew: see G4. */
+async function isThere({ store, host, isDead, beside }: MigrateParts, runId: string): Promise<boolean> {
+  const found = await store.get(runId);
+  if (found === undefined || found.epoch > 0 || beside === undefined) return found !== undefined;
+  await store.delete(runId, { now: host.now(), isDead });
+  return false;
 }
 
 /** Steps between agent versions apply only to the parent. A child of the current version only gets its new parent. */

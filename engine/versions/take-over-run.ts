@@ -1,4 +1,5 @@
 import { EngineError } from '../../protocol/error.ts';
+import { isChangedRun } from '../../protocol/listing/work.ts';
 import { listAll, type Owner, type RunRecord, type Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
 import { successorOf } from './check-run.ts';
@@ -20,10 +21,10 @@ const CLAIM_MS = 60_000;
 type Claimed = { runId: string; epoch: number; seq: number };
 
 /**
- * Migrates a run that no process drives, with the child runs that it waits for, and ends the old runs in the store, so
- * that no process of their version takes them again. Each old run is claimed first, so that no process can drive it
- * meanwhile. Returns the id of the successor; `null`, without a migration, if one of the runs is driven or has ended.
- * If an earlier call died halfway, it goes on with the successor of that call. Throws the errors of `migrateRun`.
+ * Migrates a run that no process drives, with the child runs that it waits for, and ends the old runs in the same
+ * commit, so that at any time one of the two may be driven. Each old run is claimed first, so that no process drives it
+ * meanwhile. Returns the id of the successor; `null`, without a migration, if one of the runs is driven, has ended or
+ * changes meanwhile. Throws the errors of `migrateRun`.
  */
 export async function takeOverRun(parts: TakeOverParts, runId: string): Promise<string | null> {
   const { store, owner, isDead } = parts;
@@ -36,9 +37,16 @@ export async function takeOverRun(parts: TakeOverParts, runId: string): Promise<
     }
     const successor = successorOf(runId);
     const isDriven = (other: Owner) => other.id === owner.id || isDead(other);
-    if ((await store.get(successor)) === undefined) await migrateRun({ ...parts, isDead: isDriven }, runId);
-    for (const old of claimed) await endOld(parts, old, successor);
+    if ((await store.get(successor)) === undefined) {
+      const beside = claimed.map(({ seq, ...old }) => ({ ...old, after: seq, status: 'cancelled' as const }));
+      await migrateRun({ ...parts, isDead: isDriven, beside }, runId);
+    }
+    // The run at the top last: it may be found again, and the others below it.
+    for (const old of claimed.toReversed()) await noteEnd(parts, old, successor);
     return successor;
+  } catch (error) {
+    if (isChangedRun(error)) return null;
+    throw error;
   } finally {
     for (const { runId: old, epoch } of claimed) await store.release(old, epoch);
   }
@@ -65,8 +73,11 @@ async function claimOld(
   return claim.type === 'claimed' ? { runId, epoch: claim.epoch, seq: claim.seq } : null;
 }
 
-/** The journal gets a note only: this program may not know how to fold it. */
-async function endOld(
+/**
+ * Notes the successor in the journal of an old run, and ends the run if its successor was there before. The journal gets
+ * a note only: this program may not know how to fold it.
+ */
+async function noteEnd(
   { store, host }: TakeOverParts,
   { runId, epoch, seq }: Claimed,
   successor: string,

@@ -1,5 +1,7 @@
-import type { EngineError } from '../error.ts';
+import { EngineError } from '../error.ts';
+import { isJsonObject } from '../json.ts';
 import type { Owner } from './owner.ts';
+import type { RunStatus } from './run-list.ts';
 
 /** A version of the chart; the hash tells two charts of one version apart. */
 export type ChartIdentity = { version: number; hash: string };
@@ -27,6 +29,30 @@ export type ClaimResult =
   | { type: 'held'; owner: Owner; until: number }
   /** The status of the run is final, and the claim was made with `unlessEnded`. */
   | { type: 'ended' };
+
+/**
+ * A change of a run's record without an entry. It is made only if the run's journal ends at `after` and its epoch is
+ * `epoch`. `wakeAt` as in `Standing`.
+ */
+export type StandingChange = {
+  runId: string;
+  after: number;
+  epoch: number;
+  status: RunStatus;
+  wakeAt?: number;
+};
+
+/** Returns the error for a change of a run that has got entries, or another driver, since its caller read it. */
+export function changedRun(runId: string): EngineError {
+  const message = `Run "${runId}" has changed meanwhile, so nothing was written. Read it again and decide again.`;
+  return new EngineError('refused', message, { runId, changed: true });
+}
+
+/** Whether an error is one of `changedRun`. */
+export function isChangedRun(error: unknown): boolean {
+  if (!(error instanceof EngineError) || error.code !== 'refused') return false;
+  return isJsonObject(error.details) && error.details.changed === true;
+}
 
 /** A lease as its holder knows it. */
 export type HeldLease = { runId: string; epoch: number };

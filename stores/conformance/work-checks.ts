@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { Standing, Store, WorkRequest } from '../../protocol/store.ts';
+import type { RunStatus, Standing, Store, WorkRequest } from '../../protocol/store.ts';
 import type { Check } from './check.ts';
-import { begin, receive, request } from './samples.ts';
+import { begin, receive, rejectsWith, request } from './samples.ts';
 
 const RUNNING: Standing = { status: 'running' };
 const WAITING: Standing = { status: 'waiting' };
@@ -140,6 +140,50 @@ export const workChecks: readonly Check[] = [
       assert.deepEqual(await take({ reserveMs: 0 }), ['parent']);
     }
   }),
+  workCheck('a new run changes the standing of others in its commit', async (store, take) => {
+    for (const id of ['old', 'below']) await store.create(begin(id), request(id));
+    await store.create(begin('resting'), undefined, { events: [], status: 'waiting' });
+    const beside = [
+      ...['old', 'below'].map(runId => ({ runId, after: 2, epoch: 1, status: 'cancelled' as const })),
+      { runId: 'resting', after: 1, epoch: 0, status: 'running' as const },
+    ];
+    await store.create(begin('new'), undefined, { events: [], status: 'waiting', wakeAt: 5500, beside });
+    const statuses = (await store.list()).runs.map(({ runId, status }) => [runId, status]);
+    assert.deepEqual(Object.fromEntries(statuses), {
+      old: 'cancelled',
+      below: 'cancelled',
+      resting: 'running',
+      new: 'waiting',
+    });
+    assert.deepEqual(await take({ now: 9000 }), ['new', 'resting']);
+    const last = (await store.read('old')).at(-1);
+    assert.equal(last?.event.type, 'run.claimed');
+  }),
+  workCheck('an append does not reopen a run that has ended', async (store, take) => {
+    await store.create(begin('a'), undefined, { events: [], status: 'cancelled' });
+    const send = (status: RunStatus) =>
+      store.append('a', { after: 1, input: true }, [receive('x')], { status });
+    for (const status of ['running', 'waiting'] as const) await rejectsWith('refused', send(status));
+    assert.deepEqual(await take({}), []);
+    assert.equal((await send('finished')).type, 'appended');
+    assert.equal((await store.read('a')).length, 2);
+  }),
+  workCheck(
+    'of runs that change together with a new run, none changes if one cannot',
+    async (store, take) => {
+      await store.create(begin('one'));
+      await store.create(begin('two'));
+      const other = { runId: 'one', after: 1, epoch: 0, status: 'cancelled' as const };
+      for (const changed of [{ after: 2 }, { after: 0 }, { epoch: 1 }]) {
+        const beside = [other, { ...other, runId: 'two', ...changed }];
+        await rejectsWith(
+          'refused',
+          store.create(begin('new'), undefined, { events: [], status: 'running', beside }),
+        );
+      }
+      assert.deepEqual(await take({}), ['one', 'two']);
+    },
+  ),
   workCheck('of many concurrent requests, each gets other runs', async (store, take) => {
     const ids = Array.from({ length: 12 }, (_, index) => `run ${index}`);
     await Promise.all(ids.map(id => store.create(begin(id))));

@@ -1,4 +1,5 @@
-import { findAwaited, isOpen, type Kinship } from '../plan-deletion.ts';
+import { findAwaited, type Kinship } from '../plan-deletion.ts';
+import { isOpen } from '../run-record.ts';
 import { describe, type Run } from './memory-run.ts';
 
 /** How the runs belong together, for a deletion. */

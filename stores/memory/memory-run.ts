@@ -1,4 +1,8 @@
-import type { Progress, RunRecord, Standing } from '../../protocol/store.ts';
+import type { RunStarted } from '../../protocol/event.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import { titleOf } from '../../protocol/listing/label.ts';
+import { changedRun } from '../../protocol/listing/work.ts';
+import type { Progress, RunRecord, Standing, StandingChange } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
 import { unknownProgress } from '../run-record.ts';
 import { earlier, nextWakeAt } from '../work/is-work.ts';
@@ -22,6 +26,24 @@ export type Run = {
   blobs: Map<string, Uint8Array>;
 };
 
+/** Returns the record of a new run. */
+export function beginRecord(
+  { runId, at, agent, chart, labels = {}, continues, parent, forkOf, ...event }: RunStarted,
+  { status, wakeAt }: Pick<Standing, 'status' | 'wakeAt'>,
+): Run['record'] {
+  return structuredClone({
+    runId,
+    agent: agent.name,
+    labels,
+    status,
+    chart,
+    createdAt: at,
+    updatedAt: at,
+    title: titleOf(event),
+    ...omitUndefined({ agentVersion: agent.version, wakeAt, continues, parent, forkOf }),
+  });
+}
+
 /** Returns a run without entries, which begins after the entry `base`. */
 export function makeRun({
   record,
@@ -37,6 +59,12 @@ export function lengthOf({ base, journal }: Run): number {
   return base + journal.length;
 }
 
+/** Returns the run if it is as the change expects it. Throws `refused`. */
+export function expectRun(run: Run, { runId, after, epoch }: StandingChange): Run {
+  if (lengthOf(run) !== after || run.epoch !== epoch) throw changedRun(runId);
+  return run;
+}
+
 /** Records what an append says about the run. `at`: the time of its last event, if it has any. */
 export function stand(
   run: Run,
@@ -48,6 +76,17 @@ export function stand(
   setWakeAt(run, nextWakeAt(stored, wakeAt, at ?? 0));
   run.progress = JSON.stringify(progress) ?? run.progress;
   if (stateHash !== undefined && at !== undefined) run.stateHashes.set(lengthOf(run), stateHash);
+}
+
+/** Replaces entries of the journal, with the hashes of the states after them. */
+export function replaceEntries(
+  { journal, stateHashes, base }: Run,
+  entries: readonly { seq: number; text: string; stateHash?: string | undefined }[],
+): void {
+  for (const { seq, text, stateHash } of entries) {
+    journal[seq - base - 1] = text;
+    if (stateHash !== undefined) stateHashes.set(seq, stateHash);
+  }
 }
 
 /** Has the run woken at `at`, or earlier. */

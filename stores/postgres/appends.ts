@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { RunEvent } from '../../protocol/event.ts';
-import type { ClaimRequest, Standing } from '../../protocol/store.ts';
+import { changedRun } from '../../protocol/listing/work.ts';
+import type { ClaimRequest, Standing, StandingChange } from '../../protocol/store.ts';
 import { encodeEvent } from '../journal-text.ts';
-import { escapeText, type Row } from '../rows.ts';
+import { escapeText, type Row, type Transaction } from '../rows.ts';
 import type { Database } from './database.ts';
 import { tellRun, tellWork } from './listener.ts';
 
@@ -44,10 +45,27 @@ export class Appends {
     return written.length > 0;
   }
 
+  /** Runs a statement, and changes the records of runs in its transaction. Rejects with `refused` if one is not as expected. */
+  async changeWith(
+    [text, values]: readonly [string, readonly unknown[]],
+    changes: readonly StandingChange[],
+  ): Promise<Row[]> {
+    const inOrder = changes.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));
+    return await this.#database.transact(async query => {
+      for (const change of inOrder)
+        if (!(await this.setStanding(change.runId, change, change, query))) throw changedRun(change.runId);
+      return await query(text, ...values);
+    });
+  }
+
   /** Changes what the record says about a run, without an entry. Resolves to false if the run is not as expected. */
-  async setStanding(runId: string, { after, epoch }: Guard, standing: Standing): Promise<boolean> {
-    const { status, progress, wakeAt } = standing;
-    const set = await this.#database.query(
+  async setStanding(
+    runId: string,
+    { after, epoch }: Guard,
+    { status, progress, wakeAt }: Standing,
+    query: Transaction = (text, ...values) => this.#database.query(text, ...values),
+  ): Promise<boolean> {
+    const set = await query(
       `UPDATE ${this.#schema}.runs r SET status = $4, progress = COALESCE($5, progress),
          ${setWakeAt(this.#schema, '$6')}
        WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3) RETURNING 1`,
@@ -124,7 +142,8 @@ export function writeSql(
 ): string {
   return `WITH old AS (
       SELECT run, last_sum, owner, lease_until FROM ${s}.runs
-      WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3) ${condition} FOR UPDATE),
+      WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3)
+        AND NOT (${isOver('$8::text')} IS FALSE AND ${isOver('status')}) ${condition} FOR UPDATE),
     summed AS (
       SELECT run, last_sum AS prior,
         left(encode(sha256(convert_to(last_sum || $4::text || COALESCE($5::text, ''), 'UTF8')), 'hex'), 16) AS sum
@@ -136,6 +155,10 @@ export function writeSql(
     INSERT INTO ${s}.appends (run, seq, count, chars, position, prior, sum, state_hash, commit_id, json)
     SELECT run, $2::int8 + $6::int4, $6, $10, ${s}.position_of(pg_current_xact_id()), prior, sum, $5, $11, $4 FROM summed
     RETURNING seq${returning}`;
+}
+
+function isOver(status: string): string {
+  return `${status} NOT IN ('running', 'waiting')`;
 }
 
 /** A time to wake the run that has come stays; otherwise the parameter, in ms from now, replaces it. */

@@ -1,11 +1,12 @@
 import type { RunEvent } from '../../protocol/event.ts';
-import type { ClaimRequest, Page, Standing } from '../../protocol/store.ts';
+import { changedRun } from '../../protocol/listing/work.ts';
+import type { ClaimRequest, Page, Standing, StandingChange } from '../../protocol/store.ts';
 import { sumOfEntry } from '../checksum.ts';
 import { describeDamage } from '../journal-text.ts';
 import { grantLease } from '../lease.ts';
 import { takePage, WHOLE } from '../page.ts';
 import { escapeText } from '../rows.ts';
-import type { Position } from './locate-run.ts';
+import { locateRun, type Position } from './locate-run.ts';
 import type { Statements } from './statements.ts';
 
 /** The approximate maximum size of one row: what a reader of one entry has to read at most. */
@@ -51,6 +52,18 @@ export function writeWakeUps(
   const isDue = recorded !== undefined && recorded <= now;
   if (wakeAt !== recorded && !isDue) sql.setWakeAt.run(wakeAt ?? null, run);
   if (wakes !== undefined) sql.wake.run(now, now, escapeText(wakes));
+}
+
+/** Changes the run's record at `now`, in ms since the epoch. Throws `refused` if the run is not as expected. */
+export function changeStanding(
+  sql: Statements,
+  { runId, after, epoch, status, wakeAt }: StandingChange,
+  now: number,
+): void {
+  const position = locateRun(sql, runId);
+  if (position.seq !== after || position.epoch !== epoch) throw changedRun(runId);
+  sql.setStanding.run(null, status, position.run);
+  sql.setWakeAt.run(wakeAt ?? null, position.run, now);
 }
 
 /** Writes one row, or several for a long append. `stateHash` belongs to the last entry. */

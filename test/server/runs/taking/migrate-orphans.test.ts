@@ -7,6 +7,7 @@ import { MIGRATE_AFTER_MS } from '../../../../server/runs/migrate-orphans.ts';
 import { createRunWorker, type RunWorker } from '../../../../server/runs/run-worker.ts';
 import { POLL_INTERVAL_MS } from '../../../../server/runs/take-runs.ts';
 import { memory } from '../../../../stores/memory.ts';
+import { nonDrivingStore } from '../../../../stores/non-driving-store.ts';
 import { sqlite } from '../../../../stores/sqlite.ts';
 import { type Agent, createAgent } from '../../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../../tools/testing/manual-host.ts';
@@ -117,6 +118,21 @@ describe('a run of another version of its agent', () => {
     expect(await statuses(store)).toEqual({ left: 'cancelled', left_m2: 'finished' });
     const run = await one.open('left');
     await expect(host.settle(run.settled())).rejects.toMatchObject({ code: 'refused' });
+  });
+
+  test('that was migrated takes no message in a process of its version', async () => {
+    const store = open();
+    const one = makeVersion(store, '1');
+    await store.create(one.input('go', { runId: 'left' }));
+    const run = await makeVersion(nonDrivingStore(store), '1').open('left');
+    await startWorker(store, makeVersion(store, '2'));
+    await host.advance(LONG_MS);
+    await expect(run.send('go on')).rejects.toMatchObject({ code: 'refused' });
+    const later = await makeVersion(nonDrivingStore(store), '1').open('left');
+    await expect(later.send('go on')).rejects.toMatchObject({ code: 'refused' });
+    await startWorker(store, one);
+    await host.advance(LONG_MS);
+    expect(await statuses(store)).toEqual({ left: 'cancelled', left_m2: 'finished' });
   });
 
   test('is left to its workers for as long again after the store was away', async () => {
