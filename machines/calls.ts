@@ -1,4 +1,5 @@
 import type { Item } from '../protocol/item.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import type { Call, CallResult, CallStatus, Context } from './context.ts';
 
 /**
@@ -83,8 +84,7 @@ export function resultOf({ output, isError = false, shown, blob }: Outcome): Cal
   return {
     output,
     isError,
-    ...(shown === undefined ? {} : { shown }),
-    ...(blob === undefined ? {} : { blob }),
+    ...omitUndefined({ shown, blob }),
   };
 }
 
@@ -97,8 +97,7 @@ function resultItem(call: Call): Item {
     callId: call.callId,
     output,
     isError,
-    ...(shown === undefined ? {} : { shown }),
-    ...(blob === undefined ? {} : { blob }),
+    ...omitUndefined({ shown, blob }),
   };
 }
 

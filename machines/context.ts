@@ -3,7 +3,7 @@ import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 import type { NextAction } from '../protocol/effect.ts';
 import type { Failure, QualifiedCall, RunStarted } from '../protocol/event.ts';
 import type { BlobReference, Item } from '../protocol/item.ts';
-import type { JsonValue } from '../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { Labels } from '../protocol/listing/label.ts';
 import type { FinishReason, Usage } from '../protocol/turn.ts';
 
@@ -147,10 +147,10 @@ export function createContext(started: RunStarted): Context {
     runId: started.runId,
     agent: started.agent,
     config: started.config,
-    ...(started.runContext !== undefined && { runContext: started.runContext }),
+    ...omitUndefined({ runContext: started.runContext }),
     stream: started.stream,
     continues: started.continues ?? null,
-    ...(started.labels !== undefined && { labels: started.labels }),
+    ...omitUndefined({ labels: started.labels }),
     parent: started.parent ?? null,
     startedAt: started.at,
     params: {},

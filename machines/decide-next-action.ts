@@ -1,5 +1,6 @@
 import type { NextAction } from '../protocol/effect.ts';
 import type { Item } from '../protocol/item.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { findBreakpoint, spends } from './breakpoints.ts';
 import { callsWith, isOwed } from './calls.ts';
 import type { Call, Context } from './context.ts';
@@ -175,7 +176,7 @@ function finish(context: Context, reason: string | undefined): NextAction {
     type: 'finish',
     finishers: config.finishers && !finishersDone,
     why: reason === undefined ? 'the model answered' : `the answer is incomplete: ${reason}`,
-    ...(reason === undefined ? {} : { reason }),
+    ...omitUndefined({ reason }),
   };
 }
 

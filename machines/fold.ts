@@ -1,5 +1,6 @@
 import type { ChartEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { costOf } from '../protocol/listing/cost.ts';
 import { passBreakpoint } from './breakpoints.ts';
 import { callsWith, changeCall, findCall, isBusy, resultOf, settleCall } from './calls.ts';
@@ -192,7 +193,7 @@ function completeFinishers(context: Context, event: Of<'finishers.completed'>): 
   return {
     ...context,
     finishersDone: true,
-    answer: { text, ...(event.output === undefined ? {} : { output: event.output }) },
+    answer: { text, ...omitUndefined({ output: event.output }) },
   };
 }
 

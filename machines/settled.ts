@@ -1,3 +1,4 @@
+import { omitUndefined } from '../protocol/json.ts';
 import type { JsonCall, Settled } from '../protocol/run-view.ts';
 import { callsWith } from './calls.ts';
 import type { Call, Context } from './context.ts';
@@ -18,7 +19,7 @@ export function describeFinished(context: Context): In<'finished'> {
     text: answer?.text ?? '',
     results: toolResults(context),
     unread: inbox,
-    ...(answer?.output === undefined ? {} : { output: answer.output }),
+    ...omitUndefined({ output: answer?.output }),
     ...(reason === undefined ? {} : { incomplete: { reason } }),
   };
 }
@@ -66,8 +67,6 @@ function openCall(context: Context, call: Call): JsonCall {
     digest: call.digest,
     sideEffect: call.sideEffect,
     status: call.status === 'settled' ? 'ready' : call.status,
-    ...(call.childRunId === undefined ? {} : { waitsFor: call.childRunId }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(call.expiresAt === undefined ? {} : { expiresAt: call.expiresAt }),
+    ...omitUndefined({ waitsFor: call.childRunId, reason, expiresAt: call.expiresAt }),
   };
 }

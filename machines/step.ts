@@ -1,6 +1,7 @@
 import { type AnyActorScope, createActor, createMachine, initialTransition } from 'xstate';
 import type { Effect, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { type AgentMachine, agentMachine, type ChartState } from './agent.ts';
 import { type CompiledMachine, compile } from './compiled/compile.ts';
 import { Refusal } from './compiled/compile-action.ts';
@@ -157,7 +158,7 @@ function describeEdge({ source, eventType, guard, target, actions }: Transition)
   return {
     from: source.path.join('.'),
     event: eventType,
-    ...(guard === undefined ? {} : { guard }),
+    ...omitUndefined({ guard }),
     to: (target ?? []).map(({ path }) => path.join('.')),
     actions: actions.map(String),
   };

@@ -1,7 +1,7 @@
 import { EngineError } from '../protocol/error.ts';
 import type { ToolResult } from '../protocol/finisher.ts';
 import type { Item, ToolResultItem } from '../protocol/item.ts';
-import { isTooDeep, type JsonValue } from '../protocol/json.ts';
+import { isTooDeep, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { findCall } from './calls.ts';
 import type { CallResult, Context } from './context.ts';
 
@@ -22,7 +22,7 @@ export function toolResults(context: {
     const call = called.get(item.callId);
     if (call === undefined) continue;
     const { callId, output, isError, blob } = item;
-    results.push({ callId, ...call, output, isError, ...(blob === undefined ? {} : { blob }) });
+    results.push({ callId, ...call, output, isError, ...omitUndefined({ blob }) });
   }
   return results;
 }

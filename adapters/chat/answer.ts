@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
 import { type AccumulatedCall, CallAccumulator, type CallFragment } from '../turn/accumulate-calls.ts';
 import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
@@ -115,7 +115,7 @@ export class Answer {
     }
     const called = objectOf(call.function);
     return {
-      ...(id === undefined ? {} : { id }),
+      ...omitUndefined({ id }),
       index: integerIn(call.index) ?? null,
       name: nonEmpty(called.name) ?? null,
       arguments: called.arguments ?? null,

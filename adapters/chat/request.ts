@@ -96,7 +96,7 @@ function settingsInput({ settings }: ModelRequest, dialect: ChatDialect, model: 
   const maxTokensMember = dialect.maxTokensMember?.(model) ?? 'max_tokens';
   return {
     ...omitUndefined({ temperature, top_p: topP }),
-    ...(maxOutputTokens === undefined ? {} : { [maxTokensMember]: maxOutputTokens }),
+    ...omitUndefined({ [maxTokensMember]: maxOutputTokens }),
     ...(reasoningEffort === undefined ? {} : effort(reasoningEffort, model)),
   };
 }

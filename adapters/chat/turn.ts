@@ -94,10 +94,10 @@ function contentItems(answer: Answer, dialect: ChatDialect): Item[] {
       const text = thinkingText(stretch.chunk);
       return { type: 'reasoning', text, ...opaqueOf({ chunk: stretch.chunk }, dialect) };
     }
-    return messageItem(stretch, answer, at === lastText, dialect);
+    return messageItem(stretch, answer, at === lastText ? 'last' : 'earlier', dialect);
   });
   if (answer.refusal !== '' && lastText === -1) {
-    items.push(messageItem({ type: 'text', chunks: [] }, answer, true, dialect));
+    items.push(messageItem({ type: 'text', chunks: [] }, answer, 'last', dialect));
   }
   return items;
 }
@@ -112,15 +112,15 @@ function imageItems({ images }: Answer): Item[] {
 function messageItem(
   { chunks }: Extract<Stretch, { type: 'text' }>,
   { annotations, refusal }: Answer,
-  isLast: boolean,
+  place: 'last' | 'earlier',
   dialect: ChatDialect,
 ): Item {
   const text = chunks.map(chunkText).join('');
-  const notes = isLast && annotations.length > 0 ? { annotations: [...annotations] } : {};
+  const notes = place === 'last' && annotations.length > 0 ? { annotations: [...annotations] } : {};
   const content: Part[] = text === '' ? [] : [{ type: 'text', text, ...notes }];
   const kept: Kept = {
     ...(chunks.some(chunk => chunk.type !== 'text') ? { chunks } : {}),
-    ...(isLast && refusal !== '' ? { refusal } : {}),
+    ...(place === 'last' && refusal !== '' ? { refusal } : {}),
   };
   return { type: 'message', role: 'assistant', content, ...opaqueOf(kept, dialect) };
 }

@@ -1,5 +1,5 @@
 import type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import type { ConnectionOptions } from '../http/connection.ts';
 import {
@@ -119,7 +119,7 @@ function settingsOf({ settings }: ModelRequest): JsonObject {
   const { temperature, topP, maxOutputTokens } = settings;
   return {
     temperature: temperature ?? null,
-    ...(topP === undefined ? {} : { top_p: topP }),
+    ...omitUndefined({ top_p: topP }),
     max_tokens: maxOutputTokens ?? null,
   };
 }

@@ -46,7 +46,7 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
       input:
         from === undefined
           ? options.inputOf(request.transcript, stored)
-          : inputAfter(request.transcript, { ...inputOptions(dialect, stored), from }),
+          : inputAfter(request.transcript, { ...inputOptions(dialect, { stored }), from }),
       ...(options.stream ? { stream: true } : {}),
       ...(stored || !dialect.remembers ? {} : { store: false }),
       ...(options.encryptedReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
@@ -62,12 +62,12 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
 
 /** Returns a function that converts transcripts that grow from call to call. */
 export function growingInputs(dialect: ResponsesDialect): BodyOptions['inputOf'] {
-  const storedInput = growingInput(inputOptions(dialect, true));
-  const unstoredInput = growingInput(inputOptions(dialect, false));
+  const storedInput = growingInput(inputOptions(dialect, { stored: true }));
+  const unstoredInput = growingInput(inputOptions(dialect, { stored: false }));
   return (transcript, stored) => (stored ? storedInput(transcript) : unstoredInput(transcript));
 }
 
-function inputOptions(dialect: ResponsesDialect, stored: boolean): InputOptions {
+function inputOptions(dialect: ResponsesDialect, { stored }: { stored: boolean }): InputOptions {
   return {
     provider: dialect.provider,
     stored,

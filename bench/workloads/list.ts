@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { RunStatus, Store } from '../../protocol/store.ts';
 import { begin, makeProgress } from '../../stores/conformance/samples.ts';
 import { memory } from '../../stores/memory.ts';
@@ -66,7 +67,7 @@ async function measurePages(store: Store, filter: Parameters<Store['list']>[0]):
   let cursor: string | undefined;
   for (let page = 0; page < PAGES; page += 1) {
     const { cpuMs } = await time(async () => {
-      const { next } = await store.list({ ...filter, ...(cursor !== undefined && { cursor }) });
+      const { next } = await store.list({ ...filter, ...omitUndefined({ cursor }) });
       cursor = next;
     });
     costs.push(cpuMs);

@@ -1,5 +1,6 @@
 import type { Call, Context } from '../../machines/context.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Progress } from '../../protocol/store.ts';
 
 const LONGEST_WHY = 300;
@@ -33,7 +34,7 @@ function awaitedIn({ callId, name, childRunId, status }: Call): Awaited[] {
     case 'doubted':
       return [{ type: 'doubt', callId, name }];
     case 'waiting':
-      return [{ type: 'result', callId, name, ...(childRunId !== undefined && { runId: childRunId }) }];
+      return [{ type: 'result', callId, name, ...omitUndefined({ runId: childRunId }) }];
     default:
       return [];
   }

@@ -1,5 +1,6 @@
 import type { Call } from '../../machines/context.ts';
 import type { Spent } from '../../protocol/event.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Settled } from '../run/settled.ts';
 import { Cancelled, type ServiceScope, Stopped, Yielding } from '../services/service.ts';
 import {
@@ -46,7 +47,7 @@ export async function runChild(
       parent: { runId: parent.runId, callId: call.callId },
       input: taskOf(input),
       isAwaited: () => isAwaited && !signal.aborted,
-      ...(parent.labels !== undefined && { labels: parent.labels }),
+      ...omitUndefined({ labels: parent.labels }),
     });
     const settled = await settleUnlessStopped(child, signal);
     if (settled.status === 'waiting') return { type: 'suspended', childRunId: runId };

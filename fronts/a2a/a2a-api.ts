@@ -1,5 +1,6 @@
 import type { Context, Hono } from 'hono';
 import * as z from 'zod';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';
 import { prepareError } from '../../server/mounted-api.ts';
 import { describeIssues, readBody } from '../../server/read-body.ts';
@@ -124,7 +125,7 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
       const params = {
         ...Object.fromEntries(searchParams),
         ...(body as object),
-        ...(id !== undefined && { id }),
+        ...omitUndefined({ id }),
       };
       const outcome = await operate(operationsOf(c, agent), route.operation, params);
       if ('value' in outcome) return Response.json(outcome.value, { headers: { 'content-type': JSON_TYPE } });

@@ -3,6 +3,7 @@ import { readPages } from '../../engine/journal/read-journal.ts';
 import type { Run, RunHappening } from '../../engine/run/run.ts';
 import { stamp } from '../../engine/run/run-events.ts';
 import { childRunIdOf } from '../../engine/sub-agents/child-runs.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { filterText } from '../../text/text-filter.ts';
 import { type Agent, isAgent } from '../../tools/agent/agent.ts';
@@ -173,7 +174,7 @@ export class RunFollower {
         subagentRunId: runId,
         name,
         parentToolCallId: parent === undefined ? callId : `${parent}/${callId}`,
-        ...(parent !== undefined && { parentSubagentRunId: parent }),
+        ...omitUndefined({ parentSubagentRunId: parent }),
       },
     ];
   }

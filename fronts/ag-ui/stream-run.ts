@@ -1,5 +1,6 @@
 import type { Host } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { filterText } from '../../text/text-filter.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { ClientMessages } from './client-messages.ts';
@@ -87,7 +88,7 @@ async function* eventsOf(
       threadId,
       runId,
       protocolVersion: '1.0',
-      ...(parentRunId !== undefined && { parentRunId }),
+      ...omitUndefined({ parentRunId }),
     },
   ];
   try {

@@ -19,7 +19,7 @@ export function resultOf(
   settled: Settled,
   { hasSchema, notes = [] }: { hasSchema: boolean; notes?: readonly string[] },
 ): CallToolResult {
-  const say = (text: string, isError: boolean): CallToolResult => ({
+  const say = (text: string, { isError = false } = {}): CallToolResult => ({
     content: [text, ...notes].map(each => ({ type: 'text', text: cutText(each, MOST_BYTES) })),
     _meta: { [RUN_KEY]: runId },
     ...(isError && { isError }),
@@ -28,22 +28,22 @@ export function resultOf(
     case 'finished': {
       const { output, incomplete, text } = settled;
       const why = incomplete === undefined ? '' : `\n\n[The answer is incomplete: ${incomplete.reason}]`;
-      if (!hasSchema) return say(text + why, false);
+      if (!hasSchema) return say(text + why);
       const json = JSON.stringify(output);
       if (!isJsonObject(output) || !fitsBytes(json, MOST_BYTES))
         return say(
           isJsonObject(output)
             ? `The output is larger than ${MOST_BYTES} bytes. Run ${runId} has it.`
             : `${text}${why}\n\n[The answer does not follow the output schema. Run ${runId}]`,
-          true,
+          { isError: true },
         );
-      return { ...say(json, false), ...omitUndefined({ structuredContent: output }) };
+      return { ...say(json), ...omitUndefined({ structuredContent: output }) };
     }
     case 'waiting':
-      return say(describeWaiting(runId, settled), hasSchema);
+      return say(describeWaiting(runId, settled), { isError: hasSchema });
     case 'failed':
-      return say(`Run ${runId} failed: ${settled.error.message} (${settled.error.code})`, true);
+      return say(`Run ${runId} failed: ${settled.error.message} (${settled.error.code})`, { isError: true });
     case 'cancelled':
-      return say(`Run ${runId} was cancelled.`, true);
+      return say(`Run ${runId} was cancelled.`, { isError: true });
   }
 }

@@ -3,7 +3,7 @@ import type { Call, Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Item, Part } from '../../protocol/item.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import type { Attributes } from './run-span.ts';
 
@@ -146,7 +146,7 @@ export function driveAttributes(state: ChartState, drive: DriveFacts): Attribute
     'gen_ai.operation.name': 'invoke_agent',
     'gen_ai.provider.name': providerName(model?.provider ?? 'unknown'),
     'gen_ai.request.model': model?.model ?? 'unknown',
-    ...(agent.version !== undefined && { 'gen_ai.agent.version': agent.version }),
+    ...omitUndefined({ 'gen_ai.agent.version': agent.version }),
     ...usageAttributes(drive.usage),
     'agentchart.drive': drive.number,
     'agentchart.run.status': statusOf(state),

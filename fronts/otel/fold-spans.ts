@@ -1,6 +1,7 @@
 import { beginFold, foldEntry, hasEnded, isAtRest } from '../../engine/journal/load-run.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import {
   addUsage,
   callAttributes,
@@ -284,7 +285,7 @@ export class SpanFold {
       end,
       attributes: {
         ...driveAttributes(state, drive),
-        ...(errorType !== undefined && { 'error.type': errorType }),
+        ...omitUndefined({ 'error.type': errorType }),
       },
       error,
     });
@@ -311,7 +312,7 @@ export class SpanFold {
     return {
       traceId,
       spanId,
-      ...(parentSpanId !== undefined && { parentSpanId }),
+      ...omitUndefined({ parentSpanId }),
       name,
       kind,
       start,
@@ -322,7 +323,7 @@ export class SpanFold {
         'gen_ai.conversation.id': conversationId,
         'agentchart.run.id': this.#runId,
       },
-      ...(error !== undefined && { error }),
+      ...omitUndefined({ error }),
     };
   }
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { messageOf } from '../../protocol/error.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { AttributeValue, RunSpan } from './run-span.ts';
 
 /**
@@ -64,7 +64,7 @@ export function toOtlp(
 function toSpan({ parentSpanId, start, end, kind, attributes, error, ...span }: RunSpan): JsonObject {
   return {
     ...span,
-    ...(parentSpanId !== undefined && { parentSpanId }),
+    ...omitUndefined({ parentSpanId }),
     flags: SAMPLED,
     kind: KINDS[kind],
     startTimeUnixNano: toNanoseconds(start),

@@ -20,7 +20,7 @@ export function traceTool(api: OtelApi, tool: AgentTool, locate: Locate): AgentT
 function traceSource(api: OtelApi, source: ToolSource, locate: Locate): ToolSource {
   const { name } = source as { name?: unknown };
   return {
-    ...(name !== undefined && { name }),
+    ...omitUndefined({ name }),
     connect: async () => (await source.connect()).map(tool => traceFunctions(api, tool, locate)),
     close: () => source.close(),
   };

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { FeedEntry, StoreFeed } from '../../protocol/listing/feed.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Check, DurabilityCheck, SharedCheck } from './check.ts';
@@ -20,7 +21,7 @@ function placesOf(entries: readonly FeedEntry[]): string[] {
 async function readAll(feed: StoreFeed, after?: string, limit = 2): Promise<FeedEntry[]> {
   const found: FeedEntry[] = [];
   for (let cursor = after; ; ) {
-    const page = await feed.read({ limit, ...(cursor !== undefined && { after: cursor }) });
+    const page = await feed.read({ limit, ...omitUndefined({ after: cursor }) });
     if (page.entries.length === 0) return found;
     found.push(...page.entries);
     cursor = page.next;

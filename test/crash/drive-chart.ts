@@ -8,6 +8,13 @@ import type { CrashAgent, Environment, Message } from './crash-agent.ts';
 import { openStore } from './open-store.ts';
 import { type Acknowledged, isSame, type Outside, type Place } from './outside.ts';
 
+/** What a person submits about a call in doubt. */
+const RESOLUTIONS = {
+  retry: { retry: true },
+  failed: { failed: 'written off' },
+  happened: { happened: true, output: 'found outside' },
+} as const;
+
 export const RUN = 'run_killed';
 
 /** A model that is busy once is busy once in each process. */
@@ -222,18 +229,9 @@ class People {
     if (this.#isDone({ runId, callId }, 'resolution')) return;
     const { run, outside, scripted } = this.#around;
     outside.acknowledge({ type: 'doubted', runId, callId, name, reason });
-    const as = scripted.writtenOff?.includes(name)
-      ? 'failed'
-      : outside.hasActed({ runId, callId })
-        ? 'happened'
-        : 'retry';
-    const resolution =
-      as === 'retry'
-        ? ({ retry: true } as const)
-        : as === 'failed'
-          ? { failed: 'written off' }
-          : ({ happened: true, output: 'found outside' } as const);
-    const { accepted } = await run.resolve(callId, { ...resolution, runId, by: 'ann' });
+    const found = outside.hasActed({ runId, callId }) ? 'happened' : 'retry';
+    const as = scripted.writtenOff?.includes(name) ? 'failed' : found;
+    const { accepted } = await run.resolve(callId, { ...RESOLUTIONS[as], runId, by: 'ann' });
     if (accepted) this.#write({ type: 'resolved', runId, callId, as });
   }
 

@@ -74,7 +74,7 @@ async function describeMode(mode: Mode): Promise<string[]> {
     work.requests.at(-1)?.toolChoice === 'none' ? 'off' : 'on',
     shown.some(pieces => pieces.join('') === PREAMBLE) ? 'shown' : 'not shown',
     answer.length > 1 ? 'as it comes' : 'when it is complete',
-    thoughts === 0 ? 'of no turn' : thoughts === work.requests.length ? 'of every turn' : 'of the answer',
+    nameTurns(thoughts, work.requests.length),
     (await takesTextBack(mode)) ? 'yes' : 'no',
     count(work, 'text.started'),
     count(work, 'turn.completed'),
@@ -171,3 +171,8 @@ describe('docs/final-answer.md', () => {
     expect(shownIn(observed).at(-1)?.join('')).toBe(ANSWER);
   });
 });
+
+function nameTurns(thoughts: number, turns: number): string {
+  if (thoughts === 0) return 'of no turn';
+  return thoughts === turns ? 'of every turn' : 'of the answer';
+}

@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,8 +7,10 @@ import { indexDocuments, readDocuments } from '../../examples/research/document-
 import { readSections } from '../../examples/research/read-sections.ts';
 import { makeResearcher } from '../../examples/research/researcher.ts';
 import { standInModel } from '../../examples/research/stand-in-model.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { recordRequests } from '../support/engine/models.ts';
+import { runProgram } from '../support/examples/run-program.ts';
 
 const start = fileURLToPath(new URL('../../examples/research/start.ts', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'agentchart-research-'));
@@ -22,13 +23,8 @@ const FIRST = 'examples/research/documents/us-constitution.md#first-amendment';
 /** Runs the example without any API key. */
 function runStart(args: readonly string[], model?: string) {
   const kept = Object.entries(process.env).filter(([name]) => !/_API_KEY$|^AGENTCHART_/.test(name));
-  const env = { ...Object.fromEntries(kept), ...(model === undefined ? {} : { AGENTCHART_MODEL: model }) };
-  return new Promise<{ code: number; stdout: string; stderr: string }>(resolve => {
-    execFile(process.execPath, [start, ...args], { cwd: folder, env }, (error, stdout, stderr) => {
-      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
-      resolve({ code, stdout, stderr });
-    });
-  });
+  const env = { ...Object.fromEntries(kept), ...omitUndefined({ AGENTCHART_MODEL: model }) };
+  return runProgram(start, args, { cwd: folder, env });
 }
 
 /** The printed answer without the notes. */

@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +7,7 @@ import { providerNames } from '../../adapters/model-from-env.ts';
 import { WAYS } from '../../examples/stand-in/wire/ways.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { sqlite } from '../../stores/sqlite.ts';
+import { runProgram } from '../support/examples/run-program.ts';
 import { sampled } from '../support/sample.ts';
 
 /**
@@ -50,19 +50,13 @@ function startInTurn(names: readonly string[]): Map<string, Promise<Ended>> {
   );
 }
 
-function runStart(name: string): Promise<Ended> {
+async function runStart(name: string): Promise<Ended> {
   const cwd = join(home, name);
   mkdirSync(cwd);
   const clean = Object.entries(process.env).filter(([key]) => !/_(?:API_KEY|BASE_URL)$/.test(key));
   const env = { ...Object.fromEntries(clean), AGENTCHART_MODEL: `${name}:stand-in` };
-  const args = name === IN_TWO ? [start] : [start, '--yes'];
-  return new Promise(resolve => {
-    const child = execFile(process.execPath, args, { cwd, env }, (error, stdout, stderr) => {
-      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
-      resolve({ code, output: stdout + stderr });
-    });
-    child.stdin?.end();
-  });
+  const { code, stdout, stderr } = await runProgram(start, name === IN_TWO ? [] : ['--yes'], { cwd, env });
+  return { code, output: stdout + stderr };
 }
 
 async function readJournal(name: string): Promise<RunEvent[]> {

@@ -1,14 +1,12 @@
-import { execFile } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { HAS_TERMINAL, startOnTerminal } from '../support/examples/npm-start.ts';
+import { runProgram } from '../support/examples/run-program.ts';
 import { takesTurn } from '../support/in-turn.ts';
 import { TAKES_ALL } from '../support/sample.ts';
-
-/** Runs `npm start` without a terminal and without a key. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const start = join(root, 'examples/steward/start.ts');
@@ -25,17 +23,11 @@ afterAll(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-type Ended = { code: number; output: string };
-
-function runStart(cwd: string, ...args: string[]): Promise<Ended> {
+/** Runs `npm start` without a terminal and without a key. */
+async function runStart(cwd: string, ...args: string[]): Promise<{ code: number; output: string }> {
   const { AGENTCHART_MODEL: _, ...env } = process.env;
-  return new Promise(resolve => {
-    const child = execFile(process.execPath, [start, ...args], { cwd, env }, (error, stdout, stderr) => {
-      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
-      resolve({ code, output: stdout + stderr });
-    });
-    child.stdin?.end();
-  });
+  const { code, stdout, stderr } = await runProgram(start, args, { cwd, env });
+  return { code, output: stdout + stderr };
 }
 
 function readReport(cwd: string, name = 'documents'): string {

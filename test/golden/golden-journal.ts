@@ -6,7 +6,7 @@ import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
 import { toStored } from '../../machines/snapshot.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
-import { type JsonObject, type JsonValue, toJson } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 
 /** A reviewed journal with the states that the chart must reach at its events. */
 export type GoldenJournal = {
@@ -49,7 +49,7 @@ export function makeGolden(about: string, events: readonly RunEvent[], edges?: s
   return {
     made: MADE,
     about,
-    ...(edges === undefined ? {} : { edges }),
+    ...omitUndefined({ edges }),
     format,
     chart,
     entries,

@@ -121,7 +121,13 @@ describe('rule 12: context is JSON', () => {
     const run = begin({ finishers: true, models: MODELS, limits: { repeatedFailures: 5 } });
     run.send(failing({ retryAt: 1_000_500 }), { type: 'timer.fired' });
     run.send(calling(gated('a', { expiresAt: 2_000_000 }), forClient('b'), makeCall('c')));
-    run.send(starting('c'), settling('c', 'broke', true), approving('a', { sticky: true })).finish('a');
+    run
+      .send(
+        starting('c'),
+        settling('c', { output: 'broke', isError: true }),
+        approving('a', { sticky: true }),
+      )
+      .finish('a');
     run.send(saying('hello'), { type: 'result.received', callId: 'b', output: null, isError: false });
     run.send(makeTurn({ text: 'done' }));
     expect(run.place).toBe('finishing');

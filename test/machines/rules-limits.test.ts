@@ -173,7 +173,7 @@ describe('rule 8: limits', () => {
       run.send(
         calling(makeCall(callId, { digest: 'same' })),
         starting(callId),
-        settling(callId, 'x', isError),
+        settling(callId, { output: 'x', isError: isError }),
       );
     const run = begin({ limits: { repeatedFailures: 2 } });
     failOnce(run, 'a');

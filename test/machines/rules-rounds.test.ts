@@ -160,7 +160,11 @@ describe('rule 6: a mixed round', () => {
 
 describe('rule 7: failures are results', () => {
   it('a throwing tool produces an error result for the model, and the run continues', () => {
-    const run = begin().send(calling(makeCall('a')), starting('a'), settling('a', 'no such order', true));
+    const run = begin().send(
+      calling(makeCall('a')),
+      starting('a'),
+      settling('a', { output: 'no such order', isError: true }),
+    );
     expect(run.results).toMatchObject([{ output: 'no such order', isError: true }]);
     expect(run.place).toBe('turn.planning');
   });
@@ -178,7 +182,9 @@ describe('rule 7: failures are results', () => {
     const run = begin().send(calling(call), starting('a'), interrupting('a'));
     expect(run.open).toEqual({ a: 'reconciling' });
     expect(run.countStarts('toolBatch')).toBe(1);
-    expect(run.send(settling('a', 'it had happened')).results).toMatchObject([{ output: 'it had happened' }]);
+    expect(run.send(settling('a', { output: 'it had happened' })).results).toMatchObject([
+      { output: 'it had happened' },
+    ]);
   });
 
   it('an interrupted once call without a reconcile function is in doubt, without a result', () => {
@@ -215,7 +221,7 @@ describe('rule 7: failures are results', () => {
     const run = begin().send(calling(makeCall('a'), makeCall('b')));
     expect(run.offer(settling('a')).handled).toBe(false);
     run.finish('a');
-    expect(run.offer(settling('a', 'again')).handled).toBe(false);
+    expect(run.offer(settling('a', { output: 'again' })).handled).toBe(false);
     expect(run.offer({ ...starting('b'), generation: run.context.generation - 1 }).handled).toBe(false);
   });
 });

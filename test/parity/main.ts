@@ -2,9 +2,11 @@
  * `npm run parity`: puts the gateway and another Responses server through the same scenarios and prints where they
  * differ: statuses, fields, item types, events and their order, ids, and errors. Texts are not compared.
  */
+
 import { parseArgs } from 'node:util';
 import { systemHost } from '../../engine/driver/host.ts';
 import { messageOf } from '../../protocol/error.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { gatewayConfigSchema } from '../../server/responses/gateway/gateway-config.ts';
 import { createResponsesApi } from '../../server/responses/responses-api.ts';
@@ -75,9 +77,7 @@ async function main(): Promise<number> {
   const result = await compareServers({
     ours,
     theirs,
-    ...(mcpUrl === undefined ? {} : { mcpUrl }),
-    ...(only === undefined ? {} : { only }),
-    ...(except === undefined ? {} : { except }),
+    ...omitUndefined({ mcpUrl, only, except }),
     onScenario: (name, differences) => {
       if (!json) console.log(describeScenario(name, differences));
     },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { type Serving, serveRuns } from '../../server/serve.ts';
 import { Gateway } from '../support/responses/gateway.ts';
 import { ObedientModel } from '../support/responses/obedient-model.ts';
@@ -41,7 +41,7 @@ async function compare(only?: readonly string[], except: readonly string[] = [])
     theirs: { url: wrong.url, model, apiKey: 'unused' },
     mcpUrl: tools.url,
     except,
-    ...(only === undefined ? {} : { only }),
+    ...omitUndefined({ only }),
   });
 }
 

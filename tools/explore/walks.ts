@@ -64,7 +64,7 @@ function* listPlans(
   agent: ExploredAgent,
   { hasInvariants }: WalkAllOptions,
 ): Generator<Plan> {
-  const environment = makeEnvironment(agent, hasInvariants);
+  const environment = makeEnvironment(agent, { distinguishesTools: hasInvariants });
   const detail = hasInvariants ? 'calls' : 'chart';
   const kinds = listKinds(agent);
   const singles = kinds.map(call => [call]);
@@ -116,7 +116,7 @@ const CHANGED_SHARE = 0.3;
  * unchanged chart cannot. These walks are rarely complete.
  */
 export function walkChangedChart(explorer: Explorer, agent: ExploredAgent, budget: Budget): string[] {
-  const environment = makeEnvironment(agent, false);
+  const environment = makeEnvironment(agent);
   const kinds = listKinds(agent);
   const gated = kinds.filter(({ gate }) => gate);
   const rounds = [

@@ -4,7 +4,7 @@ import { EngineError, isThrown } from '../../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { callsOf } from '../../../protocol/event.ts';
 import type { BlobReference } from '../../../protocol/item.ts';
-import type { JsonValue } from '../../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { countRedactions } from '../../../protocol/redaction.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Host } from '../../driver/host.ts';
@@ -83,8 +83,7 @@ function pickResult(event: {
   return {
     output,
     isError,
-    ...(shown !== undefined && { shown }),
-    ...(blob !== undefined && { blob }),
+    ...omitUndefined({ shown, blob }),
   };
 }
 

@@ -1,5 +1,5 @@
 import { objectsOf } from '../../../adapters/turn/json-access.ts';
-import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import {
   cut,
   type Encoder,
@@ -54,7 +54,7 @@ function wholeOf(turn: WrittenTurn, style: ChatStyle): JsonObject {
   const message: JsonObject = {
     role: 'assistant',
     ...contentOf(turn, style),
-    ...(turn.refusal === undefined ? {} : { refusal: turn.refusal }),
+    ...omitUndefined({ refusal: turn.refusal }),
     ...(turn.calls.length === 0 ? {} : { tool_calls: turn.calls.map(callOf) }),
   };
   return {
@@ -84,7 +84,7 @@ function thinking(text: string): JsonObject {
 }
 
 function callOf({ id, name, arguments: text }: WrittenCall): JsonObject {
-  return { ...(id === undefined ? {} : { id }), type: 'function', function: { name, arguments: text } };
+  return { ...omitUndefined({ id }), type: 'function', function: { name, arguments: text } };
 }
 
 function streamOf(turn: WrittenTurn, style: ChatStyle, random: Random): string[] {

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { cut, type Encoder, event, type Random, type WrittenTurn } from './turn.ts';
 
 /** Gemini's generateContent. Calls are sent complete; the first has the signature. */
@@ -13,7 +13,7 @@ function partsOf({ reasoning, text, calls }: WrittenTurn): JsonObject[] {
   if (reasoning !== '') parts.push({ text: reasoning, thought: true });
   if (text !== '') parts.push({ text });
   for (const [index, { id, name, arguments: written }] of calls.entries()) {
-    const functionCall = { ...(id === undefined ? {} : { id }), name, args: JSON.parse(written) };
+    const functionCall = { ...omitUndefined({ id }), name, args: JSON.parse(written) };
     parts.push({ functionCall, ...(index === 0 ? { thoughtSignature: 'c2ln' } : {}) });
   }
   return parts;

@@ -1,5 +1,5 @@
 import { objectsOf, textIn } from '../../../adapters/turn/json-access.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { cut, type Encoder, event, interleave, type Random, type WrittenTurn } from './turn.ts';
 
 type ResponsesStyle = {
@@ -43,7 +43,7 @@ function itemsOf({ reasoning, text, refusal, calls, searched }: WrittenTurn): Js
     items.push({
       type: 'function_call',
       id: `fc_${index}`,
-      ...(call.id === undefined ? {} : { call_id: call.id }),
+      ...omitUndefined({ call_id: call.id }),
       name: call.name,
       arguments: call.arguments,
       status: 'completed',

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { Item, Part } from '../../../protocol/item.ts';
-import { DEEPEST_JSON, measureJson } from '../../../protocol/json.ts';
+import { DEEPEST_JSON, measureJson, omitUndefined } from '../../../protocol/json.ts';
 import { labelsSchema } from '../../../protocol/listing/label.ts';
 import type { UIMessage } from '../chunk.ts';
 
@@ -118,5 +118,5 @@ function fileOf(part: unknown): Part {
     );
   const { url, mediaType, filename } = parsed.data;
   if (mediaType.startsWith('image/')) return { type: 'image', url };
-  return { type: 'file', url, mediaType, ...(filename !== undefined && { name: filename }) };
+  return { type: 'file', url, mediaType, ...omitUndefined({ name: filename }) };
 }

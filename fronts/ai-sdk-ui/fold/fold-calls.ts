@@ -1,5 +1,6 @@
 import type { Context } from '../../../machines/context.ts';
 import type { QualifiedCall, RunEvent } from '../../../protocol/event.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { ContentChunk, ToolChunk } from '../chunk.ts';
 import type { DescribeError } from '../describe-error.ts';
 import { findOutcome, type Outcome } from './find-outcome.ts';
@@ -181,7 +182,7 @@ export class FoldedCalls {
       type: 'tool-approval-request',
       toolCallId: callId,
       approvalId: followed.approvalId,
-      ...(reason !== undefined && { reason }),
+      ...omitUndefined({ reason }),
     });
   }
 }

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import {
   type ContentChunk,
   isToolPart,
@@ -110,7 +110,7 @@ function foldTool(parts: UIMessagePart[], chunk: ToolChunk, inputs: Map<string, 
       if (found?.approval === undefined) return;
       found.state = 'approval-responded';
       const { approved, reason } = chunk;
-      found.approval = { ...found.approval, approved, ...(reason !== undefined && { reason }) };
+      found.approval = { ...found.approval, approved, ...omitUndefined({ reason }) };
       return;
     }
     case 'tool-output-available':

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { ContentChunk } from '../chunk.ts';
 
 /**
@@ -12,13 +12,11 @@ export function sourceOf(annotation: JsonValue, sourceId: string): ContentChunk[
   const url = firstText(cited, ['url', 'uri', 'source']);
   const title = firstText(cited, ['title', 'document_title', 'filename', 'cited_text']);
   if (url !== undefined && /^https?:\/\//.test(url))
-    return [{ type: 'source-url', sourceId, url, ...(title !== undefined && { title }) }];
+    return [{ type: 'source-url', sourceId, url, ...omitUndefined({ title }) }];
   if (title === undefined) return [];
   const filename = firstText(cited, ['filename']);
   const mediaType = firstText(cited, ['media_type', 'mediaType']) ?? 'text/plain';
-  return [
-    { type: 'source-document', sourceId, mediaType, title, ...(filename !== undefined && { filename }) },
-  ];
+  return [{ type: 'source-document', sourceId, mediaType, title, ...omitUndefined({ filename }) }];
 }
 
 /** Returns the first of these members that is a non-empty string. */

@@ -1,4 +1,5 @@
 import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { UIMessage, UIMessagePart } from '../chunk.ts';
 
 /** The user messages among items. A message without an id gets one from `id`. */
@@ -28,7 +29,7 @@ function toUIPart(part: Part): UIMessagePart {
         type: 'file',
         mediaType: part.mediaType ?? 'application/octet-stream',
         url: part.url,
-        ...(part.name !== undefined && { filename: part.name }),
+        ...omitUndefined({ filename: part.name }),
       };
   }
 }

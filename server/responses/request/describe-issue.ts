@@ -12,7 +12,8 @@ export function describeIssue(issue: z.core.$ZodIssue | undefined, within = ''):
 function placeOf(path: readonly PropertyKey[], within: string): string {
   let place = within;
   for (const key of path) {
-    place += typeof key === 'number' ? `[${key}]` : place === '' ? String(key) : `.${String(key)}`;
+    if (typeof key === 'number') place += `[${key}]`;
+    else place += place === '' ? String(key) : `.${String(key)}`;
   }
   return place;
 }

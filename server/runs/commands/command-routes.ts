@@ -92,7 +92,7 @@ async function submitToMany(c: Context<RunsEnv>, options: CommandRoutesOptions):
 
 function describeRefusal(error: unknown) {
   const { code, message, by } = describeError(error).envelope.error;
-  return { accepted: false, code, message, ...(by !== undefined && { by }) };
+  return { accepted: false, code, message, ...omitUndefined({ by }) };
 }
 
 /** Submits commands to a run, then has it driven. Throws an `ApiError` if they are refused. */

@@ -1,7 +1,7 @@
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { describeWaiting } from '../../../machines/settled.ts';
 import type { EngineError } from '../../../protocol/error.ts';
-import type { JsonValue } from '../../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Labels } from '../../../protocol/listing/label.ts';
 import type { InboxItem, JsonCall } from '../../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
@@ -54,13 +54,13 @@ export class Inbox {
         status: 'waiting',
         limit,
         onDamaged,
-        ...(after !== undefined && { cursor: after }),
+        ...omitUndefined({ cursor: after }),
       });
       for (const record of page.runs) items.push(...(await this.itemsOf(record)));
       after = page.next;
       skipped += page.runs.length;
     } while (items.length === 0 && after !== undefined && skipped < MOST_SKIPPED);
-    return { items, ...(after !== undefined && { next: after }) };
+    return { items, ...omitUndefined({ next: after }) };
   }
 
   /** Returns the items of one run; none if the run waits for no decision about its own calls, or cannot be read. */

@@ -1,5 +1,6 @@
 import type { Host } from '../../../engine/driver/host.ts';
 import { messageOf } from '../../../protocol/error.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 import { type Caller, seesRun } from '../../access/caller.ts';
 import { type Inbox, keysOf } from '../inbox/read-inbox.ts';
@@ -135,7 +136,7 @@ export class RunChanges {
     const { store } = this.#options;
     for (const status of ['running', 'waiting', undefined] as const) {
       const filter = { limit: status === undefined ? 100 : PAGE, onDamaged: () => {} };
-      const { runs } = await store.list({ ...filter, ...(status !== undefined && { status }) });
+      const { runs } = await store.list({ ...filter, ...omitUndefined({ status }) });
       for (const record of runs) {
         const known = this.#known.get(record.runId);
         const mark = `${record.seq} ${record.status}`;

@@ -92,14 +92,10 @@ describe("the model's output is sent back", () => {
       message([text('one'), toolUse('t1', 'lookup', { a: 1 })], 'tool_use'),
       request('hi'),
     );
-    const edited = items.map(
-      (item): Item =>
-        item.type === 'message'
-          ? { ...item, content: [{ type: 'text', text: 'two' }] }
-          : item.type === 'tool_call'
-            ? { ...item, callId: 'run_2', arguments: '{"a":2}' }
-            : item,
-    );
+    const edited = items.map((item): Item => {
+      if (item.type === 'message') return { ...item, content: [{ type: 'text', text: 'two' }] };
+      return item.type === 'tool_call' ? { ...item, callId: 'run_2', arguments: '{"a":2}' } : item;
+    });
     const messages = await messagesOf([userMessage('hi'), ...edited, result('run_2', 'ok')]);
     expect(messages.slice(1)).toEqual([
       { role: 'assistant', content: [text('two'), toolUse('run_2', 'lookup', { a: 2 })] },

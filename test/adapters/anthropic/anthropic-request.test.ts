@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { anthropic } from '../../../adapters/anthropic.ts';
 import type { Item } from '../../../protocol/item.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
 import { bodyFor } from '../../support/adapters/anthropic-exchange.ts';
@@ -249,8 +249,7 @@ describe('files', () => {
 
 test('the adapter declares its capabilities, by its model or by its option', () => {
   const output = (model: string, nativeOutput?: boolean) =>
-    anthropic({ model, ...(nativeOutput === undefined ? {} : { nativeOutput }) }).capabilities
-      .structuredOutput;
+    anthropic({ model, ...omitUndefined({ nativeOutput }) }).capabilities.structuredOutput;
   expect(output('claude-sonnet-4-5')).toBe('native');
   expect(output('claude-sonnet-4-0')).toBe('tool');
   expect(output('claude-sonnet-4-0', true)).toBe('native');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openrouter } from '../../../adapters/openrouter.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import {
   answering,
   chunk,
@@ -18,7 +18,7 @@ import { calling, collect, rejection, request, result, sumOf } from '../../suppo
 
 const detail = (text: string | undefined, more: JsonObject = {}): JsonObject => ({
   type: 'reasoning.text',
-  ...(text === undefined ? {} : { text }),
+  ...omitUndefined({ text }),
   format: 'anthropic-claude-v1',
   index: 0,
   ...more,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { TurnDelta } from '../../../protocol/turn.ts';
 import { calling, collect, rejection, request, sumOf } from '../../support/adapters/requests.ts';
 import { answering, call, DONE, line, streamed, turnIn, whole } from '../../support/adapters/wire/ollama.ts';
@@ -240,7 +240,7 @@ describe('the address of a call', () => {
     };
     const { adapter, sent } = answering(whole(completion), {
       api: 'chat',
-      ...(baseURL === undefined ? {} : { baseURL }),
+      ...omitUndefined({ baseURL }),
     });
     expect((await adapter.generate(request('hi'), calling())).text).toBe('hello');
     expect(sent[0]?.url).toBe(expected);

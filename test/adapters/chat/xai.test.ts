@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { replayFetch } from '../../../adapters/conformance.ts';
 import { type XaiOptions, xai } from '../../../adapters/xai.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { sse } from '../../support/adapters/replay-server.ts';
 import { calling, collect, rejection, request, result } from '../../support/adapters/requests.ts';
 import {
@@ -59,7 +59,7 @@ describe('xAI over the Responses API', () => {
         instructions: 'Be brief.',
         tools,
         settings: { temperature: 0 },
-        ...(turn.continuation === undefined ? {} : { continuation: turn.continuation }),
+        ...omitUndefined({ continuation: turn.continuation }),
       }),
     );
     expect(body).toEqual({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { objectOf } from '../../../adapters/turn/json-access.ts';
-import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { isJsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { ModelRequest, ModelTurn } from '../../../protocol/turn.ts';
 import type { Fact } from '../../support/adapters/facts/fact.ts';
 import { readFacts } from '../../support/adapters/facts/read-facts.ts';
@@ -81,8 +81,7 @@ describe.each(conversations)('recorded conversation $name', ({ turns }) => {
       const last = made[previous];
       const transcript = last ? [...before, ...last.items, ...retold.transcript] : retold.transcript;
       const modelRequest = request(transcript, {
-        ...(retold.instructions === undefined ? {} : { instructions: retold.instructions }),
-        ...(last?.continuation === undefined ? {} : { continuation: last.continuation }),
+        ...omitUndefined({ instructions: retold.instructions, continuation: last?.continuation }),
         tools: toolsIn([...recordedFacts]),
       });
       const { sent, turn } = await playRecorded(recorded, body, modelRequest);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openaiResponses } from '../../../adapters/openai-responses.ts';
 import { bodyOf } from '../../../adapters/responses/request.ts';
 import type { Item } from '../../../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import type { ModelRequest, ModelTurn, ToolDefinition } from '../../../protocol/turn.ts';
 import { readRecordedJson, readRecording, recordingsArePresent } from '../../support/adapters/recordings.ts';
@@ -192,7 +192,7 @@ describe.skipIf(!recordingsArePresent)('recorded conversations', () => {
     ];
     let continuation: JsonValue | undefined;
     for (const [index, more] of rounds.entries()) {
-      const of = request(transcript, { tools, ...(continuation === undefined ? {} : { continuation }) });
+      const of = request(transcript, { tools, ...omitUndefined({ continuation }) });
       const { turn, sent } = await turnFor(name(index + 1, 'response'), of, { model: 'gpt-4.1' });
       const expected = recordedRequest(name(index + 1, 'request'));
       expect(sent).toEqual({

@@ -1,5 +1,6 @@
 import type { OpenCall } from '../../../engine/run/settled.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { readActs } from './chaos-agent.ts';
@@ -105,14 +106,8 @@ export class ChaosPerson {
       const isFork = entries.some(({ event }) => event.type === 'run.started' && event.forkOf !== undefined);
       const hasActed = readActs(place.folder).some(act => act.key === key);
       const kind = isLast || isFork ? 1 : random();
-      const body = hasActed
-        ? { callId, happened: true, output: 'seen' }
-        : kind < 0.1
-          ? { callId, retry: true, force: true }
-          : kind < 0.6
-            ? { callId, retry: true }
-            : { callId, failed: 'it was not seen' };
-      if ((await this.#post(`/runs/${runId}/resolve`, body)) !== null)
+      const resolution = hasActed ? { happened: true, output: 'seen' } : resolveUnseen(kind);
+      if ((await this.#post(`/runs/${runId}/resolve`, { callId, ...resolution })) !== null)
         record({ type: 'resolved', runId, callId });
     });
   }
@@ -172,4 +167,10 @@ export class ChaosPerson {
 function findKey(events: readonly RunEvent[], callId: string): string | undefined {
   const started = events.findLast(event => event.type === 'tool.started' && event.callId === callId);
   return started?.type === 'tool.started' ? started.key : undefined;
+}
+
+/** The resolution of a call that was not seen to act, by a random number below 1. */
+function resolveUnseen(kind: number): JsonObject {
+  if (kind < 0.1) return { retry: true, force: true };
+  return kind < 0.6 ? { retry: true } : { failed: 'it was not seen' };
 }

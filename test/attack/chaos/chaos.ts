@@ -5,6 +5,7 @@ import { loadRun } from '../../../engine/journal/load-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import { statePath } from '../../../machines/step.ts';
 import { messageOf } from '../../../protocol/error.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { makeRandom } from '../../crash/plan.ts';
@@ -262,7 +263,7 @@ export class Chaos {
         transcript,
         stands,
         ...(parent === null ? {} : { parent }),
-        ...(replayFault === undefined ? {} : { replayFault }),
+        ...omitUndefined({ replayFault }),
       });
     }
     return { acknowledged, acts: readActs(this.#place.folder), runs, once: ONCE };

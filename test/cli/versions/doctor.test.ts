@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { chartIdentity } from '../../../machines/snapshot.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { begin } from '../../../stores/conformance/samples.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { AGENT, calling, Desk, LIBRARY, REFUND } from '../../support/cli/desk.ts';
@@ -34,7 +35,7 @@ async function add(
   const identity = chartIdentity();
   await store.create(
     begin(runId, {
-      agent: { name: 'desk', ...(version !== undefined && { version }) },
+      agent: { name: 'desk', ...omitUndefined({ version }) },
       chart: chart === 0 ? identity : { version: identity.version + chart, hash: 'other' },
     }),
   );

@@ -73,7 +73,8 @@ function formatOf(name: string, uri: string): Format {
   if (uri.endsWith('/responses')) return 'responses';
   if (uri.includes('/chat/completions')) return 'chat';
   if (uri.endsWith('/messages')) return 'anthropic';
-  return name.startsWith('gemini/') ? 'gemini' : name.startsWith('anthropic/') ? 'anthropic' : 'chat';
+  if (name.startsWith('gemini/')) return 'gemini';
+  return name.startsWith('anthropic/') ? 'anthropic' : 'chat';
 }
 
 export function isStreamed({ response }: RecordedTurn): boolean {

@@ -2,6 +2,7 @@
  * Runs blocks of the guides in one process: `node run-blocks.ts BLOCKS`, a JSON list of `{ folder, file }`. The
  * model of a block is the script in its folder. Prints a JSON list of `{ printed, error? }`.
  */
+import { omitUndefined } from '../../../protocol/json.ts';
 import '../use-sources.ts';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -23,6 +24,6 @@ for (const { folder, file } of blocks) {
     () => undefined,
     error => String(error?.stack ?? error),
   );
-  results.push({ printed, ...(error !== undefined && { error }) });
+  results.push({ printed, ...omitUndefined({ error }) });
 }
 write(JSON.stringify(results), () => process.exit());

@@ -7,6 +7,7 @@ import type {
   ResponseStreamEvent,
 } from 'openai/resources/responses/responses';
 import { stewardInstructions } from '../../../examples/steward/instructions.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 
 /** Runs one tool call. Returns the result for the model. */
 export type Execute = (name: string, input: Record<string, string>) => string | Promise<string>;
@@ -83,7 +84,7 @@ export function openSession(options: SessionOptions): {
       parallel_tool_calls: parallel,
       store: chained,
       input: chained ? added : items,
-      ...(previousId === undefined ? {} : { previous_response_id: previousId }),
+      ...omitUndefined({ previous_response_id: previousId }),
     };
     const events: ResponseStreamEvent[] = [];
     if (stream) {

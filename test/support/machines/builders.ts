@@ -4,6 +4,7 @@ import type { Limits, RunConfig } from '../../../protocol/config.ts';
 import type { Effect, NextAction, ServiceName } from '../../../protocol/effect.ts';
 import { JOURNAL_FORMAT, type QualifiedCall, type RunStarted } from '../../../protocol/event.ts';
 import type { ToolResultItem } from '../../../protocol/item.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { textOf, userMessage } from '../../../protocol/message.ts';
 import {
   START,
@@ -97,7 +98,7 @@ export const rejecting = (
   type: 'approval.decided',
   callId,
   digest: `digest of ${callId}`,
-  decision: { type: 'reject', ...(reason === undefined ? {} : { reason }) },
+  decision: { type: 'reject', ...omitUndefined({ reason }) },
   ...change,
 });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { emit, fromCallback, setup } from 'xstate';
 import type { AgentMachine } from '../../../machines/agent.ts';
 import type { ServiceInput } from '../../../protocol/effect.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 
 /**
  * Random machines of every compiled feature. Their context logs which actions ran, in order, and on which event.
@@ -214,7 +215,7 @@ function toConfig(state: Draft, id: string, ids: readonly string[]): Record<stri
     tags,
     on,
     always,
-    ...(service === undefined ? {} : { invoke: service }),
+    ...omitUndefined({ invoke: service }),
     ...(inner.length === 0 ? {} : { initial: 's0', states: Object.fromEntries(states) }),
   };
 }

@@ -99,7 +99,7 @@ export class Gateway {
       gateway,
       hiddenWaitMs,
       log: line => this.log.push(line),
-      ...(model === undefined ? {} : { model }),
+      ...omitUndefined({ model }),
     });
     this.service = api.service;
     this.app = createRunsApp({

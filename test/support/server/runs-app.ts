@@ -3,6 +3,7 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import { scripted } from '../../../adapters/scripted.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';
@@ -148,7 +149,7 @@ export function parseEvents(text: string): SentEvent[] {
           ?.slice(name.length + 2);
       const id = field('id');
       return {
-        ...(id === undefined ? {} : { id }),
+        ...omitUndefined({ id }),
         event: field('event') ?? 'message',
         data: JSON.parse(field('data') ?? 'null'),
       };

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { omitUndefined } from '../../../protocol/json.ts';
 
 const PLACES = [
   process.env.CHROMIUM_PATH ?? '',
@@ -17,7 +18,7 @@ const QUIET = ['background-networking', 'component-update', 'sync', 'gpu'].map(w
 
 export function launchChromium(): Promise<Browser> {
   const args = ['--no-sandbox', '--no-first-run', ...QUIET];
-  return chromium.launch({ ...(CHROMIUM === undefined ? {} : { executablePath: CHROMIUM }), args });
+  return chromium.launch({ ...omitUndefined({ executablePath: CHROMIUM }), args });
 }
 
 let shared: Promise<Browser> | undefined;

@@ -36,8 +36,8 @@ export function parsePattern(source: string): PatternNode {
     if (text === '*') return { type: 'repeat', node, least: 0, most: Number.POSITIVE_INFINITY, lazy };
     if (text === '+') return { type: 'repeat', node, least: 1, most: Number.POSITIVE_INFINITY, lazy };
     if (text === '?') return { type: 'repeat', node, least: 0, most: 1, lazy };
-    const end = comma === '' ? Number(least) : most === '' ? Number.POSITIVE_INFINITY : Number(most);
-    return { type: 'repeat', node, least: Number(least), most: end, lazy };
+    const open = most === '' ? Number.POSITIVE_INFINITY : Number(most);
+    return { type: 'repeat', node, least: Number(least), most: comma === '' ? Number(least) : open, lazy };
   }
 
   function atom(): PatternNode {

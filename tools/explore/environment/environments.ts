@@ -16,7 +16,7 @@ const ENDINGS: readonly FinishReason[] = [
 const FEW_TOOLS = 5;
 
 /** Returns the full environment of an agent: every call of every tool, pairs of calls, people, invalid events. */
-export function makeEnvironment(agent: ExploredAgent, distinguishesTools: boolean): Environment {
+export function makeEnvironment(agent: ExploredAgent, { distinguishesTools = false } = {}): Environment {
   const { config } = agent;
   const singles = listCalls(agent).map(call => [call]);
   const broken = invalidCalls(agent).map(call => [call]);

@@ -99,7 +99,7 @@ function listToolReports({ calls, now }: Context, call: Call, environment: Envir
       ? [starting(callId, attempt + 1)]
       : []),
     ...(isActing ? environment.outputs(name).map(value => settlingWith(callId, value)) : []),
-    ...(isActing ? [settling(callId, 'it broke', true)] : []),
+    ...(isActing ? [settling(callId, { output: 'it broke', isError: true })] : []),
     ...(!isActing && environment.invalidEvents ? [settlingWith(callId, output)] : []),
     ...(isActing && environment.doubts(call)
       ? [{ type: 'tool.doubted', callId, reason: 'unknown outcome' } as const]

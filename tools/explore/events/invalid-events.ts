@@ -13,7 +13,7 @@ export function listInvalidEvents(
     answering('stale'),
     failing(),
     starting(callId),
-    settling(callId, 'stale'),
+    settling(callId, { output: 'stale' }),
     { type: 'tool.interrupted', callId },
     { type: 'tool.doubted', callId, reason: 'stale' },
     { type: 'tool.suspended', callId, childRunId: 'child' },

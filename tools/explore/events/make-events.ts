@@ -81,7 +81,10 @@ export const starting = (callId: string, attempt = 1): UntimedEvent => ({
   key: `key of ${callId}`,
 });
 
-export const settling = (callId: string, output = `output of ${callId}`, isError = false): UntimedEvent => ({
+export const settling = (
+  callId: string,
+  { output = `output of ${callId}`, isError = false } = {},
+): UntimedEvent => ({
   type: 'tool.settled',
   callId,
   output,

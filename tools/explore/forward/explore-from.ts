@@ -105,7 +105,7 @@ export function readPast(entries: readonly JournalEntry[]): { started: RunStarte
 function walkPlainly({ agent, explorer, budget }: Exploration, ahead: Ahead): void {
   const singles = listCalls(agent).map(call => [call]);
   const plain: Environment = {
-    ...makeEnvironment(agent, false),
+    ...makeEnvironment(agent),
     firstRounds: singles,
     rounds: singles,
     sticky: false,

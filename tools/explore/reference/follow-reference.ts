@@ -145,7 +145,7 @@ function followStart(reference: ReferenceModel, { at, callId }: Of<'tool.started
 function followSettlement(reference: ReferenceModel, event: Of<'tool.settled'>): ReferenceModel {
   const digest = find(reference, event.callId)?.digest;
   const ended = addSpentBy(endActivity(reference, event.at), event);
-  const counted = digest === undefined ? ended : countFailure(ended, digest, event.isError);
+  const counted = digest === undefined ? ended : countFailure(ended, digest, { failed: event.isError });
   return settle(counted, event.callId, event);
 }
 

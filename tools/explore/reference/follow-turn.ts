@@ -38,14 +38,14 @@ export function followTurn(
     continuation: event.continuation?.token ?? null,
   };
   const isCutOff = finishReason === 'length' || finishReason === 'content_filter';
-  return admit(read, calls, final || isCutOff);
+  return admit(read, calls, { refusesAll: final || isCutOff });
 }
 
 /** Decides which of a turn's calls may run. Calls refused for other reasons do not count as tool calls. */
 function admit(
   reference: ReferenceModel,
   calls: readonly QualifiedCall[],
-  refusesAll: boolean,
+  { refusesAll = false } = {},
 ): ReferenceModel {
   let { toolCalls, denied } = reference.spending;
   const admitted = calls.map((call): ReferenceCall => {
@@ -69,7 +69,7 @@ function admit(
   const failed = refusesAll ? [] : calls.filter(({ error }) => error !== undefined);
   const spending = { ...reference.spending, toolCalls, denied };
   const opened: ReferenceModel = { ...reference, calls: admitted, spending };
-  return failed.reduce((state, { digest }) => countFailure(state, digest, true), opened);
+  return failed.reduce((state, { digest }) => countFailure(state, digest, { failed: true }), opened);
 }
 
 /** Applies an edit of the transcript: its items, and the calls that it keeps or adds. */
@@ -101,7 +101,7 @@ export function followEdit(reference: ReferenceModel, event: Of<'transcript.edit
     unfinished: false,
     continuation: null,
   };
-  return admit(edited, calls, false);
+  return admit(edited, calls);
 }
 
 /** Applies an edit of the latest turn. Calls that it replaces no longer count. */
@@ -126,7 +126,7 @@ export function followTurnEdit(reference: ReferenceModel, event: Of<'turn.edited
     continuation: null,
     spending: { ...spending, toolCalls: spending.toolCalls - dropped.length },
   };
-  return admit(edited, calls, false);
+  return admit(edited, calls);
 }
 
 /** Applies an edit of a call that has not started: it needs an approval again, unless a sticky rule gives it. */

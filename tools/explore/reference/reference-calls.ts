@@ -43,7 +43,11 @@ export function refuseCalls(
 }
 
 /** Counts the outcome of a call for the limit of repeated failures. */
-export function countFailure(reference: ReferenceModel, digest: string, failed: boolean): ReferenceModel {
+export function countFailure(
+  reference: ReferenceModel,
+  digest: string,
+  { failed }: { failed: boolean },
+): ReferenceModel {
   return { ...reference, spending: countOutcome(reference.spending, digest, failed) };
 }
 

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { omitUndefined } from '../../../protocol/json.ts';
 import { type RunSummary, request } from '../data/request.ts';
 import type { ListNews, Source } from '../data/source.ts';
 
@@ -98,7 +99,7 @@ export class RunList {
       cursor = found.next;
       if (cursor === undefined) return { runs };
     }
-    return { runs, ...(cursor !== undefined && { next: cursor }) };
+    return { runs, ...omitUndefined({ next: cursor }) };
   }
 
   #readPage(status: string, cursor: string | undefined): Promise<Listed> {

@@ -54,21 +54,22 @@ export const CALLS = response([
   lookUp('fc_1_1', 'call-77aa-1', 'Oslo'),
 ]);
 
+/** An output item as it is before its first delta. */
+function begin(item: JsonObject): JsonObject {
+  if (item.type === 'function_call') return { ...item, arguments: '', status: 'in_progress' };
+  if (item.type === 'custom_tool_call') return { ...item, input: '', status: 'in_progress' };
+  return { id: item.id ?? null, type: item.type ?? null, role: item.role ?? null, summary: [], content: [] };
+}
+
 export function events(whole: JsonObject): string {
   const output = whole.output as JsonObject[];
   const deltas = output.flatMap((item, output_index) => {
     const id = item.id ?? null;
     const event = (type: string, more: JsonObject) => ({ type, output_index, item_id: id, ...more });
-    const begun =
-      item.type === 'function_call'
-        ? { ...item, arguments: '', status: 'in_progress' }
-        : item.type === 'custom_tool_call'
-          ? { ...item, input: '', status: 'in_progress' }
-          : { id, type: item.type ?? null, role: item.role ?? null, summary: [], content: [] };
     const summary = (item.summary ?? []) as JsonObject[];
     const content = (item.content ?? []) as JsonObject[];
     return [
-      event('response.output_item.added', { item: begun }),
+      event('response.output_item.added', { item: begin(item) }),
       ...summary.map(part =>
         event('response.reasoning_summary_text.delta', { summary_index: 0, delta: part.text ?? '' }),
       ),

@@ -8,6 +8,7 @@ import {
 } from 'ai';
 import * as z from 'zod';
 import { createChatHandler } from '../../../../fronts/ai-sdk-ui/index.ts';
+import { omitUndefined } from '../../../../protocol/json.ts';
 import type { Agent } from '../../../../tools/agent/index.ts';
 import { InDoubt, tool } from '../../../../tools/agent/index.ts';
 
@@ -117,7 +118,7 @@ export class ChatPage {
     await this.chat.addToolApprovalResponse({
       id: approvalId,
       approved,
-      ...(reason !== undefined && { reason }),
+      ...omitUndefined({ reason }),
     });
     await this.idle();
   }

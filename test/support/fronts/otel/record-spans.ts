@@ -8,6 +8,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { RunSpan } from '../../../../fronts/otel/run-span.ts';
 import { traceRun } from '../../../../fronts/otel/trace-run.ts';
+import { omitUndefined } from '../../../../protocol/json.ts';
 import type { Store } from '../../../../protocol/store.ts';
 
 /** A provider of the SDK whose spans are kept in memory. */
@@ -27,13 +28,13 @@ export function toRunSpan(span: ReadableSpan): RunSpan {
   return {
     traceId,
     spanId,
-    ...(parentSpanId !== undefined && { parentSpanId }),
+    ...omitUndefined({ parentSpanId }),
     name: span.name,
     kind: span.kind === SpanKind.CLIENT ? 'client' : 'internal',
     start: toMs(span.startTime),
     end: toMs(span.endTime),
     attributes: { ...span.attributes } as RunSpan['attributes'],
-    ...(span.status.message !== undefined && { error: span.status.message }),
+    ...omitUndefined({ error: span.status.message }),
   };
 }
 
