@@ -119,9 +119,11 @@ export function describeFailedTurn(
   return `${error.code}${status}: ${shorten(error.message, 4 * SHORT)}`;
 }
 
-/** `12 tokens in, 3 out`. */
+const NUMBER = new Intl.NumberFormat('en');
+
+/** `1,200 tokens in, 3 out`. */
 export function describeUsage({ inputTokens, outputTokens }: Usage): string {
-  return `${inputTokens} tokens in, ${outputTokens} out`;
+  return `${NUMBER.format(inputTokens)} tokens in, ${NUMBER.format(outputTokens)} out`;
 }
 
 /** `openai:gpt-5, then anthropic:claude`. */

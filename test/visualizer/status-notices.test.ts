@@ -16,7 +16,7 @@ test('two sub-agents that wait for the same share one notice, which links to bot
     {
       tone: 'waits',
       title: '2 sub-agents are waiting, each:',
-      text: 'refund needs your approval',
+      text: 'refund needs approval',
       runs: ['first', 'second'],
     },
   ]);
@@ -25,8 +25,8 @@ test('two sub-agents that wait for the same share one notice, which links to bot
 test('sub-agents that wait for different calls have a notice each', () => {
   const notices = statusNotices(waiting([open('first', 'refund'), open('second', 'deploy')]), true);
   expect(notices.map(({ title, text, runs }) => [title, text, runs])).toEqual([
-    ['A sub-agent is waiting', 'refund needs your approval', ['first']],
-    ['A sub-agent is waiting', 'deploy needs your approval', ['second']],
+    ['A sub-agent is waiting', 'refund needs approval', ['first']],
+    ['A sub-agent is waiting', 'deploy needs approval', ['second']],
   ]);
 });
 

@@ -115,7 +115,7 @@ function AgentFacts({ agent }: { agent: AgentView }) {
           <Fact key={limit} name={LIMITS[limit] ?? limit} value={describeLimit(limit, value)} />
         ))}
         <Fact name="At a limit" value={agent.onLimit === 'answer' ? 'one closing answer' : 'stops'} />
-        <Fact name="Final answer" value={agent.finalAnswer} />
+        <Fact name="Final answer" value={ANSWERS[agent.finalAnswer]} />
         <Fact name="Tools at once" value={String(agent.toolConcurrency)} />
       </dl>
       <section>
@@ -146,6 +146,12 @@ function AgentFacts({ agent }: { agent: AgentView }) {
     </>
   );
 }
+
+const ANSWERS = {
+  live: 'live: streamed while the model writes it',
+  held: 'held: shown once the turn is complete',
+  separate: 'separate: written in a turn of its own',
+} as const;
 
 const LIMITS: Readonly<Record<string, string>> = {
   turns: 'Most turns',

@@ -41,7 +41,9 @@ export function Explorer({ path, query, label, onPlay, children }: ExplorerProps
         <>
           <Breaches report={report} onPlay={onPlay} />
           {children?.(report)}
-          <Details summary={`${formatCount(report.states, 'state')}${report.complete ? '' : ', not all'}`}>
+          <Details
+            summary={`${formatCount(report.states, 'state')} explored${report.complete ? ', all there are' : '; there are more'}`}
+          >
             {() => (
               <ul class="notes muted">
                 <li>{`${formatCount(report.invariants.length, 'invariant')} checked at each step`}</li>

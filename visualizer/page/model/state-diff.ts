@@ -1,21 +1,46 @@
 import type { Context } from '../../../machines/context.ts';
 
-/** A member of the state that an entry changed. */
+/** What an entry changed in the state. `key` is the path of a member: `lastTurn.finishReason`. */
 export type Change = { key: string; before: unknown; after: unknown };
 
-/** The members of the state that differ. Identical values are skipped. */
+/** How many levels below a member of the state a change is looked for. */
+const DEPTH = 2;
+
+/** The parts of the state that differ, and how many of its members are `changed`. Identical values are skipped. */
 export function diffStates(
   before: Context | null,
   after: Context | null,
-): { changes: Change[]; keys: number } {
+): { changes: Change[]; changed: number; keys: number } {
   const [old, now] = [entriesOf(before), entriesOf(after)];
   const keys = new Set([...Object.keys(now), ...Object.keys(old)]);
-  const changes = [...keys].flatMap(key => {
-    const [was, is] = [old[key], now[key]];
-    if (key === 'now' || was === is || isEqual(was, is)) return [];
-    return [{ key, before: was, after: is }];
-  });
-  return { changes, keys: keys.size };
+  const members = [...keys]
+    .filter(key => key !== 'now')
+    .map(key => listChanges({ key, before: old[key], after: now[key] }, DEPTH))
+    .filter(changes => changes.length > 0);
+  return { changes: members.flat(), changed: members.length, keys: keys.size };
+}
+
+function listChanges({ key, before, after }: Change, depth: number): Change[] {
+  if (before === after || isEqual(before, after)) return [];
+  const names = depth === 0 ? null : commonMembers(before, after);
+  if (names === null) return [{ key, before, after }];
+  const [old, now] = [Object(before), Object(after)] as Record<string, unknown>[];
+  return names.flatMap(name =>
+    listChanges({ key: `${key}.${name}`, before: old?.[name], after: now?.[name] }, depth - 1),
+  );
+}
+
+/** The members of two values by which they can be compared; `null` if only the values can. */
+function commonMembers(before: unknown, after: unknown): string[] | null {
+  if (Array.isArray(before) && Array.isArray(after)) {
+    return before.length === after.length ? Object.keys(after) : null;
+  }
+  if (!isMembered(after) || (before !== null && before !== undefined && !isMembered(before))) return null;
+  return [...new Set([...Object.keys(after), ...Object.keys(before ?? {})])];
+}
+
+function isMembered(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function entriesOf(context: Context | null): Record<string, unknown> {

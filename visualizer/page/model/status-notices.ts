@@ -54,7 +54,7 @@ function explainWait(view: RunView): Notice[] {
   const { reason } = settled;
   return [
     ...waits(count('doubted'), 'A call is in doubt', 'calls are in doubt'),
-    ...waits(count('gated'), 'A call needs your approval', 'calls need your approval'),
+    ...waits(count('gated'), 'A call needs approval', 'calls need approval'),
     ...waits(count('waiting'), 'A call waits for its result', 'calls wait for their results'),
     ...explainSubAgents(view.runId, settled),
     // The bar of a held run says what holds it.
@@ -63,7 +63,7 @@ function explainWait(view: RunView): Notice[] {
           {
             tone: reason === undefined ? ('cuts' as const) : ('fails' as const),
             title: 'Paused',
-            text: reason ?? 'The run stops before the next model or tool call. Unpause it to continue.',
+            text: reason ?? 'The run stops before the next model or tool call. Select Continue to go on.',
           },
         ]
       : []),
@@ -78,7 +78,7 @@ function explainSubAgents(runId: string, settled: Extract<Settled, { status: 'wa
       .map(call => ({ run: call.runId, needs: `${call.name} ${needs}` }));
   const open = [
     ...theirs(settled.doubts, 'is in doubt'),
-    ...theirs(settled.approvals, 'needs your approval'),
+    ...theirs(settled.approvals, 'needs approval'),
     ...theirs(settled.results, 'waits for its result'),
   ];
   const byRun = Map.groupBy(open, ({ run }) => run);

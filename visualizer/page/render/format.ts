@@ -51,8 +51,9 @@ export function formatCount(value: number, one: string, many = `${one}s`): strin
   return `${formatNumber(value)} ${value === 1 ? one : many}`;
 }
 
-/** Dollars as prices of models need them: `$0.0477`, `$12.30`. */
+/** Dollars as prices of models need them: `$0`, `$0.0477`, `$12.30`. */
 export function formatCost(dollars: number): string {
+  if (dollars === 0) return '$0';
   return `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`;
 }
 

@@ -88,7 +88,7 @@ function Ahead({ report, onPlay }: { report: Report; onPlay: Play }) {
           ? null
           : SPENDING.map(([key, name, format]) => {
               const { spent, most } = left[key];
-              const value = `${most === null ? 'no limit' : format(most)}, after ${format(spent)}`;
+              const value = `${most === null ? 'no limit' : `${format(most)} more`} (${format(spent)} so far)`;
               return <Row key={key} name={name} value={value} />;
             })}
       </dl>

@@ -79,18 +79,13 @@ function describeTokens({
   return `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}`;
 }
 
-/** Returns the text of an entry: a reply, a message, or a result. */
+/** Returns the text of an entry that is not a reply: a message, a result, a decision. */
 export function readReply(event: StreamedEvent): string {
   switch (event.type) {
     case 'run.started':
       return event.input.map(textOf).join('\n\n');
     case 'message.received':
       return event.items.map(textOf).join('\n\n');
-    case 'turn.completed':
-      return [
-        ...(event.text === '' ? [] : [event.text, '']),
-        ...event.calls.map(({ name, input }) => `${name} ${formatJson(input).replace(/\n */g, ' ')}`),
-      ].join('\n');
     case 'turn.edited':
       return formatReply(event.text, event.calls);
     case 'call.edited':

@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals';
 import type { Context } from '../../../machines/context.ts';
+import { readContent } from '../../../protocol/content/read-content.ts';
 import type { Effect } from '../../../protocol/effect.ts';
 import type { StreamedEvent } from '../data/request.ts';
 import { formatClock, formatEvent, formatJson, formatLength } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
+import { ReadableValue } from '../ui/readable-value.tsx';
 import { LongText, Safe } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 import { EntryActions } from './entry-actions.tsx';
@@ -53,39 +55,56 @@ export function Inspector() {
           </button>
         ))}
       </fieldset>
-      <div class="inspected">
-        <LongText
-          key={`${at} ${chosen.value}`}
-          text={
-            chosen.value === 'Reply' && tab.value === 'conversation'
-              ? readBesideConversation(event)
-              : readPart(chosen.value, event, taken.effects, model.before.value.context)
-          }
-          kind="mono"
-        />
-      </div>
+      <section
+        class="inspected"
+        aria-label={`${chosen.value} of entry ${at}`}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard.
+        tabIndex={0}
+      >
+        {chosen.value === 'Reply' ? (
+          <Reply key={at} event={event} isToldBeside={tab.value === 'conversation'} />
+        ) : (
+          <LongText
+            key={`${at} ${chosen.value}`}
+            text={readPart(chosen.value, event, taken.effects, model.before.value.context)}
+            kind="mono"
+          />
+        )}
+      </section>
       <EntryActions event={event} />
     </aside>
   );
 }
 
-/** The text of an entry without what the conversation shows in full. */
-function readBesideConversation(event: StreamedEvent): string {
-  if (event.type !== 'turn.completed' || event.text === '') return readReply(event);
-  const calls = readReply({ ...event, text: '' });
-  const told = `The text of ${formatLength(event.text.length)} is in the conversation.`;
-  return calls === '' ? told : `${told}\n\n${calls}`;
+/** What an entry brought: a text, the calls of a reply, a result. The conversation has a reply's text in full. */
+function Reply({ event, isToldBeside }: { event: StreamedEvent; isToldBeside: boolean }) {
+  if ('output' in event && event.output !== undefined && readContent(event.output) === undefined)
+    return <ReadableValue value={event.output} />;
+  if (event.type !== 'turn.completed') return <LongText text={readReply(event)} kind="mono" />;
+  const { text, calls } = event;
+  const told = isToldBeside ? `The text of ${formatLength(text.length)} is in the conversation.` : text;
+  return (
+    <>
+      {text === '' ? null : <LongText text={told} kind={isToldBeside ? 'mono' : 'prose'} />}
+      {calls.map(({ callId, name, input }) => (
+        <section key={callId} class="replied">
+          <h3>
+            <Safe text={name} class="mono" />
+          </h3>
+          <ReadableValue value={input} />
+        </section>
+      ))}
+    </>
+  );
 }
 
 function readPart(
-  part: (typeof VIEWS)[number],
+  part: Exclude<(typeof VIEWS)[number], 'Reply'>,
   event: StreamedEvent,
   effects: readonly Effect[],
   before: Context | null,
 ): string {
   switch (part) {
-    case 'Reply':
-      return readReply(event);
     case 'Request':
       return before === null ? 'Before this entry there was no run.' : describeRequest(before);
     case 'Effects':

@@ -147,7 +147,7 @@ function Downloads({ runId }: { runId: string }) {
       </a>
       <button
         type="button"
-        class="quiet"
+        class="quiet link"
         title="An SVG of the strip, the chart and its reason at the cursor"
         onClick={async () => (await import('./picture.ts')).savePicture(runId, model.at.peek())}
       >

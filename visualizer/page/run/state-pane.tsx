@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { diffStates, sketchValue } from '../model/state-diff.ts';
 import { formatJson } from '../render/format.ts';
-import { shorten } from '../render/show-safely.ts';
+import { shorten, showSafely } from '../render/show-safely.ts';
 import { Details } from '../ui/details.tsx';
 import { LongText } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
@@ -13,12 +13,12 @@ export function StatePane() {
   const { model } = useDesk();
   const all = useSignal(false);
   const [before, after] = [model.before.value.context, model.shown.value.context];
-  const { changes, keys } = diffStates(before, after);
+  const { changes, changed, keys } = diffStates(before, after);
   return (
     <section class="pane state-pane">
       <h2>
         {all.value ? `State at entry ${model.at.value}` : `What entry ${model.at.value} changed`}
-        <span class="muted">{all.value ? `${keys} keys` : `${changes.length} of ${keys} keys`}</span>
+        <span class="muted">{all.value ? `${keys} keys` : `${changed} of ${keys} keys`}</span>
         <button
           type="button"
           class="quiet"
@@ -31,30 +31,30 @@ export function StatePane() {
         </button>
       </h2>
       {all.value ? (
-        <dl class="state-keys">
+        <ul class="state-keys">
           {Object.entries(after ?? {}).map(([key, value]) => (
-            <div key={key}>
+            <li key={key}>
               <Details
                 summary={
                   <>
-                    <dt class="mono">{key}</dt>
-                    <dd>{shorten(sketchValue(value), SHORT)}</dd>
+                    <span class="mono">{key}</span>
+                    <span class="value">{shorten(sketchValue(value), SHORT)}</span>
                   </>
                 }
               >
                 {() => <LongText text={formatJson(value)} kind="mono" />}
               </Details>
-            </div>
+            </li>
           ))}
-        </dl>
+        </ul>
       ) : (
         <dl class="state-diff">
           {changes.map(({ key, before: was, after: is }) => (
             <div key={key}>
-              <dt class="mono">{key}</dt>
+              <dt class="mono">{breakAtDots(key)}</dt>
               <dd>
-                <del>{shorten(sketchValue(was), SHORT)}</del>
-                <ins>{shorten(sketchValue(is), SHORT)}</ins>
+                {was === undefined ? null : <del>{shorten(sketchValue(was), SHORT)}</del>}
+                {is === undefined ? null : <ins>{shorten(sketchValue(is), SHORT)}</ins>}
               </dd>
             </div>
           ))}
@@ -65,4 +65,15 @@ export function StatePane() {
       )}
     </section>
   );
+}
+
+/** A path that may be broken into lines after its dots. */
+function breakAtDots(path: string) {
+  return path.split('.').map((name, place) => (
+    <span key={`${place} ${name}`}>
+      {place === 0 ? '' : '.'}
+      <wbr />
+      {showSafely(name)}
+    </span>
+  ));
 }

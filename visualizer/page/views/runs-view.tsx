@@ -50,6 +50,7 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
           {showSafely(notice.value)}
         </p>
         {runs.length === 0 && list.isRead.value ? <p class="empty">{describeEmpty(filter)}</p> : null}
+        {runs.length === 0 ? null : <Heads />}
         {runs.length === 0 ? null : (
           <VirtualList
             label="Runs"
@@ -174,6 +175,22 @@ function Bulk({ chosen, runs, notice }: BulkProps) {
   );
 }
 
+/** The names of the columns. A row says the same by its own texts. */
+function Heads() {
+  return (
+    <div class="row-heads cells" aria-hidden="true">
+      <span>Status</span>
+      <span class="title">Title</span>
+      <span class="agent">Agent</span>
+      <span class="reason">Why</span>
+      <span class="number worked">At work</span>
+      <span class="number">Cost</span>
+      <span class="number">Tokens</span>
+      <span class="time">Changed</span>
+    </div>
+  );
+}
+
 function Row({ run, chosen }: { run: RunSummary | undefined; chosen: Signal<ReadonlySet<string>> }) {
   if (run === undefined) return null;
   const { runId, title, agent, status, activeMs, cost, tokens, updatedAt, createdAt } = run;
@@ -191,12 +208,12 @@ function Row({ run, chosen }: { run: RunSummary | undefined; chosen: Signal<Read
         checked={chosen.value.has(runId)}
         onChange={event => toggle(event.currentTarget.checked)}
       />
-      <a href={`/runs/${encodeURIComponent(runId)}`}>
+      <a class="cells" href={`/runs/${encodeURIComponent(runId)}`}>
         <StatusBadge status={status} />
         <Safe text={title || runId} class="title" />
         <Safe text={agent} class="agent" />
         <Safe text={describeState(run)} class="reason" />
-        <span class="number">{formatSpan(activeMs)}</span>
+        <span class="number worked">{formatSpan(activeMs)}</span>
         <span class="number">{cost > 0 ? formatCost(cost) : ''}</span>
         <span class="number">{tokens > 0 ? `${formatNumber(tokens)} tokens` : ''}</span>
         <time title={`Started ${formatDay(createdAt)}`}>{formatAgo(updatedAt, Date.now())}</time>

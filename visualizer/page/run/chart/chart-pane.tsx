@@ -119,7 +119,8 @@ function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
         const count = folded.stateCount(id);
         const [x, y] = box.frame
           ? [box.x + 12, box.y + 20]
-          : [box.x + box.width / 2, box.y + box.height / 2 + 4.5];
+          : [id.includes('.') ? box.x + 14 : box.x + box.width / 2, box.y + box.height / 2 + 4.5];
+        const anchor = box.frame || id.includes('.') ? 'start' : 'middle';
         return (
           <g
             key={id}
@@ -128,7 +129,7 @@ function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
             class={`state ${breaks.has(id) ? 'breaks' : ''} tone-${toneOf(id)} ${box.frame ? 'frame' : ''} ${current ? 'current' : ''} ${count > 0 || current ? 'visited' : ''} ${ahead.includes(id) ? 'ahead' : ''}`}
           >
             <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={7} />
-            <text x={x} y={y} text-anchor={box.frame ? 'start' : 'middle'}>
+            <text x={x} y={y} text-anchor={anchor}>
               {id.split('.').at(-1)}
             </text>
             {breaks.has(id) ? <circle class="break" cx={box.x + 8} cy={box.y + 8} r={4.5} /> : null}

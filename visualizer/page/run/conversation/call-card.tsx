@@ -1,5 +1,6 @@
 import { readContent } from '../../../../protocol/content/read-content.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
+import { mayDecide } from '../../data/caller.ts';
 import { type CallFacts, type CallRecord, factsAt } from '../../model/call-facts.ts';
 import {
   formatClock,
@@ -57,7 +58,7 @@ export function CallCard({ record }: { record: CallRecord }) {
         </h3>
         <span class="time">{describeTime(call)}</span>
         <span class="badge">{STATUS_WORDS[call.status] ?? call.status}</span>
-        {decides ? (
+        {decides && mayDecide() ? (
           <button
             type="button"
             class="quiet"

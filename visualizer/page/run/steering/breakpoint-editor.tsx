@@ -54,6 +54,9 @@ export function BreakpointEditor({ start }: { start: Chosen }) {
         run={() => take(chosen => addBreakpoint(desk, chosen))}
         problem={problem.value}
       >
+        <p class="muted">
+          Holds the run before the next action that fits all of these. An empty field fits any.
+        </p>
         <div class="break-fields">
           <Select
             label="Before"
@@ -83,7 +86,7 @@ export function BreakpointEditor({ start }: { start: Chosen }) {
             onText={text => change({ path: text.trim() })}
           />
           <Select label="Is" value={op} options={OPERATORS} onChoose={chosen => change({ op: chosen })} />
-          <TextField label="Value (empty: any)" mono value={value} onText={text => change({ value: text })} />
+          <TextField label="Value" mono value={value} onText={text => change({ value: text })} />
           <TextField
             label="Costs over ($)"
             value={costOver}
