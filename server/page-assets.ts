@@ -1,7 +1,7 @@
 /** The files of the web page: already built, with no external resources. */
 export interface PageAssets {
-  /** The document of every view. */
-  html(): string;
+  /** The document of a view, by its URL path, such as `/runs/run_1`: they differ only in the files they load first. */
+  html(path: string): string;
   /**
    * The file at a URL path such as `/assets/page.js`; `type` is its media type. `immutable`: its name changes with its
    * content, so that browsers need not ask again.

@@ -26,7 +26,7 @@ export function addPage(app: Hono<RunsEnv>, assets: PageAssets): void {
   };
   const sendPage = async (c: Context<RunsEnv>) => {
     c.header('Content-Type', 'text/html; charset=UTF-8');
-    return send(c, await pack(assets.html()));
+    return send(c, await pack(assets.html(c.req.path)));
   };
   for (const path of PAGES) app.get(path, sendPage);
   for (const path of VIEWS) {

@@ -6,12 +6,14 @@ import { structuralHash } from '../machines/structural-hash.ts';
 import { CHART_STYLE } from './chart-style.ts';
 
 /**
- * The files of the page as texts. `scripts` are modules by their names: `page.js`, which the HTML loads, and the parts
+ * The files of the page as texts. `runHtml` is `html` for the view of a run, whose files browsers then request at
+ * once instead of after the page's script. `scripts` are modules by their names: `page.js`, which the HTML loads, and the parts
  * that it loads when a view needs them, whose names change with their contents. `offline` is all of them as one
  * classic script, for a document without a server.
  */
 export type PageFiles = {
   html: string;
+  runHtml: string;
   css: string;
   icon: string;
   scripts: Record<string, string>;
@@ -20,6 +22,9 @@ export type PageFiles = {
 
 /** The style sheets of the page, in order: a later one may build on an earlier one. */
 const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'steering', 'views', 'inbox', 'compare', 'ahead'];
+
+/** The script that the HTML loads. */
+const ENTRY = 'page.js';
 
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));
 
@@ -33,8 +38,10 @@ export async function buildPage(): Promise<PageFiles> {
     bundle({ format: 'iife' }),
   ]);
   const scripts = Object.fromEntries(modules.map(({ path, text }) => [basename(path), text]));
+  const runViews = Object.keys(scripts).filter(name => name.startsWith('run-view-'));
   return {
-    html: preloadImports(html, scripts['page.js'] ?? ''),
+    html: preload(html, withImports([ENTRY], scripts)),
+    runHtml: preload(html, withImports([ENTRY, ...runViews], scripts)),
     css,
     icon,
     scripts,
@@ -42,10 +49,19 @@ export async function buildPage(): Promise<PageFiles> {
   };
 }
 
-/** Adds a link for each file that `script` imports, so that browsers request them all at once. */
-function preloadImports(html: string, script: string): string {
-  const names = [...script.matchAll(/\b(?:from|import)"\.\/([^"]+)"/g)].map(([, name]) => name);
-  const links = names.map(name => `    <link rel="modulepreload" href="/assets/${name}" />\n`);
+/** Returns the names of the files that browsers load with the named ones: their imports, and the imports of these. */
+function withImports(names: readonly string[], scripts: Readonly<Record<string, string>>): Set<string> {
+  const loaded = new Set(names);
+  for (const name of loaded)
+    for (const [, imported = ''] of (scripts[name] ?? '').matchAll(/\b(?:from|import)"\.\/([^"]+)"/g))
+      loaded.add(imported);
+  return loaded;
+}
+
+/** Adds a link for each file, so that browsers request all of them at once. The HTML loads `page.js` itself. */
+function preload(html: string, names: Set<string>): string {
+  names.delete(ENTRY);
+  const links = Array.from(names, name => `    <link rel="modulepreload" href="/assets/${name}" />\n`);
   return html.replace('  </head>', `${links.join('')}  </head>`);
 }
 

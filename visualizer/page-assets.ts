@@ -3,8 +3,8 @@ import type { PageFiles } from './build-page.ts';
 /** A file and its media type. `immutable`: its name changes with its content. */
 type PageAsset = { body: string; type: string; immutable?: boolean };
 
-/** The files of the page. `find` takes a URL path such as `/assets/page.js`. */
-export type PageAssets = { html(): string; find(path: string): PageAsset | undefined };
+/** The files of the page, by URL paths such as `/runs/run_1` and `/assets/page.js`. */
+export type PageAssets = { html(path: string): string; find(path: string): PageAsset | undefined };
 
 let known: Promise<PageAssets> | undefined;
 
@@ -21,7 +21,7 @@ export function pageAssets(): Promise<PageAssets> {
   return known;
 }
 
-function makeAssets({ html, css, icon, scripts, offline }: PageFiles): PageAssets {
+function makeAssets({ html, runHtml, css, icon, scripts, offline }: PageFiles): PageAssets {
   const type = 'text/javascript; charset=utf-8';
   const assets = new Map<string, PageAsset>([
     ...Object.entries(scripts).map(
@@ -31,5 +31,5 @@ function makeAssets({ html, css, icon, scripts, offline }: PageFiles): PageAsset
     ['/assets/page.css', { body: css, type: 'text/css; charset=utf-8' }],
     ['/assets/icon.svg', { body: icon, type: 'image/svg+xml; charset=utf-8' }],
   ]);
-  return { html: () => html, find: path => assets.get(path) };
+  return { html: path => (/^\/runs\/./.test(path) ? runHtml : html), find: path => assets.get(path) };
 }

@@ -5,23 +5,49 @@ import { buildPage } from '../../visualizer/build-page.ts';
 import { chartToSvg } from '../../visualizer/chart-svg.ts';
 import { pageAssets } from '../../visualizer/page-assets.ts';
 
-test('every file that the HTML references exists, and nothing is external or inline', async () => {
-  const { html, find } = await pageAssets();
-  const paths = [...html().matchAll(/(?:src|href)="(\/assets[^"]+)"/g)].map(([, path]) => path ?? '');
-  expect(paths).toEqual(expect.arrayContaining(['/assets/icon.svg', '/assets/page.css', '/assets/page.js']));
-  for (const path of paths) expect(find(path)?.body.length).toBeGreaterThan(100);
-  expect(html()).not.toMatch(/<style|style="|<script(?! type="module" src)|\son\w+="/);
-  expect(find('/assets/../package.json')).toBeUndefined();
-  expect(find('/assets/page.js')?.type).toBe('text/javascript; charset=utf-8');
+test.each(['/', '/runs/run_1'])(
+  'every file that the HTML of %s references exists, and nothing is external or inline',
+  async view => {
+    const { html, find } = await pageAssets();
+    const paths = [...html(view).matchAll(/(?:src|href)="(\/assets[^"]+)"/g)].map(([, path]) => path ?? '');
+    expect(paths).toEqual(
+      expect.arrayContaining(['/assets/icon.svg', '/assets/page.css', '/assets/page.js']),
+    );
+    for (const path of paths) expect(find(path)?.body.length).toBeGreaterThan(100);
+    expect(html(view)).not.toMatch(/<style|style="|<script(?! type="module" src)|\son\w+="/);
+    expect(find('/assets/../package.json')).toBeUndefined();
+    expect(find('/assets/page.js')?.type).toBe('text/javascript; charset=utf-8');
+  },
+);
+
+test('the HTML of a run names every script of its view, and the HTML of other views does not', async () => {
+  const { html } = await pageAssets();
+  const { scripts } = await buildPage();
+  const views = Object.keys(scripts).filter(name => name.startsWith('run-view'));
+  const nameAll = (view: string) =>
+    loadedNames(scripts, ['page.js', ...views]).every(name => html(view).includes(name));
+  expect(['/runs/run_1', '/', '/runs', '/inbox', '/compare/run_1..run_2'].map(nameAll)).toEqual([
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
 });
 
 /** The text of all scripts that the browser loads with the named ones. */
 function readLoaded(scripts: Readonly<Record<string, string>>, names: readonly string[]): string {
+  return loadedNames(scripts, names)
+    .map(name => scripts[name])
+    .join('');
+}
+
+function loadedNames(scripts: Readonly<Record<string, string>>, names: readonly string[]): string[] {
   const loaded = new Set(names);
   for (const name of loaded)
     for (const [, next = ''] of (scripts[name] ?? '').matchAll(/(?:from|import)"\.\/([^"]+)"/g))
       loaded.add(next);
-  return [...loaded].map(name => scripts[name]).join('');
+  return [...loaded];
 }
 
 test('the page stays small: the list loads no code of the chart, a run under 100 kB compressed', async () => {
