@@ -269,6 +269,8 @@ export interface Store {
    * them. Returns their records.
    */
   takeWork?(request: WorkRequest): Promise<RunRecord[]>;
+  /** Returns how many runs `takeWork` would return, and reserves none. */
+  countWork?(request: WorkRequest): Promise<number>;
   /** Calls `onWork` when `takeWork` may find runs. Otherwise like `watch`; a `wakeAt` that comes is not told. */
   watchWork?(onWork: () => void): () => void;
   /** Stores the state after `seq`; a store may keep only one snapshot per run. */

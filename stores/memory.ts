@@ -35,6 +35,7 @@ import {
   beginRecord,
   describe,
   expectRun,
+  findWork,
   lengthOf,
   makeRun,
   type Run,
@@ -56,7 +57,6 @@ import {
   isOpen,
   missingRun,
 } from './run-record.ts';
-import { isWork } from './work/is-work.ts';
 import { Watchers } from './work/watchers.ts';
 
 /**
@@ -194,13 +194,14 @@ class MemoryStore implements Store {
 
   async takeWork(request: WorkRequest): Promise<RunRecord[]> {
     this.#refuseIfClosed();
-    const { limit, now, reserveMs } = request;
-    const found = [...this.#runs.values()]
-      .filter(run => isWork({ ...run.record, lease: run.lease, reservedUntil: run.reservedUntil }, request))
-      .sort((one, other) => one.record.updatedAt - other.record.updatedAt)
-      .slice(0, Math.max(0, limit));
-    for (const run of found) run.reservedUntil = now + reserveMs;
-    return found.flatMap(({ record }) => this.#describe(record.runId) ?? []);
+    const found = findWork(this.#runs.values(), request);
+    for (const run of found) run.reservedUntil = request.now + request.reserveMs;
+    return found.map(describe);
+  }
+
+  async countWork(request: WorkRequest): Promise<number> {
+    this.#refuseIfClosed();
+    return findWork(this.#runs.values(), request).length;
   }
 
   watchWork(onWork: () => void): () => void {
@@ -229,13 +230,12 @@ class MemoryStore implements Store {
   async list(filter: ListFilter = {}): Promise<RunList> {
     this.#refuseIfClosed();
     const query = readListFilter(filter);
-    const { limit } = query;
     const found = choose(
       [...this.#runs.values()].map(({ record }) => record),
       query,
     );
-    const last = found.length > limit ? found[limit - 1] : undefined;
-    const runs = found.slice(0, limit).flatMap(({ runId }) => this.#describe(runId) ?? []);
+    const last = found.length > query.limit ? found[query.limit - 1] : undefined;
+    const runs = found.slice(0, query.limit).flatMap(({ runId }) => this.#describe(runId) ?? []);
     return last === undefined ? { runs } : { runs, next: query.cursorAt(last) };
   }
 
@@ -324,8 +324,8 @@ class MemoryStore implements Store {
 
   #find(runId: string): Run {
     const run = this.#runs.get(runId);
-    if (run === undefined) throw missingRun(runId);
-    return run;
+    if (run !== undefined) return run;
+    throw missingRun(runId);
   }
 
   #describe(runId: string): RunRecord | undefined {

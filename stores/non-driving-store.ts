@@ -13,6 +13,7 @@ export function nonDrivingStore(store: Store): Store {
     claim: async () => ({ type: 'held', owner: holder, until: Number.MAX_SAFE_INTEGER }),
     renew: async leases => [...leases],
     release: async () => {},
+    ...(store.countWork && { countWork: store.countWork.bind(store) }),
     ...(store.watch && { watch: store.watch.bind(store) }),
     saveSnapshot: (runId, snapshot) => store.saveSnapshot(runId, snapshot),
     loadSnapshot: runId => store.loadSnapshot(runId),

@@ -45,7 +45,7 @@ import { dropRuns, readKinship } from './postgres/remove-run.ts';
 import { rewriteRun } from './postgres/rewrite-run.ts';
 import { quoteSchema } from './postgres/schema.ts';
 import { readSnapshot, saveSnapshotAs } from './postgres/snapshots.ts';
-import { takeRuns } from './postgres/take-work.ts';
+import { countRuns, takeRuns } from './postgres/take-work.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import { escapeText, type Transaction, toLease, toRecord, toRecords } from './rows.ts';
@@ -225,6 +225,10 @@ class PostgresStore implements Store {
 
   async takeWork(request: WorkRequest): Promise<RunRecord[]> {
     return await takeRuns(this.#query, this.#schema, request, this.#now());
+  }
+
+  async countWork(request: WorkRequest): Promise<number> {
+    return await countRuns(this.#query, this.#schema, request);
   }
 
   watchWork(onWork: () => void): () => void {

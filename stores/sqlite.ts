@@ -51,7 +51,7 @@ import { describeRun, findLease, locateRun } from './sqlite/locate-run.ts';
 import { readEntries, readJsonEntries, readSnapshot } from './sqlite/read-journal.ts';
 import { dropBlob, makeKinship, prunePage, removeRuns } from './sqlite/remove-run.ts';
 import { rewriteEntries } from './sqlite/rewrite-journal.ts';
-import { findCandidates, reserveRuns } from './sqlite/take-work.ts';
+import { chooseWork, findCandidates, reserveRuns } from './sqlite/take-work.ts';
 import { ChangeWatcher } from './sqlite/watch-changes.ts';
 import { Watchers } from './work/watchers.ts';
 
@@ -215,6 +215,10 @@ class SqliteStore implements Store {
     const candidates = await this.#connection.query(sql => findCandidates(sql, request));
     if (candidates.length === 0) return [];
     return await this.#connection.write(sql => reserveRuns(sql, candidates, request));
+  }
+
+  async countWork(request: WorkRequest): Promise<number> {
+    return await this.#connection.read(sql => chooseWork(sql, findCandidates(sql, request), request).length);
   }
 
   watchWork(onWork: () => void): () => void {

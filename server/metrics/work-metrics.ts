@@ -1,11 +1,13 @@
 import { drivesOf } from '../../engine/driver/drives.ts';
 import type { Host } from '../../engine/driver/host.ts';
-import { isOwnerDead } from '../../engine/driver/owner.ts';
-import { isDriven, type Store } from '../../protocol/store.ts';
+import type { Store } from '../../protocol/store.ts';
 import { Durations, describeFamily } from './prometheus.ts';
 
 /** The most runs that are counted as work. */
 const MOST_WORK = 1_000;
+
+/** Counts the runs that could be taken, up to a limit. */
+export type CountWork = (limit: number) => Promise<number>;
 
 type WorkMetricsOptions = { store: Store; clock: Host; slots?: number | undefined };
 
@@ -15,6 +17,7 @@ export class WorkMetrics {
   readonly store: Store;
   readonly #options: WorkMetricsOptions;
   readonly #appends = new Durations();
+  #count: CountWork | undefined;
 
   constructor(options: WorkMetricsOptions) {
     const { store, clock } = options;
@@ -22,17 +25,23 @@ export class WorkMetrics {
     this.store = measureAppends(store, clock, ms => this.#appends.add({}, ms));
   }
 
-  /** The text of the metrics. */
-  async describe(): Promise<string> {
+  /** Has these metrics count the work of a worker. */
+  countWith(count: CountWork): void {
+    this.#count = count;
+  }
+
+  /** The text of the metrics. `count` counts the work if no worker does. */
+  async describe(count: CountWork): Promise<string> {
     const { slots } = this.#options;
+    const work = await (this.#count ?? count)(MOST_WORK);
     const { size, lostLeases } = drivesOf(this.store);
     const used = [{ state: 'used' }, size] as const;
     const lines = [
       describeFamily(
         'agentchart_runs_to_take',
         'gauge',
-        `Runs that have something to do and that no process drives, up to ${MOST_WORK}.`,
-        [[{}, await this.#countWork()]],
+        `Runs that this process, or others like it, could take now, up to ${MOST_WORK}.`,
+        [[{}, work]],
       ),
       describeFamily(
         'agentchart_slots',
@@ -49,12 +58,6 @@ export class WorkMetrics {
       this.#appends.describe('agentchart_append_duration_seconds', 'Durations of appends to the store.'),
     ];
     return `${lines.flat().join('\n')}\n`;
-  }
-
-  async #countWork(): Promise<number> {
-    const { store, clock } = this.#options;
-    const { runs } = await store.list({ status: 'running', limit: MOST_WORK });
-    return runs.filter(record => !isDriven(record, clock.now(), isOwnerDead)).length;
   }
 }
 

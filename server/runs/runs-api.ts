@@ -42,6 +42,8 @@ export type RunsApi = MountedApi & {
    * now.
    */
   pickUp(): Promise<string[]>;
+  /** Counts the runs of these agents that could be taken now, up to `limit`. */
+  countWork(limit: number): Promise<number>;
   /** The number of open runs: watched, driven, or resting with a deadline. */
   countHeld(): number;
 };
@@ -90,6 +92,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     },
     answerError: (c, error) => answerRunsError(c, error, log),
     pickUp: () => taker.start(),
+    countWork: limit => taker.countWork(limit),
     countHeld: () => held.size,
     close() {
       taker.stop();

@@ -142,11 +142,18 @@ export class RunTaker {
     return begun;
   }
 
-  async #read(limit: number): Promise<RunRecord[]> {
-    const { store, host, agents } = this.#options;
-    if (agents.length === 0) return [];
+  /** Counts the runs that could be taken now, up to `limit`. Takes none. */
+  async countWork(limit: number): Promise<number> {
+    const { store, agents } = this.#options;
+    if (agents.length === 0) return 0;
+    const request = this.#requestFor(limit);
+    return (await store.countWork?.(request)) ?? (await listWork(store, request)).length;
+  }
+
+  #requestFor(limit: number): WorkRequest {
+    const { host, agents } = this.#options;
     const { version, hash } = chartIdentity();
-    const request: WorkRequest = {
+    return {
       agents,
       limit,
       charts: [{ version, hash }],
@@ -155,6 +162,12 @@ export class RunTaker {
       isDead: isOwnerDead,
       onDamaged: error => this.#logOnce(`Cannot drive a run: ${error.message}`),
     };
+  }
+
+  async #read(limit: number): Promise<RunRecord[]> {
+    const { store, host, agents } = this.#options;
+    if (agents.length === 0) return [];
+    const request = this.#requestFor(limit);
     const asked = momentOf(host);
     const last = this.#answered ?? asked;
     const work = await (store.takeWork?.(request) ?? listWork(store, request));

@@ -184,6 +184,24 @@ export const workChecks: readonly Check[] = [
       assert.deepEqual(await take({}), ['one', 'two']);
     },
   ),
+  workCheck('work is counted as it would be taken, and stays', async (store, take) => {
+    const count = async (changes: Partial<WorkRequest> = {}) =>
+      (await store.countWork?.({ ...WORK, ...changes })) ?? (await take({ ...changes, reserveMs: 0 })).length;
+    await store.create(begin('free'));
+    await store.create(begin('driven'), request('one'));
+    await store.create(begin('resting'), request('one'), { events: [], status: 'waiting' });
+    await store.create(begin('due'), undefined, { events: [], status: 'waiting', wakeAt: 5000 });
+    await store.create(begin('later'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
+    await store.create(begin('ended'), undefined, { events: [], status: 'finished' });
+    await store.create(begin('other', { agent: { name: 'other' } }));
+    assert.equal(await count(), 2);
+    assert.equal(await count({ limit: 1 }), 1);
+    assert.equal(await count({ agents: [] }), 0);
+    assert.equal(await count({ agents: [{ name: 'refunds' }, { name: 'other' }] }), 3);
+    assert.equal(await count({ now: 6000 }), 5);
+    assert.deepEqual(await take({ reserveMs: 9000 }), ['due', 'free']);
+    assert.equal(await count(), 0);
+  }),
   workCheck('of many concurrent requests, each gets other runs', async (store, take) => {
     const ids = Array.from({ length: 12 }, (_, index) => `run ${index}`);
     await Promise.all(ids.map(id => store.create(begin(id))));

@@ -2,10 +2,10 @@ import type { RunStarted } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { titleOf } from '../../protocol/listing/label.ts';
 import { changedRun } from '../../protocol/listing/work.ts';
-import type { Progress, RunRecord, Standing, StandingChange } from '../../protocol/store.ts';
+import type { Progress, RunRecord, Standing, StandingChange, WorkRequest } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
 import { unknownProgress } from '../run-record.ts';
-import { earlier, nextWakeAt } from '../work/is-work.ts';
+import { earlier, isWork, nextWakeAt } from '../work/is-work.ts';
 
 /** A run in memory. */
 export type Run = {
@@ -63,6 +63,14 @@ export function lengthOf({ base, journal }: Run): number {
 export function expectRun(run: Run, { runId, after, epoch }: StandingChange): Run {
   if (lengthOf(run) !== after || run.epoch !== epoch) throw changedRun(runId);
   return run;
+}
+
+/** Returns the runs that may be taken, longest untouched first, up to the limit. */
+export function findWork(runs: Iterable<Run>, request: WorkRequest): Run[] {
+  return [...runs]
+    .filter(run => isWork({ ...run.record, lease: run.lease, reservedUntil: run.reservedUntil }, request))
+    .sort((one, other) => one.record.updatedAt - other.record.updatedAt)
+    .slice(0, Math.max(0, request.limit));
 }
 
 /** Records what an append says about the run. `at`: the time of its last event, if it has any. */

@@ -6,34 +6,66 @@ import { recordOf } from './list-runs.ts';
 export async function takeRuns(
   query: Transaction,
   s: string,
-  { agents, charts, limit, reserveMs, isDead, onDamaged = () => {} }: WorkRequest,
+  request: WorkRequest,
   now: number,
 ): Promise<RunRecord[]> {
-  if (limit <= 0 || agents.length === 0) return [];
+  if (request.limit <= 0 || request.agents.length === 0) return [];
+  const rows = await query(
+    `WITH ${findSql(s, 'FOR UPDATE SKIP LOCKED')}
+    UPDATE ${s}.runs r SET reserved_until = (SELECT ms FROM clock) + $7::float8
+    FROM found WHERE r.run = found.run RETURNING ${recordOf(s, '$8')}`,
+    ...(await valuesOf(query, s, request)),
+    request.reserveMs,
+    now,
+  );
+  const { onDamaged = () => {} } = request;
+  return toRecords(rows, { onDamaged }).sort((one, other) => one.updatedAt - other.updatedAt);
+}
+
+/** Counts those runs: see `Store.countWork`. */
+export async function countRuns(query: Transaction, s: string, request: WorkRequest): Promise<number> {
+  if (request.limit <= 0 || request.agents.length === 0) return 0;
+  const [row] = await query(
+    `WITH ${findSql(s, '')} SELECT count(*) AS count FROM found`,
+    ...(await valuesOf(query, s, request)),
+  );
+  return Number(row?.count);
+}
+
+/** The parts `clock` and `found` of a statement, with the parameters of `valuesOf`. */
+function findSql(s: string, lock: string): string {
+  return `clock AS MATERIALIZED (SELECT ${s}.now_ms() AS ms),
+    found AS (
+      SELECT r.run FROM ${s}.runs r
+      WHERE (r.status = 'running' OR r.owner IS NOT NULL OR r.wake_at <= (SELECT ms FROM clock))
+        AND r.status IN ('running', 'waiting')
+        AND (r.owner IS NULL OR r.lease_until <= (SELECT ms FROM clock) OR ${PROCESS_OF_OWNER} = ANY($1))
+        AND (r.reserved_until IS NULL OR r.reserved_until <= (SELECT ms FROM clock))
+        AND (r.agent = ANY($2) OR r.agent || E'\\n' || r.agent_version = ANY($3)
+          OR (r.agent_version IS NULL AND r.agent = ANY($4)))
+        AND ($5::text[] IS NULL OR r.chart_hash IS NULL OR r.chart_version || ' ' || r.chart_hash = ANY($5))
+      ORDER BY r.updated_at, r.run LIMIT $6 ${lock})`;
+}
+
+/** The parameters $1 to $6. */
+async function valuesOf(
+  query: Transaction,
+  s: string,
+  { agents, charts, limit, isDead }: WorkRequest,
+): Promise<unknown[]> {
   const dead = isDead === undefined ? [] : await findDead(query, s, isDead);
   const anyVersion = agents.filter(({ versions }) => versions === undefined);
   const oneVersion = agents.flatMap(({ name, versions = [] }) =>
     versions.map(version => `${escapeText(name)}\n${escapeText(version)}`),
   );
-  const rows = await query(
-    `WITH clock AS MATERIALIZED (SELECT ${s}.now_ms() AS ms),
-    found AS (
-      SELECT r.run FROM ${s}.runs r
-      WHERE (r.status = 'running' OR r.owner IS NOT NULL OR r.wake_at <= (SELECT ms FROM clock))
-        AND r.status IN ('running', 'waiting')
-        AND (r.owner IS NULL OR r.lease_until <= (SELECT ms FROM clock) OR ${PROCESS_OF_OWNER} = ANY($2))
-        AND (r.reserved_until IS NULL OR r.reserved_until <= (SELECT ms FROM clock))
-        AND (r.agent = ANY($3) OR r.agent || E'\\n' || r.agent_version = ANY($4)
-          OR (r.agent_version IS NULL AND r.agent = ANY($5)))
-        AND ($6::text[] IS NULL OR r.chart_hash IS NULL OR r.chart_version || ' ' || r.chart_hash = ANY($6))
-      ORDER BY r.updated_at, r.run LIMIT $7 FOR UPDATE SKIP LOCKED)
-    UPDATE ${s}.runs r SET reserved_until = (SELECT ms FROM clock) + $8::float8
-    FROM found WHERE r.run = found.run RETURNING ${recordOf(s, '$1')}`,
-    ...[now, dead, anyVersion.map(({ name }) => escapeText(name)), oneVersion],
-    ...[agents.map(({ name }) => escapeText(name))],
-    ...[charts?.map(({ version, hash }) => `${version} ${escapeText(hash)}`) ?? null, limit, reserveMs],
-  );
-  return toRecords(rows, { onDamaged }).sort((one, other) => one.updatedAt - other.updatedAt);
+  return [
+    dead,
+    anyVersion.map(({ name }) => escapeText(name)),
+    oneVersion,
+    agents.map(({ name }) => escapeText(name)),
+    charts?.map(({ version, hash }) => `${version} ${escapeText(hash)}`) ?? null,
+    limit,
+  ];
 }
 
 /** An owner without its id, which each of its drivers has for itself. */

@@ -46,7 +46,7 @@ export function writeEvents(
 export function writeWakeUps(
   sql: Statements,
   { run, wakeAt: recorded }: Position,
-  { wakeAt, wakes }: Pick<Standing, 'wakeAt' | 'wakes'>,
+  { wakeAt, wakes }: { wakeAt?: number | undefined; wakes?: string | undefined },
   now: number,
 ): void {
   const isDue = recorded !== undefined && recorded <= now;
@@ -63,7 +63,7 @@ export function changeStanding(
   const position = locateRun(sql, runId);
   if (position.seq !== after || position.epoch !== epoch) throw changedRun(runId);
   sql.setStanding.run(null, status, position.run);
-  sql.setWakeAt.run(wakeAt ?? null, position.run, now);
+  writeWakeUps(sql, position, { wakeAt }, now);
 }
 
 /** Writes one row, or several for a long append. `stateHash` belongs to the last entry. */

@@ -10,8 +10,8 @@ export function findCandidates(sql: Statements, { now, isDead }: WorkRequest): R
   return sql.candidates.all(now, now, now, JSON.stringify(dead));
 }
 
-/** Reserves those of the candidates that are work still, up to the limit, and returns their records. */
-export function reserveRuns(sql: Statements, candidates: readonly Row[], request: WorkRequest): RunRecord[] {
+/** Returns the records of those candidates that are work, up to the limit. */
+export function chooseWork(sql: Statements, candidates: readonly Row[], request: WorkRequest): RunRecord[] {
   const taken: RunRecord[] = [];
   for (const { run_id } of candidates) {
     if (taken.length >= request.limit) break;
@@ -20,9 +20,14 @@ export function reserveRuns(sql: Statements, candidates: readonly Row[], request
     const [record] = toRecords([row], { onDamaged: error => request.onDamaged?.(error) });
     if (record === undefined) continue;
     const reservedUntil = row.reserved_until === null ? undefined : Number(row.reserved_until);
-    if (!isWork({ ...record, lease: toLease(row), reservedUntil }, request)) continue;
-    sql.reserve.run(request.now + request.reserveMs, escapeText(record.runId));
-    taken.push(record);
+    if (isWork({ ...record, lease: toLease(row), reservedUntil }, request)) taken.push(record);
   }
+  return taken;
+}
+
+/** Reserves those of the candidates that are work still, up to the limit, and returns their records. */
+export function reserveRuns(sql: Statements, candidates: readonly Row[], request: WorkRequest): RunRecord[] {
+  const taken = chooseWork(sql, candidates, request);
+  for (const { runId } of taken) sql.reserve.run(request.now + request.reserveMs, escapeText(runId));
   return taken;
 }

@@ -13,7 +13,6 @@ const OWN_NAMESPACE = ['unshare', '-r', '--pid', '--fork', '--kill-child', '--mo
 const canUnshare = spawnSync(OWN_NAMESPACE[0] ?? '', [...OWN_NAMESPACE.slice(1), 'true']).status === 0;
 
 let server: PostgresServer | undefined;
-let databases = 0;
 const pools: WorkerPool[] = [];
 
 beforeAll(async () => {
@@ -27,19 +26,9 @@ afterAll(async () => await server?.stop());
 
 /** A database of its own on the server, or a file. */
 async function makePool(kind: string): Promise<WorkerPool> {
-  const pool = new WorkerPool(kind === 'postgres' ? await makeDatabase() : undefined);
+  const pool = new WorkerPool(kind === 'postgres' ? await server?.createDatabase() : undefined);
   pools.push(pool);
   return pool;
-}
-
-async function makeDatabase(): Promise<string> {
-  const { Client } = await import('pg');
-  const client = new Client({ connectionString: server?.url });
-  await client.connect();
-  const name = `workers_${++databases}`;
-  await client.query(`CREATE DATABASE ${name}`);
-  await client.end();
-  return (server?.url ?? '').replace(/\/[^/]*$/, `/${name}`);
 }
 
 const inTurn = testInTurn(2);
@@ -138,27 +127,6 @@ describe.each(STORES)('workers on %s', kind => {
       agentchart_doubts_total: 1,
       'agentchart_decisions_waiting{type="doubt"}': 1,
     });
-  });
-
-  inTurn('leave the runs of another version to those that have it, in both directions', async () => {
-    const pool = await makePool(kind);
-    const [older] = await Promise.all([
-      pool.startWorker({ version: '1', modelMs: 20 }),
-      pool.startWorker({ version: '2', modelMs: 20 }),
-    ]);
-    const [ones, twos] = [await pool.begin(8, { version: '1' }), await pool.begin(8, { version: '2' })];
-    expect(await pool.rests()).toBe(true);
-    expect(await pool.tally()).toEqual({ finished: 16 });
-    const versionOf = new Map(pool.noted('paid').map(({ runId, version }) => [runId, version]));
-    expect(ones.map(runId => versionOf.get(runId))).toEqual(Array(8).fill('1'));
-    expect(twos.map(runId => versionOf.get(runId))).toEqual(Array(8).fill('2'));
-    older.kill('SIGTERM');
-    expect(await older.ended).toBe(0);
-    const [left = ''] = await pool.begin(1, { version: '1' });
-    const [own = ''] = await pool.begin(1, { version: '2' });
-    expect(await pool.until(async () => (await pool.store.get(own))?.status === 'finished')).toBe(true);
-    await delay(500);
-    expect(await pool.store.get(left)).toMatchObject({ status: 'running', epoch: 0 });
   });
 
   test.runIf(canUnshare && takesTurn(0, 2))('in other PID namespaces are not taken for dead', async () => {

@@ -42,6 +42,8 @@ export type PostgresServer = {
    * answers meanwhile.
    */
   pauseFor(ms: number): Promise<number>;
+  /** Creates a database and returns its address. */
+  createDatabase(): Promise<string>;
   /** Ends all connections to the server. */
   cutConnections(): Promise<void>;
   /** Makes a synchronous standby of this server: from now on, a commit waits for both. */
@@ -107,6 +109,7 @@ async function launchServer(folder: string, settings: readonly string[]): Promis
     'fsync=off',
     ...settings,
   ];
+  let databases = 0;
   let server = launch();
   function launch() {
     const args = [
@@ -164,6 +167,15 @@ async function launchServer(folder: string, settings: readonly string[]): Promis
       await client.end();
       if (answer === 'connected') throw new Error('PostgreSQL answered while it was stopped.');
       return paused.length;
+    },
+    async createDatabase() {
+      const client = new pg.Client(url);
+      await client.connect();
+      databases += 1;
+      const name = `database_${databases}`;
+      await client.query(`CREATE DATABASE ${name}`);
+      await client.end();
+      return url.replace(/[^/]*$/, name);
     },
     async cutConnections() {
       const client = new pg.Client(url);

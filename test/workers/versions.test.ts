@@ -1,0 +1,95 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
+import { testInTurn } from '../support/in-turn.ts';
+import { TAKES_ALL } from '../support/sample.ts';
+import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/stores/postgres-server.ts';
+import { WorkerPool } from '../support/workers/worker-pool.ts';
+
+/** In `npm test` one store, the one that machines share if it is here. */
+const HERE = POSTGRES_BIN === undefined ? ['sqlite'] : ['postgres', 'sqlite'];
+const STORES = TAKES_ALL ? HERE : HERE.slice(0, 1);
+
+let server: PostgresServer | undefined;
+const pools: WorkerPool[] = [];
+beforeAll(async () => {
+  if (POSTGRES_BIN !== undefined) server = await startPostgres();
+});
+afterEach(async () => {
+  await Promise.all(pools.splice(0).map(pool => pool.close()));
+});
+afterAll(async () => await server?.stop());
+
+async function makePool(kind: string): Promise<WorkerPool> {
+  const pool = new WorkerPool(kind === 'postgres' ? await server?.createDatabase() : undefined);
+  pools.push(pool);
+  return pool;
+}
+
+/** The runs that began to pay, by the name that they had before a migration. */
+function payers(pool: WorkerPool): string[] {
+  return pool.noted('begin').map(({ runId }) => runId.replace(/_m2$/, ''));
+}
+
+const inTurn = testInTurn(3);
+
+describe.each(STORES)('workers of two versions on %s', kind => {
+  inTurn('leave the runs of another version to those that have it, in both directions', async () => {
+    const pool = await makePool(kind);
+    const [older] = await Promise.all([
+      pool.startWorker({ version: '1', modelMs: 20 }),
+      pool.startWorker({ version: '2', modelMs: 20 }),
+    ]);
+    const [ones, twos] = [await pool.begin(8, { version: '1' }), await pool.begin(8, { version: '2' })];
+    expect(await pool.rests()).toBe(true);
+    expect(await pool.tally()).toEqual({ finished: 16 });
+    const versionOf = new Map(pool.noted('paid').map(({ runId, version }) => [runId, version]));
+    expect(ones.map(runId => versionOf.get(runId))).toEqual(Array(8).fill('1'));
+    expect(twos.map(runId => versionOf.get(runId))).toEqual(Array(8).fill('2'));
+    older.kill('SIGTERM');
+    expect(await older.ended).toBe(0);
+    const [left = ''] = await pool.begin(1, { version: '1' });
+    const [own = ''] = await pool.begin(1, { version: '2' });
+    expect(await pool.until(async () => (await pool.store.get(own))?.status === 'finished')).toBe(true);
+    await delay(500);
+    expect(await pool.store.get(left)).toMatchObject({ status: 'running', epoch: 0 });
+  });
+
+  inTurn('migrate the runs of a version whose last worker is gone, and no others', async () => {
+    const pool = await makePool(kind);
+    const newer = { version: '2', migrates: true };
+    const older = await pool.startWorker({ version: '1', toolMs: 1_000 }, ['--slots', '2']);
+    await pool.startWorker(newer);
+    const ids = await pool.begin(8, { version: '1' });
+    expect(await pool.until(() => pool.noted('paid').length >= 2)).toBe(true);
+    expect(pool.noted('begin').every(({ version }) => version === '1')).toBe(true);
+    older.kill('SIGKILL');
+    await older.ended;
+    expect(await pool.rests()).toBe(true);
+    const left = ids.filter(runId => !pool.noted('begin').some(noted => noted.runId === runId));
+    expect(left.length).toBeGreaterThan(0);
+    for (const runId of left) {
+      expect(await pool.store.get(runId)).toMatchObject({ status: 'cancelled' });
+      expect(await pool.store.get(`${runId}_m2`)).toMatchObject({ status: 'finished', agentVersion: '2' });
+    }
+    expect(new Set(payers(pool)).size).toBe(pool.noted('begin').length);
+    expect(new Set(payers(pool)).size).toBe(8);
+  });
+
+  inTurn(
+    'drive the old run or its successor if one is killed between both, and the old worker is back',
+    async () => {
+      const pool = await makePool(kind);
+      const ids = await pool.begin(3, { version: '1' });
+      const newer = { version: '2', migrates: true };
+      const killed = await pool.startWorker({ ...newer, dieAt: 'create.after' });
+      await killed.ended;
+      expect(killed.child.signalCode).toBe('SIGKILL');
+      expect(await pool.tally()).toEqual({ running: 3, cancelled: 1 });
+      await pool.startWorker({ version: '1' });
+      await pool.startWorker(newer);
+      expect(await pool.rests()).toBe(true);
+      expect(await pool.tally()).toEqual({ finished: 3, cancelled: 1 });
+      expect(payers(pool).sort()).toEqual(ids.sort());
+    },
+  );
+});
