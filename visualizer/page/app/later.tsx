@@ -16,14 +16,14 @@ export function later<Props extends object>(load: () => Promise<ComponentType<Pr
   return props => {
     if (!isLoading) void begin();
     const now = loaded.value;
-    if (now === null) return <main class="loading" aria-busy="true" />;
+    if (now === null) return <div class="loading" aria-busy="true" />;
     if ('view' in now) return h(now.view, props);
     return (
-      <main class="missing">
+      <div class="missing" role="alert">
         <h1>This view could not be loaded</h1>
         <p>{now.problem}</p>
         <p>The server may run another version by now. Reload the page.</p>
-      </main>
+      </div>
     );
   };
 }

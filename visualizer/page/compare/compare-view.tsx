@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import type { RunView, StreamedEvent } from '../data/request.ts';
+import { ApiError, type RunView, type StreamedEvent } from '../data/request.ts';
 import type { Source } from '../data/source.ts';
 import { describeEvent } from '../render/describe-event.ts';
 import { formatCost, formatCount, formatNumber, formatSpan } from '../render/format.ts';
@@ -33,7 +33,7 @@ export function CompareView({ source, left, right }: { source: Source; left: str
         current.value = found.first;
       },
       error => {
-        if (isShown) problem.value = error instanceof Error ? error.message : String(error);
+        if (isShown) problem.value = describeProblem(error);
       },
     );
     return () => {
@@ -77,6 +77,12 @@ export function CompareView({ source, left, right }: { source: Source; left: str
       )}
     </main>
   );
+}
+
+function describeProblem(error: unknown): string {
+  if (error instanceof ApiError && error.status === 404)
+    return 'One of the two runs is not here. It may have been deleted, or be in another store.';
+  return error instanceof Error ? error.message : String(error);
 }
 
 async function compare(source: Source, left: string, right: string): Promise<Compared> {

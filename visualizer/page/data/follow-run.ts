@@ -21,7 +21,7 @@ export type Following = { look(): void; end(): void };
  * Fills a model and keeps it up to date: loads the end of the journal, then the earlier entries, and applies new events
  * from the stream. Calls `onMissing` if the run does not exist.
  */
-export function followRun(source: Source, model: RunModel, onMissing: (error: ApiError) => void): Following {
+export function followRun(source: Source, model: RunModel, onMissing: () => void): Following {
   const { runId } = model;
   let isOver = false;
   let soon: ReturnType<typeof setTimeout> | undefined;
@@ -35,7 +35,7 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
     try {
       model.takeView(await source.view(runId));
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404 && !isOver) onMissing(error);
+      if (error instanceof ApiError && error.status === 404 && !isOver) onMissing();
     }
     looked = Date.now();
     looking = null;
@@ -89,7 +89,7 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
         unfollow();
         return look();
       case 'gone':
-        return onMissing(new ApiError(404, 'run-unknown', `There is no run ${runId}.`));
+        return onMissing();
     }
   };
   const begin = async (): Promise<void> => {
@@ -104,7 +104,7 @@ export function followRun(source: Source, model: RunModel, onMissing: (error: Ap
       await viewed;
     } catch (error) {
       if (isOver || (error instanceof ApiError && error.status === 401)) return;
-      if (error instanceof ApiError && error.status === 404) return onMissing(error);
+      if (error instanceof ApiError && error.status === 404) return onMissing();
       if (model.connection.peek().type !== 'away')
         model.connection.value = { type: 'away', since: Date.now() };
       setTimeout(() => void begin(), RECONNECT_MS);

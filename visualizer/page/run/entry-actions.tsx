@@ -1,11 +1,13 @@
 import { useSignal } from '@preact/signals';
 import { useShortcuts } from '../app/keyboard.ts';
+import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
 import type { StreamedEvent } from '../data/request.ts';
 import { ActionButton } from '../ui/action-button.tsx';
 import { useDesk } from './desk.ts';
-import { ForkPanel } from './forking/fork-panel.tsx';
 import { breakpointBeforeNext } from './steering/breakpoints.ts';
+
+const ForkPanel = later(async () => (await import('./forking/fork-panel.tsx')).ForkPanel);
 
 /** The actions for an entry. */
 export function EntryActions({ event }: { event: StreamedEvent }) {

@@ -17,21 +17,24 @@ import { Tabs } from './tabs.tsx';
 
 /** One run: one cursor over all panes. */
 export function RunView({ source, runId }: { source: Source; runId: string }) {
-  const missing = useSignal<string | null>(null);
+  const missing = useSignal(false);
   const { desk, end } = useMemo(() => {
     const model = new RunModel(runId);
-    const following = followRun(source, model, error => {
-      missing.value = error.message;
+    const following = followRun(source, model, () => {
+      missing.value = true;
     });
     return { desk: new Desk(model, source, readTab(), following.look), end: following.end };
   }, [source, runId]);
   useEffect(() => end, [end]);
   useAddress(desk);
-  if (missing.value !== null) {
+  if (missing.value) {
     return (
       <main class="missing">
         <h1>Run not found</h1>
-        <p>{showSafely(missing.value)}</p>
+        <p>
+          There is no run <span class="mono">{showSafely(runId)}</span> here. It may have been deleted, or be
+          in another store.
+        </p>
         <a href="/">All runs</a>
       </main>
     );

@@ -31,7 +31,7 @@ const DEEPEST = 5;
 
 /** The children of the shown run are known from its journal; theirs, from their calls. */
 function Children({ of, depth }: { of: string; depth: number }) {
-  const { model } = useDesk();
+  const { model, source } = useDesk();
   const nodes = useSignal<Node[]>([]);
   useSignalEffect(() => {
     void model.told.value;
@@ -59,7 +59,9 @@ function Children({ of, depth }: { of: string; depth: number }) {
       {nodes.value.map(({ callId, name, view }) => (
         <li key={callId}>
           {view === null ? (
-            <p class="muted">{showSafely(name)}: not found</p>
+            <p class="muted">
+              {showSafely(name)}: {source.live ? 'its run was not found' : 'its run is not in this file'}
+            </p>
           ) : (
             <Line view={view} isHere={false} />
           )}

@@ -62,6 +62,7 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
         )}
         <p class="muted count">
           {list.isRead.value ? describeCount(waiting.length, runs.length, list.next.value) : 'Reading…'}{' '}
+          {waiting.length === 0 ? null : <a href="/inbox">Decide in the inbox</a>}{' '}
           {list.next.value === null ? null : (
             <ActionButton class="quiet" act={() => list.readMore()}>
               Show more

@@ -52,6 +52,9 @@ export function ForkPanel({ at }: { at: number }) {
   const shared = { at, send, draftKey };
   return (
     <section class="fork-panel" aria-label={`Fork at entry ${at}`}>
+      <p class="muted">
+        A fork is a new run from a copy of this journal. What it still does is real: its tools run.
+      </p>
       <label>
         <input type="checkbox" checked={replays.value} onChange={toggle(replays)} /> Replay tools: take
         results from this run, execute none
@@ -120,6 +123,9 @@ function CallForm({ send, draftKey, calls }: FormProps & { calls: readonly CallR
           ))}
         </select>
       </label>
+      <p class="muted">
+        The fork begins at entry {seq}, where the call was made; with another result, where it was started.
+      </p>
       <InputEditor
         key={key}
         label={`Input of ${shorten(name, 80)}`}
