@@ -5,9 +5,9 @@ import type { JsonObject } from '../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../protocol/turn.ts';
 import { callOptionsOf } from './ai-sdk/call-options.ts';
 import { errorFromModel } from './ai-sdk/errors.ts';
-import { orAborted, Patience } from './ai-sdk/patience.ts';
 import type { ProviderTools } from './ai-sdk/provider-tools.ts';
 import { readParts } from './ai-sdk/stream.ts';
+import { orAborted, TimeLimits } from './ai-sdk/time-limits.ts';
 import { turnOf } from './ai-sdk/turn.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
 import { refuseRedirects } from './http/refuse-redirects.ts';
@@ -84,8 +84,8 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
     caller: AbortSignal,
     { stream }: { stream: boolean },
   ): AsyncGenerator<TurnDelta, void> {
-    const patience = new Patience(caller, context, options);
-    const { signal } = patience;
+    const limits = new TimeLimits(caller, context, options);
+    const { signal } = limits;
     try {
       signal.throwIfAborted();
       const call = callOptionsOf(request, { model, provider, signal, ...options });
@@ -98,12 +98,12 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
       }
       const started = current.doStream(call);
       const parts = await orAborted(started, signal, late => late.stream.cancel());
-      const { shown, ...ended } = yield* readParts(parts.stream, patience, context);
+      const { shown, ...ended } = yield* readParts(parts.stream, limits, context);
       yield* deltasUpTo(turnOf(ended, request, context), shown);
     } catch (thrown) {
-      throw errorFromModel(patience.timeout ?? thrown, context, caller, now());
+      throw errorFromModel(limits.timeout ?? thrown, context, caller, now());
     } finally {
-      patience.stop();
+      limits.stop();
     }
   }
 

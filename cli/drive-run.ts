@@ -1,5 +1,5 @@
 import { systemHost } from '../engine/driver/host.ts';
-import { isOwnerDead, judgeOwner, judgeOwnerName } from '../engine/driver/owner.ts';
+import { checkOwner, checkOwnerName, isOwnerDead } from '../engine/driver/owner.ts';
 import type { Run } from '../engine/run/run.ts';
 import type { Settled } from '../engine/run/settled.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
@@ -106,7 +106,7 @@ async function watch({ run, view, output }: Drive, position: { seq: number }): P
 }
 
 function announceTakeover({ by, replaces }: { by: string; replaces?: string }, output: Output): void {
-  if (replaces === undefined || judgeOwnerName(replaces) !== 'self' || judgeOwnerName(by) === 'self') return;
+  if (replaces === undefined || checkOwnerName(replaces) !== 'self' || checkOwnerName(by) === 'self') return;
   const name = shortenOwnerName(by);
   const split = name.lastIndexOf(':');
   const winner = `Process ${name.slice(split + 1)} on ${name.slice(0, split)}`;
@@ -118,7 +118,7 @@ function announceTakeover({ by, replaces }: { by: string; replaces?: string }, o
 
 async function interrupt({ run, store, output, by, commands }: Drive, leave: () => void): Promise<void> {
   const owner = await findDriver(store, run.id);
-  if (owner !== null && judgeOwner(owner) !== 'self') {
+  if (owner !== null && checkOwner(owner) !== 'self') {
     output.problem(
       `${nameOwner(owner)} is still driving the run. To cancel it: ${commands.of('cancel', run.id)}`,
     );
@@ -159,7 +159,7 @@ async function decide(
 
 async function announceDriver({ run, store, output }: Drive): Promise<void> {
   const owner = await findDriver(store, run.id);
-  if (owner === null || judgeOwner(owner) === 'self') return;
+  if (owner === null || checkOwner(owner) === 'self') return;
   output.line({ style: 'yellow', text: `${nameOwner(owner)} is driving this run; following it.` });
 }
 

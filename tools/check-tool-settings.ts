@@ -25,31 +25,34 @@ export function checkToolSettings(tool: ToolSettings): void {
     );
   }
   if (!SIDE_EFFECTS.includes(tool.sideEffect)) {
-    refuse(
+    throwInvalid(
       tool,
       `expected sideEffect "none", "idempotent" or "once", got ${JSON.stringify(tool.sideEffect)}.`,
     );
   }
   if (!Number.isInteger(tool.retries) || tool.retries < 0) {
-    refuse(tool, `expected retries to be an integer of 0 or more, got ${tool.retries}.`);
+    throwInvalid(tool, `expected retries to be an integer of 0 or more, got ${tool.retries}.`);
   }
   if (tool.retries > 0 && tool.sideEffect === 'once') {
-    refuse(
+    throwInvalid(
       tool,
       `a tool with sideEffect "once" cannot have retries, got ${tool.retries}. ` +
         'Remove retries, or set sideEffect to "none" or "idempotent" if a second execution is safe.',
     );
   }
   if (tool.timeoutMs !== undefined && !isTimeout(tool.timeoutMs)) {
-    refuse(tool, `expected timeoutMs above 0 and at most ${LONGEST_TIMEOUT_MS}, got ${tool.timeoutMs}.`);
+    throwInvalid(
+      tool,
+      `expected timeoutMs above 0 and at most ${LONGEST_TIMEOUT_MS}, got ${tool.timeoutMs}.`,
+    );
   }
   const { maxResultBytes } = tool;
   if (maxResultBytes !== undefined && !(Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0)) {
-    refuse(tool, `expected maxResultBytes to be a positive integer, got ${maxResultBytes}.`);
+    throwInvalid(tool, `expected maxResultBytes to be a positive integer, got ${maxResultBytes}.`);
   }
   const { approval } = tool;
   if (approval !== undefined && !isApprovalRule(approval)) {
-    refuse(
+    throwInvalid(
       tool,
       `expected approval to be a boolean, a function, { required, reason?, expiresInMs? } or { pure: true, rule }, got ${JSON.stringify(tool.approval)}.`,
     );
@@ -61,6 +64,6 @@ export function isTimeout(ms: unknown): ms is number {
   return typeof ms === 'number' && ms > 0 && ms <= LONGEST_TIMEOUT_MS;
 }
 
-function refuse(tool: ToolSettings, problem: string): never {
+function throwInvalid(tool: ToolSettings, problem: string): never {
   throw new EngineError('agent-invalid', `tool "${tool.name}": ${problem}`);
 }

@@ -75,13 +75,16 @@ export function mcp(options: McpOptions): McpToolSource {
   const name = options.name ?? nameServer(options);
   const { prefix = '', timeoutMs, totalTimeoutMs = TOTAL_MS } = options;
   if (!/^[a-zA-Z0-9_-]*$/.test(prefix)) {
-    refuse(name, `expected prefix to consist of letters, digits, "_" or "-", got ${JSON.stringify(prefix)}.`);
+    throwInvalid(
+      name,
+      `expected prefix to consist of letters, digits, "_" or "-", got ${JSON.stringify(prefix)}.`,
+    );
   }
   if (timeoutMs !== undefined && !isTimeout(timeoutMs)) {
-    refuse(name, `expected timeoutMs above 0, got ${timeoutMs}.`);
+    throwInvalid(name, `expected timeoutMs above 0, got ${timeoutMs}.`);
   }
   if (!isTimeout(totalTimeoutMs)) {
-    refuse(name, `expected totalTimeoutMs above 0, got ${totalTimeoutMs}.`);
+    throwInvalid(name, `expected totalTimeoutMs above 0, got ${totalTimeoutMs}.`);
   }
   if ('url' in options) checkHttpServer(name, options);
   const connectMs = timeoutMs ?? CONNECT_MS;
@@ -147,16 +150,19 @@ function nameServer(transport: McpTransport): string {
 
 /** Errors never quote the invalid URL or header value: either may contain a secret. */
 function checkHttpServer(name: string, { url, headers = {} }: HttpServer): void {
-  if (!isHttpUrl(url)) refuse(name, 'expected `url` to be an http or https URL.');
+  if (!isHttpUrl(url)) throwInvalid(name, 'expected `url` to be an http or https URL.');
   const { username, password } = new URL(url);
   if (username !== '' || password !== '') {
-    refuse(name, 'expected a `url` without credentials. Use `headers`.');
+    throwInvalid(name, 'expected a `url` without credentials. Use `headers`.');
   }
   for (const [header, value] of Object.entries(headers)) {
     try {
       new Headers([[header, value]]);
     } catch {
-      refuse(name, `the header ${JSON.stringify(header)} cannot be sent: its name or value is invalid.`);
+      throwInvalid(
+        name,
+        `the header ${JSON.stringify(header)} cannot be sent: its name or value is invalid.`,
+      );
     }
   }
 }
@@ -193,7 +199,7 @@ function refuseUnknown(
   const unknown = [...overrides.keys()].filter(name => !known.includes(name));
   if (unknown.length === 0) return;
   const list = known.length === 0 ? 'no tools' : known.map(name => `"${name}"`).join(', ');
-  refuse(
+  throwInvalid(
     server,
     `\`tools\` names ${unknown.map(name => `"${name}"`).join(', ')}, but the server has ${list}.`,
   );
@@ -202,11 +208,12 @@ function refuseUnknown(
 function refuseDuplicates(server: string, tools: readonly Tool[]): void {
   const seen = new Set<string>();
   for (const { name } of tools) {
-    if (seen.has(name)) refuse(server, `two of its tools would be named "${name}". Hide one with \`tools\`.`);
+    if (seen.has(name))
+      throwInvalid(server, `two of its tools would be named "${name}". Hide one with \`tools\`.`);
     seen.add(name);
   }
 }
 
-function refuse(server: string, problem: string): never {
+function throwInvalid(server: string, problem: string): never {
   throw new EngineError('agent-invalid', `the MCP server "${server}": ${problem}`);
 }

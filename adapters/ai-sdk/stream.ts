@@ -2,7 +2,7 @@ import type { LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/
 import type { TurnDelta } from '../../protocol/turn.ts';
 import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { callStarted, ShownDeltas } from '../turn/turn-deltas.ts';
-import type { Patience } from './patience.ts';
+import type { TimeLimits } from './time-limits.ts';
 import { type Ended, inputText } from './turn.ts';
 
 /**
@@ -12,23 +12,23 @@ import { type Ended, inputText } from './turn.ts';
  */
 export async function* readParts(
   stream: ReadableStream<LanguageModelV4StreamPart>,
-  patience: Patience,
+  limits: TimeLimits,
   context: ProviderContext,
 ): AsyncGenerator<TurnDelta, Ended & { shown: ShownDeltas }, undefined> {
-  const { signal } = patience;
+  const { signal } = limits;
   const reader = stream.getReader();
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined);
   signal.addEventListener('abort', cancel, { once: true });
   const streamed = new StreamedContent();
   let ended = false;
   try {
-    let read = await patience.forPart(() => reader.read());
+    let read = await limits.forPart(() => reader.read());
     while (!read.done) {
       for (const delta of streamed.push(read.value)) {
         streamed.shown.record(delta);
         yield delta;
       }
-      read = await patience.forPart(() => reader.read());
+      read = await limits.forPart(() => reader.read());
     }
     signal.throwIfAborted();
     ended = true;

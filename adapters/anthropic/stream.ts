@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { type SseEvent, saysNothing } from '../http/read-sse.ts';
+import { isBlank, type SseEvent } from '../http/read-sse.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { extend, type StreamedBlock, StreamedBlocks } from './streamed-blocks.ts';
@@ -25,7 +25,7 @@ export async function* readMessageStream(
   let count = 0;
   let last = 'none';
   for await (const { event: name, data } of events) {
-    if (saysNothing(data)) continue;
+    if (isBlank(data)) continue;
     const event = jsonIn(data);
     if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
     count += 1;

@@ -2,7 +2,7 @@ import { ProviderError } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { TurnDelta, Usage } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { isDone, type SseEvent, saysNothing } from '../http/read-sse.ts';
+import { isBlank, isDone, type SseEvent } from '../http/read-sse.ts';
 import { showJson } from '../http/redact-secrets.ts';
 import { integerIn, jsonIn, nonEmpty, objectOf, objectsOf, shorten } from '../turn/json-access.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
@@ -27,7 +27,7 @@ export async function* readChatStream(
   let count = 0;
   for await (const { event, data } of events) {
     if (isDone(data)) break;
-    if (saysNothing(data)) continue;
+    if (isBlank(data)) continue;
     const chunk = jsonIn(data);
     if (event === 'error') throw errorFromBody(chunk ?? data, context);
     if (!isJsonObject(chunk)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { type SseEvent, saysNothing } from '../http/read-sse.ts';
+import { isBlank, type SseEvent } from '../http/read-sse.ts';
 import { jsonIn, shorten } from '../turn/json-access.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
 import { TurnReader } from './turn.ts';
@@ -27,7 +27,7 @@ export async function* readEvents(
   const reader = new TurnReader(request.transcript, context.model);
   let count = 0;
   for await (const { data } of events) {
-    if (saysNothing(data)) continue;
+    if (isBlank(data)) continue;
     const response = jsonIn(data);
     if (response !== undefined && isErrorBody(response)) throw errorFromBody(response, context);
     if (!isJsonObject(response)) {

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { isDone, type SseEvent, saysNothing } from '../http/read-sse.ts';
+import { isBlank, isDone, type SseEvent } from '../http/read-sse.ts';
 import { type TagPiece, TagScanner } from '../raw/tag-scanner.ts';
 import { integerIn, jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
@@ -120,7 +120,7 @@ export async function* readCompletionStream(
   let count = 0;
   for await (const { data } of events) {
     if (isDone(data)) break;
-    if (saysNothing(data)) continue;
+    if (isBlank(data)) continue;
     const event = jsonIn(data);
     if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
     if (isErrorBody(event)) throw errorFromBody(event, context);

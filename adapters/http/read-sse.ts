@@ -36,7 +36,7 @@ export function isDone(data: string): boolean {
 }
 
 /** Whether the data has no content: it is blank or `[DONE]`. */
-export function saysNothing(data: string): boolean {
+export function isBlank(data: string): boolean {
   return data.trim() === '' || isDone(data);
 }
 

@@ -2,7 +2,7 @@ import type { ProviderError } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { type SseEvent, saysNothing } from '../http/read-sse.ts';
+import { isBlank, type SseEvent } from '../http/read-sse.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
@@ -30,7 +30,7 @@ export async function* readResponsesStream(
   let count = 0;
   let last = 'none';
   for await (const { event: name, data } of events) {
-    if (saysNothing(data)) continue;
+    if (isBlank(data)) continue;
     const event = jsonIn(data);
     if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
     count += 1;

@@ -25,7 +25,7 @@ import { lookForEntries } from './look-for-entries.ts';
 
 type DriverOptions<State> = Pick<
   RunOptions,
-  'store' | 'host' | 'runId' | 'leaseMs' | 'durability' | 'graceMs' | 'services' | 'judgeOwner'
+  'store' | 'host' | 'runId' | 'leaseMs' | 'durability' | 'graceMs' | 'services' | 'checkOwner'
 > & {
   chart: Chart<State>;
   log: RunLog<State>;
@@ -207,7 +207,7 @@ export class Driver<State> {
   }
 
   #makeScope({ input }: Extract<Effect, { type: 'start' }>, signal: AbortSignal): ServiceScope {
-    const { host, inherited, events, store, runId, judgeOwner } = this.#options;
+    const { host, inherited, events, store, runId, checkOwner } = this.#options;
     return {
       host,
       signal,
@@ -222,7 +222,7 @@ export class Driver<State> {
       blobs: this.#blobs,
       recordLate: outcome => this.#log.recordLate(outcome),
       play: playFrom(store, host),
-      findLiveAttempt: call => findLiveAttempt({ store, judgeOwner }, runId, call),
+      findLiveAttempt: call => findLiveAttempt({ store, checkOwner }, runId, call),
     };
   }
 

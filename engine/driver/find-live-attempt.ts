@@ -3,12 +3,12 @@ import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { isCallRunning } from '../services/running-calls.ts';
-import type { OwnerStanding } from './owner.ts';
+import type { OwnerState } from './owner.ts';
 
 /** Looks up the process that a `run.claimed` event names; see `owner.ts`. */
-export type JudgeOwner = (name: string) => OwnerStanding;
+export type CheckOwner = (name: string) => OwnerState;
 
-type Journals = { store: Store; judgeOwner: JudgeOwner };
+type Journals = { store: Store; checkOwner: CheckOwner };
 
 /**
  * Finds an attempt of a call that may still act, described for people; `null` if none can. An attempt can no longer
@@ -20,7 +20,7 @@ export async function findLiveAttempt(
   runId: string,
   { callId, attempt }: { callId: string; attempt: number },
 ): Promise<string | null> {
-  const { store, judgeOwner } = journals;
+  const { store, checkOwner } = journals;
   const events = (await readJournal(store, runId)).map(({ event }) => event);
   const [first] = events;
   const forkOf = first?.type === 'run.started' ? first.forkOf : undefined;
@@ -28,7 +28,7 @@ export async function findLiveAttempt(
   if (starts.length < attempt) return 'an attempt that another store has recorded';
   for (const { by, attempt: number } of listAttempts(events, callId)) {
     if (by === undefined && forkOf !== undefined) continue;
-    const standing = by === undefined ? 'unknown' : judgeOwner(by);
+    const standing = by === undefined ? 'unknown' : checkOwner(by);
     if (standing === 'dead' || (standing === 'self' && !isCallRunning(runId, callId))) continue;
     return describeAttempt(number, by, standing);
   }
@@ -64,7 +64,7 @@ function listAttempts(events: readonly RunEvent[], callId: string): Attempt[] {
   return open;
 }
 
-function describeAttempt(attempt: number, by: string | undefined, standing: OwnerStanding): string {
+function describeAttempt(attempt: number, by: string | undefined, standing: OwnerState): string {
   const which = `attempt ${attempt}`;
   if (standing === 'self') return `${which}, which still runs in this process`;
   if (by === undefined) return which;

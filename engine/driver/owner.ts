@@ -8,7 +8,7 @@ import type { Host } from './host.ts';
  * host, boot and PID namespace. `unknown`: any other owner. It no longer drives once its lease expires, but its tools
  * may still act.
  */
-export type OwnerStanding = 'self' | 'alive' | 'dead' | 'unknown';
+export type OwnerState = 'self' | 'alive' | 'dead' | 'unknown';
 
 /** This process as the owner of leases. Each driver has its own id. */
 export function makeOwner(id: string): Owner {
@@ -17,19 +17,19 @@ export function makeOwner(id: string): Owner {
 }
 
 /** Looks up the owner's process, if it is on this host. */
-export function judgeOwner(owner: NamedProcess): OwnerStanding {
+export function checkOwner(owner: NamedProcess): OwnerState {
   return compareOwner(owner, makeOwner(''), findProcess);
 }
 
-/** Like `judgeOwner`, for the name in a `run.claimed` event. Names written by earlier releases are `unknown`. */
-export function judgeOwnerName(name: string): OwnerStanding {
+/** Like `checkOwner`, for the name in a `run.claimed` event. Names written by earlier releases are `unknown`. */
+export function checkOwnerName(name: string): OwnerState {
   const owner = readOwnerName(name);
-  return owner === undefined ? 'unknown' : judgeOwner(owner);
+  return owner === undefined ? 'unknown' : checkOwner(owner);
 }
 
 /** Whether the owner is known to be dead. If not, its lease has to expire. */
 export function isOwnerDead(owner: Owner): boolean {
-  return judgeOwner(owner) === 'dead';
+  return checkOwner(owner) === 'dead';
 }
 
 /** The result of a lookup by process id. `startedAt` is empty if unknown. */
@@ -40,7 +40,7 @@ export function compareOwner(
   owner: NamedProcess,
   here: NamedProcess,
   find: (pid: number) => FoundProcess,
-): OwnerStanding {
+): OwnerState {
   if (here.instance !== undefined && owner.instance === here.instance && owner.pid === here.pid)
     return 'self';
   if (owner.space === undefined || owner.space === '' || owner.space !== here.space) return 'unknown';
@@ -165,7 +165,7 @@ export function driverOptions(host: Host) {
     host,
     owner: makeOwner(host.newId('driver')),
     isDead: isOwnerDead,
-    judgeOwner: judgeOwnerName,
+    checkOwner: checkOwnerName,
     leaseMs: host.leaseMs ?? LEASE_MS,
     graceMs: GRACE_MS,
   };

@@ -172,7 +172,7 @@ function namesOf(
  */
 function collectTools(events: readonly RunEvent[], listed: readonly string[]): RecordedTool[] {
   const calls = events.flatMap(callsOf);
-  const lists = calls.map(toolsTold).filter(names => names !== undefined);
+  const lists = calls.map(offeredTools).filter(names => names !== undefined);
   const longest = lists.toSorted((a, b) => b.length - a.length)[0] ?? [];
   const tools = new Map<string, RecordedTool>(
     [...longest, ...listed].map(name => [name, { name, sideEffect: 'once', executedBy: 'engine' }]),
@@ -187,7 +187,7 @@ const THE_TOOLS = '". The tools are: ';
 const NO_TOOLS = '". There are no tools.';
 
 /** Returns the tool names of a turn from the error of a call with an unknown tool; otherwise `undefined`. */
-export function toolsTold({ error = '' }: Pick<QualifiedCall, 'error'>): string[] | undefined {
+export function offeredTools({ error = '' }: Pick<QualifiedCall, 'error'>): string[] | undefined {
   if (!error.startsWith(NO_SUCH_TOOL)) return undefined;
   if (error.endsWith(NO_TOOLS)) return [];
   const list = error.lastIndexOf(THE_TOOLS);

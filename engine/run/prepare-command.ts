@@ -11,7 +11,7 @@ import { type Refusal, refuse } from './explain-refusal.ts';
 import type { CallCommand, RunCommand } from './run-command.ts';
 import type { RunOptions } from './run-options.ts';
 
-type Surroundings = Pick<RunOptions, 'runId' | 'store' | 'host' | 'graceMs' | 'judgeOwner' | 'connectTools'>;
+type Surroundings = Pick<RunOptions, 'runId' | 'store' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools'>;
 
 /**
  * Turns a command into an input, including the asynchronous checks: an edited input is validated, and an output

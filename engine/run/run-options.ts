@@ -3,7 +3,7 @@ import type { ServiceName } from '../../protocol/effect.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Owner, Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
-import type { JudgeOwner } from '../driver/find-live-attempt.ts';
+import type { CheckOwner } from '../driver/find-live-attempt.ts';
 import type { Host } from '../driver/host.ts';
 import type { RunHost } from '../driver/run-host.ts';
 import type { DriveWatcher } from '../driver/watch-drive.ts';
@@ -23,7 +23,7 @@ export type RunOptions = {
   owner: Owner;
   /** Whether an owner with an unexpired lease is known to be dead. */
   isDead(owner: Owner): boolean;
-  judgeOwner: JudgeOwner;
+  checkOwner: CheckOwner;
   leaseMs: number;
   /** How long aborted tools may take to stop when the run is cancelled, and calls to end when it is yielded, in ms. */
   graceMs: number;

@@ -1,6 +1,6 @@
 import { messageOf } from '../../protocol/error.ts';
 import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
-import { describeForeign, type Foreign, findForeign, isPlain } from './find-foreign.ts';
+import { describeNonJson, findNonJson, isPlain, type NonJson } from './find-non-json.ts';
 
 /**
  * Converts a tool's return value to JSON; returns it with its text, or a fault that says what to return instead. Nested
@@ -8,7 +8,7 @@ import { describeForeign, type Foreign, findForeign, isPlain } from './find-fore
  */
 export function readOutput(output: unknown): { value: JsonValue; text: string } | { fault: string } {
   try {
-    const foreign = findForeign(output, isLost);
+    const foreign = findNonJson(output, isLost);
     if (foreign !== undefined) return { fault: describeFault(describePart(foreign)) };
     const text = toBoundedText(output);
     return { value: JSON.parse(text), text };
@@ -18,14 +18,14 @@ export function readOutput(output: unknown): { value: JsonValue; text: string } 
 }
 
 /** Whether JSON would empty or distort an object. Node's buffers become a list of numbers. */
-function isLost({ path, value }: Foreign): boolean {
+function isLost({ path, value }: NonJson): boolean {
   if (typeof value !== 'object' || value === null || isPlain(value)) return false;
   if (path === '' && value instanceof Date) return true;
   return !('toJSON' in value) || typeof value.toJSON !== 'function' || ArrayBuffer.isView(value);
 }
 
-function describePart({ path, value }: Foreign): string {
-  return `${path === '' ? 'the value' : `"${path}"`} is ${describeForeign(value)}`;
+function describePart({ path, value }: NonJson): string {
+  return `${path === '' ? 'the value' : `"${path}"`} is ${describeNonJson(value)}`;
 }
 
 function describeFault(reason: string): string {

@@ -39,7 +39,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
       for (let checked = 0; checked < calls.length; checked += 1) {
         const call = calls[place % calls.length];
         place += 1;
-        if (call !== undefined && isOwed(call) && !started.has(call.callId)) return call;
+        if (call !== undefined && awaitsStart(call) && !started.has(call.callId)) return call;
       }
       return undefined;
     };
@@ -54,7 +54,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
   };
 }
 
-function isOwed({ status }: Call): boolean {
+function awaitsStart({ status }: Call): boolean {
   return status === 'queued' || status === 'reconciling';
 }
 

@@ -130,7 +130,7 @@ export class Operations {
       const { run } = hold;
       if (contextId !== '' && contextId !== contextOf(run.id, run.context.labels))
         throw new A2aError('invalid-params', 'The task belongs to another context.');
-      const settled = await this.#runs.look(run);
+      const settled = await this.#runs.settledNow(run);
       if (settled !== null && settled.status !== 'waiting')
         throw new A2aError(
           'unsupported',
@@ -168,7 +168,7 @@ export class Operations {
       agent: this.#agent.name,
       seq: run.durable.seq,
       at: updatedAt,
-      settled: await this.#runs.look(run),
+      settled: await this.#runs.settledNow(run),
       transcript: this.#runs.transcript(run),
     };
   }

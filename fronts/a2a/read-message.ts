@@ -39,7 +39,7 @@ const decisionSchema = z.looseObject({
 type Decision = z.infer<typeof decisionSchema>;
 
 /** The members that make a data part a decision. */
-const VERDICTS = ['approved', 'output', 'happened', 'failed', 'retry'] as const;
+const DECISIONS = ['approved', 'output', 'happened', 'failed', 'retry'] as const;
 
 /**
  * Converts a message to a waiting run's task to commands: data parts decide calls, and text continues the run.
@@ -67,18 +67,18 @@ export function readCommands(
 /** Throws `invalid-params` for data for a decision that is malformed or ambiguous. */
 function readDecision({ data }: GivenPart): Decision[] {
   if (!isJsonObject(data)) return [];
-  const verdicts = VERDICTS.filter(verdict => data[verdict] !== undefined);
-  if (verdicts.length === 0) return [];
+  const given = DECISIONS.filter(decision => data[decision] !== undefined);
+  if (given.length === 0) return [];
   const decision = decisionSchema.safeParse(data);
   if (!decision.success) {
     const [issue] = decision.error.issues;
     const problem = `${issue?.path.join('.')}: ${issue?.message}`;
     throw new A2aError('invalid-params', `The decision is invalid: ${problem}.`);
   }
-  // The output of a call that happened belongs to that verdict.
-  const said = verdicts.filter(verdict => verdict !== 'output' || data.happened === undefined);
-  if (said.length > 1)
-    throw new A2aError('invalid-params', `A decision says one thing; this says ${said.join(' and ')}.`);
+  // The output of a call that happened belongs to that decision.
+  const kinds = given.filter(kind => kind !== 'output' || data.happened === undefined);
+  if (kinds.length > 1)
+    throw new A2aError('invalid-params', `A decision says one thing; this says ${kinds.join(' and ')}.`);
   return [decision.data];
 }
 

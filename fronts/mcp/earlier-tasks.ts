@@ -86,7 +86,7 @@ export function addEarlierTasks(server: Server, { runs, offers, log, Failure }: 
   });
 
   async function view({ run }: Hold, ctx: ServerContext, caller: Caller): Promise<Task> {
-    const settled = await runs.look(run);
+    const settled = await runs.settledNow(run);
     const describe = (facts: Pick<Task, 'status' | 'statusMessage'>) => taskOf(runs, run.id, caller, facts);
     switch (settled?.status) {
       case undefined:

@@ -79,7 +79,7 @@ async function askNow(
     form: { ...formFor(question, name, faults.get(question.key)), ...(meta && { _meta: meta }) },
   }));
   const answers = await askOpenCall(run, forms, ctx);
-  const waiting = waitingOf(await runs.look(run));
+  const waiting = waitingOf(await runs.settledNow(run));
   const decided = await decide(run, { waiting, asked: digestsOf(questions), answers, by });
   runs.drive(run.id);
   return decided;

@@ -133,7 +133,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
         state === undefined
           ? NOTHING_DECIDED
           : await decide(hold.run, {
-              waiting: waitingOf(await runs.look(hold.run)),
+              waiting: waitingOf(await runs.settledNow(hold.run)),
               asked: state.digests,
               answers: ctx.mcpReq.inputResponses ?? {},
               by,

@@ -66,7 +66,7 @@ export function addTasks(server: Server, { runs, offers, log, Failure }: TaskOpt
   // The SDK takes `inputResponses` out of the params of every method.
   server.setRequestHandler('tasks/update', get, (params, ctx) =>
     answer(ctx, params.taskId, async ({ run }, caller) => {
-      const settled = await runs.look(run);
+      const settled = await runs.settledNow(run);
       if (settled?.status === 'waiting') {
         const asked = listQuestions(run.id, settled).map(({ key, call }) => [key, call.digest]);
         await decide(run, {
@@ -91,7 +91,7 @@ export function addTasks(server: Server, { runs, offers, log, Failure }: TaskOpt
 
   async function viewTask({ run }: Hold, caller: Caller): Promise<Fields> {
     const record = await runs.record(run.id, caller);
-    const settled = await runs.look(run);
+    const settled = await runs.settledNow(run);
     const { name } = run.context.agent;
     const hasSchema = offers.get(plainName(name))?.tool.outputSchema !== undefined;
     const task = describe(record);

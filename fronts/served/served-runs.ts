@@ -95,7 +95,7 @@ export class ServedRuns {
   }
 
   /** How a run rests or ended, as far as this process has read it; `null` while it has something to do. */
-  async look({ durable: { state } }: Run): Promise<Settled | null> {
+  async settledNow({ durable: { state } }: Run): Promise<Settled | null> {
     const show = (text: string) => this.#served.showText(state.context.agent.name, text);
     return await describeWithChildren(this.store, state, show);
   }

@@ -15,21 +15,21 @@ export function admitCalls(context: Context, qualified: QualifiedCall[], refusal
     const known = findCall(context, call.callId);
     if (known !== undefined) return known;
     const rest = { ...call, attempt: 0 };
-    const refuse = (output: string): Call => ({
+    const refusedCall = (output: string): Call => ({
       ...rest,
       status: 'settled',
       result: { output, isError: true },
     });
-    if (refusal !== null) return refuse(refusal);
-    if (call.error !== undefined) return refuse(call.error);
+    if (refusal !== null) return refusedCall(refusal);
+    if (call.error !== undefined) return refusedCall(call.error);
     const counts = call.executedBy === 'engine';
     if (counts && toolCalls >= limits.toolCalls) {
       deniedCalls += 1;
-      return refuse(`Not run: the run's limit of ${limits.toolCalls} tool calls is reached.`);
+      return refusedCall(`Not run: the run's limit of ${limits.toolCalls} tool calls is reached.`);
     }
     if (counts) toolCalls += 1;
     const rule = call.gate ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
-    if (rule?.decision === 'reject') return refuse(rejection(rule.reason));
+    if (rule?.decision === 'reject') return refusedCall(rejection(rule.reason));
     if (call.gate && rule === undefined) return { ...rest, status: 'gated' };
     return { ...rest, status: call.executedBy === 'client' ? 'waiting' : 'ready' };
   });

@@ -55,7 +55,10 @@ export class Admission {
     if (limits.concurrentRuns !== undefined && running >= limits.concurrentRuns)
       throw exceeded(`${limits.concurrentRuns} requests in progress`, BUSY_MS);
     if (this.#total >= this.limits.concurrentRuns)
-      throw refuse('The server is busy: it has too many requests in progress. Retry later.', BUSY_MS);
+      throw tooManyRequests(
+        'The server is busy: it has too many requests in progress. Retry later.',
+        BUSY_MS,
+      );
     this.#count(caller.name, 1);
     let isReleased = false;
     return () => {
@@ -120,9 +123,9 @@ export class Admission {
 }
 
 function exceeded(limit: string, retryAfterMs: number): ApiError {
-  return refuse(`This token's limit of ${limit} is reached. Retry later.`, retryAfterMs);
+  return tooManyRequests(`This token's limit of ${limit} is reached. Retry later.`, retryAfterMs);
 }
 
-function refuse(message: string, retryAfterMs: number): ApiError {
+function tooManyRequests(message: string, retryAfterMs: number): ApiError {
   return new ApiError('rate-limit-exceeded', message, { retryAfterMs });
 }

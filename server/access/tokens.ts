@@ -46,13 +46,13 @@ export class Tokens {
 }
 
 function assertUsable(name: string, token: string): void {
-  if (RESERVED.includes(name)) throw refuse(`"${name}" is a reserved name. Rename the token.`);
+  if (RESERVED.includes(name)) throw invalidConfig(`"${name}" is a reserved name. Rename the token.`);
   if (!/^[\x21-\x7e]*$/.test(token))
-    throw refuse(
+    throw invalidConfig(
       `the token "${name}" has characters that no header can carry. Use visible ASCII characters.`,
     );
   if (token.length < SHORTEST)
-    throw refuse(
+    throw invalidConfig(
       `the token "${name}" has fewer than ${SHORTEST} characters. Make one that cannot be guessed: openssl rand -hex 32`,
     );
 }
@@ -62,11 +62,11 @@ function assertDistinct(known: readonly Known[]): void {
     const other = known.slice(at + 1).find(later => later.digest.equals(digest));
     if (other === undefined) continue;
     const first = caller === MAIN_OPERATOR ? 'AGENTCHART_TOKEN (or --token)' : `"${caller.name}"`;
-    throw refuse(`${first} and "${other.caller.name}" are the same token. Give each caller its own.`);
+    throw invalidConfig(`${first} and "${other.caller.name}" are the same token. Give each caller its own.`);
   }
 }
 
-function refuse(problem: string): EngineError {
+function invalidConfig(problem: string): EngineError {
   return new EngineError('input-invalid', `The server's tokens are not valid: ${problem}`);
 }
 

@@ -151,12 +151,12 @@ export class RequestRuns {
   }
 
   async #continueRun(
-    { run: known, forkAt, verdicts, messages }: Extract<Plan, { type: 'continue' }>,
+    { run: known, forkAt, callAnswers, messages }: Extract<Plan, { type: 'continue' }>,
     { toolset, close, ...request }: Prepared,
   ): Promise<LiveResponse> {
     const { host } = this.#options;
     const { body } = request;
-    assertToolsProvided(known, verdicts, toolset);
+    assertToolsProvided(known, callAnswers, toolset);
     this.#options.agents.assertReadable(known.state.context.transcript, request.model);
     const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
     const isStored = this.#library.isStored(known.runId);
@@ -167,14 +167,14 @@ export class RequestRuns {
         ? known.state
         : await this.#fork(source, { runId: known.runId, at: forkAt }, runId);
     const { toolCalls, turns } = state.context;
-    const { limited, overBudget, left } = limitApprovals(verdicts, mostToolCalls(body));
-    const onlyApproves = messages.length === 0 && verdicts.every(({ type }) => type === 'approval');
+    const { limited, overBudget, left } = limitApprovals(callAnswers, mostToolCalls(body));
+    const onlyApproves = messages.length === 0 && callAnswers.every(({ type }) => type === 'approval');
     const continued = known.spans.findLast(({ to }) => forkAt === undefined || to === forkAt);
     const callsBefore = onlyApproves ? (continued?.spec.callsBefore ?? 0) : toolCalls;
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
     const spec: ResponseSpec = {
       ...describeRequest(request, toolset),
-      decisions: verdicts.flatMap(decisionOf),
+      decisions: callAnswers.flatMap(decisionOf),
       ...omitUndefined({ overBudget }),
       messages: named.map(({ id }) => id),
       turnsBefore: turns,
@@ -186,7 +186,12 @@ export class RequestRuns {
     const run = await this.#options.agents.make(spec, { body, toolset: held, store: source }).open(runId);
     await submitCommands(
       run,
-      { note, verdicts: limited, messages: named, limits: budgetOf(left, { toolCalls, turns, callsBefore }) },
+      {
+        note,
+        callAnswers: limited,
+        messages: named,
+        limits: budgetOf(left, { toolCalls, turns, callsBefore }),
+      },
       async () => assertNotOtherwise(known, limited, await readJournal(source, runId)),
     );
     const span = await this.#spanOf(source, runId, note);

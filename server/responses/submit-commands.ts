@@ -3,7 +3,7 @@ import type { RunCommand } from '../../engine/run/run-command.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { ResponsesError } from './api-error.ts';
-import type { Verdict } from './request/plan.ts';
+import type { CallAnswer } from './request/plan.ts';
 import { OUTCOME_UNKNOWN, RESPONSES } from './wire/response-spec.ts';
 
 const by = RESPONSES;
@@ -19,17 +19,17 @@ export async function submitCommands(
   request: {
     /** What `readNote` reads. It is not appended if the run refuses all commands. */
     note: JsonValue;
-    verdicts: readonly Verdict[];
+    callAnswers: readonly CallAnswer[];
     messages: readonly Item[];
     limits: { toolCalls: number; turns: number };
   },
   onRefusal: () => Promise<void>,
 ): Promise<void> {
-  const { note, verdicts, messages, limits } = request;
+  const { note, callAnswers, messages, limits } = request;
   const noted: RunCommand = { type: 'note', note, by };
   let left: RunCommand[] = [
     { type: 'set-params', params: { limits }, by },
-    ...verdicts.map(describeVerdict),
+    ...callAnswers.map(toCommand),
     ...(messages.length === 0 ? [] : [{ type: 'send', message: messages, by } as const]),
   ];
   while (left.length > 0) {
@@ -52,13 +52,13 @@ function pauseAround(commands: readonly RunCommand[]): readonly RunCommand[] {
   return [{ type: 'pause', by }, ...commands, { type: 'unpause', by }];
 }
 
-function describeVerdict(verdict: Verdict): RunCommand {
-  const { callId } = verdict;
-  if (verdict.type === 'unknown') return { type: 'resolve', callId, failed: OUTCOME_UNKNOWN, by };
-  if (verdict.type === 'output') {
-    const { output, isError } = verdict;
+function toCommand(callAnswer: CallAnswer): RunCommand {
+  const { callId } = callAnswer;
+  if (callAnswer.type === 'unknown') return { type: 'resolve', callId, failed: OUTCOME_UNKNOWN, by };
+  if (callAnswer.type === 'output') {
+    const { output, isError } = callAnswer;
     return { type: 'answer', callId, output, isError, by };
   }
-  if (verdict.approve) return { type: 'approve', callId, by };
-  return { type: 'reject', callId, by, ...omitUndefined({ reason: verdict.reason }) };
+  if (callAnswer.approve) return { type: 'approve', callId, by };
+  return { type: 'reject', callId, by, ...omitUndefined({ reason: callAnswer.reason }) };
 }

@@ -100,7 +100,9 @@ describe.concurrent('npm start', () => {
       const terminal = startOnTerminal(makeFolder());
       const url = await terminal.printed(/approve there or here: (http:\S+)/);
       await terminal.printed(/\[a\]pprove/);
-      const waiting: unknown = await (await fetch(`${url}/runs?status=waiting&agent=documentation-steward`)).json();
+      const waiting: unknown = await (
+        await fetch(`${url}/runs?status=waiting&agent=documentation-steward`)
+      ).json();
       expect(waiting).toMatchObject({ runs: [{ agent: 'documentation-steward', status: 'waiting' }] });
       const { id } = (waiting as { runs: [{ id: string }] }).runs[0];
       terminal.type('a\n');

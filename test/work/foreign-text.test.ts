@@ -25,7 +25,7 @@ import { TaggedReply } from '../../adapters/vllm/tagged-reply.ts';
 import { TokenTexts } from '../../adapters/vllm/token-texts.ts';
 import { formatValue } from '../../cli/render/format-value.ts';
 import { formatSafeJson, shorten, showSafely } from '../../cli/render/show-safely.ts';
-import { toolsTold } from '../../engine/replay/record-run.ts';
+import { offeredTools } from '../../engine/replay/record-run.ts';
 import { checkOutput } from '../../engine/services/check-output.ts';
 import { makeIdsUnique } from '../../engine/services/qualify-calls.ts';
 import { codeSpan } from '../../examples/steward/code-span.ts';
@@ -94,7 +94,7 @@ const READERS: Record<string, (text: string) => unknown> = {
     ),
   'the depth of a JSON text': text => isTooDeep(text),
   'an unknown tool name': text =>
-    toolsTold({ error: `Not run: There is no tool "${text}". The tools are: ${text}.` }),
+    offeredTools({ error: `Not run: There is no tool "${text}". The tools are: ${text}.` }),
   'a text without HTML comments': text => pushAll(hideHtmlComments(), text),
   'a streamed text with citations': text => pushAll(citationFilter([], { sources: () => [] }), text + text),
   'an answer with citations': text =>

@@ -1,5 +1,5 @@
 import type { AgentDefinition } from '../../engine/definition.ts';
-import { describeForeign, type Foreign, findForeign, isPlain } from '../../engine/services/find-foreign.ts';
+import { describeNonJson, findNonJson, isPlain, type NonJson } from '../../engine/services/find-non-json.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
 import type { Tool, Validation } from '../../protocol/tool.ts';
@@ -92,10 +92,10 @@ function toRunContext(
 }
 
 function toText(agent: string, value: unknown): string {
-  const foreign = findForeign(value, isChanged);
+  const foreign = findNonJson(value, isChanged);
   if (foreign !== undefined) {
     const path = ['runContext', ...(foreign.path === '' ? [] : [foreign.path])].join('.');
-    throw notJson(agent, `${path} is ${describeForeign(foreign.value)}`);
+    throw notJson(agent, `${path} is ${describeNonJson(foreign.value)}`);
   }
   try {
     return toBoundedText(value);
@@ -105,7 +105,7 @@ function toText(agent: string, value: unknown): string {
 }
 
 /** Whether a JSON round trip would change a value, such as a `Date`. */
-function isChanged({ value }: Foreign): boolean {
+function isChanged({ value }: NonJson): boolean {
   if (typeof value === 'number') return !Number.isFinite(value);
   return typeof value === 'object' && value !== null && (!isPlain(value) || 'toJSON' in value);
 }

@@ -1,7 +1,7 @@
 import { messageOf } from '../../protocol/error.ts';
 import { CONNECTION_LOST } from './end-requests.ts';
 import { showText } from './redact-secrets.ts';
-import type { Fate } from './session.ts';
+import type { RequestOutcome } from './session.ts';
 
 const MAX_SHOWN = 300;
 const CONNECT_ERROR = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
@@ -13,7 +13,7 @@ const REQUEST_TIMEOUT = 408;
  * (https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#session-management);
  * older servers answer 400 and name the session.
  */
-export function fateOfHttpFailure(error: unknown, hadSession: boolean): Fate {
+export function classifyHttpFailure(error: unknown, hadSession: boolean): RequestOutcome {
   const { status, text } = readResponse(error);
   if (status === null) return isNotReached(error) || isScopeMissing(error) ? 'not-done' : 'unknown';
   if (status < 300 || status >= 500 || status === REQUEST_TIMEOUT) return 'unknown';

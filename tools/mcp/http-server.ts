@@ -1,10 +1,10 @@
 import { EngineError } from '../../protocol/error.ts';
 import { boundAnswers, LARGEST_MESSAGE_BYTES } from './bound-answers.ts';
 import { endRequests } from './end-requests.ts';
-import { describeHttpFailure, fateOfHttpFailure, isLost } from './http-failure.ts';
+import { classifyHttpFailure, describeHttpFailure, isLost } from './http-failure.ts';
 import { redactText } from './redact-secrets.ts';
 import type { HttpServer } from './server-options.ts';
-import { CLIENT_INFO, type Fate, type Start, startSession } from './session.ts';
+import { CLIENT_INFO, type RequestOutcome, type Start, startSession } from './session.ts';
 
 const TERMINATE_MS = 1_000;
 
@@ -47,12 +47,12 @@ export async function openHttp(name: string, server: HttpServer, timeoutMs: numb
     clearTimeout(timer);
   }
 
-  function fateOf(error: unknown): Fate {
+  function outcomeOf(error: unknown): RequestOutcome {
     if (ProtocolError.isInstance(error) && !isLost(error)) return 'answered';
-    return fateOfHttpFailure(error, transport.sessionId !== undefined);
+    return classifyHttpFailure(error, transport.sessionId !== undefined);
   }
 
-  const connector = { transport, reasonOf, explain, redact, fateOf, leave };
+  const connector = { transport, reasonOf, explain, redact, outcomeOf, leave };
   return startSession(new Client(CLIENT_INFO), connector, timeoutMs);
 }
 

@@ -60,7 +60,7 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
       const [outcome] = await Promise.allSettled([callWithin(session, input, context)]);
       if (outcome.status === 'fulfilled') return readResult(name, outcome.value, session.redact);
       const { reason: error } = outcome;
-      if (!isFirst || session.fateOf(error) !== 'session-lost') throw describe(error, session);
+      if (!isFirst || session.outcomeOf(error) !== 'session-lost') throw describe(error, session);
       session = await connection.renew(session);
     }
   }
@@ -98,8 +98,8 @@ export function createServerTool(described: McpTool, options: ServerToolOptions)
     return session.ask(client => client.callTool(params, requestOptions));
   }
 
-  function describe(error: unknown, { fateOf, reasonOf, explain }: Session): Error {
-    switch (fateOf(error)) {
+  function describe(error: unknown, { outcomeOf, reasonOf, explain }: Session): Error {
+    switch (outcomeOf(error)) {
       case 'answered':
         return new Error(`"${name}": ${reasonOf(error)}`);
       case 'not-done':

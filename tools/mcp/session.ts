@@ -6,7 +6,7 @@ import { cutDeep, type JsonObject } from '../../protocol/json.ts';
  * Whether a failed request may have taken effect. `answered`: the server responded with the error; `not-done`:
  * the server did nothing; `session-lost`: it did nothing, and a new session may help; `unknown`: it may have acted.
  */
-export type Fate = 'answered' | 'not-done' | 'session-lost' | 'unknown';
+export type RequestOutcome = 'answered' | 'not-done' | 'session-lost' | 'unknown';
 
 export type Session = {
   /** Makes one or several requests. The session stays open until they are done, even if it was replaced. */
@@ -17,7 +17,7 @@ export type Session = {
   explain(cause: unknown): EngineError;
   /** Masks the server's configured secrets in a text. */
   redact(text: string): string;
-  fateOf(error: unknown): Fate;
+  outcomeOf(error: unknown): RequestOutcome;
 };
 
 /** A connection that is starting or open. */

@@ -47,8 +47,8 @@ export async function startProcess(name: string, server: StdioServer, timeoutMs:
     );
   }
 
-  const fateOf = (error: unknown) => (ProtocolError.isInstance(error) ? 'answered' : 'unknown');
-  const connector = { transport, reasonOf, explain, redact, fateOf } as const;
+  const outcomeOf = (error: unknown) => (ProtocolError.isInstance(error) ? 'answered' : 'unknown');
+  const connector = { transport, reasonOf, explain, redact, outcomeOf } as const;
   return startSession(new Client(CLIENT_INFO), connector, timeoutMs);
 }
 

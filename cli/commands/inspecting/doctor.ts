@@ -20,7 +20,7 @@ import { loadAgent } from '../../load-agent.ts';
 import { missingStore, storeFile } from '../../open-store.ts';
 import { formatStore, isDatabase } from '../../render/format-path.ts';
 import { Output } from '../../render/output.ts';
-import { type Deployed, type Finding, judgeRun } from './judge-run.ts';
+import { type Deployed, type Finding, findProblem } from './find-problem.ts';
 
 export type DoctorOptions = { db?: string; json?: boolean; agent?: string[] };
 
@@ -101,7 +101,7 @@ async function survey(store: Store, loaded: readonly Agent[], output: Output): P
     for await (const record of listAll(store, { status, onDamaged })) {
       counts.runs += 1;
       const { agent, agentVersion, chart, title } = record;
-      for (const finding of await judgeRun(store, record, deployed, now))
+      for (const finding of await findProblem(store, record, deployed, now))
         report(finding, { status, agent, agentVersion, chart, title });
     }
   return counts;

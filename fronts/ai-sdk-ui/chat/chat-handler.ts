@@ -75,7 +75,7 @@ class ChatHandler {
       const start = (await this.#options.start?.(request)) ?? {};
       return await this.#inTurn(JSON.stringify(labels), () => this.#post(body, labels, { caller, start }));
     } catch (error) {
-      return refuse(error);
+      return errorResponse(error);
     }
   }
 
@@ -203,7 +203,7 @@ function decode(segment: string): string {
 }
 
 /** Converts an error to a response. Only refusals show their message; other errors show no details. */
-function refuse(error: unknown): Response {
+function errorResponse(error: unknown): Response {
   if (error instanceof ChatError) return answerError(error.status, error.code, error.message);
   if (error instanceof EngineError && error.code === 'input-invalid')
     return answerError(400, error.code, error.message);

@@ -1,5 +1,5 @@
 import { invalid } from '../api-error.ts';
-import type { Verdict } from '../request/plan.ts';
+import type { CallAnswer } from '../request/plan.ts';
 import type { RunResponses } from '../run-responses.ts';
 import { isSameTool, isServerTool, toolNamed } from '../wire/response-spec.ts';
 import type { Toolset } from './toolset.ts';
@@ -7,13 +7,13 @@ import type { Toolset } from './toolset.ts';
 /** Throws a `ResponsesError` unless the request provides the tool of every call that it approves. */
 export function assertToolsProvided(
   run: RunResponses,
-  verdicts: readonly Verdict[],
+  callAnswers: readonly CallAnswer[],
   { exposed, lists }: Toolset,
 ): void {
-  for (const verdict of verdicts) {
-    if (verdict.type !== 'approval' || !verdict.approve) continue;
-    const call = run.state.context.calls.find(({ callId }) => callId === verdict.callId);
-    const wanted = run.tools.of(verdict.callId);
+  for (const callAnswer of callAnswers) {
+    if (callAnswer.type !== 'approval' || !callAnswer.approve) continue;
+    const call = run.state.context.calls.find(({ callId }) => callId === callAnswer.callId);
+    const wanted = run.tools.of(callAnswer.callId);
     if (wanted !== undefined && call !== undefined && isSameTool(wanted, toolNamed(exposed, call.name)))
       continue;
     const label = isServerTool(wanted) ? wanted.label : undefined;

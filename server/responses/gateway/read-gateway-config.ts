@@ -25,7 +25,7 @@ export async function readGatewayConfig(
   environment: Environment = process.env,
 ): Promise<GatewayConfig> {
   const parsed = gatewayConfigSchema.safeParse(parse(await read(file), file));
-  if (!parsed.success) throw refuse(file, parsed.error.issues.map(describeIssue));
+  if (!parsed.success) throw invalidConfig(file, parsed.error.issues.map(describeIssue));
   const { prices, tokens, webhooks } = parsed.data;
   const folder = dirname(resolve(file));
   const problems: Problem[] = [];
@@ -64,7 +64,7 @@ export async function readGatewayConfig(
   };
   if (problems.length === 0)
     problems.push(...checkServers(config), ...checkPrices(config), ...checkWebhooks(config));
-  if (problems.length > 0) throw refuse(file, problems);
+  if (problems.length > 0) throw invalidConfig(file, problems);
   return config;
 }
 
@@ -200,7 +200,7 @@ function describeIssue(issue: z.core.$ZodIssue): Problem {
   return { path, message };
 }
 
-function refuse(file: string, problems: readonly Problem[]): EngineError {
+function invalidConfig(file: string, problems: readonly Problem[]): EngineError {
   const lines = problems.map(({ path, message }) => {
     const place = showPath(path);
     return place === '' ? message : `${place}: ${message}`;

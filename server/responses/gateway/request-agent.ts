@@ -176,17 +176,17 @@ const TAKE_PENALTIES: readonly string[] = [
  * the result.
  */
 export function assertSupported({ provider, capabilities }: ModelAdapter, body: CreateBody): void {
-  const refuse = (param: string) => {
+  const unsupported = (param: string) => {
     const message = `'${param}' is not supported for this model.`;
     return invalid(param, 'unsupported_parameter', message);
   };
   for (const param of ['presence_penalty', 'frequency_penalty'] as const)
-    if ((body[param] ?? 0) !== 0 && !TAKE_PENALTIES.includes(provider)) throw refuse(param);
-  if ((body.top_logprobs ?? 0) !== 0) throw refuse('top_logprobs');
+    if ((body[param] ?? 0) !== 0 && !TAKE_PENALTIES.includes(provider)) throw unsupported(param);
+  if ((body.top_logprobs ?? 0) !== 0) throw unsupported('top_logprobs');
   for (const [at, tool] of body.tools.entries())
     if (tool.type === 'custom' && tool.format?.type === 'grammar' && capabilities.customTools !== true)
-      throw refuse(`tools[${at}].format`);
-  if (body.context_management != null && !compactsContext(provider)) throw refuse('context_management');
+      throw unsupported(`tools[${at}].format`);
+  if (body.context_management != null && !compactsContext(provider)) throw unsupported('context_management');
 }
 
 /** The options that only some providers have. */

@@ -1,7 +1,7 @@
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item, MessageItem } from '../../../protocol/item.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
-import type { Verdict } from './plan.ts';
+import type { CallAnswer } from './plan.ts';
 
 /** Whether an item comes from the client: a message of another role than assistant, or the result of a call. */
 export function isClientItem(item: Item): boolean {
@@ -17,9 +17,9 @@ export function messagesIn(items: readonly Item[]): MessageItem[] {
  * The results for calls that wait in `state`; the first result of a call counts. Throws a `ResponsesError` for a result
  * that no call waits for.
  */
-export function outputsFor({ context }: ChartState, items: readonly Item[]): Verdict[] {
+export function outputsFor({ context }: ChartState, items: readonly Item[]): CallAnswer[] {
   const called = calledIn(items);
-  const outputs = new Map<string, Verdict>();
+  const outputs = new Map<string, CallAnswer>();
   for (const item of items) {
     if (item.type !== 'tool_result' || outputs.has(item.callId)) continue;
     const { callId, output, isError } = item;

@@ -1,10 +1,10 @@
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { ResponseSpec } from '../wire/response-spec.ts';
-import type { Verdict } from './plan.ts';
+import type { CallAnswer } from './plan.ts';
 
 type LimitedApprovals = {
-  /** The verdicts, with rejections in place of the approvals over the limit. */
-  limited: Verdict[];
+  /** The answers, with rejections in place of the approvals over the limit. */
+  limited: CallAnswer[];
   /** The calls over the limit. */
   overBudget?: string[];
   /** The number of calls that the response may still make. */
@@ -12,24 +12,24 @@ type LimitedApprovals = {
 };
 
 /** Applies a response's limit of tool calls to the calls that its request approves. */
-export function limitApprovals(verdicts: readonly Verdict[], most: number): LimitedApprovals {
-  const approved = verdicts.flatMap(verdict =>
-    verdict.type === 'approval' && verdict.approve ? [verdict.callId] : [],
+export function limitApprovals(callAnswers: readonly CallAnswer[], most: number): LimitedApprovals {
+  const approved = callAnswers.flatMap(callAnswer =>
+    callAnswer.type === 'approval' && callAnswer.approve ? [callAnswer.callId] : [],
   );
   const over = approved.slice(most);
   const reason = `Not run: this response has reached its limit of ${most} tool calls.`;
-  const limited = verdicts.map(verdict =>
-    verdict.type === 'approval' && over.includes(verdict.callId)
-      ? { ...verdict, approve: false, reason }
-      : verdict,
+  const limited = callAnswers.map(callAnswer =>
+    callAnswer.type === 'approval' && over.includes(callAnswer.callId)
+      ? { ...callAnswer, approve: false, reason }
+      : callAnswer,
   );
   const left = Math.max(0, most - approved.length);
   return { limited, left, ...omitUndefined({ overBudget: over.length > 0 ? over : undefined }) };
 }
 
-/** The decision to journal for a verdict: as the client made it, before the limit. Nothing for a call in doubt. */
-export function decisionOf(verdict: Verdict): ResponseSpec['decisions'] {
-  const { type, callId } = verdict;
+/** The decision to journal for an answer: as the client made it, before the limit. Nothing for a call in doubt. */
+export function decisionOf(callAnswer: CallAnswer): ResponseSpec['decisions'] {
+  const { type, callId } = callAnswer;
   if (type === 'unknown') return [];
-  return [type === 'approval' ? { type, callId, approve: verdict.approve } : { type, callId }];
+  return [type === 'approval' ? { type, callId, approve: callAnswer.approve } : { type, callId }];
 }

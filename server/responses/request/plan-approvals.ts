@@ -7,7 +7,7 @@ import type { FoundResponse } from '../response-library.ts';
 import type { RunResponses } from '../run-responses.ts';
 import { isClientItem, messagesIn, outputsFor } from './client-items.ts';
 import { requestIdOf } from './input-listing.ts';
-import type { Plan, Verdict } from './plan.ts';
+import type { CallAnswer, Plan } from './plan.ts';
 import type { AskedApproval, References } from './references.ts';
 
 type ApprovalRequest = {
@@ -117,11 +117,11 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
   }
   const fresh = newItems(run, request);
   const approvals = open.map(({ approval: { approve, reason }, callId }) => {
-    const verdict = { type: 'approval' as const, callId, approve };
-    return reason === undefined ? verdict : { ...verdict, reason };
+    const callAnswer = { type: 'approval' as const, callId, approve };
+    return reason === undefined ? callAnswer : { ...callAnswer, reason };
   });
-  const verdicts = [...approvals, ...outputsFor(run.state, fresh)];
-  return { type: 'continue', run, verdicts, messages: messagesIn(fresh) };
+  const callAnswers = [...approvals, ...outputsFor(run.state, fresh)];
+  return { type: 'continue', run, callAnswers, messages: messagesIn(fresh) };
 }
 
 /**
@@ -159,7 +159,7 @@ function repeat({ approval, run, callId }: Located): Plan {
   if (approved !== approval.approve) throw alreadyDecided(approval.callId, approved);
   const found = decided.find(({ approve }) => approve === approved);
   if (found !== undefined) return { type: 'repeat', found: { run, span: found.span } };
-  return { type: 'continue', run, verdicts: [], messages: [] };
+  return { type: 'continue', run, callAnswers: [], messages: [] };
 }
 
 /** Whether the call was approved; `undefined` if it was not decided. */
@@ -172,14 +172,14 @@ function wasApproved(entries: readonly JournalEntry[], callId: string): boolean 
 /** Throws a `ResponsesError` if another process has decided a call differently in the meantime. */
 export function assertNotOtherwise(
   run: RunResponses,
-  verdicts: readonly Verdict[],
+  callAnswers: readonly CallAnswer[],
   entries: readonly JournalEntry[],
 ): void {
-  for (const verdict of verdicts) {
-    if (verdict.type !== 'approval') continue;
-    const approved = wasApproved(entries, verdict.callId);
-    if (approved === undefined || approved === verdict.approve) continue;
-    throw alreadyDecided(requestIdOf(run, verdict.callId), approved);
+  for (const callAnswer of callAnswers) {
+    if (callAnswer.type !== 'approval') continue;
+    const approved = wasApproved(entries, callAnswer.callId);
+    if (approved === undefined || approved === callAnswer.approve) continue;
+    throw alreadyDecided(requestIdOf(run, callAnswer.callId), approved);
   }
 }
 

@@ -23,7 +23,7 @@ import {
   outputsFor,
 } from './client-items.ts';
 import { idsIn, readInputItems } from './input-items.ts';
-import type { Plan, Verdict } from './plan.ts';
+import type { CallAnswer, Plan } from './plan.ts';
 import { planApprovals } from './plan-approvals.ts';
 import { References } from './references.ts';
 import type { CreateBody } from './request-body.ts';
@@ -106,11 +106,11 @@ function planAfter(found: FoundResponse, items: readonly Item[], references: Ref
   if (hasEnded(state)) return continueEnded(run, items, { state, references });
   if (!isAtRest(state) || state.context.paused) throw inProgress(span.id);
   const doubted = callsWith(state.context, 'doubted').map(
-    ({ callId }): Verdict => ({ type: 'unknown', callId }),
+    ({ callId }): CallAnswer => ({ type: 'unknown', callId }),
   );
   const outputs = outputsFor(state, items);
   const missing = callsWith(state.context, 'waiting').find(
-    ({ callId }) => !outputs.some(verdict => verdict.callId === callId),
+    ({ callId }) => !outputs.some(callAnswer => callAnswer.callId === callId),
   );
   if (missing !== undefined) throw missingOutputError(missing.callId);
   const messages = messagesIn(items);
@@ -118,7 +118,7 @@ function planAfter(found: FoundResponse, items: readonly Item[], references: Ref
   return {
     type: 'continue',
     run,
-    verdicts: [...doubted, ...outputs],
+    callAnswers: [...doubted, ...outputs],
     messages,
     ...omitUndefined({ forkAt: isLast ? undefined : (span.to ?? 1) }),
   };

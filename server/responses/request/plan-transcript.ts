@@ -12,11 +12,11 @@ export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
   const run = plan.type === 'repeat' ? plan.found.run : plan.run;
   const inherited = await histories.load(run.state.context.continues);
   if (plan.type === 'repeat') return [...inherited, ...run.state.context.transcript];
-  const { forkAt, verdicts, messages } = plan;
+  const { forkAt, callAnswers, messages } = plan;
   const { context } = forkAt === undefined ? run.state : stateAt(run, { to: forkAt });
-  const results = verdicts.flatMap((verdict): Item[] => {
-    if (verdict.type !== 'output') return [];
-    const { callId, output } = verdict;
+  const results = callAnswers.flatMap((callAnswer): Item[] => {
+    if (callAnswer.type !== 'output') return [];
+    const { callId, output } = callAnswer;
     return [{ type: 'tool_result', callId, output, isError: false }];
   });
   return [...inherited, ...context.transcript, ...results, ...messages];

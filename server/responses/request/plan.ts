@@ -5,7 +5,7 @@ import type { RunResponses } from '../run-responses.ts';
 import type { ExposedTool } from '../wire/response-spec.ts';
 
 /** A request's decision about an open call, the result of one, or the end of a doubt. */
-export type Verdict =
+export type CallAnswer =
   | { type: 'approval'; callId: string; approve: boolean; reason?: string }
   | { type: 'output'; callId: string; output: JsonValue; isError: boolean }
   /** The client continues although the call is in doubt: the model reads that the outcome is unknown. */
@@ -31,6 +31,12 @@ export type Plan =
       origins: ReadonlyMap<string, CallOrigin>;
     }
   /** Continue the run; with `forkAt`, continue a fork of it at that entry. */
-  | { type: 'continue'; run: RunResponses; forkAt?: number; verdicts: Verdict[]; messages: MessageItem[] }
+  | {
+      type: 'continue';
+      run: RunResponses;
+      forkAt?: number;
+      callAnswers: CallAnswer[];
+      messages: MessageItem[];
+    }
   /** The request was made before: return the same response. */
   | { type: 'repeat'; found: FoundResponse };

@@ -104,7 +104,7 @@ async function sendShared(
   const record = await findRecord(store, id, c.get('caller'));
   assertShort(record.seq);
   const journal = await readFromStart(store, record.runId, 'Share');
-  const [first, ...rest] = journal.map(entry => forStrangers(entry, query.data.contents)) as WholeJournal;
+  const [first, ...rest] = journal.map(entry => toSharedEntry(entry, query.data.contents)) as WholeJournal;
   let state = beginFold(first.event);
   for (const entry of rest) state = foldEntry(state, entry, record.runId);
   const { labels = {} } = first.event;
@@ -125,7 +125,7 @@ function withoutLease({ owner: _, leaseUntil: __, ...record }: RunRecord): RunRe
 }
 
 /** Returns an entry without members for internal use, and, unless `shown`, without contents. */
-function forStrangers({ seq, event }: JournalEntry, contents: 'redacted' | 'shown'): JournalEntry {
+function toSharedEntry({ seq, event }: JournalEntry, contents: 'redacted' | 'shown'): JournalEntry {
   const shared = contents === 'shown' ? event : redactContents(event);
   if (shared.type !== 'run.started') return { seq, event: shared };
   const { launch: _, ...started } = shared;

@@ -108,7 +108,7 @@ export class Connection {
     } catch (error) {
       if (isLocked(error)) return writes;
       if (error instanceof TransactionEnded) return writes.flatMap(write => this.#commit([write]));
-      for (const { refuse } of writes) refuse(error);
+      for (const { reject } of writes) reject(error);
       return [];
     }
   }
@@ -151,7 +151,7 @@ export class Connection {
       } catch {
         throw new TransactionEnded();
       }
-      return () => write.refuse(translateError(this.#file, error));
+      return () => write.reject(translateError(this.#file, error));
     }
   }
 

@@ -9,7 +9,7 @@ export const LONGEST_PAUSE_MS = 50;
 export type Write = {
   /** Does the work in the open transaction. Call the returned function after the commit to acknowledge the write. */
   run(sql: Statements): () => void;
-  refuse(error: unknown): void;
+  reject(error: unknown): void;
 };
 
 /** Commits writes in order and settles each; returns those that found the store locked. */
@@ -41,12 +41,12 @@ export class WriteQueue {
 
   /** Resolves when `work` is on disk. `work` may run more than once. */
   add<Result>(work: (sql: Statements) => Result): Promise<Result> {
-    return new Promise((resolve, refuse) => {
+    return new Promise((resolve, reject) => {
       const run = (sql: Statements) => {
         const result = work(sql);
         return () => resolve(result);
       };
-      this.#waiting.push({ run, refuse, calledAt: performance.now() });
+      this.#waiting.push({ run, reject, calledAt: performance.now() });
       if (this.#cancel !== undefined) return;
       const immediate = setImmediate(() => this.#flush());
       this.#cancel = () => clearImmediate(immediate);
@@ -60,7 +60,7 @@ export class WriteQueue {
     const waiting = this.#waiting;
     this.#waiting = [];
     if (waiting.length === 0) return;
-    for (const { refuse } of this.#commit(waiting)) refuse(closedStore());
+    for (const { reject } of this.#commit(waiting)) reject(closedStore());
   }
 
   #flush(): void {
@@ -73,7 +73,7 @@ export class WriteQueue {
     for (const write of waiting) {
       if (!locked.has(write)) continue;
       const left = this.#timeoutMs - (now - write.calledAt);
-      if (left <= 0) write.refuse(describeFault('store-locked', this.#file, 'database is locked'));
+      if (left <= 0) write.reject(describeFault('store-locked', this.#file, 'database is locked'));
       else this.#waiting.push(write);
       if (left > 0) longest = Math.min(longest, left);
     }

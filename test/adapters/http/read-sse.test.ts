@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readNdjson } from '../../../adapters/http/line-scanner.ts';
-import { isDone, readSse, saysNothing } from '../../../adapters/http/read-sse.ts';
+import { isBlank, isDone, readSse } from '../../../adapters/http/read-sse.ts';
 import { collect } from '../../support/adapters/requests.ts';
 
 const encoder = new TextEncoder();
@@ -19,15 +19,15 @@ function events(text: string, cuts: readonly number[] = []) {
 }
 
 test.each(['[DONE]', ' [DONE]', '[DONE]\t', '\u00a0[DONE] '])('%j is the end marker of a stream', data => {
-  expect([isDone(data), saysNothing(data)]).toEqual([true, true]);
+  expect([isDone(data), isBlank(data)]).toEqual([true, true]);
 });
 
 test.each(['', ' '])('%j is ignored and does not end the stream', data => {
-  expect([isDone(data), saysNothing(data)]).toEqual([false, true]);
+  expect([isDone(data), isBlank(data)]).toEqual([false, true]);
 });
 
 test.each(['[DONE]x', '{}', '[done]', '"[DONE]"'])('%j is parsed', data => {
-  expect([isDone(data), saysNothing(data)]).toEqual([false, false]);
+  expect([isDone(data), isBlank(data)]).toEqual([false, false]);
 });
 
 describe('readSse', () => {

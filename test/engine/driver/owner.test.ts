@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareOwner, judgeOwner, judgeOwnerName, makeOwner } from '../../../engine/driver/owner.ts';
+import { checkOwner, checkOwnerName, compareOwner, makeOwner } from '../../../engine/driver/owner.ts';
 import {
   type NamedProcess,
   nameOwner,
@@ -50,16 +50,16 @@ describe('an owner', () => {
     const owner = { ...other, host: 'a:b@c', startedAt: 'Mon Jun  2 10:00:00 2025 @/' };
     expect(readOwnerName(nameOwner(owner))).toEqual(owner);
     expect(shortenOwnerName(nameOwner(owner))).toBe('a:b@c:8');
-    expect(judgeOwnerName(nameOwner(makeOwner('driver_1')))).toBe('self');
+    expect(checkOwnerName(nameOwner(makeOwner('driver_1')))).toBe('self');
   });
 
   test.each(['vm:8', 'vm:8@', 'vm:8@a/b', 'vm:8@a/b/%', 'vm:8@//', ''])('named "%s" is unknown', name => {
-    expect(judgeOwnerName(name)).toBe('unknown');
+    expect(checkOwnerName(name)).toBe('unknown');
   });
 
   test('whose process has ended on this host is dead, by its name and by its lease', () => {
     const gone = { ...makeOwner('driver_1'), pid: 2 ** 30 };
-    expect([judgeOwner(gone), judgeOwnerName(nameOwner(gone))]).toEqual(['dead', 'dead']);
-    expect(judgeOwner({ ...makeOwner('driver_1'), pid: 1, instance: 'another' })).toBe('dead');
+    expect([checkOwner(gone), checkOwnerName(nameOwner(gone))]).toEqual(['dead', 'dead']);
+    expect(checkOwner({ ...makeOwner('driver_1'), pid: 1, instance: 'another' })).toBe('dead');
   });
 });

@@ -1,4 +1,4 @@
-import { type RecordedEvent, toolsTold } from '../../../engine/replay/record-run.ts';
+import { offeredTools, type RecordedEvent } from '../../../engine/replay/record-run.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { ProviderError } from '../../../protocol/error.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
@@ -60,7 +60,7 @@ const INVALID = 'Not run: The arguments are not valid: ';
 function callIn({ callId, name, input, error }: QualifiedCall, written: string): ToolCall {
   const call = { callId, name, arguments: written, executedBy: 'engine' } as const;
   const readable = typeof input === 'string' ? {} : { input };
-  if (error === undefined || toolsTold({ error }) !== undefined) return { ...call, ...readable };
+  if (error === undefined || offeredTools({ error }) !== undefined) return { ...call, ...readable };
   return { ...call, ...readable, error: error.startsWith(INVALID) ? error.slice(INVALID.length) : error };
 }
 

@@ -1,9 +1,9 @@
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import {
+  offeredTools,
   type RecordedEvent,
   type RecordedRun,
   type Recording,
-  toolsTold,
 } from '../../../engine/replay/record-run.ts';
 import { describeOutcome, type Outcome } from '../../../engine/run/describe-outcome.ts';
 import type { Run } from '../../../engine/run/run.ts';
@@ -15,9 +15,9 @@ import { type Agent, createAgent } from '../../agent/agent.ts';
 import { playFinishers } from './play-finishers.ts';
 import { playModel } from './play-model.ts';
 import { playTool } from './play-tool.ts';
-import { type RecordedInput, submitRecorded } from './say.ts';
 import { FINISHER, MODEL, Stage, sourceOf } from './stage.ts';
 import { StageHost } from './stage-host.ts';
+import { type RecordedInput, submitRecorded } from './submit-recorded.ts';
 
 /**
  * Plays a recorded run again, after the runs that it continues. The agent loop runs in memory on the recording's
@@ -107,7 +107,7 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
     model: config.models.map(model => playModel(stage, model)),
     tools: tools.map(tool => playTool(stage, tool, callId => calls.get(callId))),
     prepareTurn: ({ turns }) => {
-      const [names] = (completed[turns]?.calls ?? []).map(toolsTold).filter(tools => tools !== undefined);
+      const [names] = (completed[turns]?.calls ?? []).map(offeredTools).filter(tools => tools !== undefined);
       return names === undefined ? undefined : { tools: names };
     },
     maxResultBytes: Number.MAX_SAFE_INTEGER,

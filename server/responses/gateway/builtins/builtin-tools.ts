@@ -108,7 +108,7 @@ export class BuiltinTools {
       const { properties } = (await open()).inputSchema;
       const missing = options.find(option => !Object.hasOwn(Object(properties), option));
       if (missing !== undefined)
-        throw refuse(`${place}.${missing === 'allowed_domains' ? 'filters' : missing}`);
+        throw unsupported(`${place}.${missing === 'allowed_domains' ? 'filters' : missing}`);
     }
     return searchServer(open);
   }
@@ -132,7 +132,7 @@ export class BuiltinTools {
         `Vector store with id '${name}' not found.`,
       );
     }
-    if (ranking_options?.hybrid_search != null) throw refuse(`${place}.ranking_options.hybrid_search`);
+    if (ranking_options?.hybrid_search != null) throw unsupported(`${place}.ranking_options.hybrid_search`);
     if (filters != null) assertFilter(filters, `${place}.filters`);
   }
 
@@ -146,17 +146,17 @@ export class BuiltinTools {
 }
 
 function assertWebSearch(tool: WebSearchTool, place: string): void {
-  if (tool.external_web_access === false) throw refuse(`${place}.external_web_access`);
-  if (tool.search_content_types?.includes('image')) throw refuse(`${place}.search_content_types`);
+  if (tool.external_web_access === false) throw unsupported(`${place}.external_web_access`);
+  if (tool.search_content_types?.includes('image')) throw unsupported(`${place}.search_content_types`);
 }
 
 /** Each call runs in a new process, so containers and files are not supported. */
 function assertCodeInterpreter({ container }: CodeInterpreterTool, place: string): void {
-  if (typeof container === 'string') throw refuse(`${place}.container`);
+  if (typeof container === 'string') throw unsupported(`${place}.container`);
   for (const option of ['file_ids', 'memory_limit', 'network_policy'] as const) {
     const value = container[option];
     if (value != null && !(Array.isArray(value) && value.length === 0))
-      throw refuse(`${place}.container.${option}`);
+      throw unsupported(`${place}.container.${option}`);
   }
 }
 
@@ -168,6 +168,6 @@ function notConfigured({ type }: BuiltinTool, place: string): ResponsesError {
   );
 }
 
-function refuse(param: string): ResponsesError {
+function unsupported(param: string): ResponsesError {
   return invalid(param, 'unsupported_parameter', `'${param}' is not supported by this server.`);
 }

@@ -66,7 +66,7 @@ describe('two servers with one approval', () => {
   const when = 'beforeAppend';
 
   it.each([true, false])(
-    'opposite verdicts: the second is refused as already decided (first approves: %s)',
+    'opposite decisions: the second is refused as already decided (first approves: %s)',
     async first => {
       const { otherStatus, own, request, again, calls } = await race({ when, first, second: !first });
       expect(otherStatus).toBe(200);
@@ -83,7 +83,7 @@ describe('two servers with one approval', () => {
     },
   );
 
-  it.each([true, false])('equal verdicts: both requests succeed (approve: %s)', async approve => {
+  it.each([true, false])('equal decisions: both requests succeed (approve: %s)', async approve => {
     const { otherStatus, own, calls } = await race({ when, first: approve, second: approve });
     expect(otherStatus).toBe(200);
     expect(own.status).toBe(200);

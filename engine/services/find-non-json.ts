@@ -1,25 +1,25 @@
 import { DEEPEST_JSON } from '../../protocol/json.ts';
 
 /** A value that JSON would empty or distort; `path` is where it is, such as `order.date`, or '' for the value itself. */
-export type Foreign = { path: string; value: unknown };
+export type NonJson = { path: string; value: unknown };
 
 /**
- * Returns the first part of a value for which `isForeign` returns true. It is asked about every part, and only lists and
+ * Returns the first part of a value for which `isNonJson` returns true. It is asked about every part, and only lists and
  * plain objects are searched. Cycles and values nested too deep are left to `toBoundedText`, which names them.
  */
-export function findForeign(
+export function findNonJson(
   value: unknown,
-  isForeign: (part: Foreign) => boolean,
+  isNonJson: (part: NonJson) => boolean,
   path = '',
   depth = 0,
-): Foreign | undefined {
+): NonJson | undefined {
   const part = { path, value };
-  if (isForeign(part)) return part;
+  if (isNonJson(part)) return part;
   if (typeof value !== 'object' || value === null || !isPlain(value) || depth > DEEPEST_JSON)
     return undefined;
   for (const name in value) {
     const member: unknown = (value as Record<string, unknown>)[name];
-    const found = findForeign(member, isForeign, path === '' ? name : `${path}.${name}`, depth + 1);
+    const found = findNonJson(member, isNonJson, path === '' ? name : `${path}.${name}`, depth + 1);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -33,7 +33,7 @@ export function isPlain(value: object): boolean {
 }
 
 /** Says what a value is and what to use instead: `a Map. Return a plain object: Object.fromEntries(map).` */
-export function describeForeign(value: unknown): string {
+export function describeNonJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return `${String(value)}, which is not JSON.`;
   const kind = Object.prototype.toString.call(value).slice('[object '.length, -1);
   const name = value.constructor?.name || kind;

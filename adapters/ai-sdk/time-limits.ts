@@ -7,7 +7,7 @@ import { type ProviderContext, stalled, tookTooLong } from '../http/provider-err
  * P2 A slow reader does not count: the wait for a part begins when the part is requested.
  * P3 The limit of the whole call is never restarted.
  */
-export class Patience {
+export class TimeLimits {
   readonly signal: AbortSignal;
   /** The error for the limit that was exceeded; `undefined` while none was. */
   timeout: Error | undefined;

@@ -29,7 +29,7 @@ export type Deployed = {
 };
 
 /** Returns what is to report about a run. Reads its first entry only if its record has no chart. */
-export async function judgeRun(
+export async function findProblem(
   store: Store,
   record: RunRecord,
   deployed: Deployed,
