@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { readStart } from '../engine/journal/read-journal.ts';
+import type { ModelAdapter } from '../protocol/adapter.ts';
 import { EngineError } from '../protocol/error.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
@@ -43,13 +44,21 @@ export async function findTop(store: Store, runId: string): Promise<string> {
   return await findTop(store, above);
 }
 
-/** Creates the agent of a launch on `store`. Without a module, an assistant without tools. */
-export async function makeAgent(launch: Launch, store: Store): Promise<Agent> {
+/**
+ * Creates the agent of a launch on `store`. Without a module, an assistant without tools. `forkModels`: models for forks,
+ * besides those of the module.
+ */
+export async function makeAgent(
+  launch: Launch,
+  store: Store,
+  forkModels: readonly ModelAdapter[] = [],
+): Promise<Agent> {
   const loaded = launch.module === undefined ? undefined : await loadAgent(launch.module);
   const agent = createAgent({
     ...(loaded?.options ?? { name: 'assistant' }),
     store,
     ...(await modelOf(launch)),
+    forkModels: [...(loaded?.options.forkModels ?? []), ...forkModels],
   });
   if (loaded !== undefined) moveListeners(loaded, agent);
   return agent;
@@ -66,13 +75,17 @@ async function modelOf({ model }: Launch): Promise<Pick<AgentOptions, 'model'>> 
  * Creates the agents of `modules` on `store`, by name, with their launches; without modules, the assistant of
  * `AGENTCHART_MODEL`, if it is set. Throws `agent-module-invalid`, also if two have the same name.
  */
-export async function makeAgents(modules: readonly string[], store: Store) {
+export async function makeAgents(
+  modules: readonly string[],
+  store: Store,
+  forkModels: readonly ModelAdapter[] = [],
+) {
   const agents = new Map<string, Agent>();
   const launches = new Map<string, Launch>();
   const requested = modules.length === 0 ? [readLaunch(undefined)] : modules.map(readLaunch);
   for (const launch of requested) {
     if (launch.module === undefined && launch.model === undefined) continue;
-    const agent = await makeAgent(launch, store);
+    const agent = await makeAgent(launch, store, forkModels);
     const other = launches.get(agent.name);
     if (other !== undefined) {
       throw new EngineError(
@@ -113,6 +126,9 @@ export async function makeOwnAgent(
   requested: Launch,
 ): Promise<Agent> {
   const launch = { ...recalled, ...requested };
+  const config = (await readStart(store, record.runId))?.config;
+  if (isJsonObject(config) && config.forkModel !== undefined && recalled.model !== undefined)
+    launch.model = recalled.model;
   const agent = await makeAgent(launch, store);
   if (namesOf(agent).includes(record.agent)) return agent;
   const { runId, agent: owner } = record;
@@ -131,6 +147,22 @@ export async function makeOwnAgent(
 /** Creates an agent that reads a run and submits commands, but never drives. Loads no module. */
 export function bareAgent(record: RunRecord, store: Store): Agent {
   return createAgent({ name: record.agent, store: nonDrivingStore(store) });
+}
+
+/** Creates the models of `--fork-model`; `modelLaunches` has their model strings, by `provider:model`. */
+export async function makeForkModels(texts: readonly string[] = []) {
+  if (texts.length === 0) return { forkModels: [], modelLaunches: new Map<string, string>() };
+  const { modelFromEnv } = await import('../adapters/model-from-env.ts');
+  const made = texts.map(text => ({
+    launch: absoluteModel(text),
+    adapter: modelFromEnv(absoluteModel(text)),
+  }));
+  return {
+    forkModels: made.map(({ adapter }) => adapter),
+    modelLaunches: new Map(
+      made.map(({ adapter: { provider, model }, launch }) => [`${provider}:${model}`, launch]),
+    ),
+  };
 }
 
 /** The model string with an absolute path, if it names a file. */

@@ -50,6 +50,8 @@ export type AgentDefinition = {
   name: string;
   version?: string;
   models: readonly ModelAdapter[];
+  /** The models of forks, besides `models`. */
+  forkModels: readonly ModelAdapter[];
   instructions?: Instructions;
   tools: readonly (Tool | ToolSource)[];
   toolChoice: ToolChoice;

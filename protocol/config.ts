@@ -98,6 +98,8 @@ export const runConfigSchema = lazySchema(() =>
     holdsAtEnd: z.exactOptional(z.boolean()),
     /** For a fork: the id of the run whose tool results it plays instead of executing tools. */
     playsResultsOf: z.exactOptional(z.string()),
+    /** For a fork on another model: the only model that may drive it. `models` names it in each place. */
+    forkModel: z.exactOptional(z.object({ provider: z.string(), model: z.string() })),
   }),
 );
 export type RunConfig = z.infer<typeof runConfigSchema>;

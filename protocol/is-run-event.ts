@@ -130,6 +130,7 @@ const config = shape<RunConfig>({
   maxResultBytes: optional(positive),
   holdsAtEnd: optional(flag),
   playsResultsOf: rare,
+  forkModel: rare,
 });
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;

@@ -177,6 +177,8 @@ export type ToolSummary = {
 
 /** An agent and what its runs may do. */
 export type AgentView = Omit<AgentSummary, 'tools'> & {
+  /** The models that its runs can be forked on, as `provider:model`: its own, then those only for forks. */
+  forkModels: string[];
   /** The system prompt; `null` if a function writes it for each run. Absent without one. */
   instructions?: string | null;
   tools: ToolSummary[];

@@ -11,7 +11,7 @@ let known: Promise<PageAssets> | undefined;
 /**
  * The page's files: prebuilt in the package; in a checkout, built from the sources once per process.
  * Serve the HTML with this Content-Security-Policy:
- * `script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'`.
+ * `script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'`.
  */
 export function pageAssets(): Promise<PageAssets> {
   known ??= import('./build-page.ts').then(({ buildPage }) => buildPage()).then(makeAssets);

@@ -40,15 +40,18 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
   if (options.message?.trim() === '') throw new EngineError('input-invalid', '--message must not be empty.');
   assertChanges(options);
   const model = options.model === undefined ? undefined : await nameModel(options.model);
+  const named = omitUndefined({ model: model?.launch });
   const file = storeFile(options.db);
   return await detectEarlyExit(() =>
     withExistingStore(file, async store => {
       const source = await findRun(store, id);
       const agent = options.drive
-        ? await makeOwnAgent(source, store, await recallLaunch(store, source.runId), {
-            ...readLaunch(options.agent),
-            ...omitUndefined({ model: model?.launch }),
-          })
+        ? await makeOwnAgent(
+            source,
+            store,
+            { ...(await recallLaunch(store, source.runId)), ...named },
+            { ...readLaunch(options.agent), ...named },
+          )
         : bareAgent(source, store);
       return await withAgent(agent, output, async () => {
         const { message, paused, replayTools, by = userName() } = options;

@@ -4,6 +4,8 @@ import type { ServeOptions } from '../commands/serving/serve.ts';
 import type { WorkerOptions } from '../commands/serving/worker.ts';
 import { AGENT, collect, DB, GRACE, readVersion } from './command-options.ts';
 
+const FORK_MODEL = 'a further model for forks of runs, such as openai:gpt-5; repeatable';
+
 /** Adds the commands that run until they are stopped: `serve`, `worker` and `mcp`. */
 export function addServing(program: Command, end: (exitCode: number) => void): void {
   program
@@ -13,6 +15,7 @@ export function addServing(program: Command, end: (exitCode: number) => void): v
       'Serve the runs API and its web page, and drive the runs of the given agents. Resumes runs whose process ended.',
     )
     .option('--agent <module>', `${AGENT}; repeatable`, collect)
+    .option('--fork-model <model>', FORK_MODEL, collect)
     .option('--config <file>', 'JSON file with the models and MCP servers that /v1/responses offers')
     .option('--host <host>', 'address to listen on; any but a loopback address needs a token', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 picks a free one', '4100')
@@ -32,6 +35,7 @@ export function addServing(program: Command, end: (exitCode: number) => void): v
       'Drive the runs of the given agents that no other process drives: new and decided runs of `serve --no-drive`, runs whose process ended, and runs whose deadline has come. Any number of workers share a store. SIGTERM hands the runs over to other workers.',
     )
     .option('--agent <module>', `${AGENT}; repeatable`, collect)
+    .option('--fork-model <model>', FORK_MODEL, collect)
     .option('--slots <number>', 'how many runs to drive at once', '32')
     .option('--db <file>', DB)
     .option('--grace <seconds>', GRACE, '10')

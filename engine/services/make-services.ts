@@ -26,11 +26,21 @@ export function makeServices(
   definition: AgentDefinition,
   { connectTools, children, watchers }: ServiceParts,
 ): Readonly<Record<ServiceName, Service>> {
-  const { models, instructions, settings, providerOptions, prepareTurn, textFilters, retry, output } =
-    definition;
+  const {
+    models,
+    forkModels,
+    instructions,
+    settings,
+    providerOptions,
+    prepareTurn,
+    textFilters,
+    retry,
+    output,
+  } = definition;
   return {
     modelTurn: makeModelTurn({
       models,
+      forkModels,
       connectTools,
       settings,
       textFilters,

@@ -17,6 +17,8 @@ import { digestOf } from '../journal/digest.ts';
 /** The parts of an agent that make up a request. */
 export type TurnParts = {
   models: readonly ModelAdapter[];
+  /** Default: none. */
+  forkModels?: readonly ModelAdapter[];
   instructions?: Instructions;
   tools: ReadonlyMap<string, Tool>;
   settings: Settings;
@@ -44,7 +46,7 @@ export async function prepareRequest(
   const { params } = context;
   const preparation =
     (await parts.prepareTurn?.({ ...context, transcript: history, runContext: context.runContext })) ?? {};
-  const adapter = preparation.model ?? adapterAt(parts.models, context.turn.model);
+  const adapter = preparation.model ?? adapterOf(parts, context);
   const names = preparation.tools ?? params.tools;
   const tools = names === undefined ? parts.tools : pickTools(parts.tools, names);
   const instructions = params.instructions ?? writeInstructions(parts.instructions, context);
@@ -76,7 +78,21 @@ function writeInstructions(instructions: Instructions | undefined, { runContext 
   );
 }
 
-function adapterAt(models: readonly ModelAdapter[], index: number): ModelAdapter {
+/** The model of the turn. A fork on another model is driven by that one, or not at all. */
+function adapterOf(
+  { models, forkModels = [] }: Pick<TurnParts, 'models' | 'forkModels'>,
+  { runId, turn: { model: index }, config: { forkModel } }: Context,
+): ModelAdapter {
+  if (forkModel !== undefined) {
+    const { provider, model } = forkModel;
+    const known = [...models, ...forkModels].find(one => one.provider === provider && one.model === model);
+    if (known !== undefined) return known;
+    throw new EngineError(
+      'model-missing',
+      `Run ${runId} was forked on the model ${provider}:${model}, which this process does not have. Add it to forkModels of the agent, or give it with --fork-model.`,
+      { runId, provider, model },
+    );
+  }
   const adapter = models[index];
   if (adapter !== undefined) return adapter;
   throw new EngineError(

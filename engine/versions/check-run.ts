@@ -55,5 +55,7 @@ async function compareWith(store: Store, runId: string, present: PresentAgent): 
   const [first] = await readPage(store, runId, 0, { entries: 1 });
   const tools = first?.event.type === 'run.started' ? first.event.tools : undefined;
   const recorded = { agent, models: config.models, openCalls, ...omitUndefined({ tools }) };
-  return await compareAgents(runId, recorded, present);
+  // A fork on another model uses that one, whatever the agent's own models are.
+  const { models } = config.forkModel === undefined ? present : config;
+  return await compareAgents(runId, recorded, { ...present, models });
 }

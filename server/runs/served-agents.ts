@@ -1,3 +1,4 @@
+import type { ForkModel } from '../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { AgentSummary, AgentView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store, WorkRequest } from '../../protocol/store.ts';
@@ -6,7 +7,7 @@ import { filterText } from '../../text/text-filter.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { agentNamed, namesOf } from '../../tools/agent/sub-agents.ts';
 import { ApiError } from '../error-envelope.ts';
-import { summarizeAgent, viewAgent } from './reading/agent-view.ts';
+import { forkModelsOf, summarizeAgent, viewAgent } from './reading/agent-view.ts';
 
 /** The data with which a later process recreates an agent; stored with each run. */
 export type Launch = { module?: string; model?: string };
@@ -16,6 +17,8 @@ export type ServedAgentsOptions = {
   /** By name. Each uses `store`. */
   agents: ReadonlyMap<string, Agent>;
   launches?: ReadonlyMap<string, Launch>;
+  /** By `provider:model`: the model string that a later command creates the model of a fork with. */
+  modelLaunches?: ReadonlyMap<string, string>;
   /** By name: agents that are created per run from its record. They start no runs through this API. */
   agentsByRun?: ReadonlyMap<string, (record: RunRecord) => Promise<Agent | undefined>>;
   /** Creates the agent that reads and ends runs whose own agent is not served. It must not drive them. */
@@ -94,6 +97,23 @@ export class ServedAgents {
     throw new ApiError(
       'agent-unknown',
       `This server has no agent of that name. Set "agent" to one of: ${names}.`,
+    );
+  }
+
+  /**
+   * The model to fork a run of the agent on, by its name in `forkModels` of `GET /agents/NAME`. Throws
+   * `input-invalid` for any other.
+   */
+  forkModel(name: string, asked: string): ForkModel {
+    const agent = this.#find(name);
+    const named = agent && (agentNamed(agent, name) ?? agent);
+    const models = named === undefined ? new Map<string, ForkModel>() : forkModelsOf(named);
+    const model = models.get(asked);
+    if (model !== undefined) return { ...model, launch: this.#options.modelLaunches?.get(asked) };
+    const names = [...models.keys()].join(', ') || 'none';
+    throw new ApiError(
+      'input-invalid',
+      `model: this server does not fork runs of this agent on that model. Expected one of: ${names}.`,
     );
   }
 

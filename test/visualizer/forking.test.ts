@@ -1,16 +1,33 @@
+import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { createAgent, memory, type Run, tool } from '../../tools/agent/index.ts';
+import { makeTemporaryFolder } from '../support/temporary-folders.ts';
 import { CHROMIUM, closePages, sharedChromium } from '../support/visualizer/browser.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
+
+/** A script for a page that decodes an image: its size, the colour of its corner, and how many colours it has. */
+const inspectImage = (png: Buffer) => `(async () => {
+  const bytes = Uint8Array.from(atob('${png.toString('base64')}'), character => character.charCodeAt(0));
+  const bitmap = await createImageBitmap(new Blob([bytes], { type: 'image/png' }));
+  const { width, height } = bitmap;
+  const drawing = new OffscreenCanvas(width, height).getContext('2d');
+  drawing.drawImage(bitmap, 0, 0);
+  const { data } = drawing.getImageData(0, 0, width, height);
+  const colors = new Set(new Uint32Array(data.buffer)).size;
+  return { size: [width, height], corner: [...data.slice(0, 4)].join(' '), colors };
+})()`;
 
 describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
   const store = memory();
   const refunded: number[] = [];
+  const other = join(makeTemporaryFolder('forking'), 'other.json');
+  writeFileSync(other, JSON.stringify([{ text: '' }, { text: 'Told by another.' }]));
   const refund = tool({
     name: 'refund',
     description: 'Pays money back.',
@@ -25,6 +42,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     name: 'shop',
     store,
     tools: [refund],
+    forkModels: [scripted({ file: other })],
     model: scripted([
       { text: 'Paying back.', toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1', cents: 4200 } }] },
       { text: 'All done.' },
@@ -146,6 +164,34 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await page.close();
   });
 
+  test('on another model, with tools replayed, and the comparison shows both models', async () => {
+    const before = refunded.length;
+    const page = await browser.newPage();
+    await page.goto(`${api.url}/runs/${run.id}?at=5`);
+    await page.getByRole('button', { name: /Fork here/ }).click();
+    await page.getByLabel('Model').selectOption('scripted:other.json');
+    await page.getByLabel(/Replay tools/).check();
+    await page.getByRole('button', { name: 'Fork without a change' }).click();
+    const fork = await forkOf(page);
+    const waiting = await shop.open(fork);
+    const [first] = await journal(fork);
+    expect(first).toMatchObject({ config: { forkModel: { provider: 'scripted', model: 'other.json' } } });
+    const settled = await waiting.settled();
+    if (settled.status === 'waiting')
+      for (const call of settled.approvals) await waiting.approve(call.callId);
+    await waiting.settled();
+    expect((await journal(fork)).findLast(({ type }) => type === 'turn.completed')).toMatchObject({
+      model: 'other.json',
+      text: 'Told by another.',
+    });
+    expect(refunded).toHaveLength(before);
+    await page.goto(`${api.url}/compare/${run.id}..${fork}`);
+    const models = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'Model' }) });
+    await expect.poll(() => models.innerText()).toContain('other.json');
+    expect(await models.innerText()).toContain('differs');
+    await page.close();
+  });
+
   test('refuses a message to a run that has ended, and says where to fork', async () => {
     const page = await visit('Add a message…');
     await page.getByLabel('Message to the fork').fill('More, please.');
@@ -169,5 +215,31 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await page.setContent(svg);
     expect(await page.locator('svg svg path').count()).toBeGreaterThan(2);
     await page.close();
+  });
+
+  test('and saves the picture as a PNG of twice the size, in the colours of the page', async () => {
+    const found: { size: number[]; corner: string; colors: number }[] = [];
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const context = await browser.newContext({ colorScheme });
+      const page = await context.newPage();
+      const problems: string[] = [];
+      page.on('console', message => message.type() === 'error' && problems.push(message.text()));
+      await page.goto(`${api.url}/runs/${run.id}?at=5`);
+      const waiting = page.waitForEvent('download');
+      await page.getByRole('button', { name: 'PNG', exact: true }).click();
+      const download = await waiting;
+      expect(download.suggestedFilename()).toBe(`${run.id}-5.png`);
+      const png = await readFile(await download.path());
+      expect(problems).toEqual([]);
+      await page.goto('about:blank');
+      found.push(await page.evaluate(inspectImage(png)));
+      await context.close();
+    }
+    const [light, dark] = found;
+    expect(light?.size[0]).toBe(1440);
+    expect(light?.size[1]).toBeGreaterThan(600);
+    expect(light?.colors).toBeGreaterThan(20);
+    expect(dark?.size).toEqual(light?.size);
+    expect(dark?.corner).not.toBe(light?.corner);
   });
 });

@@ -47,6 +47,11 @@ export type AgentOptions<
    * uses `AGENTCHART_MODEL`.
    */
   model?: ModelAdapter | readonly ModelAdapter[];
+  /**
+   * Further models, which runs use only if someone forks them on one: on the debugger's page, or with `model` in
+   * `POST /runs/RUN/fork`. Every process that drives the agent's runs needs them. Default: none.
+   */
+  forkModels?: readonly ModelAdapter[];
   /** The system prompt, or a function that writes it from the run's context, before each turn. */
   instructions?: Instructions<RunContext>;
   /**
@@ -172,7 +177,8 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     maxResultBytes === undefined || (Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0),
     'maxResultBytes must be a positive integer.',
   );
-  checkPrices(limits, prices, models);
+  const forkModels = [...(options.forkModels ?? [])];
+  checkPrices(limits, prices, [...models, ...forkModels]);
   const validateRunContext = runContextValidator(name, options.runContext);
   assertHasContext({ name, validateRunContext }, options.tools ?? []);
   const toolChoice = options.toolChoice ?? 'auto';
@@ -180,6 +186,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   return {
     name,
     models,
+    forkModels,
     tools: options.tools ?? [],
     toolChoice,
     settings: options.settings ?? {},

@@ -94,7 +94,9 @@ export function placedOptions(own: AgentOptions, parent: AgentOptions & { store:
   const { durability, host, makeRunHost } = parent;
   const model = own.model ?? parent.model;
   const prices = own.prices ?? parent.prices;
-  return { ...own, store: parent.store, ...omitUndefined({ model, prices, durability, host, makeRunHost }) };
+  const forkModels = own.forkModels ?? (own.model === undefined ? parent.forkModels : undefined);
+  const defaults = { model, forkModels, prices, durability, host, makeRunHost };
+  return { ...own, store: parent.store, ...omitUndefined(defaults) };
 }
 
 /** Returns the names of an agent and of all its sub-agents. */

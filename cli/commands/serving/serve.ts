@@ -15,7 +15,7 @@ import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
 import { pageAssets } from '../../../visualizer/page-assets.ts';
 import { reportUncaught } from '../../detect-early-exit.ts';
 import { EXIT } from '../../exit-codes.ts';
-import { bareAgent, makeAgents, readLaunch } from '../../launch.ts';
+import { bareAgent, makeAgents, makeForkModels, readLaunch } from '../../launch.ts';
 import { storeFile, withStore } from '../../open-store.ts';
 import { readPort, readToken } from '../../options.ts';
 import { formatStore } from '../../render/format-path.ts';
@@ -30,6 +30,7 @@ import { readGrace, shutDown, untilInterrupted } from './shut-down.ts';
 export type ServeOptions = {
   db?: string;
   agent?: string[];
+  forkModel?: string[];
   config?: string;
   host: string;
   port: string;
@@ -62,7 +63,8 @@ export async function serve(options: ServeOptions): Promise<number> {
   return await withStore(file, async opened => {
     const work = new WorkMetrics({ store: opened, clock: systemHost });
     const store = options.drive ? work.store : nonDrivingStore(work.store);
-    const { agents, launches } = await makeAgents(options.agent ?? [], store);
+    const { forkModels, modelLaunches } = await makeForkModels(options.forkModel);
+    const { agents, launches } = await makeAgents(options.agent ?? [], store, forkModels);
     await store.list({ limit: 1 });
     const page = await findPage(log);
     const { model } = readLaunch(undefined);
@@ -88,6 +90,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       store,
       agents,
       launches,
+      modelLaunches,
       host: options.host,
       version: options.version,
       admission,

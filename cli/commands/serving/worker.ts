@@ -11,7 +11,7 @@ import { createRunWorker } from '../../../server/runs/run-worker.ts';
 import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
 import { reportUncaught } from '../../detect-early-exit.ts';
 import { EXIT } from '../../exit-codes.ts';
-import { bareAgent, makeAgents, readLaunch } from '../../launch.ts';
+import { bareAgent, makeAgents, makeForkModels, readLaunch } from '../../launch.ts';
 import { storeFile, withStore } from '../../open-store.ts';
 import { readPort, readToken } from '../../options.ts';
 import { formatStore } from '../../render/format-path.ts';
@@ -22,6 +22,7 @@ import { readGrace, shutDown, untilInterrupted } from './shut-down.ts';
 export type WorkerOptions = {
   db?: string;
   agent?: string[];
+  forkModel?: string[];
   config?: string;
   slots: string;
   grace: string;
@@ -51,7 +52,8 @@ export async function work(options: WorkerOptions): Promise<number> {
   return await withStore(file, async opened => {
     const metrics = new WorkMetrics({ store: opened, clock: systemHost, slots });
     const { store } = metrics;
-    const { agents } = await makeAgents(options.agent ?? [], store);
+    const { forkModels } = await makeForkModels(options.forkModel);
+    const { agents } = await makeAgents(options.agent ?? [], store, forkModels);
     const gateway = await makeGateway(options, store, problem);
     if (agents.size === 0 && gateway === undefined)
       throw new EngineError('model-missing', 'There is no agent to drive runs of. Give --agent MODULE.');

@@ -1,5 +1,6 @@
 import type { Call } from '../../../machines/context.ts';
 import { type ChartState, next } from '../../../machines/step.ts';
+import type { Prices } from '../../../protocol/config.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -37,8 +38,16 @@ export type ForkOptions = CommandOptions & {
   replayTools?: boolean | undefined;
 };
 
-/** The model that a later command creates the agent with, and what `config.models` then names. */
-export type ForkModel = { launch: string; provider: string; model: string };
+/**
+ * The model of a fork, the only one that drives it. `launch`: the model string that a later command creates its agent
+ * with. `prices`: those of its agent, which may price models that the original's do not.
+ */
+export type ForkModel = {
+  launch?: string | undefined;
+  provider: string;
+  model: string;
+  prices?: Prices | undefined;
+};
 
 /**
  * Creates a run, in one commit, that starts with a copy of the journal of `runId` up to entry `at`, without its
@@ -107,9 +116,17 @@ export async function forkRun(
 /** The fork continues with another model: in every place of the list, since the copied entries may name any. */
 function withModel(started: RunStarted, named: ForkModel | undefined): RunStarted {
   if (named === undefined) return started;
-  const { launch, provider, model } = named;
+  const { launch: text, provider, model } = named;
+  const { model: _, ...launch } = started.launch ?? {};
   const models = started.config.models.map(() => ({ provider, model }));
-  return { ...started, launch: { ...started.launch, model: launch }, config: { ...started.config, models } };
+  const prices = named.prices && { prices: { ...started.config.prices, ...named.prices } };
+  return {
+    ...started,
+    ...((started.launch !== undefined || text !== undefined) && {
+      launch: { ...launch, ...omitUndefined({ model: text }) },
+    }),
+    config: { ...started.config, models, forkModel: { provider, model }, ...prices },
+  };
 }
 
 /** Settles a call that the copied entries had started with its result in the rest of the journal, if it has one. */

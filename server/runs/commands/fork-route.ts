@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import * as z from 'zod';
 import type { Host } from '../../../engine/driver/host.ts';
-import { forkRun } from '../../../engine/run/forks/fork-run.ts';
+import { type ForkModel, forkRun } from '../../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { RunCommand } from '../../../engine/run/run-command.ts';
 import { EngineError } from '../../../protocol/error.ts';
@@ -14,6 +14,7 @@ import { ApiError } from '../../error-envelope.ts';
 import { type BodyLimits, readBody } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord, type RunRegistry } from '../run-registry.ts';
+import type { ServedAgents } from '../served-agents.ts';
 import { byOf, signed } from './command-routes.ts';
 import { byBody, commandsBody, sendBody } from './request-bodies.ts';
 
@@ -23,6 +24,10 @@ export const forkBody = z.strictObject({
   replayTools: z.exactOptional(z.boolean()).meta({
     description:
       'The fork takes the results of equal calls from the original run and executes no tool. A call without such a result is in doubt.',
+  }),
+  model: z.exactOptional(z.string()).meta({
+    description:
+      'The model of the fork and of its forks: one of `forkModels` in `GET /agents/{name}`. Without it, the fork uses the model of the run.',
   }),
   paused: z.exactOptional(z.boolean()).meta({
     description: 'The fork rests after entry `at`, before anything follows from it.',
@@ -37,6 +42,7 @@ export const forkBody = z.strictObject({
 export type ForkRouteOptions = {
   store: Store;
   clock: Host;
+  agents: ServedAgents;
   held: RunRegistry;
   admission: Admission;
   bodyLimits: BodyLimits;
@@ -50,18 +56,19 @@ export type ForkRouteOptions = {
 export async function fork(
   c: Context<RunsEnv>,
   id: string,
-  { store, clock, held, admission, bodyLimits, viewHeld }: ForkRouteOptions,
+  { store, clock, agents, held, admission, bodyLimits, viewHeld }: ForkRouteOptions,
 ): Promise<Response> {
   const body = await readBody(c.req.raw, forkBody, bodyLimits);
   const caller = c.get('caller');
-  const { runId } = await findRecord(store, id, caller);
+  const { runId, agent } = await findRecord(store, id, caller);
   const { at, message, requestId, commands = [], replayTools, paused } = body;
+  const model = body.model === undefined ? undefined : agents.forkModel(agent, body.model);
   const decided = commands.flatMap(command => ('callId' in command ? [command.callId] : []));
   const forkId = requestId === undefined ? clock.newId('run') : forkIdOf(runId, requestId);
   const by = byOf(caller, body.by);
   const release = await admission.admit(caller);
   try {
-    const how = omitUndefined({ message, by, replayTools, paused });
+    const how = omitUndefined({ message, by, replayTools, paused, model });
     const isNew = await begin(store, clock, { runId, forkId, at, decided, ...how });
     const hold = await held.hold(forkId);
     try {
@@ -88,6 +95,7 @@ type ForkRequest = {
   by?: string;
   replayTools?: boolean;
   paused?: boolean;
+  model?: ForkModel;
 };
 
 /** Creates the fork. Returns false if an earlier request with this id has created it. */

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { ForkModel } from '../../../engine/run/forks/fork-run.ts';
 import { limitsSchema } from '../../../protocol/config.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { AgentSummary, AgentView, ToolSummary } from '../../../protocol/run-view.ts';
@@ -32,6 +33,9 @@ export const agentViewSchema = z.object({
   description: z.exactOptional(z.string()),
   version: z.exactOptional(z.string()),
   models: z.array(z.object({ provider: z.string(), model: z.string() })),
+  forkModels: z.array(z.string()).meta({
+    description: 'The models that its runs can be forked on, as provider:model. The first is its own.',
+  }),
   instructions: z
     .exactOptional(z.string().nullable())
     .meta({ description: 'The system prompt; null if a function writes it for each run.' }),
@@ -69,6 +73,7 @@ export function viewAgent(agent: Agent): AgentView {
   const known = tools.filter(isTool);
   return {
     ...summary,
+    forkModels: [...forkModelsOf(agent).keys()],
     ...(instructions !== undefined && {
       instructions: typeof instructions === 'string' ? instructions : null,
     }),
@@ -82,6 +87,17 @@ export function viewAgent(agent: Agent): AgentView {
     needsRunContext: definition.validateRunContext !== undefined,
     hasOutput: definition.output !== undefined,
   };
+}
+
+/** The models that an agent's runs can be forked on, by `provider:model`: its own, then those only for forks. */
+export function forkModelsOf({ options }: Agent): ReadonlyMap<string, ForkModel> {
+  const { models, forkModels, prices } = defineAgent(options);
+  return new Map(
+    [...models, ...forkModels].map(({ provider, model }) => [
+      `${provider}:${model}`,
+      { provider, model, prices },
+    ]),
+  );
 }
 
 function isTool(entry: AgentTool): entry is Tool {

@@ -14,7 +14,7 @@ export function makeShareDocument(assets: PageAssets, run: object): string {
     "default-src 'none'",
     `script-src '${hashOf(script)}'`,
     `style-src '${hashOf(style)}'`,
-    'img-src data:',
+    'img-src data: blob:',
     "base-uri 'none'",
     "form-action 'none'",
   ].join('; ');

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { scripted } from '../../../adapters/scripted.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import { tool } from '../../../tools/agent/index.ts';
 import { DONE, errorOf, makeApp, REFUND, type TestApp, until } from '../../support/server/runs-app.ts';
@@ -187,4 +188,50 @@ test('a fork replays tools: it asks again, refunds nothing, and names the entry 
   expect(view.settled).toMatchObject({ status: 'finished', results: [{ output: { refunded: 1 } }] });
   const held = await post(desk, `${runId}/fork`, { at, paused: true });
   expect(await desk.rest(((await held.json()) as RunView).runId)).toMatchObject({ paused: true });
+});
+
+/** A model that a run must be forked on. */
+const OTHER = Object.assign(scripted([{ text: 'Told by another.' }, { text: 'Told by another.' }]), {
+  model: 'other',
+});
+
+test('a fork runs on another model that the server offers, with the tools of the original replayed', async () => {
+  const desk = makeApp({ agent: { forkModels: [OTHER] } });
+  const { runId, calls } = await desk.begin();
+  await post(desk, `${runId}/approve`, { callId: calls[0]?.callId });
+  await until(async () => ((await desk.view(runId)).status === 'finished' ? true : undefined));
+  const agent = (await (await desk.send('GET', '/agents/desk')).json()) as { forkModels: string[] };
+  expect(agent.forkModels).toHaveLength(2);
+  expect(agent.forkModels[1]).toBe('scripted:other');
+  const at = await entryOf(desk, runId, 'tool.started');
+  const made = await post(desk, `${runId}/fork`, { at, replayTools: true, model: 'scripted:other' });
+  const fork = (await made.json()) as RunView;
+  expect(made.status).toBe(201);
+  expect((await desk.rest(fork.runId)).answer).toBe('Told by another.');
+  const [first, ...rest] = (await desk.store.read(fork.runId)).map(({ event }) => event);
+  expect(first).toMatchObject({ config: { forkModel: { provider: 'scripted', model: 'other' } } });
+  expect(rest.findLast(event => event.type === 'turn.completed')).toMatchObject({ text: 'Told by another.' });
+});
+
+test('a fork on a model that the server does not offer is refused, and none is created', async () => {
+  const desk = makeApp({ agent: { forkModels: [OTHER] } });
+  const { runId } = await desk.begin();
+  for (const model of ['openai:gpt-5', 'constructor', '', 7]) {
+    const { code } = await errorOf(await post(desk, `${runId}/fork`, { at: 1, model }));
+    expect(code).toBe('input-invalid');
+  }
+  expect((await desk.store.list({ limit: 10 })).runs).toHaveLength(1);
+});
+
+test('a process without the model of a fork leaves the fork as it is', async () => {
+  const desk = makeApp({ agent: { forkModels: [OTHER] } });
+  const { runId } = await desk.begin();
+  const made = await post(desk, `${runId}/fork`, { at: 1, model: 'scripted:other', paused: true });
+  const fork = (await made.json()) as RunView;
+  const without = makeApp({ store: desk.store });
+  await post(without, `${fork.runId}/unpause`, {});
+  await until(() => without.log.find(line => line.includes('scripted:other')));
+  expect((await desk.store.read(fork.runId)).some(({ event }) => event.type === 'turn.completed')).toBe(
+    false,
+  );
 });

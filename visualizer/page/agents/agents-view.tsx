@@ -110,6 +110,9 @@ function AgentFacts({ agent }: { agent: AgentView }) {
       )}
       <dl class="facts">
         <Fact name="Models" value={nameModels(models) || 'none'} />
+        {agent.forkModels.length > models.length ? (
+          <Fact name="Models for forks" value={agent.forkModels.slice(models.length).join(', ')} />
+        ) : null}
         {version === undefined ? null : <Fact name="Version" value={version} />}
         {Object.entries(agent.limits).map(([limit, value]) => (
           <Fact key={limit} name={LIMITS[limit] ?? limit} value={describeLimit(limit, value)} />

@@ -49,7 +49,7 @@ export function CompareView({ source, left, right }: { source: Source; left: str
       </p>
       {found === null ? null : (
         <>
-          <Facts left={found.left.view} right={found.right.view} />
+          <Facts left={found.left} right={found.right} />
           <p class="difference">
             {describeDifference(found)}
             {found.first < 0 ? null : (
@@ -141,7 +141,15 @@ const FACTS: readonly { name: string; of(view: RunView): number; format(value: n
   { name: 'At work', of: view => view.activeMs, format: formatSpan },
 ];
 
-function Facts({ left, right }: { left: RunView; right: RunView }) {
+/** The models that answered, in the order of their first turn. */
+function modelsOf({ events }: Side): string {
+  const named = events.flatMap(event => (event.type === 'turn.completed' ? [event.model] : []));
+  return [...new Set(named)].join(', ') || '–';
+}
+
+function Facts({ left: one, right: other }: { left: Side; right: Side }) {
+  const [left, right] = [one.view, other.view];
+  const [before, now] = [modelsOf(one), modelsOf(other)];
   return (
     <table class="facts">
       <thead>
@@ -153,6 +161,16 @@ function Facts({ left, right }: { left: RunView; right: RunView }) {
         </tr>
       </thead>
       <tbody>
+        <tr>
+          <th scope="row">Model</th>
+          <td>
+            <Safe text={before} />
+          </td>
+          <td>
+            <Safe text={now} />
+          </td>
+          <td>{before === now ? 'none' : 'differs'}</td>
+        </tr>
         {FACTS.map(({ name, of, format }) => (
           <tr key={name}>
             <th scope="row">{name}</th>

@@ -129,6 +129,8 @@ function Lineage({ view }: { view: RunView }) {
 function Downloads({ runId }: { runId: string }) {
   const { model } = useDesk();
   const path = `/runs/${encodeURIComponent(runId)}`;
+  const savePicture = async (kind: 'svg' | 'png') =>
+    (await import('./picture.ts')).savePicture(runId, model.at.peek(), kind);
   return (
     <>
       <a
@@ -149,9 +151,17 @@ function Downloads({ runId }: { runId: string }) {
         type="button"
         class="quiet link"
         title="An SVG of the strip, the chart and its reason at the cursor"
-        onClick={async () => (await import('./picture.ts')).savePicture(runId, model.at.peek())}
+        onClick={() => savePicture('svg')}
       >
         Picture
+      </button>
+      <button
+        type="button"
+        class="quiet"
+        title="The same picture as a PNG"
+        onClick={() => savePicture('png')}
+      >
+        PNG
       </button>
     </>
   );

@@ -1,8 +1,10 @@
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { type JsonObject, omitUndefined } from '../../../../protocol/json.ts';
+import type { AgentView } from '../../../../protocol/run-view.ts';
 import { navigate } from '../../app/router.ts';
 import { dropDrafts } from '../../data/drafts.ts';
-import type { RunView, StreamedEvent } from '../../data/request.ts';
+import { type RunView, request, type StreamedEvent } from '../../data/request.ts';
 import { describeRefusal, sendOnce } from '../../data/send-command.ts';
 import type { CallRecord } from '../../model/call-facts.ts';
 import { shorten } from '../../render/show-safely.ts';
@@ -26,6 +28,7 @@ export function ForkPanel({ at }: { at: number }) {
   const { runId } = model;
   const replays = useSignal(false);
   const holds = useSignal(false);
+  const chosen = useSignal('');
   const problem = useSignal('');
   const draftKey = `${runId}/fork `;
   const send: Send = async ({ commands = [], rests = false, ...fork }) => {
@@ -34,6 +37,7 @@ export function ForkPanel({ at }: { at: number }) {
       const made = await sendOnce<RunView>(`/runs/${encodeURIComponent(runId)}/fork`, {
         ...fork,
         ...(continued.length > 0 && { commands: continued }),
+        ...(chosen.peek() !== '' && { model: chosen.peek() }),
         replayTools: replays.peek(),
         paused: rests || holds.peek(),
       });
@@ -62,6 +66,7 @@ export function ForkPanel({ at }: { at: number }) {
       <label>
         <input type="checkbox" checked={holds.value} onChange={toggle(holds)} /> Hold the fork at its start
       </label>
+      <ModelChoice chosen={chosen} />
       <Panels
         panels={[
           ...(calls.length === 0
@@ -80,6 +85,35 @@ export function ForkPanel({ at }: { at: number }) {
         {problem.value}
       </p>
     </section>
+  );
+}
+
+/** The model of the fork, if the server offers more than one for its agent. */
+function ModelChoice({ chosen }: { chosen: Signal<string> }) {
+  const { model } = useDesk();
+  const models = useSignal<readonly string[]>([]);
+  const started = model.entry(1);
+  const agent = started?.type === 'run.started' ? started.agent.name : '';
+  useEffect(() => {
+    // Without an answer, the fork uses the model of the run.
+    request<AgentView>(`/agents/${encodeURIComponent(agent)}`).then(
+      view => (models.value = view.forkModels),
+      () => {},
+    );
+  }, [agent, models]);
+  if (models.value.length < 2) return null;
+  return (
+    <label>
+      Model{' '}
+      <select value={chosen.value} onChange={event => (chosen.value = event.currentTarget.value)}>
+        <option value="">as this run</option>
+        {models.value.map(name => (
+          <option key={name} value={name}>
+            {shorten(name, 80)}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
