@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { callsEnded, countRunningCalls } from '../engine/services/running-calls.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Store } from '../protocol/store.ts';
-import { postgres } from '../stores/postgres.ts';
+import { type PostgresOptions, postgres } from '../stores/postgres.ts';
 import { sqlite } from '../stores/sqlite.ts';
 import { formatStore, isDatabase } from './render/format-path.ts';
 
@@ -14,14 +14,15 @@ export function storeFile(db: string | undefined): string {
 }
 
 /**
- * Runs `work` on the store in `file` (or at that address), then closes the store. If calls that timed out are still running, it is
+ * Runs `work` on the store in this file, or at this address, then closes the store. If calls that timed out are still running, it is
  * closed once they have ended, so that their results are kept; this function does not wait for that.
  */
 export async function withStore<Result>(
-  file: string,
+  place: string | ({ file: string } & Pick<PostgresOptions, 'patienceMs'>),
   work: (store: Store) => Promise<Result>,
 ): Promise<Result> {
-  const store = isDatabase(file) ? postgres(file, listenOptions()) : sqlite(file);
+  const { file, ...options } = typeof place === 'string' ? { file: place } : place;
+  const store = isDatabase(file) ? postgres(file, { ...listenOptions(), ...options }) : sqlite(file);
   try {
     return await work(store);
   } finally {

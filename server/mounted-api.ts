@@ -1,5 +1,5 @@
 import type { Context, Hono } from 'hono';
-import { messageOf } from '../protocol/error.ts';
+import { EngineError, messageOf } from '../protocol/error.ts';
 import type { Area } from './access/caller.ts';
 import { ApiError, describeError } from './error-envelope.ts';
 import type { RunsEnv } from './runs-env.ts';
@@ -18,8 +18,15 @@ export type MountedApi = {
   close?(): void;
 };
 
+/** The errors of a store that may answer again soon. A command is sent again with its `requestId`. */
+const PASSING: ReadonlySet<string> = new Set(['store-unavailable', 'store-locked', 'store-reply-lost']);
+
+/** How long callers wait before they ask again then, in seconds. */
+const STORE_AWAY_S = 5;
+
 /** The headers of an error, which all APIs share, and a line in the log for a request that broke off. */
 export function prepareError(c: Context<RunsEnv>, error: Error, log: (line: string) => void): void {
+  if (error instanceof EngineError && PASSING.has(error.code)) c.header('Retry-After', String(STORE_AWAY_S));
   if (!(error instanceof ApiError)) return;
   if (error.code === 'request-aborted') log(`Request ${c.get('requestId')}: ${error.message}`);
   if (error.retryAfterMs !== undefined)

@@ -70,6 +70,8 @@ export type PostgresOptions = {
    * `get` and `list` are sure to work on tables of an older release.
    */
   migrates?: boolean;
+  /** How long a call waits for a server that was reached before and is away, in ms. Default 60 seconds. */
+  patienceMs?: number;
 };
 
 /**
@@ -77,7 +79,7 @@ export type PostgresOptions = {
  * connection string (`postgres://user:password@host/database`) or a `Pool` of the package `pg`, which the caller ends.
  * Needs `pg`. Tables are created on first use, and migrated if they are of an older release. A commit is durable before
  * its promise resolves, if the server's `synchronous_commit` is not off. The server's clock decides when leases end.
- * While the server cannot be reached, calls wait up to a minute for it. Damaged data is detected by checksums and
+ * While the server cannot be reached, calls wait up to `patienceMs` for it. Damaged data is detected by checksums and
  * rejected, never returned.
  *
  * Deleted and redacted values are removed from the tables. The server's files keep them until a vacuum, its log until it
@@ -87,9 +89,9 @@ export type PostgresOptions = {
  * const agent = createAgent({ name, model, store: postgres('postgres://localhost/agents') });
  */
 export function postgres(target: string | PostgresPool, options: PostgresOptions = {}): Store {
-  const { schema = 'agentchart', now = Date.now, listen, migrates = true } = options;
+  const { schema = 'agentchart', now = Date.now, listen, migrates = true, patienceMs } = options;
   const quoted = quoteSchema(schema);
-  return new PostgresStore(new Database(target, quoted, { listen, migrates }), quoted, now);
+  return new PostgresStore(new Database(target, quoted, { listen, migrates, patienceMs }), quoted, now);
 }
 
 const NO_REST: JournalRest = { events: [], status: 'running' };
@@ -262,17 +264,15 @@ class PostgresStore implements Store {
     const runs = toRecords(rows, filter);
     const last = rows.length < found.length ? rows.at(-1) : undefined;
     if (last === undefined) return { runs };
-    return {
-      runs,
-      next: query.cursorAt({ createdAt: Number(last.created_at), runId: String(last.run_id) }),
-    };
+    const place = { createdAt: Number(last.created_at), runId: String(last.run_id) };
+    return { runs, next: query.cursorAt(place) };
   }
 
   async count(): Promise<Record<RunStatus, number>> {
-    const found = await this.#query(
-      `SELECT status, count(*) AS count FROM ${this.#schema}.runs GROUP BY status`,
+    const s = this.#schema;
+    return countByStatus(
+      await this.#query(`SELECT status, count(*) AS count FROM ${s}.runs GROUP BY status`),
     );
-    return countByStatus(found);
   }
 
   async putBlob(runId: string, digest: string, text: string): Promise<void> {

@@ -24,7 +24,7 @@ export interface PostgresPool {
   on(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** How long a call is tried again while the server cannot be reached, in ms. */
+/** By default, how long a call is tried again while the server cannot be reached, in ms. */
 const PATIENCE_MS = 60_000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
@@ -36,7 +36,7 @@ const STATEMENT_MS = 30_000;
  * The connections of one store.
  *
  * 1. Statements are unnamed and locks end with their transaction, so that a transaction pooler may sit in between.
- * 2. Once the server was reached, calls wait for it to come back, for up to a minute.
+ * 2. Once the server was reached, calls wait for it to come back, for up to `patienceMs`.
  * 3. A call with a lost reply is repeated only if it is idempotent.
  */
 export class Database {
@@ -44,6 +44,7 @@ export class Database {
   readonly #schema: string;
   readonly #listenUrl: string | undefined;
   readonly #migrates: boolean;
+  readonly #patienceMs: number;
   #pool: Promise<PostgresPool> | undefined;
   #isReached = false;
   #isClosed = false;
@@ -52,8 +53,13 @@ export class Database {
   constructor(
     source: string | PostgresPool,
     schema: string,
-    { listen, migrates = true }: { listen?: string | undefined; migrates?: boolean } = {},
+    {
+      listen,
+      migrates = true,
+      patienceMs = PATIENCE_MS,
+    }: { listen?: string | undefined; migrates?: boolean; patienceMs?: number | undefined } = {},
   ) {
+    this.#patienceMs = patienceMs;
     this.#migrates = migrates;
     this.#listenUrl = listen ?? (typeof source === 'string' ? source : undefined);
     this.#source = source;
@@ -142,7 +148,7 @@ export class Database {
         this.#isReached = true;
         return result;
       } catch (error) {
-        const isOver = !this.#isReached || this.#isClosed || performance.now() - begun > PATIENCE_MS;
+        const isOver = !this.#isReached || this.#isClosed || performance.now() - begun > this.#patienceMs;
         if (isOver || !isPassing(error) || !mayRepeat(error)) throw translateError(error);
         await new Promise(resolve => setTimeout(resolve, pauseMs * (0.5 + Math.random() / 2)));
       }

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { AttackCase, CaseKind } from './cases/attack-case.ts';
 import { CASE_KINDS } from './cases/cases.ts';
 import { countBy, FIGURES, type Figure, type Finding } from './cases/finding.ts';
@@ -23,6 +24,8 @@ export type AttackOptions = {
   /** The time limit of a case, in ms. */
   longestMs: number;
   lanes: number;
+  /** Creates a PostgreSQL database for each round of chaos. Without it, each round has a SQLite file. */
+  makeDatabase?(): Promise<string>;
   /** The time limit overall, in ms: rounds of chaos fill the time that the cases leave. */
   totalMs: number;
   onResult?(result: CaseResult, isControl: boolean): void;
@@ -85,7 +88,13 @@ export async function runAttacks(options: AttackOptions): Promise<Report> {
       while (options.onlyControl !== true && mayBegin(rounds.length, shape, left(), options.isShort)) {
         const place = join(folder, `chaos-${rounds.length}`);
         const seed = options.seed * 100 + rounds.length;
-        const round = await new Chaos({ ...shape, folder: place, seed }).run();
+        const database = await options.makeDatabase?.();
+        const round = await new Chaos({
+          ...shape,
+          folder: place,
+          seed,
+          ...omitUndefined({ database }),
+        }).run();
         rounds.push(round);
         const result = { name: `chaos/round ${rounds.length} (seed ${seed})`, ...round };
         results.push(result);

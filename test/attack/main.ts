@@ -1,16 +1,18 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../../protocol/error.ts';
+import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/stores/postgres-server.ts';
 import { hasProblems, KINDS, type Kind, type Report, runAttacks } from './attack.ts';
 import { FIGURES } from './cases/finding.ts';
 
 const HELP = `Attacks the engine, its adapters, its tools and its servers, and counts what breaks.
 
-  npm run attack -- [--seed N] [--minutes M] [--only KIND] [--control] [--json]
+  npm run attack -- [--seed N] [--minutes M] [--only KIND] [--store NAME] [--control] [--json]
 
   --seed N     seed of the generated data and of the kills (default 1)
   --minutes M  time limit in minutes (default 5)
   --only KIND  one of ${KINDS.join(', ')}
+  --store NAME sqlite or postgres: where the runs of chaos are (default sqlite)
   --control    only the careless stand-ins, which the attacks must catch: exits 1 because they do
   --json       print a line of JSON at the end`;
 
@@ -19,6 +21,7 @@ const { values: options } = parseArgs({
     seed: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '5' },
     only: { type: 'string' },
+    store: { type: 'string', default: 'sqlite' },
     control: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -41,7 +44,26 @@ function readKinds(only: string | undefined): readonly Kind[] {
   throw new Error(`--only: expected one of ${KINDS.join(', ')}, and got "${only}".`);
 }
 
+/** A server of its own for the chaos, if its runs are to be in PostgreSQL. */
+async function startServer(): Promise<PostgresServer | undefined> {
+  if (options.store === 'sqlite') return undefined;
+  if (options.store !== 'postgres')
+    throw new Error(`--store: expected sqlite or postgres, and got "${options.store}".`);
+  if (POSTGRES_BIN === undefined)
+    throw new Error('--store postgres: there is no PostgreSQL on this machine.');
+  return await startPostgres(['max_connections=400']);
+}
+
 async function main(): Promise<void> {
+  const server = await startServer();
+  try {
+    await attack(server);
+  } finally {
+    await server?.stop();
+  }
+}
+
+async function attack(server: PostgresServer | undefined): Promise<void> {
   const report = await runAttacks({
     kinds: readKinds(options.only),
     seed: readNumber('seed'),
@@ -49,6 +71,7 @@ async function main(): Promise<void> {
     totalMs: readNumber('minutes') * 60_000,
     onlyControl: options.control,
     longestMs: LONGEST_CASE_MS,
+    ...(server && { makeDatabase: () => server.createDatabase() }),
     lanes: Math.max(2, Math.min(4, availableParallelism())),
     onResult: ({ name, findings }, isControl) => {
       const outcome = findings.length === 0 ? 'held' : `${findings.length} found`;

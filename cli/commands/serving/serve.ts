@@ -42,6 +42,9 @@ export type ServeOptions = {
   version: string;
 };
 
+/** How long a request waits for PostgreSQL if the process drives no runs, in ms. */
+const REQUEST_PATIENCE_MS = 10_000;
+
 /** How long the start waits for hidden MCP servers, so that the first requests have their tools, in ms. */
 const HIDDEN_START_MS = 5_000;
 
@@ -60,7 +63,8 @@ export async function serve(options: ServeOptions): Promise<number> {
   const { callers } = new Tokens(token, gateway.tokens);
   assertMayBind(options.host, { hasTokens: callers.length > 0 });
   reportUncaught({ survives: true, report: text => log.problem(text) });
-  return await withStore(file, async opened => {
+  const place = options.drive ? file : { file, patienceMs: REQUEST_PATIENCE_MS };
+  return await withStore(place, async opened => {
     const work = new WorkMetrics({ store: opened, clock: systemHost });
     const store = options.drive ? work.store : nonDrivingStore(work.store);
     const { forkModels, modelLaunches } = await makeForkModels(options.forkModel);

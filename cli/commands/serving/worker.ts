@@ -40,6 +40,12 @@ const MOST_SLOTS = 10_000;
 const HIDDEN_START_MS = 5_000;
 
 /**
+ * How long a worker keeps the results of calls that it cannot store because PostgreSQL is away, in ms. It may: an append
+ * that another process has overtaken is refused.
+ */
+const DRIVER_PATIENCE_MS = 10 * 60_000;
+
+/**
  * Implements `agentchart worker`: drives the runs of its agents that nobody drives, until SIGINT or SIGTERM, and then
  * hands them over. A second signal exits at once.
  */
@@ -49,7 +55,7 @@ export async function work(options: WorkerOptions): Promise<number> {
   const file = storeFile(options.db);
   const [slots, graceMs] = [readSlots(options.slots), readGrace(options.grace)];
   reportUncaught({ survives: true, report: problem });
-  return await withStore(file, async opened => {
+  return await withStore({ file, patienceMs: DRIVER_PATIENCE_MS }, async opened => {
     const metrics = new WorkMetrics({ store: opened, clock: systemHost, slots });
     const { store } = metrics;
     const { forkModels } = await makeForkModels(options.forkModel);

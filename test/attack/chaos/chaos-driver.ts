@@ -5,11 +5,11 @@ import { hasEnded, loadRun } from '../../../engine/journal/load-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { userMessage } from '../../../protocol/message.ts';
-import { sqlite } from '../../../stores/sqlite.ts';
 import { createAgent } from '../../../tools/agent/index.ts';
 import { makeRandom } from '../../crash/plan.ts';
 import boss from './chaos-agent.ts';
 import type { Acknowledged } from './chaos-evidence.ts';
+import { openStore } from './open-store.ts';
 
 /**
  * A program that works on the runs through the library: `node chaos-driver.ts DATABASE SEED`, until
@@ -17,7 +17,7 @@ import type { Acknowledged } from './chaos-evidence.ts';
  */
 const [db = '', seed = '1'] = process.argv.slice(2);
 const random = makeRandom(Number(seed));
-const store = sqlite(db);
+const store = openStore(db);
 const agent = createAgent({ ...boss.options, store });
 
 const LONGEST_DRIVE_MS = 1_500;

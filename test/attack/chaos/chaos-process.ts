@@ -85,6 +85,11 @@ export function startDriver(place: Place, seed: number, inNamespace: boolean): C
   return new ChaosProcess(place, DRIVER, [place.db, String(seed)], inNamespace);
 }
 
+/** Starts `agentchart worker`. */
+export function startWorker(place: Place, inNamespace: boolean): ChaosProcess {
+  return new ChaosProcess(place, MAIN, ['worker', '--agent', AGENT, '--db', place.db], inNamespace);
+}
+
 export function startCommand(place: Place, args: readonly string[]): ChaosProcess {
   return new ChaosProcess(place, MAIN, [...args, '--db', place.db]);
 }

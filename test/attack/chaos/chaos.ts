@@ -7,19 +7,26 @@ import { statePath } from '../../../machines/step.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { sqlite } from '../../../stores/sqlite.ts';
 import { makeRandom } from '../../crash/plan.ts';
 import { LONGEST_BLOCK_MS } from '../cases/busy-meter.ts';
 import { type Finding, found } from '../cases/finding.ts';
 import { LEASE_MS, ONCE, QUIET, readActs } from './chaos-agent.ts';
 import { type Acknowledged, checkEvidence, type Evidence, type RunEvidence } from './chaos-evidence.ts';
 import { ChaosPerson } from './chaos-person.ts';
-import { type ChaosProcess, mayUnshare, type Place, startDriver, startServer } from './chaos-process.ts';
+import {
+  type ChaosProcess,
+  mayUnshare,
+  type Place,
+  startDriver,
+  startServer,
+  startWorker,
+} from './chaos-process.ts';
+import { openStore } from './open-store.ts';
 
 /**
  * Chaos over one database.
  *
- * X1 Servers, command lines and library programs work on the same runs, while people send commands.
+ * X1 Servers, workers, command lines and library programs work on the same runs, while people send commands.
  * X2 Processes are killed, die at the engine's fault points, or are stopped for longer than a lease and continue.
  * X3 Acknowledgements are recorded by their receivers, and acts by the tools.
  * X4 At the end, one earlier server remains: it must recover the runs that the others left behind.
@@ -33,6 +40,8 @@ export type ChaosOptions = {
   servers: number;
   drivers: number;
   mostRuns: number;
+  /** The address of a PostgreSQL database; without it, the runs are in a file of the folder. */
+  database?: string;
 };
 
 export type ChaosResult = {
@@ -73,11 +82,15 @@ export class Chaos {
     this.#options = options;
     this.#random = makeRandom(options.seed);
     const compiled = process.env.NODE_COMPILE_CACHE ?? join(options.folder, 'compiled');
-    this.#place = { folder: options.folder, db: join(options.folder, 'runs.db'), compiled };
+    this.#place = {
+      folder: options.folder,
+      db: options.database ?? join(options.folder, 'runs.db'),
+      compiled,
+    };
   }
 
   async run(): Promise<ChaosResult> {
-    const store = sqlite(this.#place.db);
+    const store = openStore(this.#place.db);
     try {
       await this.#begin();
       await this.#rage(store);
@@ -120,7 +133,11 @@ export class Chaos {
 
   #startDriver(): void {
     const inNamespace = this.#nextIsInNamespace();
-    this.#drivers.push(startDriver(this.#place, this.#options.seed * 1_000 + this.#seeds, inNamespace));
+    const isWorker = this.#seeds % 3 === 0;
+    const seed = this.#options.seed * 1_000 + this.#seeds;
+    this.#drivers.push(
+      isWorker ? startWorker(this.#place, inNamespace) : startDriver(this.#place, seed, inNamespace),
+    );
   }
 
   /** Serializes work that must not overlap: lookups with their commands, and kills. */

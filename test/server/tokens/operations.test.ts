@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EngineError } from '../../../protocol/error.ts';
 import type { RequestRecord } from '../../../server/request-record.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
@@ -170,6 +171,14 @@ describe('GET /readyz', () => {
     expect(
       (await errorOf(await clock.settle(makeApp({ store: hanging, clock }).send('GET', '/readyz')))).code,
     ).toBe('store-unavailable');
+  });
+
+  test('a request during an outage of the store says when to ask again', async () => {
+    const away = new EngineError('store-unavailable', 'PostgreSQL cannot be used.');
+    const { send } = makeApp({ store: Object.assign(memory(), { list: () => Promise.reject(away) }) });
+    const answer = await send('GET', '/runs');
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get('retry-after')).toBe('5');
   });
 });
 
