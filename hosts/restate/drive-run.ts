@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { loadLog } from '../../engine/driver/agent-chart.ts';
-import { systemHost } from '../../engine/driver/host.ts';
+import { drivesOf } from '../../engine/driver/drives.ts';
+import { settledWithin, sleep, systemHost } from '../../engine/driver/host.ts';
 import { Supervisor } from '../../engine/driver/supervisor.ts';
 import type { RunParts } from '../../engine/run/run-options.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
@@ -16,6 +17,11 @@ export type Delivery = { runId: string; delivery: number };
 
 /** Errors of Restate and of the network, after which the delivery is retried. All other errors park the run. */
 const PASSING: ReadonlySet<string> = new Set(['store-unavailable', 'store-reply-lost', 'store-locked']);
+
+/** How long Restate may take to end the deliveries of a process that drains, in ms. */
+const LEAVE_MS = 5_000;
+/** The wait before Restate is asked again whether they have ended, in ms. */
+const POLL_MS = 50;
 
 /** Drives the run of one delivery. Restate delivers the run again at a deadline and after inputs. */
 class DeliveredRun extends Supervisor {
@@ -38,8 +44,11 @@ class DeliveredRun extends Supervisor {
  *    run and thereby fences this process.
  * V3 An error that a retry cannot correct (unknown agent, another version, a damaged journal, a defect) parks the run:
  *    it is quarantined if its journal can be folded; otherwise its object refuses deliveries until a person resumes it.
+ * V4 A process that drains refuses deliveries before it uses Restate's context, so that Restate may give them to a
+ *    process of any deployment. The deliveries in progress end with their run still running: its object begins another.
  */
 export class Deliveries {
+  readonly #calls: RestateCalls;
   readonly #store: RestateStore;
   readonly #agents: readonly Agent[];
   readonly #numbers = new Map<string, number>();
@@ -47,7 +56,10 @@ export class Deliveries {
   /** The run that the current asynchronous call opens in order to drive it. */
   readonly #opening = new AsyncLocalStorage<{ runId: string; isTaken: boolean }>();
 
+  #isDraining = false;
+
   constructor(agents: readonly Agent[], calls: RestateCalls) {
+    this.#calls = calls;
     this.#store = new RestateStore(calls, this.#numbers);
     const own = (parts: RunParts) => (this.#takes(parts) ? new DeliveredRun(parts) : undefined);
     this.#agents = agents.map(agent => hostAgent(agent, { store: this.#store, calls, own }));
@@ -66,6 +78,40 @@ export class Deliveries {
     return await done;
   }
 
+  /** Throws if this process drains, unless it is working on the delivery. */
+  assertTaken({ runId, delivery }: Delivery): void {
+    if (!this.#isDraining || this.#working.get(runId)?.delivery === delivery) return;
+    throw new EngineError(
+      'store-unavailable',
+      'This worker is being stopped: another one has to drive the run.',
+    );
+  }
+
+  /**
+   * Gives up the runs that this process drives: model calls and tool calls in progress may end within `graceMs`.
+   * Resolves once Restate knows, with the number of runs that could not be given up in time.
+   */
+  async drain(graceMs: number): Promise<number> {
+    this.#isDraining = true;
+    const current = [...this.#working].map(([runId, { delivery }]) => ({ runId, delivery }));
+    const kept = await drivesOf(this.#store).drain(systemHost, graceMs);
+    await settledWithin(
+      systemHost,
+      LEAVE_MS,
+      current.map(delivery => this.#hasLeft(delivery)),
+    );
+    return kept;
+  }
+
+  /** Until the invocation of a delivery has ended, Restate repeats it if this process exits. */
+  async #hasLeft({ runId, delivery }: Delivery): Promise<void> {
+    while (await this.#isCurrent({ runId, delivery })) await sleep(systemHost, POLL_MS);
+  }
+
+  async #isCurrent({ runId, delivery }: Delivery): Promise<boolean> {
+    return (await this.#calls.run(runId, 'get', undefined))?.working === delivery;
+  }
+
   /** Handles a delivery that was cancelled in Restate: this process no longer claims or renews for it. */
   abandon({ runId, delivery }: Delivery): void {
     if (this.#numbers.get(runId) === delivery) this.#numbers.delete(runId);
@@ -75,11 +121,11 @@ export class Deliveries {
     this.#numbers.set(runId, delivery);
     try {
       const run = await this.#opening.run({ runId, isTaken: false }, () => this.#open(runId));
-      await run.settled();
+      await run.drive();
       return null;
     } catch (error) {
       if (error instanceof EngineError && PASSING.has(error.code)) throw error;
-      return await this.#park(runId, error);
+      return await this.#park({ runId, delivery }, error);
     } finally {
       this.abandon({ runId, delivery });
       if (this.#working.get(runId)?.delivery === delivery) this.#working.delete(runId);
@@ -100,8 +146,10 @@ export class Deliveries {
 
   /**
    * Quarantines the run with the error as the reason. If that is impossible, returns the error for the run's object.
+   * Does nothing if the delivery is no longer the current one: the run may have been deleted and begun again.
    */
-  async #park(runId: string, error: unknown): Promise<Parked | null> {
+  async #park({ runId, delivery }: Delivery, error: unknown): Promise<Parked | null> {
+    if (!(await this.#isCurrent({ runId, delivery }))) return null;
     const reason = messageOf(error);
     const code = error instanceof EngineError ? error.code : 'refused';
     try {

@@ -4,8 +4,8 @@
  * - `services.ts` defines the services of a worker. `run-object.ts` is the object of a run: it stores the entries and
  *   decides when the run has to be driven. `drive-run.ts` drives a run for one delivery, with the engine's driver and
  *   services.
- * - `restate-store.ts` is the store for workers and handles, and calls Restate through `ingress.ts`. `text-object.ts`
- *   holds the text of the running turn.
+ * - `restate-store.ts` is the store for workers and handles, and calls Restate through `ingress.ts`. `remove-runs.ts`
+ *   deletes runs. `text-object.ts` holds the text of the running turn.
  * - `followed-run.ts` is the host of handles: it appends inputs and follows the journal.
  */
 import type { Agent } from '../../tools/agent/agent.ts';
@@ -16,6 +16,9 @@ import { RestateStore } from './restate-store.ts';
 import { makeServices } from './services.ts';
 
 export type { RestateAddress } from './ingress.ts';
+
+/** How long calls in progress may go on while a worker drains, unless it is told otherwise, in ms. */
+const GRACE_MS = 10_000;
 
 /**
  * Returns a copy of an agent whose runs are driven by the workers that Restate knows. `start`, `open` and the methods
@@ -31,17 +34,34 @@ export function restateAgent<Hosted extends Agent>(agent: Hosted, address: Resta
   return hostAgent(agent, { store: new RestateStore(calls), calls }) as Hosted;
 }
 
+/** What a worker process serves, and how it is stopped. */
+export type RestateWorker = {
+  /** The objects of runs, and the service that drives the runs of the agents and their sub-agents. */
+  services: { name: string }[];
+  /**
+   * Takes no further runs and gives up those that this process drives, so that other workers continue them. Model calls
+   * and tool calls in progress may end within `graceMs`, by default 10,000; the others are aborted. Go on serving until it
+   * resolves, then exit. Resolves with the number of runs that could not be given up, because Restate did not answer.
+   */
+  drain(graceMs?: number): Promise<number>;
+};
+
 /**
- * Returns the services that a worker serves: the objects of runs, and the service that drives the runs of these agents
- * and their sub-agents.
+ * Returns a worker that drives the runs of these agents. Loads `@restatedev/restate-sdk`.
  *
  * @example
  * import { serve } from '@restatedev/restate-sdk';
- * await serve({ services: await restateServices([agent], { ingress: 'http://127.0.0.1:8080' }), port: 9080 });
+ * const worker = await restateWorker([agent], { ingress: 'http://127.0.0.1:8080' });
+ * await serve({ services: worker.services, port: 9080 });
+ * process.once('SIGTERM', () => worker.drain().finally(() => process.exit()));
  */
-export async function restateServices(
+export async function restateWorker(
   agents: readonly Agent[],
   address: RestateAddress = {},
-): Promise<{ name: string }[]> {
-  return await makeServices(new Deliveries(agents, callsOver(address)));
+): Promise<RestateWorker> {
+  const deliveries = new Deliveries(agents, callsOver(address));
+  return {
+    services: await makeServices(deliveries),
+    drain: async (graceMs = GRACE_MS) => await deliveries.drain(graceMs),
+  };
 }

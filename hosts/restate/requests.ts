@@ -4,6 +4,7 @@ import type {
   AdoptedRun,
   JournalRest,
   Owner,
+  Redaction,
   RunRecord,
   Standing,
   StoredSnapshot,
@@ -45,6 +46,11 @@ export type RunMeta = {
 };
 
 /**
+ * What the object of a deleted run keeps, so that nothing that was meant for that run acts on a later run with its id.
+ */
+export type Grave = Pick<RunMeta, 'deliveries'> & Pick<RunRecord, 'epoch'>;
+
+/**
  * The event that a watcher waits for: an input or a claim after an entry, or that the run rests, has ended or is
  * parked.
  */
@@ -59,7 +65,7 @@ export type RunRequests = {
   adopt: { input: AdoptedRun; output: { type: 'adopted' } | { type: 'exists' } };
   append: { input: AppendRequest; output: AppendAnswer };
   claim: { input: ClaimDelivery; output: ClaimAnswer };
-  release: { input: { epoch: number; wakeAt?: number }; output: undefined };
+  release: { input: { epoch: number; wakeAt?: number }; output: boolean };
   isCurrent: { input: { epoch: number }; output: boolean };
   left: { input: { delivery: number; parked?: Parked }; output: undefined };
   wake: { input: { at: number }; output: undefined };
@@ -67,17 +73,20 @@ export type RunRequests = {
   addChild: { input: { runId: string }; output: undefined };
   get: { input: undefined; output: RunMeta | null };
   read: { input: { after: number; entries: number; chars: number }; output: ReadAnswer };
-  saveSnapshot: { input: StoredSnapshot; output: undefined };
+  /** Returns false, and changes nothing, if the run is unknown or has another length than `seq`. */
+  remove: { input: { seq?: number; others: readonly string[] }; output: boolean };
+  rewrite: { input: RewriteRequest; output: Exclude<AppendAnswer, { type: 'superseded' }> };
+  saveSnapshot: { input: StoredSnapshot; output: boolean };
   loadSnapshot: { input: undefined; output: StoredSnapshot | null };
   putBlob: { input: { digest: string; text: string }; output: boolean };
   readBlob: { input: { digest: string }; output: string | null };
+  listBlobs: { input: undefined; output: string[] };
   watch: { input: Watcher; output: undefined };
   changed: { input: { reason: WatchReason; withinMs: number }; output: boolean };
 };
 
 type CreateRequest = {
-  event: JsonValue;
-  rest: readonly JsonValue[];
+  events: readonly JsonValue[];
   /** The run as lists show it, after all these events. */
   record: RunRecord;
 } & Pick<JournalRest, 'wakeAt'>;
@@ -92,6 +101,13 @@ export type AppendRequest = {
   standing: Standing;
 };
 
+/** A redaction. `title`: the new title, if entry 1 is replaced. */
+type RewriteRequest = Pick<Redaction, 'after' | 'blobs' | 'state' | 'progress' | 'now'> & {
+  entries: readonly (KeptEntry & { seq: number })[];
+  event?: JsonValue;
+  title?: string;
+};
+
 type AppendAnswer =
   | { type: 'appended'; seq: number }
   | { type: 'conflict'; seq: number }
@@ -99,11 +115,12 @@ type AppendAnswer =
   | { type: 'unknown' };
 
 /** `delivery`: the number of the delivery whose driver claims the run. */
-type ClaimDelivery = { delivery: number; owner: Owner; now: number };
+type ClaimDelivery = { delivery: number; owner: Owner; now: number; unlessEnded: boolean };
 
 type ClaimAnswer =
   | { type: 'claimed'; epoch: number; seq: number }
   | { type: 'held'; owner?: Owner }
+  | { type: 'ended' }
   | { type: 'unknown' };
 
 export type ReadAnswer = { base: number; last: number; entries: (KeptEntry & { seq: number })[] } | null;

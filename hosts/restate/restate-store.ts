@@ -1,5 +1,4 @@
 import { sleep, systemHost } from '../../engine/driver/host.ts';
-import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
@@ -10,10 +9,15 @@ import type {
   AppendResult,
   ClaimRequest,
   ClaimResult,
+  DeleteOptions,
   HeldLease,
   JournalRest,
   ListFilter,
   Page,
+  PruneOptions,
+  Redacted,
+  Redaction,
+  RedactOptions,
   RunList,
   RunRecord,
   Standing,
@@ -21,17 +25,22 @@ import type {
   StoredSnapshot,
 } from '../../protocol/store.ts';
 import { decodeEntry, encodeEvent, lostEntries } from '../../stores/journal-text.ts';
+import { isHeld, leaseOf } from '../../stores/lease.ts';
 import { choose, readListFilter } from '../../stores/list-query.ts';
 import { WHOLE } from '../../stores/page.ts';
+import { redactIn } from '../../stores/redact-run.ts';
 import {
+  closedStore,
   countByStatus,
+  drivenRun,
   existingRun,
   followChain,
   missingRun,
   unknownProgress,
 } from '../../stores/run-record.ts';
 import type { RestateCalls } from './ingress.ts';
-import { type ReadAnswer, RUN_OBJECT, type RunMeta } from './requests.ts';
+import { deleteRun, pruneRunsOf, readMetas } from './remove-runs.ts';
+import type { ReadAnswer, RunMeta } from './requests.ts';
 import { restateDeltas } from './text-object.ts';
 
 /** The owner that is reported for a run that this process was not asked to drive. */
@@ -61,7 +70,7 @@ export type Deliveries = ReadonlyMap<string, number>;
  */
 export class RestateStore implements Store {
   readonly deltas;
-  readonly #calls: RestateCalls;
+  #calls: RestateCalls;
   readonly #deliveries: Deliveries;
   /** By run id: the last seq that this process has seen, for `watch`. */
   readonly #seen = new Map<string, number>();
@@ -78,6 +87,7 @@ export class RestateStore implements Store {
     _claim?: ClaimRequest,
     { events, status, progress, wakeAt }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
+    const json = [event, ...events].map(toEventJson);
     const { runId, at, continues, parent, labels = {}, forkOf } = event;
     const record: RunRecord = {
       ...unknownProgress(status),
@@ -94,8 +104,7 @@ export class RestateStore implements Store {
       chart: event.chart,
       ...omitUndefined({ continues, parent, forkOf, agentVersion: event.agent.version }),
     };
-    const rest = events.map(toEventJson);
-    const request = { event: toEventJson(event), rest, record, ...omitUndefined({ wakeAt }) };
+    const request = { events: json, record, ...omitUndefined({ wakeAt }) };
     const answer = await this.#calls.run(runId, 'create', request);
     if (answer.type === 'exists') throw existingRun(runId);
     return { epoch: 0, seq: answer.seq };
@@ -161,11 +170,12 @@ export class RestateStore implements Store {
     return answer;
   }
 
-  async claim(runId: string, { owner, now }: ClaimRequest): Promise<ClaimResult> {
+  async claim(runId: string, { owner, now, unlessEnded = false }: ClaimRequest): Promise<ClaimResult> {
     const delivery = this.#deliveries.get(runId);
     if (delivery === undefined) return { type: 'held', owner: RESTATE, until: Number.MAX_SAFE_INTEGER };
-    const answer = await this.#calls.run(runId, 'claim', { delivery, owner, now });
+    const answer = await this.#calls.run(runId, 'claim', { delivery, owner, now, unlessEnded });
     if (answer.type === 'unknown') throw missingRun(runId);
+    if (answer.type === 'ended') return answer;
     if (answer.type === 'claimed') {
       this.#seen.set(runId, answer.seq);
       return answer;
@@ -181,7 +191,8 @@ export class RestateStore implements Store {
   }
 
   async release(runId: string, epoch: number, wakeAt?: number): Promise<void> {
-    await this.#calls.run(runId, 'release', { epoch, ...omitUndefined({ wakeAt }) });
+    const request = { epoch, ...omitUndefined({ wakeAt }) };
+    if (!(await this.#calls.run(runId, 'release', request))) throw missingRun(runId);
   }
 
   /** Watches a run with a request that waits in Restate until the run changes. */
@@ -208,7 +219,8 @@ export class RestateStore implements Store {
   }
 
   async saveSnapshot(runId: string, { seq, state }: StoredSnapshot): Promise<void> {
-    await this.#calls.run(runId, 'saveSnapshot', { seq, state: toJson(state) });
+    const isKnown = await this.#calls.run(runId, 'saveSnapshot', { seq, state: toJson(state) });
+    if (!isKnown) throw missingRun(runId);
   }
 
   async loadSnapshot(runId: string): Promise<StoredSnapshot | undefined> {
@@ -223,21 +235,16 @@ export class RestateStore implements Store {
   /** Lists runs by an SQL query. The result is as recent as the last commit of each partition. */
   async list(filter: ListFilter = {}): Promise<RunList> {
     const query = readListFilter(filter);
-    const found = choose(await this.#describeAll(), query);
+    const found = choose((await readMetas(this.#calls)).map(describe), query);
     const last = found.length > query.limit ? found[query.limit - 1] : undefined;
     const runs = found.slice(0, query.limit);
     return last === undefined ? { runs } : { runs, next: query.cursorAt(last) };
   }
 
   async count() {
-    return countByStatus((await this.#describeAll()).map(({ status }) => ({ status, count: 1 })));
-  }
-
-  async #describeAll(): Promise<RunRecord[]> {
-    const rows = await this.#calls.query(
-      `select value_utf8 from state where service_name = '${RUN_OBJECT}' and key = 'meta'`,
+    return countByStatus(
+      (await readMetas(this.#calls)).map(describe).map(({ status }) => ({ status, count: 1 })),
     );
-    return rows.map(({ value_utf8 }) => describe(JSON.parse(String(value_utf8))));
   }
 
   async putBlob(runId: string, digest: string, text: string): Promise<void> {
@@ -259,25 +266,45 @@ export class RestateStore implements Store {
     return followChain(runId, id => records.get(id));
   }
 
-  async delete(): Promise<never> {
-    throw notOffered('delete');
+  /** Deletes the run in one commit, in which its object has the other runs deleted. */
+  async delete(runId: string, options: DeleteOptions = {}): Promise<string[]> {
+    return await deleteRun(this.#calls, runId, options);
   }
 
-  async prune(): Promise<never> {
-    throw notOffered('prune');
+  async prune(options: PruneOptions): Promise<string[]> {
+    return await pruneRunsOf(this.#calls, this, options);
   }
 
-  async redact(): Promise<never> {
-    throw notOffered('redact');
+  async redact(runId: string, options: RedactOptions): Promise<Redacted> {
+    return await redactIn(this, runId, options);
   }
 
-  async rewrite(): Promise<never> {
-    throw notOffered('redact');
+  async rewrite(
+    runId: string,
+    { entries, event, isDead, now, ...redaction }: Redaction,
+  ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
+    const kept = entries.map(({ seq, event: own, stateHash }) => ({
+      ...{ seq, event: toEventJson(own) },
+      ...omitUndefined({ stateHash }),
+    }));
+    const first = entries.find(({ seq }) => seq === 1)?.event;
+    const record = await this.get(runId);
+    const lease = record && leaseOf(record);
+    if (isHeld(lease, { now, isDead })) throw drivenRun(runId, lease, 'redacted');
+    const answer = await this.#calls.run(runId, 'rewrite', {
+      ...{ ...redaction, entries: kept, now },
+      ...(event && { event: toEventJson(event) }),
+      ...(first?.type === 'run.started' && { title: titleOf(first) }),
+    });
+    if (answer.type === 'unknown') throw missingRun(runId);
+    return answer.type === 'conflict' ? { type: 'conflict' } : answer;
   }
 
-  /** Ends this store's waiting requests. Does not change Restate. */
+  /** Ends this store's waiting requests, and rejects later calls. Does not change Restate. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    const refuse = () => Promise.reject(closedStore());
+    this.#calls = { run: refuse, text: refuse, query: refuse };
   }
 
   #see(runId: string, seq: number): void {
@@ -298,11 +325,4 @@ function toEventJson(event: RunEvent): JsonValue {
 
 function withHash(entry: JournalEntry, stateHash: string | undefined): JournalEntry {
   return stateHash === undefined ? entry : { ...entry, stateHash };
-}
-
-function notOffered(operation: string): EngineError {
-  return new EngineError(
-    'refused',
-    `The Restate host does not ${operation} runs: Restate keeps copies that it cannot reach. Use Restate's own retention and "restate state clear".`,
-  );
 }

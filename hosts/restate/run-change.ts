@@ -5,6 +5,7 @@ import { json } from './json-serde.ts';
 import {
   type AppendRequest,
   DRIVE_SERVICE,
+  type Grave,
   type KeptEntry,
   RUN_OBJECT,
   type RunMeta,
@@ -15,17 +16,17 @@ import {
 /** The members of Restate's context that the handlers use. */
 export type RunContext = Pick<
   ObjectContext,
-  'key' | 'get' | 'set' | 'genericSend' | 'date' | 'resolveAwakeable'
+  'key' | 'get' | 'set' | 'clear' | 'clearAll' | 'genericSend' | 'genericCall' | 'date' | 'resolveAwakeable'
 >;
 
 type Input<Name extends keyof RunRequests> = RunRequests[Name]['input'];
 
-/** Returns the meta of a new run. */
-export function newMeta(record: RunMeta['record']): RunMeta {
+/** Returns the meta of a new run. `grave`: of a deleted run with the same id. */
+export function newMeta(record: RunMeta['record'], grave: Grave | null): RunMeta {
   return {
-    record,
+    record: { ...record, epoch: grave?.epoch ?? 0 },
     base: 0,
-    deliveries: 0,
+    deliveries: grave?.deliveries ?? 0,
     working: null,
     isCalledAgain: false,
     lastInput: 0,

@@ -3,7 +3,14 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { recordClaim } from '../../stores/lease.ts';
 import { unknownProgress } from '../../stores/run-record.ts';
 import { json } from './json-serde.ts';
-import { type KeptEntry, RUN_OBJECT, type RunMeta, type RunRequests } from './requests.ts';
+import {
+  type Grave,
+  type KeptEntry,
+  RUN_OBJECT,
+  type RunMeta,
+  type RunRequests,
+  TEXT_OBJECT,
+} from './requests.ts';
 import {
   callRun,
   changeOf,
@@ -21,7 +28,7 @@ import {
 } from './run-change.ts';
 
 /** The members of Restate's context that the reading handlers use. */
-type SharedRunContext = Pick<ObjectSharedContext, 'key' | 'get' | 'genericSend' | 'awakeable'>;
+type SharedRunContext = Pick<ObjectSharedContext, 'key' | 'get' | 'stateKeys' | 'genericSend' | 'awakeable'>;
 
 type Answer<Name extends keyof RunRequests> = Promise<RunRequests[Name]['output']>;
 type Input<Name extends keyof RunRequests> = RunRequests[Name]['input'];
@@ -32,6 +39,8 @@ const MOST_READ = 128;
 const LATE_MS = 5_000;
 /** The most watchers of a run. A further watcher replaces the oldest, which is resolved early. */
 const MOST_WATCHERS = 64;
+/** The names under which blobs are stored begin with this. */
+const BLOB = 'blob ';
 
 /**
  * The journal of a run as a virtual object: the only writer of its entries.
@@ -45,12 +54,17 @@ const MOST_WATCHERS = 64;
  * O4 A run is delivered when an append leaves it running, at the time until which it rests, when one of its child runs
  *    or its parent ends, and when a person resumes it. A parked run is delivered again after an input that lets it run.
  * O5 A handler depends only on its input, the run's state and Restate's clock, so that a replay has the same effects.
+ * O6 A deleted run leaves only two numbers. A later run with its id counts on from them, so that drivers and messages
+ *    of the deleted run are refused.
+ * O7 An exclusive handler waits only for shared handlers of other objects, or, in `remove`, for those that wait for
+ *    nothing. So objects do not wait for each other in a circle.
  */
 export const runHandlers = {
-  async create(ctx: RunContext, { event, rest, record, wakeAt }: Input<'create'>): Answer<'create'> {
+  async create(ctx: RunContext, { events, record, wakeAt }: Input<'create'>): Answer<'create'> {
     if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
-    const change = changeOf(newMeta({ ...record, seq: 0, epoch: 0 }));
-    keep(ctx, change.meta, [event, ...rest]);
+    const change = changeOf(newMeta({ ...record, seq: 0 }, await ctx.get<Grave>('grave')));
+    if (record.forkOf !== undefined) await copyBlobs(ctx, record.forkOf.runId);
+    keep(ctx, change.meta, events);
     await takeStanding(ctx, change, { status: record.status, ...omitUndefined({ wakeAt }) });
     if (record.parent !== undefined) callRun(change, record.parent.runId, 'addChild', { runId: ctx.key });
     commit(ctx, change);
@@ -68,7 +82,8 @@ export const runHandlers = {
       ...adopted,
       updatedAt: adopted.createdAt,
     };
-    const change = changeOf({ ...newMeta({ ...record, seq, epoch: 0 }), base: seq });
+    const meta = newMeta({ ...record, seq, epoch: 0 }, await ctx.get<Grave>('grave'));
+    const change = changeOf({ ...meta, base: seq });
     ctx.set('snapshot', { seq, state });
     ctx.set('snapshotSeq', seq);
     await takeStanding(ctx, change, { status: adopted.status, ...omitUndefined({ wakeAt }) });
@@ -88,10 +103,11 @@ export const runHandlers = {
     return { type: 'appended', seq: meta.record.seq };
   },
 
-  async claim(ctx: RunContext, { delivery, owner, now }: Input<'claim'>): Answer<'claim'> {
+  async claim(ctx: RunContext, { delivery, owner, now, unlessEnded }: Input<'claim'>): Answer<'claim'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return { type: 'unknown' };
     const { record } = meta;
+    if (unlessEnded && hasEnded(meta)) return { type: 'ended' };
     if (delivery !== meta.working) return { type: 'held', ...omitUndefined({ owner: record.owner }) };
     const replaced = record.owner && { owner: record.owner, until: 0 };
     record.epoch += 1;
@@ -104,12 +120,12 @@ export const runHandlers = {
 
   async release(ctx: RunContext, { epoch, wakeAt }: Input<'release'>): Answer<'release'> {
     const meta = await ctx.get<RunMeta>('meta');
-    if (meta === null || meta.record.epoch !== epoch) return undefined;
+    if (meta?.record.epoch !== epoch) return meta !== null;
     const change = changeOf(meta);
     dropOwner(meta);
     if (wakeAt !== undefined) await wakeBy(ctx, change, Math.min(wakeAt, meta.record.wakeAt ?? wakeAt));
     commit(ctx, change);
-    return undefined;
+    return true;
   },
 
   /**
@@ -163,17 +179,54 @@ export const runHandlers = {
     return undefined;
   },
 
+  /** Deletes the run, and then the others, whatever their state. Their objects may be this one's parent or children. */
+  async remove(ctx: RunContext, { seq, others }: Input<'remove'>): Answer<'remove'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null || (seq !== undefined && seq !== meta.record.seq)) return false;
+    const change = changeOf(meta);
+    for (const watcher of meta.watchers) resolve(change, watcher);
+    const { deliveries, record } = meta;
+    ctx.clearAll();
+    ctx.set('grave', { deliveries, epoch: record.epoch } satisfies Grave);
+    for (const send of change.sends) send(ctx);
+    clearText(ctx);
+    for (const runId of others) await callAndWait(ctx, runId, 'remove', { others: [] });
+    return true;
+  },
+
+  /** Replaces entries and everything that was derived from them. No driver has claimed the run since entry `after`. */
+  async rewrite(ctx: RunContext, request: Input<'rewrite'>): Answer<'rewrite'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null) return { type: 'unknown' };
+    const { after, entries, blobs, state, progress, title, event, now } = request;
+    const { record } = meta;
+    if (after !== record.seq) return { type: 'conflict', seq: record.seq };
+    for (const { seq, ...entry } of entries) ctx.set(`entry ${seq}`, entry);
+    Object.assign(record, progress, omitUndefined({ title }));
+    if (event !== undefined) {
+      keep(ctx, meta, [event]);
+      Object.assign(record, { updatedAt: now });
+    }
+    ctx.set('snapshot', { seq: record.seq, state });
+    ctx.set('snapshotSeq', record.seq);
+    for (const digest of blobs) ctx.clear(`${BLOB}${digest}`);
+    clearText(ctx);
+    commit(ctx, changeOf(meta));
+    return { type: 'appended', seq: record.seq };
+  },
+
   async saveSnapshot(ctx: RunContext, snapshot: Input<'saveSnapshot'>): Answer<'saveSnapshot'> {
+    if ((await ctx.get<RunMeta>('meta')) === null) return false;
     const known = await ctx.get<number>('snapshotSeq');
-    if (known !== null && known > snapshot.seq) return undefined;
+    if (known !== null && known > snapshot.seq) return true;
     ctx.set('snapshot', snapshot);
     ctx.set('snapshotSeq', snapshot.seq);
-    return undefined;
+    return true;
   },
 
   async putBlob(ctx: RunContext, { digest, text }: Input<'putBlob'>): Answer<'putBlob'> {
     if ((await ctx.get<RunMeta>('meta')) === null) return false;
-    ctx.set(`blob ${digest}`, text);
+    ctx.set(`${BLOB}${digest}`, text);
     return true;
   },
 
@@ -226,7 +279,11 @@ export const sharedRunHandlers = {
   },
 
   async readBlob(ctx: SharedRunContext, { digest }: Input<'readBlob'>): Answer<'readBlob'> {
-    return await ctx.get(`blob ${digest}`);
+    return await ctx.get(`${BLOB}${digest}`);
+  },
+
+  async listBlobs(ctx: SharedRunContext): Answer<'listBlobs'> {
+    return (await ctx.stateKeys()).filter(key => key.startsWith(BLOB)).map(key => key.slice(BLOB.length));
   },
 
   /** Waits for an input, or until the run rests or has ended. Returns false after `withinMs`. */
@@ -242,3 +299,26 @@ export const sharedRunHandlers = {
     }
   },
 };
+
+/** Copies the blobs of another run. A run that is unknown has none. */
+async function copyBlobs(ctx: RunContext, from: string): Promise<void> {
+  for (const digest of await callAndWait(ctx, from, 'listBlobs', undefined)) {
+    const text = await callAndWait(ctx, from, 'readBlob', { digest });
+    if (text !== null) ctx.set(`${BLOB}${digest}`, text);
+  }
+}
+
+async function callAndWait<Name extends keyof RunRequests>(
+  ctx: RunContext,
+  key: string,
+  method: Name,
+  parameter: Input<Name>,
+): Promise<RunRequests[Name]['output']> {
+  const serdes = { inputSerde: json<Input<Name>>(), outputSerde: json<RunRequests[Name]['output']>() };
+  return await ctx.genericCall({ service: RUN_OBJECT, key, method, parameter, ...serdes });
+}
+
+function clearText(ctx: RunContext): void {
+  const parameter = undefined;
+  ctx.genericSend({ service: TEXT_OBJECT, key: ctx.key, method: 'clear', parameter, inputSerde: json() });
+}

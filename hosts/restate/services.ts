@@ -28,6 +28,7 @@ export async function makeServices(deliveries: Deliveries) {
     read: shared(sharedRunHandlers.read),
     loadSnapshot: shared(sharedRunHandlers.loadSnapshot),
     readBlob: shared(sharedRunHandlers.readBlob),
+    listBlobs: shared(sharedRunHandlers.listBlobs),
     changed: shared(sharedRunHandlers.changed),
   };
   const sharedText = { peek: shared(sharedTextHandlers.peek) };
@@ -63,6 +64,7 @@ export async function makeServices(deliveries: Deliveries) {
  * invocation reports the same.
  */
 async function deliver(ctx: Context, deliveries: Deliveries, delivery: Delivery): Promise<void> {
+  deliveries.assertTaken(delivery);
   const parked = await ctx
     .run('drive', () => deliveries.drive(delivery))
     .catch((error: unknown): Parked => {

@@ -17,7 +17,7 @@ const WORKER = new URL('./worker.ts', import.meta.url);
 export class Lab {
   readonly server: RestateServer;
   readonly #ledger: string;
-  readonly #port: number;
+  #port: number;
   readonly #agents: readonly Agent[];
   #worker: ChildProcess | undefined;
 
@@ -57,6 +57,23 @@ export class Lab {
     ]);
   }
 
+  /** Starts a worker on another port and registers it; the one before keeps running. Returns how to stop that one. */
+  async deployWorker(env: Record<string, string> = {}): Promise<() => Promise<number>> {
+    const before = this.#worker;
+    this.#worker = undefined;
+    this.#port = await findPort();
+    await this.startWorker(env);
+    await this.server.register(`http://127.0.0.1:${this.#port}`);
+    return () => stop(before);
+  }
+
+  /** SIGTERM. Returns the exit code: the number of runs that were not handed over. */
+  async drainWorker(): Promise<number> {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    return await stop(worker);
+  }
+
   /** SIGKILL. Returns once the process is gone. */
   async killWorker(): Promise<void> {
     const worker = this.#worker;
@@ -93,6 +110,11 @@ export class Lab {
     await sleep(500);
   }
 
+  /** The rows of an SQL query to Restate. */
+  async query(sql: string): Promise<Record<string, unknown>[]> {
+    return await callsOver(this.server.address).query(sql);
+  }
+
   /** Has the run delivered, without a handle on it. */
   async resume(runId: string): Promise<void> {
     await callsOver(this.server.address).run(runId, 'call', { reason: 'resumed' });
@@ -102,6 +124,14 @@ export class Lab {
     await this.killWorker();
     await this.server.kill();
   }
+}
+
+async function stop(worker: ChildProcess | undefined): Promise<number> {
+  if (worker === undefined) throw new Error('there is no worker');
+  const exit = once(worker, 'exit');
+  worker.kill('SIGTERM');
+  const [code] = await exit;
+  return Number(code ?? -1);
 }
 
 /** Waits until something holds. */

@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Run, RunEvent, Settled } from '../../tools/agent/index.ts';
+import type { Run, Settled } from '../../tools/agent/index.ts';
+import { draining } from './draining.ts';
 import { type Lab, until } from './lab.ts';
+import { removal } from './removal.ts';
+import { INPUT, journalOf, type Scenarios, waitingOf } from './runs.ts';
 
-const INPUT = 'Refund order A-1001.';
+/** What is tried on the real server. */
+export const SCENARIOS: Scenarios = {
+  ...removal,
+  ...draining,
 
-/** What is tried on the real server. Each returns what it found; an assertion fails it. */
-export const SCENARIOS: Readonly<Record<string, (lab: Lab) => Promise<string>>> = {
   /** A decision counts once, and the second is told who decided. */
   async approval(lab) {
     const run = await lab.agent('refunds').start(INPUT);
@@ -257,15 +261,6 @@ export const SCENARIOS: Readonly<Record<string, (lab: Lab) => Promise<string>>> 
     return found.join('; ');
   },
 };
-
-function waitingOf(settled: Settled | undefined): Extract<Settled, { status: 'waiting' }> {
-  if (settled?.status === 'waiting') return settled;
-  throw new Error(`expected a run that waits: ${JSON.stringify(settled)}`);
-}
-
-async function journalOf(run: Run): Promise<RunEvent['type'][]> {
-  return (await run.source.store.read(run.id)).map(({ event }) => event.type);
-}
 
 /** Damages the journal of a waiting run, then has it driven. Returns why it is parked. */
 async function damage(lab: Lab, event: unknown): Promise<string> {

@@ -101,9 +101,16 @@ describe('fences', () => {
     const owner = { id: 'zombie', host: 'h', pid: 1, startedAt: '' };
     const meta = await calls.run(run.id, 'get', undefined);
     const { working, record } = meta ?? { working: 0, record: { seq: 0 } };
-    expect(await calls.run(run.id, 'claim', { delivery: 7, owner, now: 1 })).toMatchObject({ type: 'held' });
+    expect(
+      await calls.run(run.id, 'claim', { delivery: 7, owner, now: 1, unlessEnded: false }),
+    ).toMatchObject({ type: 'held' });
     // Restate delivers the same work to another process.
-    const claimed = await calls.run(run.id, 'claim', { delivery: working ?? 0, owner, now: 1 });
+    const claimed = await calls.run(run.id, 'claim', {
+      delivery: working ?? 0,
+      owner,
+      now: 1,
+      unlessEnded: false,
+    });
     expect(claimed).toEqual({ type: 'claimed', epoch: 2, seq: record.seq + 1 });
     const report = { after: record.seq + 1, events: [], at: 1, standing: { status: 'finished' } } as const;
     expect(await calls.run(run.id, 'append', { ...report, epoch: 1 })).toEqual({ type: 'superseded' });

@@ -86,10 +86,16 @@ export class RestateStandIn {
     return {
       run: (runId, name, input) => call(RUN_OBJECT, runId, name, input),
       text: (runId, name, input) => call(TEXT_OBJECT, runId, name, input),
-      query: async () =>
-        [...this.#states].flatMap(([name, state]) =>
-          name.startsWith(`${RUN_OBJECT} `) ? [{ value_utf8: state.get('meta') }] : [],
-        ),
+      query: async sql =>
+        [...this.#states].flatMap(([name, state]) => {
+          const [service, service_key] = [
+            name.slice(0, name.indexOf(' ')),
+            name.slice(name.indexOf(' ') + 1),
+          ];
+          const rows = [...state].map(([key, value_utf8]) => ({ service_key, key, value_utf8 }));
+          const isWanted = (key: string) => (sql.includes("key = 'meta'") ? key === 'meta' : key !== 'meta');
+          return service === RUN_OBJECT ? rows.filter(({ key }) => isWanted(key)) : [];
+        }),
     };
   }
 
@@ -223,11 +229,16 @@ export class RestateStandIn {
         }),
       clear: (name: string) => take('clear', name, () => void state.delete(name)),
       clearAll: () => take('clearAll', null, () => state.clear()),
+      stateKeys: async () => take('stateKeys', null, () => [...state.keys()]),
       date: { now: async () => take('now', null, () => Date.now()) },
       run: (name: string, act: () => Promise<unknown>) => takeLater('run', name, act),
       genericSend: ({ service: to, key: toKey = '', method, parameter, delay = 0 }: Send) =>
         take('send', [to, toKey, method, parameter, delay], () =>
           send({ service: to, key: toKey, handler: method }, parameter, delay),
+        ),
+      genericCall: ({ service: to, key: toKey = '', method, parameter }: Send) =>
+        takeLater('call', [to, toKey, method, parameter], () =>
+          this.#invoke({ service: to, key: toKey, handler: method }, parameter),
         ),
       awakeable: () => {
         const id = take('awakeable', null, () => `awakeable ${this.#awakeables.size}`);
