@@ -1,7 +1,8 @@
 import { sleep, systemHost } from '../../engine/driver/host.ts';
 import type { DeleteOptions, PruneOptions, Store } from '../../protocol/store.ts';
-import { findAwaited, isOpen, type Kinship, planDeletion } from '../../stores/plan-deletion.ts';
+import { findAwaited, type Kinship, planDeletion } from '../../stores/plan-deletion.ts';
 import { planPruning, pruneRuns } from '../../stores/prune.ts';
+import { isOpen } from '../../stores/run-record.ts';
 import type { RestateCalls } from './ingress.ts';
 import { type KeptEntry, RUN_OBJECT, type RunMeta } from './requests.ts';
 

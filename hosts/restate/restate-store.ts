@@ -1,4 +1,5 @@
 import { sleep, systemHost } from '../../engine/driver/host.ts';
+import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
@@ -85,8 +86,9 @@ export class RestateStore implements Store {
   async create(
     event: RunStarted,
     _claim?: ClaimRequest,
-    { events, status, progress, wakeAt }: JournalRest = NO_REST,
+    { events, status, progress, wakeAt, beside = [] }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
+    if (beside.length > 0) throw oneObject(event.runId);
     const json = [event, ...events].map(toEventJson);
     const { runId, at, continues, parent, labels = {}, forkOf } = event;
     const record: RunRecord = {
@@ -284,7 +286,8 @@ export class RestateStore implements Store {
     { entries, event, isDead, now, ...redaction }: Redaction,
   ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
     const kept = entries.map(({ seq, event: own, stateHash }) => ({
-      ...{ seq, event: toEventJson(own) },
+      seq,
+      event: toEventJson(own),
       ...omitUndefined({ stateHash }),
     }));
     const first = entries.find(({ seq }) => seq === 1)?.event;
@@ -292,7 +295,9 @@ export class RestateStore implements Store {
     const lease = record && leaseOf(record);
     if (isHeld(lease, { now, isDead })) throw drivenRun(runId, lease, 'redacted');
     const answer = await this.#calls.run(runId, 'rewrite', {
-      ...{ ...redaction, entries: kept, now },
+      ...redaction,
+      entries: kept,
+      now,
       ...(event && { event: toEventJson(event) }),
       ...(first?.type === 'run.started' && { title: titleOf(first) }),
     });
@@ -325,4 +330,9 @@ function toEventJson(event: RunEvent): JsonValue {
 
 function withHash(entry: JournalEntry, stateHash: string | undefined): JournalEntry {
   return stateHash === undefined ? entry : { ...entry, stateHash };
+}
+
+function oneObject(runId: string): EngineError {
+  const message = `Run "${runId}" was not created: on Restate each run is an object of its own, so one commit cannot change several.`;
+  return new EngineError('refused', message, { runId });
 }

@@ -13,6 +13,11 @@ const LONGEST_DRIVE = { days: 30 };
 /** The retry policy. A returning worker is used again soon, even after a long absence. */
 const retryPolicy = { initialInterval: 100, exponentiationFactor: 2, maxInterval: 2_000, maxAttempts: 1e6 };
 /**
+ * For requests that only wait: they are repeated by their callers. Otherwise those that began on a deployment that is
+ * gone would wait for it.
+ */
+const soonKilled = { ...retryPolicy, maxAttempts: 4, onMaxAttempts: 'kill' } as const;
+/**
  * How long results are kept for repeated calls, and the abort timeout of a drive. Callers repeat a lost call within a
  * minute.
  */
@@ -29,7 +34,7 @@ export async function makeServices(deliveries: Deliveries) {
     loadSnapshot: shared(sharedRunHandlers.loadSnapshot),
     readBlob: shared(sharedRunHandlers.readBlob),
     listBlobs: shared(sharedRunHandlers.listBlobs),
-    changed: shared(sharedRunHandlers.changed),
+    changed: shared({ retryPolicy: soonKilled }, sharedRunHandlers.changed),
   };
   const sharedText = { peek: shared(sharedTextHandlers.peek) };
   const options = {

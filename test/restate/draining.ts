@@ -63,7 +63,7 @@ export const draining: Scenarios = {
 
   /** A run is handed over to a worker of another deployment; nothing stays with the old one. */
   async 'handed over to a new deployment'(lab) {
-    await lab.startWorker({ TOOL_MS: '1500' });
+    await lab.startWorker({ TOOL_MS: '5000' });
     const runs = await Promise.all(Array.from({ length: 5 }, () => lab.agent('paying').start(INPUT)));
     await until(() => runs.every(({ id }) => lab.notes(id).length === 1));
     const [old] = await pinned(lab);

@@ -35,6 +35,9 @@ async function wait(make: () => Agent, options: object = {}): Promise<{ agent: A
   const agent = hostedOn(restate, make());
   const run = await agent.start(SECRET, options);
   expect((await run.settled()).status).toBe('waiting');
+  const { runs } = await agent.store.list();
+  for (const { runId } of runs)
+    await expect.poll(async () => (await agent.store.get(runId))?.owner).toBe(undefined);
   return { agent, run };
 }
 
@@ -114,7 +117,9 @@ it('redacts a text everywhere in the object of the run; the journal still replay
   const { agent, run } = await wait(payer);
   const paths = ['/1/input/0/content/0/text'];
   expect(await agent.store.redact(run.id, { paths, by: 'ann' })).toEqual({
-    ...{ runId: run.id, values: 1, elsewhere: [] },
+    runId: run.id,
+    values: 1,
+    elsewhere: [],
   });
   expect([...restate.stateOf(run.id).values()].join()).not.toContain(SECRET);
   expect((await agent.store.get(run.id))?.title).not.toContain(SECRET);
