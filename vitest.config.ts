@@ -128,8 +128,8 @@ function toFiles(place: string): string {
   return found;
 }
 
-/** One more than there are cores, because tests also wait: for processes, timers and disks. */
-const workers = availableParallelism() + 1;
+/** Two more than there are cores, because tests also wait: for processes, timers and disks. */
+const workers = availableParallelism() + 2;
 
 /**
  * A project whose modules Node loads itself, with type stripping, as when the sources are run. Its files share workers

@@ -13,8 +13,8 @@ export type McpServing = {
 };
 
 /**
- * Serves MCP on stdin and stdout, to clients of every revision. A client that is to find out the revision may start a
- * process for its `server/discover` alone, which it kills: that process begins nothing.
+ * Serves MCP on stdin and stdout, to clients of every revision. To find out the revision, a client may start a process,
+ * send it `server/discover` and kill it: such a process starts and resumes no run.
  */
 export async function serveMcpStdio(options: McpFrontOptions): Promise<McpServing> {
   const { serveStdio, StdioServerTransport } = await import('@modelcontextprotocol/server/stdio');

@@ -59,7 +59,7 @@ export class UsageLedger {
     };
   }
 
-  /** In how many ms the caller's tokens of the last minute are below `limit`. */
+  /** How many ms it takes until the caller's tokens of the last minute are below `limit`. */
   untilBelow(caller: string, limit: number, now: number): number {
     const recent = (this.#accounts.get(caller)?.recent ?? []).filter(({ at }) => at > now - MINUTE_MS);
     let left = recent.reduce((sum, { tokens }) => sum + tokens, 0);

@@ -11,7 +11,7 @@ export type CountWork = (limit: number) => Promise<number>;
 
 type WorkMetricsOptions = { store: Store; clock: Host; slots?: number | undefined };
 
-/** What tells how many processes are needed: the runs that nobody drives, and what this process drives. */
+/** Shows how many processes are needed: the number of runs without a driver, and of those that this process drives. */
 export class WorkMetrics {
   /** The store, whose appends are measured: the one that this process drives runs with. */
   readonly store: Store;

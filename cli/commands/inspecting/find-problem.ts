@@ -68,7 +68,7 @@ async function findStranded(
     : adviseOnChart(report, versions, migrations);
   if (!isMigrated(record, deployed)) return { type: 'stranded', runId, reason, advice };
   const seconds = MIGRATE_AFTER_MS / 1_000;
-  const later = `Workers of the deploy migrate it when it has something to do that nobody does for ${seconds} seconds.`;
+  const later = `Workers of the deploy migrate it once it has had work and no driver for ${seconds} seconds.`;
   return { type: 'migrates', runId, reason, advice: `${later} ${advice}` };
 }
 

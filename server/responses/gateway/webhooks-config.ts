@@ -19,7 +19,10 @@ export const webhooksConfig = z.record(
         description: 'Signs the messages: a variable of the environment, as "$" and its name in braces.',
       }),
     on: z._default(
-      z.array(topic).min(1).meta({ description: 'What is told: how a run stands, or types of events.' }),
+      z
+        .array(topic)
+        .min(1)
+        .meta({ description: 'What the webhook reports: the status of runs, or types of events.' }),
       ['waiting'],
     ),
   }),
