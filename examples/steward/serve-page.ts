@@ -27,6 +27,8 @@ async function serveOn(
   const ended = new Promise<void>(resolve => child.once('close', () => resolve()));
   const stop = () => void child.kill('SIGTERM');
   process.once('exit', stop);
+  // The terminal was closed. By default, these end this process without the event above.
+  for (const signal of ['SIGHUP', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
   const url = await readAddress(child, ended);
   return url === null ? null : { url, ended, stop };
 }

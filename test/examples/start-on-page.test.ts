@@ -52,12 +52,14 @@ test.runIf(HAS_TERMINAL && CHROMIUM !== undefined)(
       expect(watched.problems).toEqual([]);
     } finally {
       await watched.close();
-      // The steward asks; its run stays on disk. The first Ctrl-C ends its command, the second the page.
-      await terminal.printed(/\[a\]pprove/);
-      terminal.type('\u0003');
-      await terminal.printed(/The page stays available/);
-      terminal.type('\u0003');
+      terminal.close();
       await terminal.ended;
     }
+    const isServed = () =>
+      fetch(url).then(
+        () => true,
+        () => false,
+      );
+    await expect.poll(isServed, { message: 'the page ends with its terminal', timeout: 20_000 }).toBe(false);
   },
 );

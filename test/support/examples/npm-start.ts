@@ -25,5 +25,10 @@ export function startOnTerminal(cwd: string) {
       };
       look();
     });
-  return { ended, printed, type: (keys: string) => child.stdin.write(keys) };
+  return {
+    ended,
+    printed,
+    type: (keys: string) => child.stdin.write(keys),
+    close: () => child.kill('SIGTERM'),
+  };
 }
