@@ -251,6 +251,20 @@ describe.concurrent('fork', () => {
     expect(eventsOf((await desk.run(['runs', '--json'])).stdout)).toHaveLength(eventsOf(runs.stdout).length);
   });
 
+  test('with --model keeps that model, whatever AGENTCHART_MODEL says when it is resumed', async () => {
+    const { desk, runId } = await finish();
+    const model = `scripted:${desk.path('other.json')}`;
+    writeFileSync(desk.path('other.json'), JSON.stringify([{ text: 'Told by another.' }]));
+    writeFileSync(desk.path('third.json'), JSON.stringify([{ text: 'Told by a third.' }]));
+    const args = ['fork', runId, '--at', '1', '--model', model, '--no-drive', '--json'];
+    const [started] = eventsOf((await desk.run(args)).stdout);
+    expect(started).toMatchObject({ config: { forkModel: { model: 'other.json' } } });
+    const environment = { AGENTCHART_MODEL: `scripted:${desk.path('third.json')}` };
+    const resumed = await desk.run(['resume', started?.runId ?? ''], environment);
+    expect(resumed.stdout + resumed.stderr).toContain('Told by another.');
+    expect(resumed.stdout + resumed.stderr).not.toContain('Told by a third.');
+  });
+
   test('with --message delivers the message immediately; a fork after the end of a run rejects messages', async () => {
     const { desk, runId, journal } = await finish();
     const at = seqOf(journal, 'turn.completed');
