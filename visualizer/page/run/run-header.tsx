@@ -157,7 +157,7 @@ function Downloads({ runId }: { runId: string }) {
       </button>
       <button
         type="button"
-        class="quiet"
+        class="quiet link"
         title="The same picture as a PNG"
         onClick={() => savePicture('png')}
       >
