@@ -115,6 +115,12 @@ export class Lab {
     return await callsOver(this.server.address).query(sql);
   }
 
+  /** Whether a worker drives the run, or is about to. */
+  async isDelivered(runId: string): Promise<boolean> {
+    const meta = await callsOver(this.server.address).run(runId, 'get', undefined);
+    return meta !== null && (meta.working !== null || meta.record.owner !== undefined);
+  }
+
   /** Has the run delivered, without a handle on it. */
   async resume(runId: string): Promise<void> {
     await callsOver(this.server.address).run(runId, 'call', { reason: 'resumed' });

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { replayRun } from '../../engine/replay/replay-run.ts';
 import { RUN_OBJECT } from '../../hosts/restate/requests.ts';
-import type { Agent } from '../../tools/agent/index.ts';
 import { type Lab, until } from './lab.ts';
 import { INPUT, type Scenarios, waitingOf } from './runs.ts';
 
@@ -17,7 +16,7 @@ export const removal: Scenarios = {
     const { runs } = await agent.store.list({ parent: runId });
     const ids = [runId, ...runs.map(record => record.runId)];
     assert.ok(ids.includes(child));
-    await untilFree(agent, ids);
+    await untilFree(lab, ids);
     assert.deepEqual((await agent.store.delete(runId)).sort(), ids.sort());
     for (const id of ids) assert.deepEqual(await keysOf(lab, id), ['grave']);
     assert.equal(await agent.store.get(runId), undefined);
@@ -29,7 +28,7 @@ export const removal: Scenarios = {
     await until(() => lab.begun(runId) === 1);
     await assert.rejects(agent.store.delete(runId), { code: 'refused' });
     assert.equal((await busy.settled()).status, 'finished');
-    await untilFree(agent, [runId]);
+    await untilFree(lab, [runId]);
     assert.deepEqual(await agent.store.delete(runId), [runId]);
     await lab.startWorker();
     return `${ids.length} runs deleted, the id used again`;
@@ -41,7 +40,7 @@ export const removal: Scenarios = {
     const run = await agent.start('Was it paid? Pay.');
     waitingOf(await run.settled());
     const { runs } = await agent.store.list({ parent: run.id });
-    await untilFree(agent, [run.id, ...runs.map(({ runId }) => runId)]);
+    await untilFree(lab, [run.id, ...runs.map(({ runId }) => runId)]);
     await lab.killWorker();
     const deleting = agent.store.delete(run.id);
     await lab.startWorker();
@@ -80,7 +79,7 @@ export const removal: Scenarios = {
     const run = await agent.start(secret);
     const [call] = waitingOf(await run.settled()).approvals;
     assert.equal((await statesWith(lab, secret)) > 0, true);
-    await untilFree(agent, [run.id]);
+    await untilFree(lab, [run.id]);
     const paths = ['/1/input/0/content/0/text'];
     const redacted = await agent.store.redact(run.id, { paths, by: 'ann' });
     assert.deepEqual(redacted, { runId: run.id, values: 1, elsewhere: [] });
@@ -96,8 +95,8 @@ export const removal: Scenarios = {
 };
 
 /** A run rests in its journal a moment before its worker gives it up. */
-async function untilFree(agent: Agent, runIds: readonly string[]): Promise<void> {
-  for (const runId of runIds) await until(async () => (await agent.store.get(runId))?.owner === undefined);
+async function untilFree(lab: Lab, runIds: readonly string[]): Promise<void> {
+  for (const runId of runIds) await until(async () => !(await lab.isDelivered(runId)));
 }
 
 async function keysOf(lab: Lab, runId: string): Promise<unknown[]> {

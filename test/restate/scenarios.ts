@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Run, Settled } from '../../tools/agent/index.ts';
+import { debugging } from './debugging.ts';
 import { draining } from './draining.ts';
 import { type Lab, until } from './lab.ts';
 import { removal } from './removal.ts';
@@ -10,6 +11,7 @@ import { INPUT, journalOf, type Scenarios, waitingOf } from './runs.ts';
 export const SCENARIOS: Scenarios = {
   ...removal,
   ...draining,
+  ...debugging,
 
   /** A decision counts once, and the second is told who decided. */
   async approval(lab) {
