@@ -63,6 +63,7 @@ export type AgentDefinition = {
   finalAnswer: RunConfig['finalAnswer'];
   onMessage: RunConfig['onMessage'];
   maxResultBytes?: number;
+  capture?: 'requests';
   textFilters: readonly (() => TextFilter)[];
   toolConcurrency: number;
   prepareTurn?: PrepareTurn;

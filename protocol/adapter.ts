@@ -17,6 +17,20 @@ export type Capabilities = {
 };
 
 /**
+ * A request of a model call and its reply, without secrets; texts are cut after 1 MiB. `status` is that of HTTP, `null`
+ * without a response.
+ */
+export type CapturedExchange = {
+  readonly path: string;
+  readonly request: string;
+  readonly status: number | null;
+  readonly reply: string;
+};
+
+/** `capture`: adapters over HTTP add each request that they send; its reply grows while it is read. */
+export type CallOptions = { signal: AbortSignal; capture?: CapturedExchange[] };
+
+/**
  * Translates one provider's API. Each method makes one model call: no loop, no tool execution, no retry.
  * Both methods reject only with a `ProviderError`; its code is `key-missing` or `base-url-invalid` when the process
  * is not set up for the provider. `stream` and `generate` return equal turns for equal responses.
@@ -25,8 +39,8 @@ export interface ModelAdapter {
   readonly provider: string;
   readonly model: string;
   readonly capabilities: Capabilities;
-  generate(request: ModelRequest, options: { signal: AbortSignal }): Promise<ModelTurn>;
-  stream(request: ModelRequest, options: { signal: AbortSignal }): AsyncIterable<TurnDelta>;
+  generate(request: ModelRequest, options: CallOptions): Promise<ModelTurn>;
+  stream(request: ModelRequest, options: CallOptions): AsyncIterable<TurnDelta>;
   /** The input tokens of a request as the provider counts them, without a model call. Absent if it cannot count. */
   countTokens?(request: ModelRequest, options: { signal: AbortSignal }): Promise<number>;
 }

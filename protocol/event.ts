@@ -216,6 +216,8 @@ export const reportEventSchema = lazySchema(() =>
       continuation: z.exactOptional(
         z.object({ provider: text, model: text, instructions: text, token: json }),
       ),
+      /** The requests to the provider and their replies, as `CapturedExchange[]`. */
+      captured: blob,
       startedAt: z.number(),
     }),
     /** `retryAt`: when to try again, including jitter, in ms since the epoch. */
@@ -223,6 +225,7 @@ export const reportEventSchema = lazySchema(() =>
       error: failureSchema,
       retryable: z.boolean(),
       retryAt: z.exactOptional(z.number()),
+      captured: blob,
       startedAt: z.number(),
     }),
     /** Durable before the tool's function is called. */
@@ -310,6 +313,11 @@ export function blobsOf(event: RunEvent): readonly BlobReference[] {
   return outcomesOf(event).flatMap(({ output, blob: named }) =>
     named === undefined || isRedaction(output) ? [] : [named],
   );
+}
+
+/** Returns the reference to the captured requests of a model call, which may be missing from the store. */
+export function captureOf(event: RunEvent): BlobReference | undefined {
+  return event.type === 'turn.completed' || event.type === 'turn.failed' ? event.captured : undefined;
 }
 
 type Unmarked<Event> = Event extends { generation: number } ? Omit<Event, 'generation'> : Event;

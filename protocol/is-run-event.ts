@@ -191,9 +191,17 @@ const event = oneOf<RunEvent, CommonType>({
     usage: nullable(usage),
     dropped: optional(listOf(text)),
     continuation: optional(continuation),
+    captured: rare,
     startedAt: number,
   },
-  'turn.failed': { ...report, error: failure, retryable: flag, retryAt: optional(number), startedAt: number },
+  'turn.failed': {
+    ...report,
+    error: failure,
+    retryable: flag,
+    retryAt: optional(number),
+    captured: rare,
+    startedAt: number,
+  },
   'tool.started': { ...report, callId: text, attempt: integer, key: text },
   'tool.settled': {
     ...report,

@@ -1,13 +1,16 @@
 // HTTP for all adapters: connections, limits, server-sent events, redaction of secrets, and the mapping of every
 // failure to a `ProviderError`. Nothing here knows the request format of a provider.
 
+import type { CapturedExchange } from '../../protocol/adapter.ts';
 import type { JsonObject } from '../../protocol/json.ts';
+import { bodyText } from './body-text.ts';
 import { BoundCall } from './bound-call.ts';
 import { type ClientOptions, clientTransport, type ProviderClient } from './client-transport.ts';
 import { readVariable } from './environment.ts';
 import { fetchTransport, type Transport } from './fetch-transport.ts';
 import { type HttpReply, httpReply } from './http-reply.ts';
 import { baseURLInvalid, HttpFailure, keyMissing, type ProviderContext } from './provider-errors.ts';
+import { redactText } from './redact-secrets.ts';
 
 /** The options of every HTTP adapter. */
 export type ConnectionOptions = {
@@ -99,6 +102,67 @@ export function connector(endpoint: Endpoint, options: ConnectionOptions & Clien
     };
     return { context, post };
   };
+}
+
+/** The longest request and the longest reply that are captured, in characters. */
+const LONGEST_CAPTURE = 1024 * 1024;
+
+/** Returns a connection that adds its requests and their replies to `exchanges`, without secrets. */
+export function capturing(connection: Connection, exchanges: CapturedExchange[] | undefined): Connection {
+  if (exchanges === undefined) return connection;
+  const { context } = connection;
+  const clean = (text: string) => redactText(text, context.secrets).slice(0, LONGEST_CAPTURE);
+  const post: Connection['post'] = async (path, body, signal) => {
+    // Twice as much is kept: the cut of the raw text must not leave half a secret in what is shown.
+    let raw = '';
+    const keep = (text: string) => {
+      if (raw.length < 2 * LONGEST_CAPTURE) raw += text;
+    };
+    let status: number | null = null;
+    exchanges.push({
+      path: clean(path),
+      request: clean(bodyText(body)),
+      get status() {
+        return status;
+      },
+      get reply() {
+        return clean(raw);
+      },
+    });
+    try {
+      const reply = await connection.post(path, body, signal);
+      status = reply.status;
+      return {
+        ...reply,
+        chunks: () => keepChunks(reply.chunks(), keep),
+        text: max => keepText(reply.text(max), keep),
+      };
+    } catch (error) {
+      if (error instanceof HttpFailure) {
+        status = error.status;
+        keep(error.body);
+      }
+      throw error;
+    }
+  };
+  return { context, post };
+}
+
+async function* keepChunks(
+  chunks: AsyncIterable<Uint8Array>,
+  keep: (text: string) => void,
+): AsyncGenerator<Uint8Array, void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of chunks) {
+    keep(decoder.decode(chunk, { stream: true }));
+    yield chunk;
+  }
+}
+
+async function keepText(reading: Promise<string>, keep: (text: string) => void): Promise<string> {
+  const text = await reading;
+  keep(text);
+  return text;
 }
 
 /** How much of an error's body is read, in characters. */

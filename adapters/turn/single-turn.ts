@@ -1,9 +1,9 @@
 // The parts that all providers' turns share: the adapter skeleton for HTTP providers, assembling and parsing tool
 // calls, call ids, incremental conversion of transcripts, output schemas, usage, and safe access to external JSON.
-import type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
+import type { CallOptions, Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
-import type { Connection } from '../http/connection.ts';
+import { type Connection, capturing } from '../http/connection.ts';
 import type { HttpReply } from '../http/http-reply.ts';
 import {
   errorFromBody,
@@ -54,8 +54,11 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
   const now = options.now ?? Date.now;
 
   /** One generator from the reply to the reader: each further one would cost as much for a delta as its parsing. */
-  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<TurnDelta, void> {
-    const connection = options.connect();
+  async function* stream(
+    request: ModelRequest,
+    { signal, capture }: CallOptions,
+  ): AsyncGenerator<TurnDelta, void> {
+    const connection = capturing(options.connect(), capture);
     const { context } = connection;
     const shown = new ShownDeltas();
     let deltas: ReturnType<SingleTurn['readStream']> | undefined;
@@ -82,8 +85,8 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     }
   }
 
-  async function generate(request: ModelRequest, signal: AbortSignal): Promise<ModelTurn> {
-    const connection = options.connect();
+  async function generate(request: ModelRequest, { signal, capture }: CallOptions): Promise<ModelTurn> {
+    const connection = capturing(options.connect(), capture);
     const { context } = connection;
     try {
       signal.throwIfAborted();
@@ -128,8 +131,8 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     provider,
     model,
     capabilities,
-    generate: (request, { signal }) => generate(request, signal),
-    stream: (request, { signal }) => stream(request, signal),
+    generate,
+    stream,
     ...(count === undefined
       ? {}
       : { countTokens: (request, { signal }) => countTokens(count, request, signal) }),

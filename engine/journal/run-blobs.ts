@@ -46,21 +46,26 @@ export class RunBlobs {
     this.#runId = runId;
   }
 
+  /** Stores a value as a blob. Returns the reference to it. */
+  async store(value: JsonValue): Promise<BlobReference> {
+    const json = canonicalJson(value);
+    const blob = { digest: hashText(json), bytes: utf8Length(json) };
+    this.#host.reach?.('blob.before');
+    await this.#store.putBlob(this.#runId, blob.digest, json);
+    this.#host.reach?.('blob.after');
+    return blob;
+  }
+
   /**
    * Stores the full output as a blob. Returns the part that the journal keeps: the content parts that fit, or the head and
    * tail of `text`, the output as the model reads it.
    */
   async put(output: JsonValue, text: string, maxBytes: number): Promise<BoundOutput> {
-    const json = canonicalJson(output);
-    const blob = { digest: hashText(json), bytes: utf8Length(json) };
     const content = readContent(output);
     const kept = content
       ? boundContent(content, maxBytes)
       : cutText(text, Math.min(maxBytes, MODEL_READS_BYTES));
-    this.#host.reach?.('blob.before');
-    await this.#store.putBlob(this.#runId, blob.digest, json);
-    this.#host.reach?.('blob.after');
-    return { output: kept, blob };
+    return { output: kept, blob: await this.store(output) };
   }
 
   /** The full output. Throws `result-missing`, or `store-damaged` if the blob does not match its digest. */

@@ -1,4 +1,6 @@
 import { findResult } from '../../machines/tool-results.ts';
+import { EngineError } from '../../protocol/error.ts';
+import { captureOf } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { isInsideCharacter } from '../../text/cut-text.ts';
@@ -35,6 +37,25 @@ export async function openResult(store: Store, runId: string, callId: string): P
   const json = new TextEncoder().encode(JSON.stringify(output));
   return textOf(isError, json.length, async (offset, length) => json.subarray(offset, offset + length));
 }
+
+/**
+ * Opens the captured requests of the model call that ended with entry `seq`: the JSON of `CapturedExchange[]`, page by
+ * page. Throws `run-unknown`, and `result-missing` if nothing was captured or it was deleted.
+ */
+export async function openCapture(
+  store: Store,
+  runId: string,
+  seq: number,
+): Promise<AsyncIterable<Uint8Array>> {
+  const [entry] = Number.isSafeInteger(seq) && seq > 0 ? await store.read(runId, seq - 1, ONE_ENTRY) : [];
+  const blob = entry && captureOf(entry.event);
+  const message = `The store has no captured requests for entry ${seq} of run "${runId}": its agent captures none (\`capture: 'requests'\`), or they were deleted.`;
+  if (blob === undefined || (await store.readBlob(runId, blob.digest, 0, 0)) === undefined)
+    throw new EngineError('result-missing', message, { runId });
+  return new RunBlobs({ store, host: {}, runId }).pages(blob);
+}
+
+const ONE_ENTRY = { entries: 1, chars: Number.POSITIVE_INFINITY };
 
 type Read = (offset: number, length: number) => Promise<Uint8Array>;
 

@@ -36,6 +36,7 @@ export function makeServices(
     textFilters,
     retry,
     output,
+    capture,
   } = definition;
   return {
     modelTurn: makeModelTurn({
@@ -45,7 +46,14 @@ export function makeServices(
       settings,
       textFilters,
       retry,
-      ...omitUndefined({ instructions, providerOptions, prepareTurn, output: output?.format, watchers }),
+      ...omitUndefined({
+        instructions,
+        providerOptions,
+        prepareTurn,
+        output: output?.format,
+        watchers,
+        capture,
+      }),
     }),
     toolBatch: makeToolBatch({
       connectTools,

@@ -1,7 +1,8 @@
 import type { Context } from '../../machines/context.ts';
+import type { CapturedExchange } from '../../protocol/adapter.ts';
 import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
-import type { Item } from '../../protocol/item.ts';
+import type { BlobReference, Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
@@ -19,6 +20,7 @@ type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   textFilters: readonly (() => TextFilter)[];
   retry: Retry;
   watchers?: readonly DriveWatcher[];
+  capture?: 'requests';
 };
 
 /**
@@ -29,6 +31,7 @@ type ModelTurnParts = Omit<TurnParts, 'tools'> & {
 export function makeModelTurn(parts: ModelTurnParts): Service {
   return async scope => {
     const startedAt = scope.host.now();
+    const exchanges: CapturedExchange[] | undefined = parts.capture && [];
     try {
       await scope.durable();
       if (scope.yielding.aborted) return;
@@ -36,15 +39,19 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       const tools = await parts.connectTools();
       const prepared = await prepareRequest({ ...parts, tools }, context, scope.inherited());
       scope.host.reach?.('model.before');
-      const call = () => callModel(scope, context, prepared, parts.textFilters);
+      const call = () => callModel(scope, context, { ...prepared, exchanges }, parts.textFilters);
       const turn = await watchCall(context, parts.watchers ?? [], call);
       scope.host.reach?.('model.after');
-      if (!scope.signal.aborted) scope.report(await completeTurn(scope, turn, prepared, startedAt));
+      const captured = exchanges && (await storeCapture(scope, exchanges));
+      if (!scope.signal.aborted)
+        scope.report(await completeTurn(scope, turn, prepared, { startedAt, captured }));
     } catch (error) {
       if (scope.signal.aborted) return;
       const notSetUp = isThrown(error, EngineError) ? error : setupError(error);
       if (notSetUp) throw notSetUp;
-      scope.report(describeFailure(error, scope.context(), parts.retry, scope.host, startedAt));
+      const failure = describeFailure(error, scope.context(), parts.retry, scope.host, startedAt);
+      const captured = exchanges && (await storeCapture(scope, exchanges));
+      scope.report({ ...failure, ...omitUndefined({ captured }) });
     }
   };
 }
@@ -63,18 +70,19 @@ function watchCall(
 async function callModel(
   scope: ServiceScope,
   context: Context,
-  { adapter, request }: PreparedTurn,
+  { adapter, request, exchanges }: PreparedTurn & { exchanges: CapturedExchange[] | undefined },
   filters: readonly (() => TextFilter)[],
 ): Promise<ModelTurn> {
   const display = new TurnDisplay(scope, context, filters, () => usedCallIds(scope));
   const { signal } = scope;
-  const turn = streams(context) ? await readStream() : await adapter.generate(request, { signal });
+  const options = { signal, ...omitUndefined({ capture: exchanges }) };
+  const turn = streams(context) ? await readStream() : await adapter.generate(request, options);
   if (turn.finishReason === 'error') throw endedInError(turn, adapter);
   if (!signal.aborted) display.finish(turn);
   return turn;
 
   async function readStream(): Promise<ModelTurn> {
-    for await (const delta of adapter.stream(request, { signal })) {
+    for await (const delta of adapter.stream(request, options)) {
       if (delta.type === 'turn') return delta.turn;
       if (!signal.aborted) display.take(delta);
     }
@@ -84,6 +92,16 @@ async function callModel(
       retryable: true,
     });
   }
+}
+
+/** Stores what was captured. Nothing depends on it: if that fails, the turn is reported without it. */
+async function storeCapture(
+  { blobs }: ServiceScope,
+  exchanges: readonly CapturedExchange[],
+): Promise<BlobReference | undefined> {
+  if (blobs === null || exchanges.length === 0) return undefined;
+  const copies = exchanges.map(({ path, request, status, reply }) => ({ path, request, status, reply }));
+  return await blobs.store(copies).catch(() => undefined);
 }
 
 /** Planning turns of a `separate` answer are not shown, so they are not streamed. */
@@ -104,7 +122,7 @@ async function completeTurn(
   scope: ServiceScope,
   turn: ModelTurn,
   { adapter, request, tools, isFullHistory }: PreparedTurn,
-  startedAt: number,
+  { startedAt, captured }: { startedAt: number; captured: BlobReference | undefined },
 ): Promise<Report> {
   const { host } = scope;
   const { runId, runContext } = scope.context();
@@ -127,6 +145,7 @@ async function completeTurn(
     startedAt,
     ...omitUndefined({
       dropped: dropped.length === 0 ? undefined : dropped,
+      captured,
       continuation: canContinue ? continuationOf(turn, adapter, request) : undefined,
     }),
   };

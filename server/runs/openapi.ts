@@ -262,6 +262,20 @@ function describeResults(): JsonObject {
         responses: { '200': { description: 'The JSON text', content: text }, ...ERRORS },
       },
     },
+    '/runs/{id}/entries/{seq}/requests': {
+      get: {
+        summary:
+          "Download what a model call sent to the provider and what came back, for agents with `capture: 'requests'`.",
+        parameters: [
+          RUN_ID,
+          { name: 'seq', in: 'path', required: true, schema: { type: 'integer', minimum: 1 } },
+        ],
+        responses: {
+          '200': { description: 'JSON: a list of { path, request, status, reply }', content: text },
+          ...ERRORS,
+        },
+      },
+    },
   };
 }
 

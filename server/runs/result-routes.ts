@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { openResult } from '../../engine/run/read-result.ts';
+import { openCapture, openResult } from '../../engine/run/read-result.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { describeIssues } from '../read-body.ts';
@@ -47,10 +47,27 @@ export async function readResultPage(c: Context<RunsEnv>, store: Store, runId: s
   return c.json({ callId, isError, bytes, ...omitUndefined({ digest }), ...(await page(offset, limit)) });
 }
 
+/**
+ * Streams the captured requests of the model call that ended with entry `seq`, as the JSON of `CapturedExchange[]`.
+ * Throws `run-unknown`, and `result-missing` if nothing was captured or it was deleted.
+ */
+export async function downloadCapture(c: Context<RunsEnv>, store: Store, runId: string, seq: string) {
+  await findRecord(store, runId, c.get('caller'));
+  return await sendText(c, await openCapture(store, runId, Number(seq)), 'requests.json.txt');
+}
+
 /** Streams the full JSON text from the store, at the client's pace. Throws the errors of `readResultPage`. */
 export async function downloadResult(c: Context<RunsEnv>, store: Store, runId: string, callId: string) {
   await findRecord(store, runId, c.get('caller'));
-  const parts = (await openResult(store, runId, callId)).pages()[Symbol.asyncIterator]();
+  return await sendText(c, (await openResult(store, runId, callId)).pages(), 'result.json.txt');
+}
+
+async function sendText(
+  c: Context<RunsEnv>,
+  pages: AsyncIterable<Uint8Array>,
+  name: string,
+): Promise<Response> {
+  const parts = pages[Symbol.asyncIterator]();
   let next: Promise<IteratorResult<Uint8Array>> | undefined = parts.next();
   // Read the first part before the response begins: a missing result must be an error status, not a broken download.
   await next;
@@ -67,6 +84,6 @@ export async function downloadResult(c: Context<RunsEnv>, store: Store, runId: s
   });
   return c.body(body, 200, {
     'Content-Type': 'text/plain; charset=utf-8',
-    'Content-Disposition': 'attachment; filename="result.json.txt"',
+    'Content-Disposition': `attachment; filename="${name}"`,
   });
 }

@@ -22,7 +22,7 @@ import { streamAll, streamEvents } from './live/event-routes.ts';
 import type { StreamBounds } from './live/event-stream.ts';
 import type { RunChanges } from './live/run-changes.ts';
 import { readEntries, readState } from './reading/journal-routes.ts';
-import { downloadResult, readResultPage } from './result-routes.ts';
+import { downloadCapture, downloadResult, readResultPage } from './result-routes.ts';
 import { findRecord, type RunRegistry } from './run-registry.ts';
 import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
@@ -91,6 +91,9 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
   app.get('/runs/:id/results/:call', c => readResultPage(c, store, c.req.param('id'), c.req.param('call')));
   app.get('/runs/:id/results/:call/download', c =>
     downloadResult(c, store, c.req.param('id'), c.req.param('call')),
+  );
+  app.get('/runs/:id/entries/:seq/requests', c =>
+    downloadCapture(c, store, c.req.param('id'), c.req.param('seq')),
   );
   const commands = { ...options, viewHeld: (run: Run) => viewHeld(run, options) };
   addCommandRoutes(app, commands);

@@ -1,6 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import { openaiChat } from '../../adapters/openai-chat.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, tool } from '../../tools/agent/index.ts';
 import { testInTurn } from '../support/in-turn.ts';
@@ -51,7 +52,19 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
         { text: 'Here now.' },
       ]),
     });
-    api = await ServedRuns.listen([...makeDemoAgents(store).agents, publisher, failing]);
+    const completion = { choices: [{ message: { content: 'Kept.' }, finish_reason: 'stop' }] };
+    const captured = createAgent({
+      name: 'captured',
+      store,
+      capture: 'requests',
+      model: openaiChat({
+        model: 'm',
+        apiKey: 'key',
+        baseURL: 'http://127.0.0.1:9/v1',
+        fetch: async () => Response.json(completion),
+      }),
+    });
+    api = await ServedRuns.listen([...makeDemoAgents(store).agents, publisher, failing, captured]);
   });
   afterAll(async () => {
     await closePages(browser);
@@ -87,6 +100,28 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1');
     await page.close();
   });
+
+  inTurn(
+    "the inspector links to what was captured of an agent's model calls, and of no other agent's",
+    async () => {
+      const link = async (agent: string) => {
+        const run = await api.start(agent, 'Go.');
+        const page = await browser.newPage();
+        await page.goto(`${api.url}/runs/${run.id}`);
+        await page.getByRole('slider', { name: 'Entry' }).press('End');
+        for (let at = 0; at < 3; at += 1) {
+          const found = page.getByRole('link', { name: 'Request to the provider and its reply' });
+          if ((await found.count()) > 0) return await found.getAttribute('href');
+          await page.getByRole('slider', { name: 'Entry' }).press('ArrowLeft');
+        }
+        return null;
+      };
+      const href = await link('captured');
+      const response = await fetch(`${api.url}${href}`);
+      expect(await response.json()).toMatchObject([{ path: '/chat/completions', status: 200 }]);
+      expect(await link('publisher')).toBeNull();
+    },
+  );
 
   inTurn(
     'a long text to approve is a text, its unseen part is marked, and the button stays in view',

@@ -103,6 +103,11 @@ export type AgentOptions<
    * Default 1 MiB.
    */
   maxResultBytes?: number;
+  /**
+   * `requests`: the store keeps what each model call sent to the provider and what came back, without secrets and up to
+   * 1 MiB each, for the debugger. Only of adapters over HTTP, and in no export. Default: nothing is kept.
+   */
+  capture?: 'requests';
   /** How many tool calls may run at the same time. Default 64. */
   toolConcurrency?: number;
   /** Changes the request of a turn. Called before each attempt. */
@@ -158,8 +163,17 @@ const DEFAULT_CONCURRENCY = 64;
 
 /** Returns the options with their defaults. Throws `agent-invalid` for invalid ones. A missing model is valid. */
 export function defineAgent(options: AgentOptions): AgentDefinition {
-  const { name, model, version, instructions, providerOptions, prices, prepareTurn, maxResultBytes } =
-    options;
+  const {
+    name,
+    model,
+    version,
+    instructions,
+    providerOptions,
+    prices,
+    prepareTurn,
+    maxResultBytes,
+    capture,
+  } = options;
   check(typeof name === 'string' && name !== '', 'name must be a non-empty string.');
   const { description = name } = options;
   check(typeof description === 'string' && description !== '', 'description must be a non-empty string.');
@@ -177,6 +191,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     maxResultBytes === undefined || (Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0),
     'maxResultBytes must be a positive integer.',
   );
+  check(capture === undefined || capture === 'requests', "capture must be 'requests' or absent.");
   const forkModels = [...(options.forkModels ?? [])];
   checkPrices(limits, prices, [...models, ...forkModels]);
   const validateRunContext = runContextValidator(name, options.runContext);
@@ -208,6 +223,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
       prices,
       prepareTurn,
       maxResultBytes,
+      capture,
     }),
   };
 }

@@ -1,8 +1,9 @@
 import { toStored } from '../../../machines/snapshot.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import { blobsOf, type JournalEntry } from '../../../protocol/event.ts';
+import { blobsOf, captureOf, type JournalEntry, type RunEvent } from '../../../protocol/event.ts';
 import { isRunEvent } from '../../../protocol/is-run-event.ts';
+import type { BlobReference } from '../../../protocol/item.ts';
 import { canonicalJson, isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import { isRedaction, redactionOf } from '../../../protocol/redaction.ts';
 import { checkDigests } from '../../replay/export-run.ts';
@@ -48,14 +49,20 @@ export function planRedaction(journal: WholeJournal, paths: readonly string[]): 
   const { state, hashes } = foldAlike(journal, redacted, originals);
   const changed = redacted.map(entry => withHash(entry, hashes.get(entry.seq)));
   const named = new Set(changed.flatMap(({ event }) => blobsOf(event)).map(({ digest }) => digest));
-  const blobs = journal.flatMap(({ event }) => blobsOf(event)).map(({ digest }) => digest);
+  const blobs = journal.flatMap(({ event }) => [...blobsOf(event), ...listCaptures(event)]);
   return {
     entries: changed.filter((entry, index) => entry !== journal[index]),
-    blobs: [...new Set(blobs)].filter(digest => !named.has(digest)),
+    blobs: [...new Set(blobs.map(({ digest }) => digest))].filter(digest => !named.has(digest)),
     state,
     redacted: places.map(pointerTo),
     elsewhere: findElsewhere(changed, places),
   };
+}
+
+/** Captured requests repeat the transcript, so no redaction leaves any of them. */
+function listCaptures(event: RunEvent): BlobReference[] {
+  const capture = captureOf(event);
+  return capture === undefined ? [] : [capture];
 }
 
 /** The values to redact, without duplicates and without values inside another one. */

@@ -15,7 +15,7 @@ const VIEWS = ['Reply', 'Request', 'Effects', 'Raw event'] as const;
 
 /** One entry: its facts, the reason for the chart's decision, and the effects that the chart requested. */
 export function Inspector() {
-  const { model, tab } = useDesk();
+  const { model, source, tab } = useDesk();
   const chosen = useSignal<(typeof VIEWS)[number]>('Reply');
   const at = model.at.value;
   const event = model.entry(at);
@@ -71,6 +71,13 @@ export function Inspector() {
           />
         )}
       </section>
+      {'captured' in event && source.live ? (
+        <p>
+          <a href={`/runs/${encodeURIComponent(model.runId)}/entries/${at}/requests`}>
+            Request to the provider and its reply
+          </a>
+        </p>
+      ) : null}
       <EntryActions event={event} />
     </aside>
   );
