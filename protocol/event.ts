@@ -15,7 +15,7 @@ z.config(en());
 /** The version of the journal's format. Not frozen before 1.0. */
 export const JOURNAL_FORMAT = 1;
 
-/** The id that a client chose for a command: 1 to 64 characters. */
+/** The id that a client chose for a command. */
 const requestIdSchema = lazySchema(() => z.string().check(z.minLength(1), z.maxLength(64)));
 
 const json = lazySchema(() => z.custom<JsonValue>(value => value !== undefined));
@@ -23,6 +23,9 @@ const text = lazySchema(() => z.string());
 const optionalText = lazySchema(() => z.exactOptional(text));
 /** If present, `output` holds only the head and the tail of a larger result. */
 const blob = lazySchema(() => z.exactOptional(blobSchema));
+const continuation = lazySchema(() =>
+  z.object({ provider: text, model: text, instructions: text, token: json }),
+);
 
 function event<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
   return z.object({ type: z.literal(type), at: z.number(), ...shape });
@@ -202,6 +205,7 @@ export const reportEventSchema = lazySchema(() =>
     /** The first text has been streamed to readers. */
     report('text.started', {}),
     report('calls.started', {}),
+    /** `captured`: the requests to the provider and their replies, as `CapturedExchange[]`. */
     report('turn.completed', {
       provider: text,
       model: text,
@@ -212,11 +216,8 @@ export const reportEventSchema = lazySchema(() =>
       usage: z.nullable(usageSchema),
       /** Ids of items sent without their opaque data, because it belongs to another provider. */
       dropped: z.exactOptional(z.array(text)),
-      /** The provider's continuation token; valid while provider, model and instructions are unchanged. */
-      continuation: z.exactOptional(
-        z.object({ provider: text, model: text, instructions: text, token: json }),
-      ),
-      /** The requests to the provider and their replies, as `CapturedExchange[]`. */
+      /** The provider's continuation token; valid while the other members are unchanged. */
+      continuation: z.exactOptional(continuation),
       captured: blob,
       startedAt: z.number(),
     }),
@@ -299,10 +300,7 @@ export function listRunEventTypes(): readonly string[] {
   ];
 }
 
-/**
- * An event with its place in a journal; `seq` counts from 1 without gaps. `stateHash` is the hash of the state after
- * the event, if the append included it.
- */
+/** An event and its number in a journal, from 1 without gaps. `stateHash`: of the state after it, if it was recorded. */
 export type JournalEntry = { seq: number; event: RunEvent; stateHash?: string };
 
 /**
@@ -313,11 +311,6 @@ export function blobsOf(event: RunEvent): readonly BlobReference[] {
   return outcomesOf(event).flatMap(({ output, blob: named }) =>
     named === undefined || isRedaction(output) ? [] : [named],
   );
-}
-
-/** Returns the reference to the captured requests of a model call, which may be missing from the store. */
-export function captureOf(event: RunEvent): BlobReference | undefined {
-  return event.type === 'turn.completed' || event.type === 'turn.failed' ? event.captured : undefined;
 }
 
 type Unmarked<Event> = Event extends { generation: number } ? Omit<Event, 'generation'> : Event;

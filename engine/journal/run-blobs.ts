@@ -3,7 +3,7 @@ import type { Context } from '../../machines/context.ts';
 import { hashText } from '../../protocol/content/hash-text.ts';
 import { readContent } from '../../protocol/content/read-content.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { blobsOf, type JournalEntry } from '../../protocol/event.ts';
+import { blobsOf, type JournalEntry, type RunEvent } from '../../protocol/event.ts';
 import type { BlobReference } from '../../protocol/item.ts';
 import { canonicalJson, type JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -154,6 +154,11 @@ export async function boundCommand<Submitted extends Command>(
     default:
       return command;
   }
+}
+
+/** Returns the reference to the captured requests of a model call, which may be missing from the store. */
+export function captureOf(event: RunEvent): BlobReference | undefined {
+  return event.type === 'turn.completed' || event.type === 'turn.failed' ? event.captured : undefined;
 }
 
 /** Checks each blob that entries name with `findFault`. Returns the faults by the seq of the entry. */

@@ -1,11 +1,10 @@
 import { findResult } from '../../machines/tool-results.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { captureOf } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { isInsideCharacter } from '../../text/cut-text.ts';
 import { loadRun } from '../journal/load-run.ts';
-import { BLOB_PAGE_BYTES, RunBlobs } from '../journal/run-blobs.ts';
+import { BLOB_PAGE_BYTES, captureOf, RunBlobs } from '../journal/run-blobs.ts';
 
 /** The JSON text of a result, of any size. All offsets and lengths are in bytes of UTF-8. */
 type ResultText = {

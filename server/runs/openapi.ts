@@ -209,26 +209,14 @@ function describeRuns(): JsonObject {
         summary:
           'Download a run as agentchart export writes it: JSON, then a line for each part of a large result.',
         parameters: [RUN_ID, ...queryParameters(exportQuery)],
-        responses: {
-          '200': {
-            description: 'The run, or a test of it',
-            content: {
-              'application/x-ndjson': { schema: { type: 'string' } },
-              'text/plain': { schema: { type: 'string' } },
-            },
-          },
-          ...ERRORS,
-        },
+        responses: file('The run, or a test of it', 'application/x-ndjson', 'text/plain'),
       },
     },
     '/runs/{id}/share': {
       get: {
         summary: 'Download one HTML file that plays the run without a server.',
         parameters: [RUN_ID, ...queryParameters(shareQuery)],
-        responses: {
-          '200': { description: 'The file', content: { 'text/html': { schema: { type: 'string' } } } },
-          ...ERRORS,
-        },
+        responses: file('The file', 'text/html'),
       },
     },
     '/inbox': {
@@ -245,7 +233,15 @@ function describeRuns(): JsonObject {
 
 function describeResults(): JsonObject {
   const call: JsonObject = { name: 'call', in: 'path', required: true, schema: { type: 'string' } };
-  const text = { 'text/plain': { schema: { type: 'string' } } };
+  const seq: JsonObject = {
+    name: 'seq',
+    in: 'path',
+    required: true,
+    schema: { type: 'integer', minimum: 1 },
+  };
+  const download = (summary: string, parameter: JsonObject) => ({
+    get: { summary, parameters: [RUN_ID, parameter], responses: file('The JSON text', 'text/plain') },
+  });
   return {
     '/runs/{id}/results/{call}': {
       get: {
@@ -255,27 +251,11 @@ function describeResults(): JsonObject {
         responses: ok(toSchema(resultPageSchema)),
       },
     },
-    '/runs/{id}/results/{call}/download': {
-      get: {
-        summary: "Download a result's full JSON as text.",
-        parameters: [RUN_ID, call],
-        responses: { '200': { description: 'The JSON text', content: text }, ...ERRORS },
-      },
-    },
-    '/runs/{id}/entries/{seq}/requests': {
-      get: {
-        summary:
-          "Download what a model call sent to the provider and what came back, for agents with `capture: 'requests'`.",
-        parameters: [
-          RUN_ID,
-          { name: 'seq', in: 'path', required: true, schema: { type: 'integer', minimum: 1 } },
-        ],
-        responses: {
-          '200': { description: 'JSON: a list of { path, request, status, reply }', content: text },
-          ...ERRORS,
-        },
-      },
-    },
+    '/runs/{id}/results/{call}/download': download("Download a result's full JSON as text.", call),
+    '/runs/{id}/entries/{seq}/requests': download(
+      "Download the requests and replies of the model call that ended with an entry, for agents with `capture: 'requests'`: a list of { path, request, status, reply }.",
+      seq,
+    ),
   };
 }
 
@@ -352,6 +332,11 @@ function ok(schema: JsonObject): JsonObject {
 
 function nothing(): JsonObject {
   return { '204': { description: 'Done' }, ...ERRORS };
+}
+
+function file(description: string, ...types: string[]): JsonObject {
+  const content = Object.fromEntries(types.map(type => [type, { schema: { type: 'string' } }]));
+  return { '200': { description, content }, ...ERRORS };
 }
 
 function json(schema: JsonObject): JsonObject {

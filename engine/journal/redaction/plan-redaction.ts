@@ -1,7 +1,7 @@
 import { toStored } from '../../../machines/snapshot.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import { blobsOf, captureOf, type JournalEntry, type RunEvent } from '../../../protocol/event.ts';
+import { blobsOf, type JournalEntry, type RunEvent } from '../../../protocol/event.ts';
 import { isRunEvent } from '../../../protocol/is-run-event.ts';
 import type { BlobReference } from '../../../protocol/item.ts';
 import { canonicalJson, isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
@@ -10,6 +10,7 @@ import { checkDigests } from '../../replay/export-run.ts';
 import { hashOf } from '../digest.ts';
 import { beginFold, foldEntry, hasEnded, hashState } from '../load-run.ts';
 import type { WholeJournal } from '../read-journal.ts';
+import { captureOf } from '../run-blobs.ts';
 import { isContent } from './content-paths.ts';
 import { followPointer, type Place, pointerTo, replaceAt, textsOf } from './journal-pointer.ts';
 
