@@ -53,6 +53,28 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   /** The name of the element that has the focus. */
   const focused = ({ page }: WatchedPage): Promise<string> => page.evaluate('document.activeElement.tagName');
 
+  inTurn(
+    'on a tablet, the input of a call in the decision bar and its buttons share the width, one above the other',
+    async () => {
+      const run = await startAtRest('refunds', 'Pay Ada back.');
+      const { page } = await visit(`/runs/${run.id}`, { width: 768, height: 1024 });
+      const input = await page.getByRole('region', { name: /^Input of refund/ }).boundingBox();
+      expect(input?.width).toBeGreaterThan(600);
+    },
+  );
+
+  test.each([768, 1280])('the names of the columns are above their columns, %d px wide', async width => {
+    await startAtRest('refunds', 'Pay Ada back.');
+    const { page } = await visit('/', { width, height: 800 });
+    await page.getByText('Pay Ada back.').waitFor();
+    const places: number[] = await page.evaluate(
+      `[...document.querySelectorAll('.cells .title, .cells .reason')].map(cell => Math.round(cell.getBoundingClientRect().x))`,
+    );
+    const [title = 0, reason = 0, ...cells] = places;
+    expect(Math.abs(title - (cells[0] ?? 0))).toBeLessThan(2);
+    expect(Math.abs(reason - (cells[1] ?? 0))).toBeLessThan(2);
+  });
+
   test('the inbox has every open decision, and a person decides them by keyboard', async () => {
     const refund = await startAtRest('refunds', 'Pay Ada back.');
     const release = await startAtRest('releases', 'Release 2.4.0.');

@@ -24,6 +24,9 @@ export function AheadPane() {
   };
   return (
     <div class="scroll ahead">
+      <p class="muted">
+        Walks every path that the run can still take from this entry, on the server, and executes nothing.
+      </p>
       <Explorer
         path={path}
         query={`at=${at}&maxStates=${MOST_STATES}`}
