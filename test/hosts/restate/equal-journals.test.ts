@@ -51,7 +51,7 @@ const SCRIPTS: Readonly<Record<string, Script>> = {
   'a model that fails once': {
     make: () =>
       agentOf([{ error: { code: 'overloaded', times: 1 } }, { text: 'At last.' }] as never, {
-        retry: { baseMs: 1 },
+        retry: { baseMs: 200 }, // Long enough that both hosts wait for the timer, however busy the machine is.
       }),
   },
   'a model that is refused': {
