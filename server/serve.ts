@@ -8,7 +8,7 @@ import { SECURITY_HEADERS } from './guard-request.ts';
 export type Serving = {
   url: string;
   port: number;
-  /** Ends the streams and refuses new work, but goes on answering: `/readyz` with 503, `/healthz` with 200. */
+  /** Ends the streams and refuses new work, but keeps answering: `/readyz` with 503, `/healthz` with 200. */
   drain(): void;
   /** Stops accepting connections, ends the streams, and waits up to 2 s for requests in progress. */
   close(): Promise<void>;

@@ -140,8 +140,9 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   /**
-   * Gives the run up, if this process drives it, so that another goes on: starts nothing more, waits up to `graceMs` for
-   * calls in progress, and releases the lease. `settled()` calls that wait now follow it; later ones drive it again.
+   * Gives the run up, if this process drives it, so that another process continues it: starts nothing more, waits up to
+   * `graceMs` for calls in progress, and releases the lease. `settled()` calls that wait now follow it; later ones
+   * drive it again.
    */
   async yield({ graceMs = this.#options.graceMs }: YieldOptions = {}): Promise<void> {
     await this.#runHost.yield(graceMs);

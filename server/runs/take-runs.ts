@@ -198,7 +198,7 @@ export class RunTaker {
     // Each attempt appends its claim.
     const isStuck = last !== undefined && seq <= last.seq + 1;
     if (this.#isStopped || this.#busy.has(runId) || (isStuck && host.now() < last.next)) return false;
-    // A resting run without a new claim waits for something that wakes nobody: see `Chart.polls`.
+    // A resting run without a new claim may wait for something that wakes no process: see `Chart.polls`.
     const isWaiting = status === 'waiting' && seq === last?.seq;
     const waitMs = isStuck && !isWaiting ? Math.min(2 * last.waitMs, LONGEST_WAIT_MS) : POLL_INTERVAL_MS;
     this.#attempts.delete(runId);

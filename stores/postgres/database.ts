@@ -117,7 +117,7 @@ export class Database {
     client.on('error', () => resolve());
     client.on('end', () => resolve());
     client.on('notification', ({ payload = '' }) => onPayload(payload));
-    // Nobody waits for the server's goodbye: it may never come.
+    // Does not wait for the server to confirm: it may never do so.
     void ended.then(() => ('release' in client ? client.release(true) : client.end().catch(() => {})));
     try {
       await client.query(`LISTEN "${channel}"`);

@@ -9,7 +9,7 @@ import type { Place } from '../place.ts';
 export type ToolAhead = {
   tool: string;
   sideEffect: SideEffect;
-  /** An input with which a call can start although nobody approves anything from here on. */
+  /** An input with which a call can start without any further approval. */
   freely?: JsonValue;
   /** An input with which a call can start only after a person approved it. */
   approved?: JsonValue;

@@ -99,8 +99,8 @@ export function readPast(entries: readonly JournalEntry[]): { started: RunStarte
 }
 
 /**
- * Walks what models, tools and decisions can do: first if nobody approves anything. Tools that start in that walk need
- * nobody. Calls of different tools are kept apart, so that each tool gets its turn.
+ * Walks what models, tools and decisions can do: first without any approval, to find the tools that need none. Calls
+ * of different tools are kept apart, so that each tool gets its turn.
  */
 function walkPlainly({ agent, explorer, budget }: Exploration, ahead: Ahead): void {
   const singles = listCalls(agent).map(call => [call]);

@@ -22,7 +22,7 @@ export type ReferenceModel = {
   overruns: readonly string[];
   /** Services that the latest step started while the run was paused and had no requested step left. */
   unpaid: readonly string[];
-  /** Services that the latest step started although a breakpoint matches, and nobody continued. */
+  /** Services that the latest step started although a breakpoint matches and the run was not continued. */
   unheld: readonly string[];
   /** Whether the latest event let the run continue. */
   continued: boolean;

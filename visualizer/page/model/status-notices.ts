@@ -63,7 +63,7 @@ function explainWait(view: RunView): Notice[] {
           {
             tone: reason === undefined ? ('cuts' as const) : ('fails' as const),
             title: 'Paused',
-            text: reason ?? 'The run stops before the next model or tool call. Select Continue to go on.',
+            text: reason ?? 'The run stops before the next model or tool call. Select Continue to resume it.',
           },
         ]
       : []),

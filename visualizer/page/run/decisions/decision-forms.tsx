@@ -140,7 +140,7 @@ function HappenedForm({ call }: CallProps) {
   };
   return (
     <Form label="It happened" run={resolve} problem={problem.value}>
-      <p>Records its result. The tool does not run again, and the run goes on.</p>
+      <p>Records its result. The tool does not run again, and the run continues.</p>
       <DraftField
         label="Its result, which the model reads (JSON)"
         draft={draft}
@@ -158,7 +158,7 @@ function FailedForm({ call }: CallProps) {
   const send = useDecision(call);
   return (
     <Form label="It failed" run={() => send('resolve', { failed: draft.value.trim() })}>
-      <p>Records that it did not happen. The tool does not run again, and the run goes on.</p>
+      <p>Records that it did not happen. The tool does not run again, and the run continues.</p>
       <DraftField label="Why it failed (shown to the model)" draft={draft} draftKey={key} required />
     </Form>
   );
