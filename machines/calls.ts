@@ -16,19 +16,21 @@ const BUSY: ReadonlySet<CallStatus> = new Set(['running', 'reconciling']);
 
 /** Returns a call of the current round. */
 export function findCall({ calls }: Context, callId: string): Call | undefined {
-  const place = placesOf(calls).get(callId);
-  return place === undefined ? undefined : calls[place];
+  return calls[placeOf(calls, callId)];
 }
 
-/** An index by call id. Calls keep their places within a round, so all copies of the list share one index. */
+/** Indexes of long lists by call id. Calls keep their places within a round, so all copies of a list share one. */
 const places = new WeakMap<readonly Call[], ReadonlyMap<string, number>>();
 
-function placesOf(calls: readonly Call[]): ReadonlyMap<string, number> {
-  const known = places.get(calls);
-  if (known !== undefined) return known;
-  const found = new Map(calls.map(({ callId }, place) => [callId, place]));
-  places.set(calls, found);
-  return found;
+/** Up to this length, a search costs less than an index. */
+const SHORT_LIST = 8;
+
+/** Returns the call's place in the list, or -1. */
+function placeOf(calls: readonly Call[], callId: string): number {
+  if (calls.length <= SHORT_LIST) return calls.findIndex(call => call.callId === callId);
+  const known = places.get(calls) ?? new Map(calls.map((call, place) => [call.callId, place]));
+  places.set(calls, known);
+  return known.get(callId) ?? -1;
 }
 
 /** Returns the current round's calls with a status. */
@@ -43,14 +45,13 @@ export function isBusy(context: Context): boolean {
 
 /** Changes an unsettled call and updates the counters; otherwise returns the context unchanged. */
 export function changeCall(context: Context, callId: string, change: Partial<Call>): Context {
-  const known = placesOf(context.calls);
-  const place = known.get(callId);
-  const before = place === undefined ? undefined : context.calls[place];
-  if (place === undefined || before === undefined || before.status === 'settled') return context;
+  const place = placeOf(context.calls, callId);
+  const before = context.calls[place];
+  if (before === undefined || before.status === 'settled') return context;
   const after = { ...before, ...change };
-  const calls = context.calls.slice();
-  calls[place] = after;
-  places.set(calls, known);
+  const calls = context.calls.with(place, after);
+  const known = places.get(context.calls);
+  if (known !== undefined) places.set(calls, known);
   return {
     ...context,
     calls,
@@ -75,7 +76,7 @@ function closeRound(context: Context): Context {
   const { transcript, resultsAt } = context;
   const results = context.calls.map(resultItem);
   const at = resultsAt ?? transcript.length;
-  const answered = [...transcript.slice(0, at), ...results, ...transcript.slice(at)];
+  const answered = transcript.slice(0, at).concat(results, transcript.slice(at));
   return { ...context, calls: [], resultsAt: null, transcript: answered };
 }
 

@@ -1,6 +1,7 @@
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
+import { convertOnce } from '../http/body-text.ts';
 import type { Input } from '../turn/growing-input.ts';
 import { objectsOf, textIn } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
@@ -55,20 +56,23 @@ function instructionsOf(request: ModelRequest, { output }: Plan, system: readonl
 }
 
 function toolsInput({ tools, output }: ModelRequest, plan: Plan): JsonObject[] {
-  const inputs = tools.map(tool => toolInput(tool, plan));
-  if (plan.output.type === 'tool' && output) {
-    inputs.push({
-      name: plan.output.name,
-      description:
-        'Gives the final answer. Call it once, when the answer is known, instead of writing the answer.',
-      input_schema: objectSchema(output.schema),
-    });
-  }
-  return inputs;
+  const inputs = plan.rules.nativeOutput ? nativeToolInputs(tools) : plainToolInputs(tools);
+  if (plan.output.type !== 'tool' || !output) return inputs;
+  const answer = {
+    name: plan.output.name,
+    description:
+      'Gives the final answer. Call it once, when the answer is known, instead of writing the answer.',
+    input_schema: objectSchema(output.schema),
+  };
+  return [...inputs, answer];
 }
 
-function toolInput({ name, description, inputSchema, strict }: ToolDefinition, { rules }: Plan): JsonObject {
-  const strictForm = strict === true && rules.nativeOutput ? nativeSchema(inputSchema) : undefined;
+const nativeToolInputs = convertOnce<ToolDefinition>(tools =>
+  tools.map(tool => toolInput(tool, tool.strict === true ? nativeSchema(tool.inputSchema) : undefined)),
+);
+const plainToolInputs = convertOnce<ToolDefinition>(tools => tools.map(tool => toolInput(tool)));
+
+function toolInput({ name, description, inputSchema }: ToolDefinition, strictForm?: JsonObject): JsonObject {
   return {
     name,
     ...omitUndefined({ description: description || undefined }),

@@ -1,6 +1,7 @@
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
+import { convertOnce } from '../http/body-text.ts';
 import { objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
 import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
@@ -27,7 +28,7 @@ export function bodyOf(request: ModelRequest, dialect: ChatDialect, options: Bod
       model,
       messages: options.messagesOf(request.transcript, instructionsInput(request, form, dialect, model)),
       ...(options.stream ? streamInput(dialect) : {}),
-      ...(request.tools.length > 0 ? { tools: request.tools.map(toolInput) } : {}),
+      ...(request.tools.length > 0 ? { tools: toolInputs(request.tools) } : {}),
       ...(request.output ? formatInput(request.output, form) : {}),
       ...settingsInput(request, dialect, model),
     },
@@ -69,6 +70,8 @@ function choiceInput(choice: ToolChoice, { requiredChoice }: ChatDialect): JsonV
   if (typeof choice !== 'string') return { type: 'function', function: { name: choice.name } };
   return choice === 'required' ? (requiredChoice ?? 'required') : choice;
 }
+
+const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(toolInput));
 
 /** A schema without a strict form is sent unchanged. Providers require `properties` in an object schema. */
 function toolInput({ name, description, inputSchema, strict }: ToolDefinition): JsonObject {

@@ -1,6 +1,7 @@
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
+import { convertOnce } from '../http/body-text.ts';
 import type { Input } from '../turn/growing-input.ts';
 import { arrayOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
@@ -43,7 +44,7 @@ export function bodyOf(
       ...(system === '' ? {} : { systemInstruction: { parts: [{ text: system }] } }),
       ...(tools.length > 0
         ? {
-            tools: [{ functionDeclarations: tools.map(toolInput) }],
+            tools: toolInputs(tools),
             toolConfig: { functionCallingConfig: choiceInput(request.toolChoice) },
           }
         : {}),
@@ -65,6 +66,8 @@ function choiceInput(choice: ToolChoice): JsonObject {
       return { mode: 'ANY', allowedFunctionNames: [choice.name] };
   }
 }
+
+const toolInputs = convertOnce<ToolDefinition>(tools => [{ functionDeclarations: tools.map(toolInput) }]);
 
 function toolInput({ name, description, inputSchema }: ToolDefinition): JsonObject {
   return { name, description, parametersJsonSchema: schemaInput(inputSchema) };

@@ -11,15 +11,34 @@ export function noteText(list: readonly JsonObject[], text: string): void {
 }
 
 /**
+ * Returns `convert` with its last result cached for each list, together with the result's JSON text: the tools of an
+ * agent are sent with every call and rarely change. A list may change, its elements must not.
+ */
+export function convertOnce<From extends object>(
+  convert: (list: readonly From[]) => JsonObject[],
+): (list: readonly From[]) => JsonObject[] {
+  const cache = new WeakMap<readonly From[], { of: readonly From[]; converted: JsonObject[] }>();
+  return list => {
+    const known = cache.get(list);
+    if (known?.of.length === list.length && known.of.every((one, at) => one === list[at]))
+      return known.converted;
+    const converted = convert(list);
+    noteText(converted, JSON.stringify(converted));
+    cache.set(list, { of: [...list], converted });
+    return converted;
+  };
+}
+
+/**
  * Returns the same text as `JSON.stringify(body)`, and takes the text of members cached by `noteText` from
  * the cache.
  */
 export function bodyText(body: JsonObject): string {
-  const members: string[] = [];
+  let members = '';
   for (const [name, value] of Object.entries(body)) {
-    const cached = typeof value === 'object' && value !== null ? serialized.get(value) : undefined;
+    const cached = Array.isArray(value) ? serialized.get(value) : undefined;
     const text: string | undefined = cached ?? JSON.stringify(value);
-    if (text !== undefined) members.push(`${JSON.stringify(name)}:${text}`);
+    if (text !== undefined) members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${text}`;
   }
-  return `{${members.join(',')}}`;
+  return `{${members}}`;
 }

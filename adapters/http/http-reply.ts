@@ -81,8 +81,9 @@ type Reader = ReadableStreamDefaultReader<Uint8Array>;
  *
  * G1 A body that exceeds a limit is cancelled, which closes its connection; every later read throws the same
  *    error.
- * G2 One idle timer per body, set again by each read; it only counts while a read is waiting.
- * G3 One total timer per body, started by the first read. Both timers stop when the body ends or fails.
+ * G2 The idle limit counts from the start of a read, while it waits. The total limit counts from the first read.
+ * G3 One timer per body, set for whichever limit comes first, and set again only when it fires: a read costs no
+ *    timer. It stops when the body ends or fails.
  */
 class BodyGuard {
   readonly #reader: Reader;
@@ -90,8 +91,9 @@ class BodyGuard {
   readonly #context: ProviderContext;
   readonly #onEnd: () => void;
   #timer: NodeJS.Timeout | undefined;
-  #deadline: NodeJS.Timeout | undefined;
-  #waiting = false;
+  /** The start of the first read and of the read that waits, in ms on a monotonic clock. */
+  #firstRead: number | undefined;
+  #waitingSince: number | undefined;
   #bytes = 0;
   #error: Error | undefined;
 
@@ -104,7 +106,8 @@ class BodyGuard {
 
   /** Returns the next chunk, or `undefined` at the end. */
   async read(): Promise<Uint8Array | undefined> {
-    this.#watch();
+    this.#waitingSince = performance.now();
+    if (this.#firstRead === undefined) this.#watch(this.#waitingSince);
     try {
       const { value } = await this.#reader.read();
       if (this.#error) throw this.#error;
@@ -115,7 +118,7 @@ class BodyGuard {
       this.#stop();
       throw this.#error ?? error;
     } finally {
-      this.#waiting = false;
+      this.#waitingSince = undefined;
     }
   }
 
@@ -133,24 +136,22 @@ class BodyGuard {
 
   #stop(): void {
     clearTimeout(this.#timer);
-    clearTimeout(this.#deadline);
-    this.#timer = undefined;
     this.#onEnd();
   }
 
-  #watch(): void {
-    const { totalTimeoutMs } = this.#limits;
-    this.#waiting = true;
-    this.#deadline ??= setTimeout(
-      () => this.#fail(tookTooLong(totalTimeoutMs, this.#context)),
-      totalTimeoutMs,
-    );
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#onIdle(), this.#limits.idleTimeoutMs);
-  }
-
-  #onIdle(): void {
-    if (this.#waiting) this.#fail(stalled(this.#limits.idleTimeoutMs, this.#context));
+  #watch(now: number): void {
+    const { totalTimeoutMs, idleTimeoutMs } = this.#limits;
+    this.#firstRead ??= now;
+    const untilTotal = this.#firstRead + totalTimeoutMs - now;
+    const untilIdle = (this.#waitingSince ?? now) + idleTimeoutMs - now;
+    if (untilTotal <= 0) this.#fail(tookTooLong(totalTimeoutMs, this.#context));
+    else if (untilIdle <= 0) this.#fail(stalled(idleTimeoutMs, this.#context));
+    // A timer may fire a fraction of a millisecond early.
+    else
+      this.#timer = setTimeout(
+        () => this.#watch(performance.now()),
+        Math.ceil(Math.min(untilTotal, untilIdle)),
+      );
   }
 
   #fail(error: Error): Error {

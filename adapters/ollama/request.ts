@@ -1,5 +1,6 @@
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
+import { convertOnce } from '../http/body-text.ts';
 import { objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
 import { withOutputSchema } from '../turn/strict-schema.ts';
@@ -31,7 +32,7 @@ export function bodyOf(request: ModelRequest, options: BodyOptions): JsonObject 
       model: options.model,
       messages: options.messagesOf({ transcript: request.transcript, ...omitUndefined({ instructions }) }),
       stream: options.stream,
-      ...(tools.length > 0 ? { tools: tools.map(toolInput) } : {}),
+      ...(tools.length > 0 ? { tools: toolInputs(tools) } : {}),
       ...omitUndefined({ format: tools.length > 0 ? undefined : output?.schema }),
       ...(Object.keys(settings).length > 0 ? { options: settings } : {}),
       ...thinkInput(request.settings.reasoningEffort, options.model),
@@ -45,6 +46,8 @@ function offeredTools({ tools, toolChoice }: ModelRequest): readonly ToolDefinit
   if (toolChoice === 'none') return [];
   return typeof toolChoice === 'string' ? tools : tools.filter(tool => tool.name === toolChoice.name);
 }
+
+const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(toolInput));
 
 function toolInput({ name, description, inputSchema }: ToolDefinition): JsonObject {
   const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };

@@ -18,7 +18,7 @@ import { readSse } from '../http/read-sse.ts';
 import { nonEmpty, objectsOf, pick } from '../turn/json-access.ts';
 import { singleTurnAdapter } from '../turn/single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { bodyOf, growingInputs } from './request.ts';
+import { bodyOf, growingInputs, toolInputs } from './request.ts';
 import { failedResponse, readResponsesStream } from './stream.ts';
 import { turnOf } from './turn.ts';
 
@@ -45,6 +45,7 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
   const sharedOptions = {
     model,
     inputOf,
+    toolsOf: toolInputs(dialect),
     store: options.store ?? true,
     encryptedReasoning: options.reasoning ?? dialect.reasons(model),
     providerOptions: options.providerOptions,

@@ -7,6 +7,7 @@ import type {
   ToolChoice,
   ToolDefinition,
 } from '../../protocol/turn.ts';
+import { convertOnce } from '../http/body-text.ts';
 import { nonEmpty, objectOf } from '../turn/json-access.ts';
 import { mergeOptions } from '../turn/merge-options.ts';
 import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
@@ -19,6 +20,7 @@ export type BodyOptions = {
   model: string;
   /** Converts a full transcript to input. `stored`: the provider stores items. */
   inputOf: (transcript: readonly Item[], stored: boolean) => JsonObject[];
+  toolsOf: (tools: readonly ToolDefinition[]) => JsonObject[];
   stream: boolean;
   /** Whether the provider should store the response; `store` in the provider options takes precedence. */
   store: boolean;
@@ -50,7 +52,7 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
       ...(options.stream ? { stream: true } : {}),
       ...(stored || !dialect.remembers ? {} : { store: false }),
       ...(options.encryptedReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
-      ...(request.tools.length > 0 ? { tools: request.tools.map(tool => toolInput(tool, dialect)) } : {}),
+      ...(request.tools.length > 0 ? { tools: options.toolsOf(request.tools) } : {}),
       ...(request.output ? { text: { format: formatInput(request.output, dialect) } } : {}),
       ...settingsInput(request.settings),
     },
@@ -58,6 +60,11 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
   );
   const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
   return hasTools ? { ...toolSettings(request, dialect), ...body } : body;
+}
+
+/** Returns a function that converts tools; it converts and serializes a list that does not change once. */
+export function toolInputs(dialect: ResponsesDialect): BodyOptions['toolsOf'] {
+  return convertOnce(tools => tools.map(tool => toolInput(tool, dialect)));
 }
 
 /** Returns a function that converts transcripts that grow from call to call. */

@@ -41,7 +41,7 @@ export type DriveOutcome = 'at-rest' | 'superseded' | 'yielded';
 /** Shared by all aborts: its stack trace is of no use. */
 const MOVED_ON = new Stopped('The run has moved on.');
 
-type Running = { generation: number; abort: AbortController; done: Promise<void> };
+type Running = { generation: number; abort: AbortController | null; done: Promise<void> };
 
 /**
  * Drives one run while this process holds its lease.
@@ -122,7 +122,7 @@ export class Driver<State> {
   }
 
   async #cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
-    for (const { abort } of this.#running.values()) abort.abort(new Cancelled('The run was cancelled.'));
+    for (const { abort } of this.#running.values()) abort?.abort(new Cancelled('The run was cancelled.'));
     await this.#servicesEnd(this.#options.graceMs);
     return this.#isOver
       ? { type: 'driver-changed' }
@@ -163,17 +163,9 @@ export class Driver<State> {
 
   #apply(effects: readonly Effect[]): void {
     for (const effect of effects) {
-      switch (effect.type) {
-        case 'start':
-          this.#start(effect);
-          break;
-        case 'stop':
-          this.#stop(effect.id);
-          break;
-        case 'publish':
-          this.#options.events.publishDelta(effect.notice);
-          break;
-      }
+      if (effect.type === 'start') this.#start(effect);
+      else if (effect.type === 'stop') this.#stop(effect.id);
+      else this.#options.events.publishDelta(effect.notice);
     }
   }
 
@@ -203,10 +195,10 @@ export class Driver<State> {
   #stop(id: string): void {
     const running = this.#running.get(id);
     this.#running.delete(id);
-    running?.abort.abort(MOVED_ON);
+    running?.abort?.abort(MOVED_ON);
   }
 
-  #makeScope({ input }: Extract<Effect, { type: 'start' }>, signal: AbortSignal): ServiceScope {
+  #makeScope({ id, input }: Extract<Effect, { type: 'start' }>, signal: AbortSignal): ServiceScope {
     const { host, inherited, events, store, runId, checkOwner } = this.#options;
     return {
       host,
@@ -216,6 +208,12 @@ export class Driver<State> {
       context: () => this.#chart.contextOf(this.#state),
       inherited: () => inherited,
       report: report => this.#report(report, input.generation),
+      reportLast: report => {
+        const running = this.#running.get(id);
+        // Nothing is left to abort, and an abort costs as much as a step of the chart.
+        if (running?.generation === input.generation) running.abort = null;
+        return this.#report(report, input.generation);
+      },
       durable: () => this.#durable(signal),
       assertDriving: () => this.#assertDriving(),
       publish: events.publishDelta,
@@ -295,9 +293,8 @@ export class Driver<State> {
     try {
       await this.#log.catchUp();
       if (this.#isOver || !this.#isQuiet()) return;
-      await this.#options.snapshots.saveAtRest(this.#log.durable);
-      if (this.#isOver || !this.#isQuiet()) return;
-      this.#end('at-rest');
+      // Awaited with the release of the lease: a store may commit both at once.
+      this.#end('at-rest', this.#options.snapshots.saveAtRest(this.#log.durable));
     } catch (error) {
       this.#giveUp(error);
     } finally {
@@ -316,12 +313,13 @@ export class Driver<State> {
     if (!this.#isOver) this.#options.snapshots.saveInBackground(this.#log.durable);
   }
 
-  #end(outcome: DriveOutcome): void {
+  /** `saved` resolves once what has to be saved is. */
+  #end(outcome: DriveOutcome, saved = Promise.resolve()): void {
     if (this.#isOver) return;
     this.#close();
     const { resolve, reject } = this.#outcome;
     if (outcome === 'superseded') return resolve(outcome);
-    this.#release().then(() => resolve(outcome), reject);
+    Promise.all([saved, this.#release()]).then(() => resolve(outcome), reject);
   }
 
   #giveUp(error: unknown): void {

@@ -56,7 +56,10 @@ export const systemHost: Host = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   random: () => Math.random(),
-  newId: prefix => `${prefix}_${crypto.randomUUID().replaceAll('-', '')}`,
+  newId(prefix) {
+    const id = crypto.randomUUID();
+    return `${prefix}_${id.slice(0, 8)}${id.slice(9, 13)}${id.slice(14, 18)}${id.slice(19, 23)}${id.slice(24)}`;
+  },
   setTimer(ms, fire, options) {
     const timer = setTimeout(fire, Math.min(Math.max(ms, 0), LONGEST_TIMER_MS));
     if (options?.keepAlive === false) timer.unref?.();

@@ -94,6 +94,11 @@ function makeScope(
   const assertDriving = () => {
     if (signal.aborted) throw new Stopped('The run has moved on.');
   };
+  const sendReport = (report: Report) => {
+    const before = machine.getSnapshot();
+    sendBack({ ...report, at: host.now(), generation: input.generation } as ReportEvent);
+    return machine.getSnapshot() !== before;
+  };
   return {
     host,
     signal,
@@ -101,11 +106,8 @@ function makeScope(
     until: input.until,
     context: () => machine.getSnapshot().context as Context,
     inherited: () => [],
-    report(report) {
-      const before = machine.getSnapshot();
-      sendBack({ ...report, at: host.now(), generation: input.generation } as ReportEvent);
-      return machine.getSnapshot() !== before;
-    },
+    report: sendReport,
+    reportLast: sendReport,
     async durable() {
       assertDriving();
       if (persist !== undefined) await persist(persistedSnapshot(machine));

@@ -14,7 +14,7 @@ export function digestOf(value: JsonValue): string {
 
 /** The digest of a call, as 32 hex digits: it binds a decision to the tool name and input that the decider saw. */
 export function digestCall(name: string, input: JsonValue): string {
-  return digestOf({ name, input });
+  return digestOf({ input, name });
 }
 
 /** SHA-256 over a stream of bytes, as 64 hex digits. */

@@ -44,7 +44,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       scope.host.reach?.('model.after');
       const captured = exchanges && (await storeCapture(scope, exchanges));
       if (!scope.signal.aborted)
-        scope.report(await completeTurn(scope, turn, prepared, { startedAt, captured }));
+        scope.reportLast(await completeTurn(scope, turn, prepared, { startedAt, captured }));
     } catch (error) {
       if (scope.signal.aborted) return;
       const notSetUp = isThrown(error, EngineError) ? error : setupError(error);

@@ -91,12 +91,11 @@ async function askApproval(tool: Tool, call: Parameters<Tool['approval']>[0]): P
   return { required: true, reason: 'the approval predicate gave neither a boolean nor { required }' };
 }
 
-/** Returns new ids, by index, for the calls whose id the run has already used: the id with a number as suffix. */
-export function makeIdsUnique(
-  calls: readonly ToolCall[],
-  used: ReadonlySet<string>,
-): ReadonlyMap<number, string> {
-  const taken = new Set(used);
+/**
+ * Returns new ids, by index, for the calls whose id the run has already used: the id with a number as suffix. Adds the
+ * ids of all calls to `taken`.
+ */
+export function makeIdsUnique(calls: readonly ToolCall[], taken: Set<string>): ReadonlyMap<number, string> {
   const copies = new Map<string, number>();
   const renamed = new Map<number, string>();
   for (const [index, { callId }] of calls.entries()) {

@@ -29,6 +29,8 @@ export interface ServiceScope {
   inherited(): readonly Item[];
   /** Sends a report to the chart; returns false if the chart did not accept it. */
   report(report: Report): boolean;
+  /** Like `report`, for the last report of the service, which no longer uses its signal and ends. */
+  reportLast(report: Report): boolean;
   /**
    * The barrier: resolves when everything reported so far is durable. Awaited before any external effect, except by
    * calls that may run unrecorded. Rejects with `Stopped` if the service must end.

@@ -49,8 +49,10 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
         await settleCall(new CallRun(scope, call, tools.get(call.name), parts));
       }
     };
-    const workers = Math.min(parts.concurrency, scope.context().batch);
-    await Promise.all(Array.from({ length: workers }, work));
+    const workers: Promise<void>[] = [];
+    const count = Math.min(parts.concurrency, scope.context().batch);
+    while (workers.length < count) workers.push(work());
+    await Promise.all(workers);
   };
 }
 

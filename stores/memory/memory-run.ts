@@ -31,17 +31,23 @@ export function beginRecord(
   { runId, at, agent, chart, labels = {}, continues, parent, forkOf, ...event }: RunStarted,
   { status, wakeAt }: Pick<Standing, 'status' | 'wakeAt'>,
 ): Run['record'] {
-  return structuredClone({
+  return {
     runId,
     agent: agent.name,
-    labels,
+    labels: { ...labels },
     status,
-    chart,
+    chart: { ...chart },
     createdAt: at,
     updatedAt: at,
     title: titleOf(event),
-    ...omitUndefined({ agentVersion: agent.version, wakeAt, continues, parent, forkOf }),
-  });
+    ...omitUndefined({
+      agentVersion: agent.version,
+      wakeAt,
+      continues,
+      parent: parent && { ...parent },
+      forkOf: forkOf && { ...forkOf },
+    }),
+  };
 }
 
 /** Returns a run without entries, which begins after the entry `base`. */

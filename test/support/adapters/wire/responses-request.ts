@@ -1,5 +1,10 @@
 import type { ResponsesDialect } from '../../../../adapters/responses/dialect.ts';
-import { type BodyOptions, bodyOf, growingInputs } from '../../../../adapters/responses/request.ts';
+import {
+  type BodyOptions,
+  bodyOf,
+  growingInputs,
+  toolInputs,
+} from '../../../../adapters/responses/request.ts';
 import type { Item } from '../../../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../../../protocol/json.ts';
 import type { ModelRequest } from '../../../../protocol/turn.ts';
@@ -19,6 +24,7 @@ export const DIALECT: ResponsesDialect = {
 export const OPTIONS: BodyOptions = {
   model: 'gpt-4.1',
   inputOf: growingInputs(DIALECT),
+  toolsOf: toolInputs(DIALECT),
   stream: false,
   store: true,
   encryptedReasoning: false,
