@@ -1,3 +1,5 @@
+// cli/commands: what each command does. `cli/program/` declares their options and arguments.
+
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { parseLabels } from '../../protocol/listing/label.ts';

@@ -1,3 +1,5 @@
+// cli/program: the commands with their options, arguments and help texts. `cli/commands/` holds what they do.
+
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Command } from 'commander';

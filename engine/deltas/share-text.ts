@@ -1,3 +1,6 @@
+// engine/deltas: the text of a turn in progress, carried through a store from the process that drives a run
+// (`share-text.ts`) to those that follow it (`follow-text.ts`).
+
 import type { DeltaStore } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
 import {

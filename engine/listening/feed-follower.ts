@@ -1,3 +1,5 @@
+// engine/listening: following all runs of a store, for webhooks, listeners and metrics.
+
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { FeedEntry, StoreFeed } from '../../protocol/listing/feed.ts';
 import type { Owner, RunRecord, Store } from '../../protocol/store.ts';

@@ -1,3 +1,5 @@
+// fronts/chat: finding the run that a chat continues.
+
 import { type Labels, readLabels } from '../../protocol/listing/label.ts';
 import { listAll, type RunRecord, type Store } from '../../protocol/store.ts';
 

@@ -1,3 +1,5 @@
+// fronts/served: what fronts need of the server that hosts them: runs, their questions and their events.
+
 import { type Host, systemHost } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';

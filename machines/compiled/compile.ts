@@ -1,3 +1,6 @@
+// machines/compiled: the chart compiled from its XState machine. `compile.ts` prepares the edges,
+// `compile-action.ts` the actions, `macrostep.ts` takes an event.
+
 import { type AnyStateMachine, pathToStateValue } from 'xstate';
 import type { ChartState } from '../agent.ts';
 import type { Context } from '../context.ts';

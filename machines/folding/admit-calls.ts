@@ -1,3 +1,6 @@
+// machines/folding: the larger cases of `fold`: new calls, decisions about them, edits, and what is kept of
+// the last turn.
+
 import type { QualifiedCall } from '../../protocol/event.ts';
 import { findCall, openRound } from '../calls.ts';
 import type { Call, Context } from '../context.ts';

@@ -1,3 +1,5 @@
+// protocol/content: results of tools with texts, images and files.
+
 import type { Part } from '../item.ts';
 import { type JsonValue, omitUndefined } from '../json.ts';
 import { type ContentOutput, isMediaURL } from './read-content.ts';

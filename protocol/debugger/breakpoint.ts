@@ -1,3 +1,5 @@
+// protocol/debugger: breakpoints, which are part of a run's state.
+
 import * as z from 'zod/mini';
 import { lazySchema } from '../schemas/lazy-schema.ts';
 

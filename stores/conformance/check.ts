@@ -1,3 +1,6 @@
+// stores/conformance: what every store must do, as checks that a test runs over it. `storeChecks`
+// collects them.
+
 import type { Store } from '../../protocol/store.ts';
 
 /** How the conformance checks open a store. */

@@ -1,3 +1,5 @@
+// stores/memory: the parts of `memory()`: its runs, their feed, kinship and texts in progress.
+
 import type { RunStarted } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { titleOf } from '../../protocol/listing/label.ts';

@@ -1,3 +1,6 @@
+// stores/postgres: the operations of `postgres()`, a group of statements a file. `database.ts` holds the
+// connections, `schema.ts` the tables, `listener.ts` the notifications.
+
 import { randomUUID } from 'node:crypto';
 import type { RunEvent } from '../../protocol/event.ts';
 import { changedRun } from '../../protocol/listing/work.ts';

@@ -229,6 +229,7 @@ async function loadDriver(): Promise<typeof import('pg').default> {
   }
 }
 
+/** Runs `work` in a transaction and commits it. If `work` or the commit throws, rolls back and throws its error. */
 export async function runTransaction<Result>(
   pool: PostgresPool,
   work: (query: Transaction) => Promise<Result>,
@@ -327,6 +328,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
+/** Returns the `EngineError` for an error of PostgreSQL or of its connection; other errors as they are. */
 export function translateError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof EngineError) return error;
   const code = codeOf(error);

@@ -1,3 +1,6 @@
+// stores/sqlite: the operations of `sqlite()`, one group of statements a file. `statements.ts` holds the SQL,
+// `database/` the connection, its commits and the schema.
+
 import type { RunEvent } from '../../protocol/event.ts';
 import { changedRun } from '../../protocol/listing/work.ts';
 import type { ClaimRequest, Page, Standing, StandingChange } from '../../protocol/store.ts';

@@ -1,3 +1,5 @@
+// tools/ai-sdk: tools of the Vercel AI SDK as tools of an agent.
+
 import type { Part } from '../../protocol/item.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { AsResult } from '../tool.ts';

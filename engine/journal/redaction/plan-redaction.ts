@@ -1,3 +1,6 @@
+// engine/journal/redaction: replacing content in a journal by digests, for `redact` and for copies that are
+// shared.
+
 import { toStored } from '../../../machines/snapshot.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';

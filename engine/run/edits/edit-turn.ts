@@ -1,3 +1,6 @@
+// engine/run/edits: changes that people make to a held run: its latest reply, the input of a call, its
+// transcript.
+
 import { findCall } from '../../../machines/calls.ts';
 import type { Context } from '../../../machines/context.ts';
 import type { Item, MessageItem, ToolCallItem } from '../../../protocol/item.ts';

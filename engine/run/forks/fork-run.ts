@@ -1,3 +1,6 @@
+// engine/run/forks: a new run from an entry of another one, with changes, and with recorded results if
+// wanted.
+
 import type { Call } from '../../../machines/context.ts';
 import { type ChartState, next } from '../../../machines/step.ts';
 import type { Prices } from '../../../protocol/config.ts';

@@ -1,3 +1,6 @@
+// fronts/ai-sdk-ui/chat: the handler behind `useChat`: reading its requests and deciding what they mean for
+// the run.
+
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';

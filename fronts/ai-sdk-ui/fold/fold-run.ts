@@ -1,3 +1,5 @@
+// fronts/ai-sdk-ui/fold: a run's journal as messages and chunks of the AI SDK.
+
 import { beginFold, foldEntry, statusOf } from '../../../engine/journal/load-run.ts';
 import type { RunHappening } from '../../../engine/run/run-events.ts';
 import { describeSettled } from '../../../engine/run/settled.ts';

@@ -1,3 +1,5 @@
+// server/responses/compaction: `POST /v1/responses/compact`: a summary in place of a long conversation.
+
 import type { Item } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';

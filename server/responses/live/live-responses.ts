@@ -1,3 +1,5 @@
+// server/responses/live: responses in progress and their readers.
+
 import { ApiError } from '../../error-envelope.ts';
 import type { ResponseFeed } from './response-feed.ts';
 

@@ -1,3 +1,5 @@
+// server/responses/once: `Idempotency-Key`: a request that is sent again gets the first response.
+
 import { digestOf, hashOf } from '../../../engine/journal/digest.ts';
 import { toJson } from '../../../protocol/json.ts';
 import type { Caller } from '../../access/caller.ts';

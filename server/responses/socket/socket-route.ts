@@ -1,3 +1,5 @@
+// server/responses/socket: responses over a WebSocket.
+
 import { upgradeWebSocket, type WebSocketLike } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
 import type { Host } from '../../../engine/driver/host.ts';

@@ -1,3 +1,6 @@
+// server/runs/commands: the routes that change a run: messages, decisions, edits, forks; once per
+// `requestId`.
+
 import type { Context, Hono } from 'hono';
 import * as z from 'zod';
 import type { Run } from '../../../engine/run/run.ts';

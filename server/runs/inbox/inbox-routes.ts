@@ -1,3 +1,5 @@
+// server/runs/inbox: the open decisions of all runs.
+
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { omitUndefined } from '../../../protocol/json.ts';

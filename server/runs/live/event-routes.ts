@@ -1,3 +1,5 @@
+// server/runs/live: server-sent events of one run, of several, and of all changes.
+
 import type { Context } from 'hono';
 import * as z from 'zod';
 import type { Host } from '../../../engine/driver/host.ts';

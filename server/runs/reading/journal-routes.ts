@@ -1,3 +1,5 @@
+// server/runs/reading: pages of a journal, the state at an entry, and agents.
+
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { loadRunAt } from '../../../engine/journal/load-run.ts';

@@ -1,3 +1,5 @@
+// server/runs/sharing: exports, and a run as one HTML file without a server.
+
 import type { Context, Hono } from 'hono';
 import * as z from 'zod';
 import type { Host } from '../../../engine/driver/host.ts';

@@ -1,3 +1,5 @@
+// tools/agent/listening: listeners and webhooks of an agent, which get its notices from the store's feed.
+
 import type { Host } from '../../../engine/driver/host.ts';
 import { isOwnerDead, makeOwner } from '../../../engine/driver/owner.ts';
 import type { DriveWatcher } from '../../../engine/driver/watch-drive.ts';

@@ -1,3 +1,5 @@
+// tools/explore/environment: what the model, the tools, the process and people may do during an exploration.
+
 import type { QualifiedCall } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { FinishReason, Usage } from '../../../protocol/turn.ts';

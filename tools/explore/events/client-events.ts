@@ -138,6 +138,7 @@ const approving = ({ callId, digest }: QualifiedCall): UntimedOf<'approval.decid
   decision: { type: 'approve' },
 });
 
+/** Returns the result that a client sends for its call. */
 export const receiving = (callId: string, output: JsonValue): UntimedOf<'result.received'> => ({
   type: 'result.received',
   callId,
@@ -147,6 +148,7 @@ export const receiving = (callId: string, output: JsonValue): UntimedOf<'result.
 
 type Resolution = UntimedOf<'doubt.resolved'>['resolution'];
 
+/** Returns what a person decides about a call in doubt. */
 export const resolving = (callId: string, resolution: Resolution): UntimedEvent => ({
   type: 'doubt.resolved',
   callId,

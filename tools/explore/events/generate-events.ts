@@ -1,3 +1,5 @@
+// tools/explore/events: the events that can come next in an explored state, valid ones and invalid ones.
+
 import type { Call, Context } from '../../../machines/context.ts';
 import { type ChartState, statePath } from '../../../machines/step.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';

@@ -55,15 +55,19 @@ export function makeTurn({ calls = [], text = '', ...change }: TurnChange = {}) 
   } as const satisfies UntimedEvent;
 }
 
+/** Returns a turn with a text and no calls. */
 export const answering = (text: string, change: TurnChange = {}) => makeTurn({ text, ...change });
 
+/** Returns a turn with these calls and no text. */
 export const calling = (...calls: QualifiedCall[]) => makeTurn({ calls });
 
+/** Returns a message of the user. */
 export const saying = (text: string): UntimedEvent => ({
   type: 'message.received',
   items: [userMessage(text)],
 });
 
+/** Returns a failed turn; by default it can be retried immediately. `retryAt` is in ms since the epoch. */
 export const failing = (
   change: { retryable?: boolean; retryAt?: number; code?: string } = {},
 ): UntimedOf<'turn.failed'> => ({
@@ -74,6 +78,7 @@ export const failing = (
   ...omitUndefined({ retryAt: change.retryAt }),
 });
 
+/** Returns the start of an attempt, counted from 1. */
 export const starting = (callId: string, attempt = 1): UntimedEvent => ({
   type: 'tool.started',
   callId,
@@ -81,6 +86,7 @@ export const starting = (callId: string, attempt = 1): UntimedEvent => ({
   key: `key of ${callId}`,
 });
 
+/** Returns the result of a call. */
 export const settling = (
   callId: string,
   { output = `output of ${callId}`, isError = false } = {},

@@ -1,3 +1,5 @@
+// tools/explore/forward: exploring from a moment of a real run.
+
 import { limitsOf } from '../../../machines/limits.ts';
 import { type ChartState, statePath } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';

@@ -1,3 +1,5 @@
+// tools/explore/invariants: what must hold in every explored state.
+
 import type { Context } from '../../../machines/context.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Effect } from '../../../protocol/effect.ts';

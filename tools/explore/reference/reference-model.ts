@@ -1,3 +1,5 @@
+// tools/explore/reference: a second, simpler model of the loop, with which the explored chart must agree.
+
 import type { CallResult, CallStatus } from '../../../machines/context.ts';
 import type { RunConfig } from '../../../protocol/config.ts';
 import type { Breakpoint } from '../../../protocol/debugger/breakpoint.ts';

@@ -1,3 +1,5 @@
+// tools/testing/play: playing a recorded run again: its model, tools and people answer as recorded.
+
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import {
   offeredTools,

@@ -1,3 +1,5 @@
+// visualizer/page/ahead: what may still happen to a run, explored on the server, with examples to play.
+
 import type { ComponentChildren } from 'preact';
 import {
   type Exploration,

@@ -1,3 +1,5 @@
+// visualizer/page/app: the frame of the page: routes, navigation, sign-in and the keyboard.
+
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { actingName, setActingName } from '../data/acting-as.ts';

@@ -1,3 +1,5 @@
+// visualizer/page/compare: two runs side by side, aligned where they agree.
+
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { ApiError, type RunView, type StreamedEvent } from '../data/request.ts';

@@ -1,3 +1,6 @@
+// visualizer/page/data: where the page gets runs from: a server, a recorded file or the page itself; and what
+// it sends.
+
 import type { StoredState } from '../../../machines/snapshot.ts';
 import type { Delta } from '../../../protocol/effect.ts';
 import type { RunView, StreamedEvent } from './request.ts';

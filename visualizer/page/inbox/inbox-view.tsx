@@ -1,3 +1,5 @@
+// visualizer/page/inbox: the open decisions of all runs.
+
 import { useComputed, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { InboxItem } from '../../../protocol/run-view.ts';

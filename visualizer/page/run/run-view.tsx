@@ -1,3 +1,6 @@
+// visualizer/page/run: one run: its strip, chart, panes, decisions and controls. `desk.ts` holds what they
+// share.
+
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { address, setQuery } from '../app/router.ts';

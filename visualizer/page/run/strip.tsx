@@ -74,7 +74,7 @@ export function Strip() {
           entry {formatNumber(at)} of {formatNumber(last)}
         </output>
         <span class="muted">
-          {model.chosen.value === null ? 'following' : event === undefined ? '' : formatClock(event.at)}
+          {model.chosen.value === null ? 'following' : event && formatClock(event.at)}
         </span>
       </p>
     </section>

@@ -84,7 +84,7 @@ function drawBlock(token: Token, key: number, depth: number): ComponentChildren 
 function drawList({ ordered, start, items }: Tokens.List, key: number, depth: number) {
   const rows = items.map(({ tokens, task, checked }, index) => (
     <li key={index}>
-      {task ? (checked === true ? '☑ ' : '☐ ') : null}
+      {task && boxOf(checked)}
       {tokens.map((token, place) =>
         token.type === 'text'
           ? drawInline(token.tokens ?? [token], depth + 1)
@@ -162,4 +162,8 @@ function drawLink({ href, raw }: Tokens.Link, key: number, inner: () => Componen
       {inner()}
     </a>
   );
+}
+
+function boxOf(checked: boolean | undefined): string {
+  return checked === true ? '☑ ' : '☐ ';
 }

@@ -1,3 +1,5 @@
+// visualizer/page/ui: small components without knowledge of runs.
+
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';

@@ -1,3 +1,5 @@
+// visualizer/page/views: the list of runs and the form for a new one.
+
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks';
 import { navigate, setQuery } from '../app/router.ts';
