@@ -2,8 +2,6 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import { compress } from 'hono/compress';
 import { cors } from 'hono/cors';
 import { type Host, systemHost } from '../engine/driver/host.ts';
-import { messageOf } from '../protocol/error.ts';
-import type { Store } from '../protocol/store.ts';
 import type { TokensConfig } from './access/access-config.ts';
 import { Admission } from './access/admission.ts';
 import type { Caller } from './access/caller.ts';
@@ -19,11 +17,11 @@ import type { WorkMetrics } from './metrics/work-metrics.ts';
 import { type MountedApi, prepareError } from './mounted-api.ts';
 import { addPage } from './page-routes.ts';
 import { BODY_LIMITS, readBody } from './read-body.ts';
-import { logRequests } from './request-log.ts';
-import type { RequestRecord } from './request-record.ts';
+import { logRequests, type RequestRecord } from './request-log.ts';
 import { sessionBody } from './runs/commands/request-bodies.ts';
 import { createRunsApi, type RunsApiOptions } from './runs/runs-api.ts';
 import type { RunsEnv } from './runs-env.ts';
+import { StoreProbe } from './store-probe.ts';
 
 export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'clock' | 'log'> & {
   /** The address the server listens on, which the `Host` header is checked against. Default 127.0.0.1. */
@@ -58,9 +56,6 @@ const gzip = compress({ encoding: 'gzip' });
 /** Compresses answers to GET requests. Event streams are never compressed: their readers would get events late. */
 const compressReads: MiddlewareHandler = (c, next) => (c.req.method === 'GET' ? gzip(c, next) : next());
 
-/** How long the store may take to answer `/readyz`, in ms. */
-const READY_MS = 2_000;
-
 /** The runs API without a socket; `serveRuns` listens. */
 export type RunsApp = {
   hono: Hono<RunsEnv>;
@@ -93,6 +88,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   const admission = options.admission ?? new Admission({ host: clock });
   const origins = options.corsOrigins ?? [];
   const runs = createRunsApi({ ...options, admission, clock, log, hasToken: tokens.callers.length > 0 });
+  const probe = new StoreProbe(store, clock, log);
   const app = new Hono<RunsEnv>();
 
   app.use(logRequests(clock, options.onRequest));
@@ -105,7 +101,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   let isClosing = false;
   app.get('/readyz', async c => {
     if (isClosing) throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
-    await assertReady(store, clock, log);
+    if (!(await probe.answers())) throw new ApiError('store-unavailable', 'The store does not answer.');
     return c.json({ ok: true });
   });
   if (assets !== undefined) addPage(app, assets);
@@ -118,9 +114,13 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
     gate.signOut(c);
     return c.body(null, 204);
   });
+  const mounted = options.mounted ?? [];
+  const apiAt = (path: string) => mounted.find(({ prefix }) => isBelow(path, prefix));
   app.use(gate.authorize, limitStreams(admission.limits.openStreams), async (c, next) => {
     c.set('requestLimits', { ...bodyLimits, maxBytes: admission.limits.bodyBytes });
-    await next();
+    // Other APIs answer a POST when a run settles, which the store's absence only delays.
+    const waitsForRun = c.req.method === 'POST' && apiAt(c.req.path) !== undefined;
+    await (waitsForRun ? next() : probe.limitWaits(c, next));
   });
   app.get('/session', c => {
     const { name, role } = c.get('caller');
@@ -135,10 +135,8 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
       'Content-Type': 'text/plain; version=0.0.4; charset=utf-8',
     });
   });
-  const mounted = options.mounted ?? [];
   for (const api of [runs, ...mounted]) api.add(app);
 
-  const apiAt = (path: string) => mounted.find(({ prefix }) => isBelow(path, prefix));
   app.notFound(c => {
     const hint = apiAt(c.req.path) === undefined ? ' /openapi.json lists all routes.' : '';
     throw new ApiError('not-found', `There is no ${c.req.method} route at this path.${hint}`);
@@ -160,21 +158,6 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
       for (const api of [runs, ...mounted]) api.close?.();
     },
   };
-}
-
-/** Throws `store-unavailable` unless the store answers in time. The cause is for the log only. */
-async function assertReady(store: Store, host: Host, log: (line: string) => void): Promise<void> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const giveUp = () => reject(new Error(`no answer within ${READY_MS} ms`));
-  const cancel = host.setTimer(READY_MS, giveUp, { keepAlive: false });
-  try {
-    await Promise.race([store.list({ limit: 1 }), late]);
-  } catch (error) {
-    log(`The store is not ready: ${messageOf(error)}`);
-    throw new ApiError('store-unavailable', 'The store does not answer.');
-  } finally {
-    cancel();
-  }
 }
 
 function isBelow(path: string, prefix: string): boolean {

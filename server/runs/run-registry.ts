@@ -3,6 +3,7 @@ import type { Run } from '../../engine/run/run.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
+import { existingRun } from '../../stores/run-record.ts';
 import { ANYONE, type Caller, seesRun } from '../access/caller.ts';
 import { ApiError } from '../error-envelope.ts';
 
@@ -74,9 +75,10 @@ export class RunRegistry {
     return await this.#take(runId, this.#entries.get(runId) ?? this.#add(runId, this.#options.open(runId)));
   }
 
-  /** Starts a new run and drives it. Throws the errors of `start`, or `shutting-down`. */
+  /** Starts a new run and drives it. Throws the errors of `start`, `run-exists` or `shutting-down`. */
   async begin(runId: string, start: () => Promise<Run>): Promise<Run> {
     this.#assertOpen();
+    if (this.#entries.has(runId)) throw existingRun(runId);
     const hold = await this.#take(
       runId,
       this.#add(

@@ -2,14 +2,19 @@ import type { Context, Hono } from 'hono';
 import { etag } from 'hono/etag';
 import type { Host } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
+import { digestOf } from '../../engine/journal/digest.ts';
 import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { EngineError, isThrown } from '../../protocol/error.ts';
+import type { Item } from '../../protocol/item.ts';
+import { canonicalJson, omitUndefined, toJson } from '../../protocol/json.ts';
 import { parseLabels, readLabels } from '../../protocol/listing/label.ts';
+import { userMessage } from '../../protocol/message.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
-import { withLabelsOf } from '../access/caller.ts';
+import { type Caller, withLabelsOf } from '../access/caller.ts';
+import { ApiError } from '../error-envelope.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { addCommandRoutes } from './commands/command-routes.ts';
@@ -103,17 +108,18 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
 async function startRun(c: Request, options: RunRoutesOptions): Promise<Response> {
   const { clock, agents, held, admission, bodyLimits } = options;
   const body = await readBody(c.req.raw, startBody, bodyLimits);
-  const { agent: name, input, labels, continues, ...start } = body;
+  const { agent: name, input, labels, continues, requestId, ...start } = body;
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
   const caller = c.get('caller');
   const before = continues === undefined ? undefined : await findRecord(options.store, continues, caller);
   const own = withLabelsOf(caller, labels === undefined ? (before?.labels ?? {}) : readLabels(labels));
   const given = omitUndefined({ launch, continues });
-  const runId = clock.newId('run');
+  const runId = requestId === undefined ? clock.newId('run') : runIdOf(caller, requestId);
   const release = await admission.admit(caller);
   const run = await held
     .begin(runId, () => agent.start(input, { ...start, ...given, labels: own, runId }))
+    .catch(error => findStarted(error, runId, { ...options, agent: agent.name, input }))
     .catch(error => {
       release();
       throw error;
@@ -122,6 +128,42 @@ async function startRun(c: Request, options: RunRoutesOptions): Promise<Response
   else release();
   c.header('Location', `/runs/${runId}`);
   return c.json(await viewHeld(run, options), 201);
+}
+
+/** The id of the run that a request starts. Callers who see the same runs share request ids. */
+function runIdOf({ name, labels }: Caller, requestId: string): string {
+  const owner = Object.keys(labels).length > 0 ? { labels } : { name };
+  return `run_${digestOf(toJson({ owner, start: requestId }))}`;
+}
+
+type Started = Pick<RunRoutesOptions, 'store' | 'held'> & { agent: string; input: string | readonly Item[] };
+
+/** Returns the run that an earlier request with the same id started. Rethrows an `error` other than `run-exists`. */
+async function findStarted(
+  error: unknown,
+  runId: string,
+  { store, held, agent, input }: Started,
+): Promise<Run> {
+  if (!isThrown(error, EngineError) || error.code !== 'run-exists') throw error;
+  const hold = await held.hold(runId);
+  try {
+    const [first] = await store.read(runId, 0, { entries: 1, chars: Number.MAX_SAFE_INTEGER });
+    const items = typeof input === 'string' ? [userMessage(input)] : input;
+    const isSame =
+      first?.event.type === 'run.started' &&
+      first.event.agent.name === agent &&
+      withoutIds(first.event.input) === withoutIds(items);
+    if (!isSame)
+      throw new ApiError('input-invalid', 'The request id belongs to another run. Choose a new id for each.');
+    held.drive(runId);
+    return hold.run;
+  } finally {
+    hold.release();
+  }
+}
+
+function withoutIds(items: readonly Item[]): string {
+  return canonicalJson(toJson(items.map(({ id: _, ...item }) => item)));
 }
 
 /** Builds the view from the state in memory, without reading the journal again. */

@@ -62,6 +62,7 @@ export const startBody = z.strictObject({
   title: z.exactOptional(z.string().meta({ description: 'Default: the first line of the input.' })),
   stream: z.exactOptional(z.boolean()),
   runContext: z.exactOptional(json.meta({ description: 'The run context, for an agent that requires one.' })),
+  requestId,
 });
 
 export const approveBody = z.strictObject({

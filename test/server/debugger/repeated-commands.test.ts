@@ -3,6 +3,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { afterAll, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { remoteRun } from '../../../fronts/react/remote-run.ts';
+import type { RunView } from '../../../protocol/run-view.ts';
 import { serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
@@ -177,3 +178,37 @@ async function cutFirstAnswer(target: number, path: string, committed: () => Pro
   await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve));
   return proxy;
 }
+
+test('a start that is sent again under its id begins one run, also at the same time and in another process', async () => {
+  const store = sqlite(`${makeTemporaryFolder('repeated')}/runs.db`);
+  ends.push(() => store.close());
+  const [desk, other] = [makeApp({ store }), makeApp({ store })];
+  const body = { input: 'go', requestId: 'start-1' };
+  const answers = await Promise.all([1, 2, 3].map(() => desk.send('POST', '/runs', body)));
+  answers.push(await other.send('POST', '/runs', body), await desk.send('POST', '/runs', body));
+  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201]);
+  const ids = await Promise.all(answers.map(async answer => ((await answer.json()) as RunView).runId));
+  expect(new Set(ids).size).toBe(1);
+  await desk.rest(ids[0] ?? '');
+  expect((await store.list()).runs).toHaveLength(1);
+  const changed = await errorOf(await desk.send('POST', '/runs', { ...body, input: 'stop' }));
+  expect([changed.status, changed.code]).toEqual([400, 'input-invalid']);
+  expect((await desk.send('POST', '/runs', { ...body, requestId: 'start-2' })).status).toBe(201);
+  expect((await store.list()).runs).toHaveLength(2);
+});
+
+test('callers who do not see the same runs do not share the ids of starts', async () => {
+  const tokens = {
+    one: { token: 'the-token-of-one-0001', role: 'operator', labels: { tenant: 'one' } },
+    two: { token: 'the-token-of-two-0002', role: 'operator', labels: { tenant: 'two' } },
+  } as const;
+  const desk = makeApp({ tokens });
+  const start = async ({ token }: { token: string }) => {
+    const body = { input: 'go', requestId: 'start-1' };
+    const answer = await desk.send('POST', '/runs', body, { authorization: `Bearer ${token}` });
+    return ((await answer.json()) as RunView).runId;
+  };
+  const [one, two] = [await start(tokens.one), await start(tokens.two)];
+  expect(one).not.toBe(two);
+  expect(await start(tokens.one)).toBe(one);
+});

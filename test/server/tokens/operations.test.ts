@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EngineError } from '../../../protocol/error.ts';
-import type { RequestRecord } from '../../../server/request-record.ts';
+import type { RunList } from '../../../protocol/store.ts';
+import type { RequestRecord } from '../../../server/request-log.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
@@ -179,6 +180,24 @@ describe('GET /readyz', () => {
     const answer = await send('GET', '/runs');
     expect(answer.status).toBe(503);
     expect(answer.headers.get('retry-after')).toBe('5');
+  });
+
+  test('a request waits ten seconds for a store that does not answer, and may take longer for one that does', async () => {
+    const clock = new ManualHost();
+    const slowly = <Value>(value: Value, ms: number) =>
+      new Promise<Value>(resolve => clock.setTimer(ms, () => resolve(value)));
+    const send = (list: () => Promise<RunList>) => {
+      const store = Object.assign(memory(), { get: () => slowly(undefined, 45_000), list });
+      return clock.settle(makeApp({ store, clock }).send('GET', '/runs/run_1'));
+    };
+    const begun = clock.now();
+    const refused = await send(() => new Promise(() => {}));
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
+    expect((await errorOf(refused)).code).toBe('store-unavailable');
+    expect(clock.now() - begun).toBe(12_000);
+    const answered = await send(async () => ({ runs: [] }));
+    expect(answered.status).toBe(404);
+    expect(clock.now() - begun).toBe(12_000 + 45_000);
   });
 });
 

@@ -88,6 +88,22 @@ async function findInJournal(
 }
 
 /** Returns a random id. `crypto.randomUUID` is missing on pages that are not served securely. */
+/** The start that has no answer yet. */
+let unanswered: { body: string; requestId: string } | undefined;
+
+/** Starts a run. A start whose reply was lost has the same id when it is sent again, so that one run begins. */
+export async function startRun(start: {
+  input: string;
+  agent?: string;
+  continues?: string;
+}): Promise<RunView> {
+  const body = JSON.stringify(start);
+  if (unanswered?.body !== body) unanswered = { body, requestId: makeId() };
+  const run = await request<RunView>('/runs', { ...start, requestId: unanswered.requestId });
+  unanswered = undefined;
+  return run;
+}
+
 function makeId(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map(byte => byte.toString(16).padStart(2, '0'))

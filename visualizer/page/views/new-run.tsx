@@ -3,7 +3,8 @@ import { useEffect } from 'preact/hooks';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { nameModels } from '../../describe-event.ts';
 import { dropDrafts } from '../data/drafts.ts';
-import { type AgentSummary, type RunView, request } from '../data/request.ts';
+import { type AgentSummary, request } from '../data/request.ts';
+import { startRun } from '../data/send-command.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { DraftField, useDraft } from '../ui/draft-field.tsx';
 
@@ -31,8 +32,8 @@ export function NewRun({ onStarted }: { onStarted(runId: string): void }) {
     busy.value = true;
     problem.value = '';
     try {
-      const body = { input: input.value, ...omitUndefined({ agent: chosen.value || undefined }) };
-      const run = await request<RunView>('/runs', body);
+      const agent = omitUndefined({ agent: chosen.value || undefined });
+      const run = await startRun({ input: input.value, ...agent });
       dropDrafts(DRAFT);
       onStarted(run.runId);
     } catch (error) {

@@ -1,8 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { navigate } from '../../app/router.ts';
 import { dropDrafts } from '../../data/drafts.ts';
-import { type RunView, request } from '../../data/request.ts';
-import { describeRefusal } from '../../data/send-command.ts';
+import { describeRefusal, startRun } from '../../data/send-command.ts';
 import { showSafely } from '../../render/show-safely.ts';
 import { DraftField, useDraft } from '../../ui/draft-field.tsx';
 import { useDesk } from '../desk.ts';
@@ -34,7 +33,7 @@ export function Composer() {
   const continueRun = async (input: string): Promise<string | null> => {
     try {
       const agent = view === null ? {} : { agent: view.agent };
-      const next = await request<RunView>('/runs', { ...agent, input, continues: model.runId });
+      const next = await startRun({ ...agent, input, continues: model.runId });
       navigate(`/runs/${encodeURIComponent(next.runId)}`);
       return null;
     } catch (error) {

@@ -1,0 +1,84 @@
+import type { MiddlewareHandler } from 'hono';
+import type { Host } from '../engine/driver/host.ts';
+import { EngineError, messageOf } from '../protocol/error.ts';
+import type { Store } from '../protocol/store.ts';
+
+/** How long the store may take to answer, in ms. */
+const ANSWER_MS = 2_000;
+
+/** How long a request may take before the store is asked whether it answers, in ms. */
+const REQUEST_MS = 10_000;
+
+/** Finds out whether a store answers. */
+export class StoreProbe {
+  readonly #store: Store;
+  readonly #host: Host;
+  readonly #log: (line: string) => void;
+  /** The question that is being asked; everyone who asks meanwhile shares it. */
+  #asked: Promise<boolean> | undefined;
+
+  /** `log` receives why the store does not answer, which callers do not see. */
+  constructor(store: Store, host: Host, log: (line: string) => void) {
+    this.#store = store;
+    this.#host = host;
+    this.#log = log;
+  }
+
+  /** Whether the store answers within two seconds. */
+  async answers(): Promise<boolean> {
+    this.#asked ??= this.#ask().finally(() => {
+      this.#asked = undefined;
+    });
+    return await this.#asked;
+  }
+
+  async #ask(): Promise<boolean> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const giveUp = () => reject(new Error(`no answer within ${ANSWER_MS} ms`));
+    const cancel = this.#host.setTimer(ANSWER_MS, giveUp, { keepAlive: false });
+    try {
+      await Promise.race([this.#store.list({ limit: 1 }), late]);
+      return true;
+    } catch (error) {
+      this.#log(`The store is not ready: ${messageOf(error)}`);
+      return false;
+    } finally {
+      cancel();
+    }
+  }
+
+  /**
+   * Answers a request with `store-unavailable` once it has taken ten seconds and the store does not answer. Drivers wait
+   * longer for their store, and so does what the request has begun: it may still take effect.
+   */
+  readonly limitWaits: MiddlewareHandler = async (_, next) => {
+    const { promise: away, reject } = Promise.withResolvers<never>();
+    let cancel = () => {};
+    const watch = () => {
+      cancel = this.#host.setTimer(REQUEST_MS, () => void ask(), { keepAlive: false });
+    };
+    let hasEnded = false;
+    const ask = async () => {
+      const answers = await this.answers();
+      if (!answers) reject(storeAway());
+      else if (!hasEnded) watch();
+    };
+    watch();
+    const answered = next();
+    answered.catch(() => {});
+    try {
+      await Promise.race([answered, away]);
+    } finally {
+      hasEnded = true;
+      cancel();
+    }
+  };
+}
+
+/** Returns the error of a request that waited for the store. */
+export function storeAway(): EngineError {
+  return new EngineError(
+    'store-unavailable',
+    'The store does not answer. A command may still take effect: repeat it with the same requestId.',
+  );
+}
