@@ -2,13 +2,19 @@ import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { createAgent, memory, type Run, tool } from '../../tools/agent/index.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
-import { CHROMIUM, closePages, sharedChromium } from '../support/visualizer/browser.ts';
+import {
+  CHROMIUM,
+  closePages,
+  type Look,
+  sharedChromium,
+  WatchedPage,
+} from '../support/visualizer/browser.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
 /** A script for a page that decodes an image: its size, the colour of its corner, and how many colours it has. */
@@ -59,15 +65,27 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     if (settled.status === 'waiting') for (const call of settled.approvals) await run.approve(call.callId);
     await run.settled();
   });
+  const open: WatchedPage[] = [];
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(page => page.close()));
+  });
   afterAll(async () => {
     await closePages(browser);
     await api.close();
   });
 
+  /** The run's page, at an entry. */
+  async function visitAt(entry: number, look?: Look): Promise<WatchedPage> {
+    const watched = await WatchedPage.open(browser, `${api.url}/runs/${run.id}?at=${entry}`, look);
+    open.push(watched);
+    return watched;
+  }
+
   /** The run's page with the open form of forking. */
   async function visit(form: string): Promise<Page> {
-    const page = await browser.newPage();
-    await page.goto(`${api.url}/runs/${run.id}`);
+    const watched = await WatchedPage.open(browser, `${api.url}/runs/${run.id}`);
+    open.push(watched);
+    const { page } = watched;
     await page.getByRole('button', { name: /Fork here/ }).click();
     await page.getByRole('button', { name: form }).click();
     return page;
@@ -95,7 +113,6 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await page.getByRole('link', { name: 'compare', exact: true }).click();
     await page.waitForURL(url => url.pathname === `/compare/${run.id}..${fork}`);
     await expect.poll(() => page.locator('main').innerText()).toContain('2100');
-    await page.close();
   });
 
   test('once, and by the person, if the first reply is lost', async () => {
@@ -113,7 +130,6 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await page.getByRole('button', { name: 'Fork without a change' }).click();
     const fork = await forkOf(page);
     expect(made).toEqual([fork]);
-    await page.close();
   });
 
   test('with another result of a call that has run, and executes nothing', async () => {
@@ -129,7 +145,6 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
       }),
     );
     expect(refunded).toHaveLength(before);
-    await page.close();
   });
 
   test('with an edited reply, held at its start', async () => {
@@ -140,13 +155,11 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     const events = await journal(await forkOf(page));
     expect(events.at(-1)).toMatchObject({ type: 'turn.edited', text: 'It is paid.' });
     await expect.poll(() => page.getByRole('button', { name: 'Continue' }).count()).toBeGreaterThan(0);
-    await page.close();
   });
 
   test('with the tools replayed: it asks, and the journal names the entry of the result', async () => {
     const before = refunded.length;
-    const page = await browser.newPage();
-    await page.goto(`${api.url}/runs/${run.id}?at=1`);
+    const { page } = await visitAt(1);
     await page.getByRole('button', { name: /Fork here/ }).click();
     await page.getByLabel(/Replay tools/).check();
     await page.getByRole('button', { name: 'Fork without a change' }).click();
@@ -161,13 +174,11 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     const settled = (await journal(fork)).find(({ type }) => type === 'tool.settled');
     expect(settled).toMatchObject({ played: { runId: run.id } });
     expect(refunded).toHaveLength(before);
-    await page.close();
   });
 
   test('on another model, with tools replayed, and the comparison shows both models', async () => {
     const before = refunded.length;
-    const page = await browser.newPage();
-    await page.goto(`${api.url}/runs/${run.id}?at=5`);
+    const { page } = await visitAt(5);
     await page.getByRole('button', { name: /Fork here/ }).click();
     await page.getByLabel('Model').selectOption('scripted:other.json');
     await page.getByLabel(/Replay tools/).check();
@@ -189,7 +200,6 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     const models = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'Model' }) });
     await expect.poll(() => models.innerText()).toContain('other.json');
     expect(await models.innerText()).toContain('differs');
-    await page.close();
   });
 
   test('refuses a message to a run that has ended, and says where to fork', async () => {
@@ -197,12 +207,10 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await page.getByLabel('Message to the fork').fill('More, please.');
     await page.getByRole('button', { name: 'Fork with this message' }).click();
     await expect.poll(() => page.getByText(/Fork it at entry \d+/).count()).toBe(1);
-    await page.close();
   });
 
   test('and saves a picture of a decision: one SVG file that needs nothing else', async () => {
-    const page = await browser.newPage();
-    await page.goto(`${api.url}/runs/${run.id}?at=5`);
+    const { page } = await visitAt(5);
     const waiting = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Picture' }).click();
     const download = await waiting;
@@ -214,17 +222,12 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     expect(svg).not.toMatch(/href=|url\("?http|<script|class=|Pay A-1/);
     await page.setContent(svg);
     expect(await page.locator('svg svg path').count()).toBeGreaterThan(2);
-    await page.close();
   });
 
   test('and saves the picture as a PNG of twice the size, in the colours of the page', async () => {
     const found: { size: number[]; corner: string; colors: number }[] = [];
     for (const colorScheme of ['light', 'dark'] as const) {
-      const context = await browser.newContext({ colorScheme });
-      const page = await context.newPage();
-      const problems: string[] = [];
-      page.on('console', message => message.type() === 'error' && problems.push(message.text()));
-      await page.goto(`${api.url}/runs/${run.id}?at=5`);
+      const { page, problems } = await visitAt(5, { colorScheme });
       const waiting = page.waitForEvent('download');
       await page.getByRole('button', { name: 'PNG', exact: true }).click();
       const download = await waiting;
@@ -233,7 +236,6 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
       expect(problems).toEqual([]);
       await page.goto('about:blank');
       found.push(await page.evaluate(inspectImage(png)));
-      await context.close();
     }
     const [light, dark] = found;
     expect(light?.size[0]).toBe(1440);

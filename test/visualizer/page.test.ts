@@ -320,7 +320,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
         ['retried', await startAtRest('flaky')],
       ] as const;
       const paths = width === 390 ? everywhere : [...everywhere, ...wide];
-      const barriers = paths.map(async ([name, path]) => {
+      for (const [name, path] of paths) {
         const watched = await visit(path, { colorScheme, width });
         await watched.page
           .locator(name === 'runs' ? '.row' : '.facts-table')
@@ -331,8 +331,8 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
         expect(await watched.findBarriers(), name).toEqual([]);
         expect(await watched.page.evaluate('document.documentElement.scrollWidth')).toBe(width);
         expect(watched.problems).toEqual([]);
-      });
-      await Promise.all(barriers);
+        await watched.close();
+      }
     },
   );
 });

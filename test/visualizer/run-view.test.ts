@@ -1,11 +1,11 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { openaiChat } from '../../adapters/openai-chat.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, tool } from '../../tools/agent/index.ts';
 import { testInTurn } from '../support/in-turn.ts';
-import { CHROMIUM, closePages, sharedChromium } from '../support/visualizer/browser.ts';
+import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
@@ -66,6 +66,10 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     });
     api = await ServedRuns.listen([...makeDemoAgents(store).agents, publisher, failing, captured]);
   });
+  const open: WatchedPage[] = [];
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(page => page.close()));
+  });
   afterAll(async () => {
     await closePages(browser);
     await api.close();
@@ -78,9 +82,9 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
   }
 
   async function visit(url: string): Promise<Page> {
-    const page = await browser.newPage();
-    await page.goto(url);
-    return page;
+    const watched = await WatchedPage.open(browser, url);
+    open.push(watched);
+    return watched.page;
   }
 
   test('a command whose reply is lost is looked up in the journal, and is not sent again', async () => {
@@ -98,7 +102,6 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await page.locator('#state-finished.current').waitFor();
     expect(sent).toBe(1);
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1');
-    await page.close();
   });
 
   inTurn(
@@ -106,8 +109,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     async () => {
       const link = async (agent: string) => {
         const run = await api.start(agent, 'Go.');
-        const page = await browser.newPage();
-        await page.goto(`${api.url}/runs/${run.id}`);
+        const page = await visit(`${api.url}/runs/${run.id}`);
         await page.getByRole('slider', { name: 'Entry' }).press('End');
         for (let at = 0; at < 3; at += 1) {
           const found = page.getByRole('link', { name: 'Request to the provider and its reply' });
@@ -138,7 +140,6 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       await approve.click();
       await page.locator('.reply strong', { hasText: 'checked' }).waitFor();
       expect(await page.locator('.reply .markdown').last().innerText()).toBe('See the checked answer.');
-      await page.close();
     },
   );
 
@@ -147,7 +148,6 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await page.getByText('3 attempts (1 to 3)').waitFor();
     expect(await page.locator('.failure .long.prose').innerText()).toBe('529 Try later');
     expect(await page.locator('.block.failure').count()).toBe(1);
-    await page.close();
   });
 
   inTurn('a draft outlives a reload', async () => {
@@ -157,7 +157,6 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await page.reload();
     await page.getByRole('button', { name: 'Reject…' }).click();
     expect(await page.getByLabel('Reason').inputValue()).toBe('half a reason');
-    await page.close();
   });
 
   test('the cursor moves all panes, is in the address, and playing back sends nothing but reads', async () => {
@@ -180,7 +179,6 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await expect.poll(() => cursor.getAttribute('aria-valuenow')).toBe('11');
     expect(new URL(page.url()).searchParams.get('at')).toBeNull();
     expect([...methods]).toEqual(['GET']);
-    await page.close();
   });
 
   inTurn('the inspector does not repeat the answer that the conversation shows', async () => {
@@ -190,7 +188,6 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     expect(await inspector.getByText('Here now.').count()).toBe(0);
     await page.getByRole('tab', { name: 'Waterfall' }).click();
     await inspector.getByText('Here now.').waitFor();
-    await page.close();
   });
 
   inTurn(

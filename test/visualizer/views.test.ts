@@ -214,6 +214,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
       expect(await watched.page.locator('img').count()).toBe(0);
       expect(await watched.page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
       expect(watched.problems).toEqual([]);
+      await watched.close();
     }
   });
 
@@ -232,6 +233,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
         const watched = await visit(path, { colorScheme });
         await watched.page.getByText(text).first().waitFor();
         expect(await watched.findBarriers()).toEqual([]);
+        await watched.close();
       }
     },
   );
