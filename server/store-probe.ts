@@ -76,7 +76,7 @@ export class StoreProbe {
 }
 
 /** Returns the error of a request that waited for the store. */
-export function storeAway(): EngineError {
+function storeAway(): EngineError {
   return new EngineError(
     'store-unavailable',
     'The store does not answer. A command may still take effect: repeat it with the same requestId.',
