@@ -255,7 +255,7 @@ export interface Store {
    * lease was released, or the run was deleted.
    */
   renew(leases: readonly HeldLease[], time: LeaseTime): Promise<HeldLease[]>;
-  /** Gives up the lease, if the epoch is current. The run is woken at `wakeAt` (ms since the epoch), or earlier. */
+  /** Gives up the lease, if any. The run is woken at `wakeAt` (ms since the epoch) or earlier. Only if `epoch` is current. */
   release(runId: string, epoch: number, wakeAt?: number): Promise<void>;
   /**
    * Calls `onChange` after another process, or another caller of this one, has appended an input to the run or claimed

@@ -12,8 +12,12 @@ export const MIGRATE_AFTER_MS = 10_000;
 /** The longest time between two searches after which the store, or this process, counts as away, in ms. */
 const LONGEST_GAP_MS = 7_500;
 
-/** How many runs are found in one search. */
+/** How many runs are found, or woken, in one search. */
 const MOST_FOUND = 100;
+
+/** The first and the longest wait before resting runs are woken again, in ms. */
+export const WAKE_AFTER_MS = 60_000;
+const LONGEST_WAKE_MS = 16 * 60_000;
 
 type OrphanMigratorOptions = {
   store: Store;
@@ -37,11 +41,19 @@ type Seen = { seq: number; since: number };
  * O2 A run stays while a process holds a run of the same version: its workers are there, and busy.
  * O3 A child run is migrated with the run at the top.
  * O4 A run that cannot be migrated is logged once and left alone.
+ * O5 Of the resting runs of each older chart, one is woken from time to time. If processes of that chart are there, one
+ *    takes it, and it rests again. Otherwise it has something to do that no process takes, and O1 to O4 apply. Once a run
+ *    was left alone, all others of its chart are woken: each is migrated only by the same rules.
  */
 export class OrphanMigrator {
   readonly #options: OrphanMigratorOptions;
   #seen = new Map<string, Seen>();
   readonly #failed = new Set<string>();
+  /** The charts of runs that were left alone since resting runs were woken. */
+  readonly #leftAlone = new Set<string>();
+  #wakeAfterMs = WAKE_AFTER_MS;
+  /** When resting runs are woken next (monotonic ms). */
+  #nextWake = Number.NEGATIVE_INFINITY;
   #lastLook = Number.NEGATIVE_INFINITY;
   #isLooking = false;
 
@@ -55,6 +67,7 @@ export class OrphanMigrator {
     this.#isLooking = true;
     try {
       for (const record of await this.#findOrphans()) await this.#migrate(record);
+      if (this.#options.host.monotonic() >= this.#nextWake) await this.#wakeResting();
     } finally {
       this.#isLooking = false;
     }
@@ -82,6 +95,31 @@ export class OrphanMigrator {
     return others.filter(({ runId }) => now - (this.#seen.get(runId)?.since ?? now) >= MIGRATE_AFTER_MS);
   }
 
+  /** See O5. */
+  async #wakeResting(): Promise<void> {
+    const { store, host, agents } = this.#options;
+    const resting = new Map<string, RunRecord[]>();
+    for (const { name } of agents)
+      for await (const record of listAll(store, { agent: name, status: 'waiting', onDamaged() {} }))
+        if (this.#mayWake(record)) upsert(resting, chartOf(record)).push(record);
+    for (const [chart, runs] of resting) {
+      runs.sort((one, other) => one.updatedAt - other.updatedAt);
+      const woken = runs.slice(0, this.#leftAlone.delete(chart) ? MOST_FOUND : 1);
+      for (const { runId, epoch } of woken) await store.release(runId, epoch, host.now());
+    }
+    this.#nextWake = host.monotonic() + this.#wakeAfterMs;
+    this.#wakeAfterMs = Math.min(2 * this.#wakeAfterMs, LONGEST_WAKE_MS);
+  }
+
+  /** Whether the run rests, nothing wakes it yet, and workers of its chart would take it where this process would not. */
+  #mayWake(record: RunRecord): boolean {
+    const { runId, agent, owner, parent, wakeAt = Number.POSITIVE_INFINITY } = record;
+    if (owner !== undefined || parent !== undefined || wakeAt <= this.#options.host.now()) return false;
+    if (this.#failed.has(runId) || isSameChart(record, { chart: chartIdentity() })) return false;
+    const target = this.#options.targetOf(agent);
+    return target !== undefined && canMigrate(record, target);
+  }
+
   /** Whether workers of this version leave the run to others, and can migrate it. */
   #isOther({ agent, agentVersion, chart }: RunRecord): boolean {
     const target = this.#options.targetOf(agent);
@@ -100,6 +138,9 @@ export class OrphanMigrator {
       this.#seen.delete(found.runId);
       return;
     }
+    this.#leftAlone.add(chartOf(top));
+    this.#wakeAfterMs = WAKE_AFTER_MS;
+    this.#nextWake = host.monotonic();
     const { migrations } = target;
     const parts = { store, host, owner: makeOwner(host.newId('driver')), isDead: isOwnerDead, migrations };
     try {
@@ -136,4 +177,14 @@ export class OrphanMigrator {
 
 function isSameChart(one: Pick<RunRecord, 'chart'>, other: Pick<RunRecord, 'chart'>): boolean {
   return one.chart?.version === other.chart?.version && one.chart?.hash === other.chart?.hash;
+}
+
+function chartOf({ chart }: Pick<RunRecord, 'chart'>): string {
+  return `${chart?.version} ${chart?.hash}`;
+}
+
+function upsert(groups: Map<string, RunRecord[]>, key: string): RunRecord[] {
+  const group = groups.get(key) ?? [];
+  groups.set(key, group);
+  return group;
 }

@@ -41,6 +41,20 @@ export const workChecks: readonly Check[] = [
       assert.deepEqual(await take({}), ['new', 'touched']);
     },
   ),
+  workCheck(
+    'a release wakes a run that rests without a lease, unless it was claimed since',
+    async (store, take) => {
+      await store.create(begin('a'), undefined, { events: [], status: 'waiting', wakeAt: 9000 });
+      await store.release('a', 0, 5000);
+      assert.deepEqual(await take({}), ['a']);
+      await store.claim('a', request('one', { now: 5000 }));
+      await store.release('a', 0, 5000);
+      assert.deepEqual(await take({}), []);
+      await store.release('a', 1, 9000);
+      assert.deepEqual(await take({}), []);
+      assert.equal((await store.get('a'))?.wakeAt, 9000);
+    },
+  ),
   workCheck('work is of the agents, their versions and the charts of the request', async (store, take) => {
     const chart = { version: 2, hash: 'later' };
     await store.create(begin('a', { agent: { name: 'refunds', version: '1' } }));

@@ -5,7 +5,6 @@ import { compareJournal, type VersionReport } from '../../../engine/versions/com
 import { findSteps, type JournalMigration, type Versions } from '../../../engine/versions/migrate-journal.ts';
 import { canMigrate } from '../../../engine/versions/plan-migration.ts';
 import { adviseOn } from '../../../engine/versions/version-mismatch.ts';
-import { compareChart } from '../../../machines/snapshot.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { JOURNAL_FORMAT } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
@@ -68,20 +67,16 @@ async function findStranded(
     : adviseOnChart(report, versions, migrations);
   if (!isMigrated(record, deployed)) return { type: 'stranded', runId, reason, advice };
   const seconds = MIGRATE_AFTER_MS / 1_000;
-  const later = `Workers of the deploy migrate it once it has had work and no driver for ${seconds} seconds.`;
+  const later = `Workers of the deploy migrate it once no process of its version takes it for ${seconds} seconds.`;
   return { type: 'migrates', runId, reason, advice: `${later} ${advice}` };
 }
 
-/** Whether workers of the deploy migrate the run by themselves. A decision about a run of an older chart needs that chart. */
+/** Whether workers of the deploy migrate the run by themselves. */
 function isMigrated(record: RunRecord, { work, migrationsOf }: Deployed): boolean {
-  const { agent, status, wakeAt, chart, waitsFor = [] } = record;
-  const migrations = migrationsOf(agent);
+  const migrations = migrationsOf(record.agent);
   if (work === undefined || migrations === undefined) return false;
-  const versions = work.find(({ name }) => name === agent)?.versions;
-  const isOpened = chart !== undefined && compareChart(chart) === 'same';
-  const goesOn =
-    status === 'running' || wakeAt !== undefined || waitsFor.some(call => call.runId !== undefined);
-  return (isOpened || goesOn) && canMigrate(record, { migrations, ...omitUndefined({ versions }) });
+  const versions = work.find(({ name }) => name === record.agent)?.versions;
+  return canMigrate(record, { migrations, ...omitUndefined({ versions }) });
 }
 
 /** The versions in the record, else those in the journal; `undefined` for a run that was adopted without them. */

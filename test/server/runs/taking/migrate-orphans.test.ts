@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { scripted } from '../../../../adapters/scripted.ts';
+import { makeOwner } from '../../../../engine/driver/owner.ts';
 import type { JournalMigration } from '../../../../engine/versions/migrate-journal.ts';
 import { chartIdentity } from '../../../../machines/snapshot.ts';
 import type { RunStatus, Store } from '../../../../protocol/store.ts';
-import { MIGRATE_AFTER_MS } from '../../../../server/runs/migrate-orphans.ts';
+import { MIGRATE_AFTER_MS, WAKE_AFTER_MS } from '../../../../server/runs/migrate-orphans.ts';
 import { createRunWorker, type RunWorker } from '../../../../server/runs/run-worker.ts';
 import { POLL_INTERVAL_MS } from '../../../../server/runs/take-runs.ts';
 import { memory } from '../../../../stores/memory.ts';
@@ -180,6 +181,116 @@ describe('a run of an older chart', () => {
       [child]: 'cancelled',
       [`${run.id}_m2`]: 'finished',
       [`${child}_m2`]: 'finished',
+    });
+  });
+
+  describe('that waits for a person', () => {
+    const DEADLINE_MS = 60 * 60_000;
+
+    /** An agent whose refunds wait for an approval that expires after an hour. */
+    function makeDesk(store: Store): Agent {
+      const approval = () => ({ required: true, expiresInMs: DEADLINE_MS });
+      const turns = [{ toolCalls: [{ name: 'refund', arguments: {} }] }, { text: 'done' }];
+      const tools = [makeTool('refund', { approval })];
+      return createAgent({ name: 'desk', store, host, tools, model: scripted(turns) });
+    }
+
+    /** Writes runs of the older chart that wait for an approval. */
+    async function leave(store: Store, ...runIds: string[]): Promise<void> {
+      const from = memory();
+      for (const runId of runIds) {
+        const run = await makeDesk(from).start('go', { runId });
+        await host.settle(run.settled());
+        const [first, ...rest] = (await from.read(runId)).map(({ event }) => event);
+        if (first?.type !== 'run.started') throw new Error('it has no start');
+        const standing = { status: 'waiting', wakeAt: host.now() + DEADLINE_MS } as const;
+        await store.create({ ...first, chart: OLDER }, undefined, { ...standing, events: rest });
+      }
+    }
+
+    /** What a worker of the older chart does: takes its runs, and gives each up at once, because it rests. */
+    function startOlderWorker(store: Store): { taken: string[]; stop(): void } {
+      const taken: string[] = [];
+      const deadlines = new Map<string, number | undefined>();
+      const owner = makeOwner('older');
+      const look = async () => {
+        for (const { runId, wakeAt } of (await store.list({ status: 'waiting' })).runs)
+          if ((wakeAt ?? 0) > host.now()) deadlines.set(runId, wakeAt);
+        const work = { agents: [{ name: 'desk' }], charts: [OLDER], limit: 8, reserveMs: 5_000 };
+        for (const { runId } of (await store.takeWork?.({ ...work, now: host.now() })) ?? []) {
+          const claim = await store.claim(runId, {
+            owner,
+            now: host.now(),
+            leaseMs: 10_000,
+            isDead: () => false,
+          });
+          if (claim.type !== 'claimed') continue;
+          taken.push(runId);
+          await store.release(runId, claim.epoch, deadlines.get(runId));
+        }
+      };
+      let cancel = () => {};
+      const poll = () => {
+        void look();
+        cancel = host.setTimer(POLL_INTERVAL_MS, poll);
+      };
+      poll();
+      return { taken, stop: () => cancel() };
+    }
+
+    test.each(['memory', 'sqlite'] as const)(
+      'is migrated when no process of its chart is there: %s',
+      async kind => {
+        const store = open(kind);
+        await leave(store, 'one', 'two', 'three');
+        const { log } = await startWorker(store, makeDesk(store));
+        await host.advance(LONG_MS);
+        expect(await statuses(store)).toEqual({
+          ...{ one: 'cancelled', two: 'cancelled', three: 'cancelled' },
+          ...{ one_m2: 'waiting', two_m2: 'waiting', three_m2: 'waiting' },
+        });
+        expect(log).toHaveLength(3);
+        await expect(makeDesk(store).open('one')).rejects.toThrow('use run one_m2');
+        const run = await makeDesk(store).open('one_m2');
+        const settled = await host.settle(run.settled());
+        const [call] = settled.status === 'waiting' ? settled.approvals : [];
+        expect(await run.approve(call?.callId ?? '')).toEqual({ accepted: true });
+        await host.advance(POLL_INTERVAL_MS);
+        expect(await statuses(store)).toMatchObject({ one_m2: 'finished', two_m2: 'waiting' });
+      },
+    );
+
+    test('stays, with its deadline, while a process of its chart is there, and is migrated after it has gone', async () => {
+      const store = open();
+      await leave(store, 'one', 'two');
+      const deadline = (await store.get('one'))?.wakeAt;
+      const older = startOlderWorker(store);
+      await startWorker(store, makeDesk(store));
+      await host.advance(10 * WAKE_AFTER_MS);
+      expect(await statuses(store)).toEqual({ one: 'waiting', two: 'waiting' });
+      expect((await store.get('one'))?.wakeAt).toBe(deadline);
+      expect(new Set(older.taken)).toEqual(new Set(['one', 'two']));
+      expect(older.taken.length).toBeLessThan(8);
+      older.stop();
+      await host.advance(20 * WAKE_AFTER_MS);
+      expect(await statuses(store)).toEqual({
+        ...{ one: 'cancelled', two: 'cancelled', one_m2: 'waiting', two_m2: 'waiting' },
+      });
+    });
+
+    test('is not woken without a migration, nor if its chart is newer', async () => {
+      const store = open();
+      const newer = { version: chartIdentity().version + 1, hash: 'of the next release' };
+      const from = memory();
+      const run = await makeDesk(from).start('go', { runId: 'one' });
+      await host.settle(run.settled());
+      const [first, ...events] = (await from.read('one')).map(({ event }) => event);
+      if (first?.type !== 'run.started') throw new Error('it has no start');
+      await put(store, [{ ...first, chart: newer }, ...events], 'waiting');
+      await startWorker(store, makeDesk(store));
+      await host.advance(LONG_MS);
+      expect(await store.get('one')).toMatchObject({ status: 'waiting', epoch: 0 });
+      expect((await store.get('one'))?.wakeAt).toBeUndefined();
     });
   });
 });
