@@ -1,7 +1,8 @@
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration as TestProject } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Tests that wait for processes, servers and browsers of their own. */
 const PROCESSES = [
@@ -37,7 +38,7 @@ const PROCESSES = [
   'workers',
 ].map(toFiles);
 
-/** Tests of a second or more of processor time each, without processes of their own. */
+/** Tests of a second or more of processor time each, without processes of their own. `npm run test:quick` leaves them out. */
 const LONG = [
   'adapters/conformance',
   'adapters/recorded/{recorded-streams,recorded-turns}',
@@ -128,7 +129,10 @@ function toFiles(place: string): string {
   return found;
 }
 
-/** Two more than there are cores, because tests also wait: for processes, timers and disks. */
+/**
+ * Two more than there are cores, because tests also wait: for processes, timers and disks. `--maxWorkers` or
+ * `VITEST_MAX_WORKERS` takes another number.
+ */
 const workers = availableParallelism() + 2;
 
 /**
@@ -162,6 +166,7 @@ function project(name: string, test: TestProject['test']): TestProject {
 /** What a usual run takes of the cases that it samples changes by day. */
 process.env.AGENTCHART_SEED ??= String(Math.floor(Date.now() / 86_400_000));
 const takesAll = process.env.AGENTCHART_TESTS === 'all';
+const isQuick = process.env.AGENTCHART_TESTS === 'quick';
 if (!takesAll)
   console.error(`Samples of the day: AGENTCHART_SEED=${process.env.AGENTCHART_SEED} takes them again.`);
 
@@ -171,8 +176,22 @@ const ofTheDay = Number(process.env.AGENTCHART_SEED) % IN_TURN.length;
 const drills = takesAll || areNamed ? IN_TURN.flat() : (IN_TURN[ofTheDay] ?? []);
 const onOtherDays = IN_TURN.flat().filter(place => !drills.includes(place));
 
+const long = new Set(globSync([...LONG, ...drills], { cwd: import.meta.dirname }));
+
+/** First the files with processes, which wait, and last the short ones: no file runs alone at the end. */
+class ShortFilesLast extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const placeOf = ({ project, moduleId }: TestSpecification): number => {
+      if (project.name === 'processes') return 0;
+      return long.has(relative(import.meta.dirname, moduleId)) ? 1 : 2;
+    };
+    return (await super.sort(files)).toSorted((one, other) => placeOf(one) - placeOf(other));
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: ShortFilesLast },
     // One group, so that all cores are busy where one project ends and the next begins.
     projects: [
       // Processes that a busy machine holds up may run in another order; a defect fails twice. Retries are printed.
@@ -182,10 +201,9 @@ export default defineConfig({
         globalSetup: 'test/support/build-programs.ts',
         retry: 1,
       }),
-      project('long', { include: [...LONG, ...drills], exclude: [...PROCESSES, ...onOtherDays] }),
       project('shared', {
         include: ['test/**/*.test.ts'],
-        exclude: [...PROCESSES, ...LONG, ...IN_TURN.flat()],
+        exclude: [...PROCESSES, ...(isQuick ? [...LONG, ...IN_TURN.flat()] : onOtherDays)],
       }),
     ],
   },

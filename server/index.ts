@@ -12,18 +12,19 @@ import { Admission } from './access/admission.ts';
 import { authorizeWith } from './access/authorize.ts';
 import type { Authorize } from './access/caller.ts';
 import { limitStreams } from './access/limit-streams.ts';
+import type { RequestRecord } from './access/request-record.ts';
 import { ApiError } from './error-envelope.ts';
 import { createGateway, type Gateway, recoverRequests } from './gateway.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import { type MountedApi, prepareError } from './mounted-api.ts';
 import { BODY_LIMITS } from './read-body.ts';
-import { logRequests, type RequestRecord } from './request-log.ts';
+import { logRequests } from './request-log.ts';
 import { createRunsApi } from './runs/runs-api.ts';
 import type { RunsEnv } from './runs-env.ts';
 
 export type { Authorize, Caller, Role } from './access/caller.ts';
+export type { RequestRecord } from './access/request-record.ts';
 export type { GatewayOptions } from './gateway-options.ts';
-export type { RequestRecord } from './request-log.ts';
 export type { GatewayConfig } from './responses/gateway/gateway-config.ts';
 export { readGatewayConfig } from './responses/gateway/read-gateway-config.ts';
 

@@ -6,25 +6,8 @@ import { addUsage } from '../machines/limits.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Usage } from '../protocol/turn.ts';
 import type { Caller } from './access/caller.ts';
+import type { RequestRecord } from './access/request-record.ts';
 import type { RunsEnv } from './runs-env.ts';
-
-/** What the server reports about a request when it is over. It has no content: no body, query, header or token. */
-export type RequestRecord = {
-  /** The `x-request-id` of the answer. */
-  request: string;
-  method: string;
-  /** The pattern of the route, such as `/runs/:id`; `null` if there is none. */
-  route: string | null;
-  status: number;
-  /** From the first byte of the request until the answer was sent or the client left. */
-  ms: number;
-  /** The name of the caller's token; `null` without a valid one. */
-  caller: string | null;
-  /** The run that a request to `/v1` began or continued, its `provider:model`, and what its model calls used. */
-  run?: string;
-  model?: string;
-  usage?: { input_tokens: number; output_tokens: number };
-};
 
 /** What a request finds out about itself while it is handled. */
 export class RequestNote {

@@ -16,7 +16,7 @@ if (CHROMIUM === undefined) console.log('The page is not tested: no Chromium her
 
 const ASK = 'Ada writes that order A-1001 arrived broken. Pay back what she paid.';
 
-const inTurn = testInTurn(2);
+const inTurn = testInTurn(3);
 
 describe.skipIf(CHROMIUM === undefined)('the page', () => {
   let browser: Browser;

@@ -15,7 +15,7 @@ import {
 import { type DemoAgents, HOSTILE, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
-const inTurn = testInTurn(2);
+const inTurn = testInTurn(3);
 
 describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   let browser: Browser;

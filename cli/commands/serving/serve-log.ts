@@ -1,6 +1,6 @@
 import { systemHost } from '../../../engine/driver/host.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import type { RequestRecord } from '../../../server/request-log.ts';
+import type { RequestRecord } from '../../../server/access/request-record.ts';
 import { Output } from '../../render/output.ts';
 import { formatSafeJson } from '../../render/show-safely.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EngineError } from '../../../protocol/error.ts';
 import type { RunList } from '../../../protocol/store.ts';
-import type { RequestRecord } from '../../../server/request-log.ts';
+import type { RequestRecord } from '../../../server/access/request-record.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';

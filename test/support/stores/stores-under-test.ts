@@ -3,28 +3,32 @@ import type { Store } from '../../../protocol/store.ts';
 import type { StoreUnderTest } from '../../../stores/conformance/check.ts';
 import { postgres } from '../../../stores/postgres.ts';
 
-/** Opens stores in a PostgreSQL server for the conformance checks, each in a schema with a clock that the checks set. */
+/**
+ * Opens stores in a PostgreSQL server for the conformance checks, each in a schema with a clock that the checks set. They
+ * share connections, which end with the server: each takes time to make.
+ */
 export function storesIn(server: () => { url: string; listen?: string }): StoreUnderTest {
   let schemas = 0;
   const opened = new Map<Store, Opened>();
+  let pool: pg.Pool | undefined;
   const open = async (schema: string) => {
     const { url, ...options } = server();
     let now = 0;
-    const pool = new pg.Pool({ connectionString: url, max: 4 });
-    const store = postgres(pool, { schema, now: () => now, ...options });
+    pool ??= new pg.Pool({ connectionString: url, max: 20 }).on('error', () => {});
+    const connections = pool;
+    const store = postgres(connections, { schema, now: () => now, ...options });
     let made: Promise<unknown> | undefined;
-    let ending: Promise<void> | undefined;
+    let isOpen = true;
     const setClock = async (time: number) => {
       now = time;
-      made ??= store.get('none').then(() => pool.query(clockOf(schema)));
+      made ??= store.get('none').then(() => connections.query(clockOf(schema)));
       await made;
-      if (ending === undefined) await pool.query(`UPDATE ${schema}.clock SET ms = $1`, [time]);
+      if (isOpen) await connections.query(`UPDATE ${schema}.clock SET ms = $1`, [time]);
     };
     const close = store.close.bind(store);
     store.close = async () => {
+      isOpen = false;
       await close();
-      ending ??= pool.end();
-      await ending;
     };
     opened.set(store, { schema, setClock });
     await setClock(0);
