@@ -48,9 +48,18 @@ export function assertNotReopened(
   events: readonly RunEvent[],
   { status }: Standing,
 ): void {
-  if (events.length === 0 || isOpen({ status: stored }) || !isOpen({ status })) return;
+  if (reopens(stored, events, status)) throw endedRun(runId, stored);
+}
+
+/** Whether events that lead to `status` would reopen a run that has ended. */
+export function reopens(stored: RunStatus, events: readonly unknown[], status: RunStatus): boolean {
+  return events.length > 0 && !isOpen({ status: stored }) && isOpen({ status });
+}
+
+/** Returns the error for an append that would reopen a run. */
+export function endedRun(runId: string, status: RunStatus): EngineError {
   const message = `Run "${runId}" has ended and takes no further events. If it was migrated, its last note names its successor: use that run.`;
-  throw new EngineError('refused', message, { runId, status: stored });
+  return new EngineError('refused', message, { runId, status });
 }
 
 /** Returns the error for every call after `close`. */

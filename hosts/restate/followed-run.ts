@@ -10,7 +10,9 @@ import { suspendedCalls } from '../../engine/sub-agents/child-runs.ts';
 import { addChildren } from '../../engine/sub-agents/run-children.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { RestateCalls } from './ingress.ts';
+import { DRIVE_SERVICE, RUN_OBJECT } from './requests.ts';
 
 /** How long one request waits until the run rests, in ms. */
 const REST_MS = 30_000;
@@ -76,7 +78,7 @@ export class FollowedRun implements RunHost {
 
   /** Requests a delivery, also of a resting or parked run. */
   async tryToDrive(): Promise<boolean> {
-    return await this.#calls.run(this.#parts.options.runId, 'call', { reason: 'resumed' });
+    return await resumeRun(this.#calls, this.#parts.options.runId);
   }
 
   /** Whether a child run is still active, or has ended and its answer is not in this journal yet. */
@@ -114,4 +116,28 @@ export class FollowedRun implements RunHost {
     if (cancelling === null || options.host.now() < cancelling.deadline) return false;
     return (await this.put([state => cancelRun(state, cancelling)])).accepted;
   }
+}
+
+/**
+ * Has the run delivered, also if it rests or is parked, or if its delivery was killed in Restate, which tells the run's
+ * object nothing. Returns false if the run has ended.
+ */
+export async function resumeRun(calls: RestateCalls, runId: string): Promise<boolean> {
+  const lost = await findLostDelivery(calls, runId);
+  return await calls.run(runId, 'call', { reason: 'resumed', ...omitUndefined({ lost }) });
+}
+
+/**
+ * Returns the delivery of a run whose driver has claimed it, if Restate no longer has it. A driver claims within its
+ * delivery, so Restate has known it since before the claim.
+ */
+async function findLostDelivery(calls: RestateCalls, runId: string): Promise<number | undefined> {
+  const meta = await calls.run(runId, 'get', undefined);
+  if (meta?.working == null || meta.record.owner === undefined) return undefined;
+  const sender = `${RUN_OBJECT}/${runId}/`.replaceAll("'", "''");
+  const alive = await calls.query(
+    `select id from sys_invocation where target_service_name = '${DRIVE_SERVICE}' and status <> 'completed'
+     and starts_with(invoked_by_target, '${sender}') limit 1`,
+  );
+  return alive.length === 0 ? meta.working : undefined;
 }

@@ -6,6 +6,7 @@ import type {
   Owner,
   Redaction,
   RunRecord,
+  RunStatus,
   Standing,
   StoredSnapshot,
   StoredText,
@@ -69,13 +70,14 @@ export type RunRequests = {
   isCurrent: { input: { epoch: number }; output: boolean };
   left: { input: { delivery: number; parked?: Parked }; output: undefined };
   wake: { input: { at: number }; output: undefined };
-  call: { input: { reason: 'child-ended' | 'parent-ended' | 'resumed' }; output: boolean };
+  /** `lost`: with `resumed`, the number of a delivery that was killed in Restate. */
+  call: { input: { reason: 'child-ended' | 'parent-ended' | 'resumed'; lost?: number }; output: boolean };
   addChild: { input: { runId: string }; output: undefined };
   get: { input: undefined; output: RunMeta | null };
   read: { input: { after: number; entries: number; chars: number }; output: ReadAnswer };
   /** Returns false, and changes nothing, if the run is unknown or has another length than `seq`. */
   remove: { input: { seq?: number; others: readonly string[] }; output: boolean };
-  rewrite: { input: RewriteRequest; output: Exclude<AppendAnswer, { type: 'superseded' }> };
+  rewrite: { input: RewriteRequest; output: Exclude<AppendAnswer, { type: 'superseded' | 'ended' }> };
   saveSnapshot: { input: StoredSnapshot; output: boolean };
   loadSnapshot: { input: undefined; output: StoredSnapshot | null };
   putBlob: { input: { digest: string; text: string }; output: boolean };
@@ -112,6 +114,7 @@ type AppendAnswer =
   | { type: 'appended'; seq: number }
   | { type: 'conflict'; seq: number }
   | { type: 'superseded' }
+  | { type: 'ended'; status: RunStatus }
   | { type: 'unknown' };
 
 /** `delivery`: the number of the delivery whose driver claims the run. */

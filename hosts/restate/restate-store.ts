@@ -34,6 +34,7 @@ import {
   closedStore,
   countByStatus,
   drivenRun,
+  endedRun,
   existingRun,
   followChain,
   missingRun,
@@ -129,6 +130,7 @@ export class RestateStore implements Store {
     const epoch = 'epoch' in guard ? { epoch: guard.epoch } : {};
     const answer = await this.#calls.run(runId, 'append', { ...request, ...epoch });
     if (answer.type === 'unknown') throw missingRun(runId);
+    if (answer.type === 'ended') throw endedRun(runId, answer.status);
     if (answer.type === 'conflict' && answer.seq < after) throw lostEntries(runId, answer.seq, after);
     if (answer.type === 'appended') this.#see(runId, answer.seq);
     return answer.type === 'conflict' ? { type: 'conflict' } : answer;

@@ -1,7 +1,7 @@
 import type { ObjectSharedContext } from '@restatedev/restate-sdk';
 import { omitUndefined } from '../../protocol/json.ts';
 import { recordClaim } from '../../stores/lease.ts';
-import { unknownProgress } from '../../stores/run-record.ts';
+import { reopens, unknownProgress } from '../../stores/run-record.ts';
 import { json } from './json-serde.ts';
 import {
   type Grave,
@@ -97,6 +97,8 @@ export const runHandlers = {
     const { seq, epoch } = meta.record;
     if (request.epoch !== undefined && request.epoch !== epoch) return { type: 'superseded' };
     if (request.after !== seq) return { type: 'conflict', seq };
+    const { status } = meta.record;
+    if (reopens(status, request.events, request.standing.status)) return { type: 'ended', status };
     const change = changeOf(meta);
     await take(ctx, change, request);
     commit(ctx, change);
@@ -158,11 +160,15 @@ export const runHandlers = {
   },
 
   /** Delivers the run for a reason other than an entry. Returns false if the run has ended. */
-  async call(ctx: RunContext, { reason }: Input<'call'>): Answer<'call'> {
+  async call(ctx: RunContext, { reason, lost }: Input<'call'>): Answer<'call'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null || hasEnded(meta)) return false;
-    // A killed delivery does not notify the object, so a resume clears it if the run has no driver.
-    if (reason === 'resumed' && meta.record.owner === undefined) meta.working = null;
+    // A killed delivery does not notify the object, so a resume clears it.
+    const isLost = meta.record.owner === undefined || (lost !== undefined && lost === meta.working);
+    if (reason === 'resumed' && isLost) {
+      meta.working = null;
+      dropOwner(meta);
+    }
     const change = changeOf(meta);
     deliver(ctx, change);
     commit(ctx, change);

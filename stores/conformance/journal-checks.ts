@@ -35,6 +35,21 @@ export const journalChecks: readonly Check[] = [
     },
   },
   {
+    name: 'a run that has ended takes notes, and no events that would reopen it',
+    async run(store) {
+      await store.create(begin('a'), undefined, { events: [receive('x')], status: 'finished' });
+      const note = { type: 'run.noted', at: 2000, by: 'test', note: 'kept' } as const;
+      await store.append('a', { after: 2, input: true }, [note], { status: 'finished' });
+      for (const status of ['running', 'waiting'] as const)
+        await rejectsWith(
+          'refused',
+          store.append('a', { after: 3, input: true }, [receive('late')], { status }),
+        );
+      assert.equal((await store.read('a')).length, 3);
+      assert.equal((await store.get('a'))?.status, 'finished');
+    },
+  },
+  {
     name: 'a created run has its start as entry 1, and a matching record',
     async run(store) {
       const event = begin('a', { continues: 'z' });

@@ -4,9 +4,10 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { resumeRun } from '../../hosts/restate/followed-run.ts';
 import { restateAgent } from '../../hosts/restate/index.ts';
 import { callsOver } from '../../hosts/restate/ingress.ts';
-import { RUN_OBJECT } from '../../hosts/restate/requests.ts';
+import { DRIVE_SERVICE, RUN_OBJECT } from '../../hosts/restate/requests.ts';
 import type { Agent } from '../../tools/agent/index.ts';
 import { makeAgents } from './agents.ts';
 import { findPort, RestateServer } from './restate-server.ts';
@@ -121,9 +122,22 @@ export class Lab {
     return meta !== null && (meta.working !== null || meta.record.owner !== undefined);
   }
 
+  /** Kills the invocations that drive the run, as an operator does in Restate. Returns how many there were. */
+  async killDeliveries(runId: string): Promise<number> {
+    const sql = `select id from sys_invocation where target_service_name = '${DRIVE_SERVICE}' and status <> 'completed' and starts_with(invoked_by_target, '${RUN_OBJECT}/${runId}/')`;
+    const found = await this.query(sql);
+    for (const { id } of found) {
+      const response = await fetch(new URL(`/invocations/${id}/kill`, this.server.address.admin), {
+        method: 'PATCH',
+      });
+      assert.ok(response.ok, await response.text());
+    }
+    return found.length;
+  }
+
   /** Has the run delivered, without a handle on it. */
   async resume(runId: string): Promise<void> {
-    await callsOver(this.server.address).run(runId, 'call', { reason: 'resumed' });
+    await resumeRun(callsOver(this.server.address), runId);
   }
 
   async close(): Promise<void> {

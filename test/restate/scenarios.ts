@@ -50,6 +50,26 @@ export const SCENARIOS: Scenarios = {
     return `in doubt ${took} ms after the worker's return, begun twice only because a person said so`;
   },
 
+  /** The delivery is killed in Restate with its worker: a resume finds that, and the interrupted call is in doubt. */
+  async 'delivery killed in Restate'(lab) {
+    await lab.startWorker({ TOOL_MS: '3000' });
+    const run = await lab.agent('paying').start(INPUT);
+    await until(() => lab.begun(run.id) === 1);
+    await lab.resume(run.id);
+    assert.equal(await lab.killDeliveries(run.id), 1, 'a resume began a second delivery');
+    await lab.killWorker();
+    assert.equal(lab.notes(run.id).length, 1, 'the worker was killed too late');
+    await lab.startWorker();
+    await sleep(2_000);
+    assert.equal(await lab.isDelivered(run.id), true, 'the record still has the driver');
+    await lab.resume(run.id);
+    const { doubts } = waitingOf(await run.settled());
+    assert.deepEqual([doubts.length, lab.begun(run.id)], [1, 1]);
+    assert.deepEqual(await run.resolve(doubts[0] ?? '', { failed: 'not paid' }), { accepted: true });
+    assert.equal((await run.settled()).status, 'finished');
+    return (await journalOf(run)).join(' ');
+  },
+
   /** The server is killed while a tool works: the worker goes on, and nothing is in doubt. */
   async 'server killed in the tool'(lab) {
     await lab.startWorker({ TOOL_MS: '4000' });
