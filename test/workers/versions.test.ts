@@ -1,29 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import { testInTurn } from '../support/in-turn.ts';
-import { TAKES_ALL } from '../support/sample.ts';
-import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/stores/postgres-server.ts';
-import { WorkerPool } from '../support/workers/worker-pool.ts';
+import { STORES, makePools } from '../support/workers/pools.ts';
+import type { WorkerPool } from '../support/workers/worker-pool.ts';
 
-/** In `npm test` one store, the one that machines share if it is here. */
-const HERE = POSTGRES_BIN === undefined ? ['sqlite'] : ['postgres', 'sqlite'];
-const STORES = TAKES_ALL ? HERE : HERE.slice(0, 1);
-
-let server: PostgresServer | undefined;
-const pools: WorkerPool[] = [];
-beforeAll(async () => {
-  if (POSTGRES_BIN !== undefined) server = await startPostgres();
-});
-afterEach(async () => {
-  await Promise.all(pools.splice(0).map(pool => pool.close()));
-});
-afterAll(async () => await server?.stop());
-
-async function makePool(kind: string): Promise<WorkerPool> {
-  const pool = new WorkerPool(kind === 'postgres' ? await server?.createDatabase() : undefined);
-  pools.push(pool);
-  return pool;
-}
+const pools = makePools();
 
 /** The runs that began to pay, by the name that they had before a migration. */
 function payers(pool: WorkerPool): string[] {
@@ -34,7 +15,7 @@ const inTurn = testInTurn(3);
 
 describe.each(STORES)('workers of two versions on %s', kind => {
   inTurn('leave the runs of another version to those that have it, in both directions', async () => {
-    const pool = await makePool(kind);
+    const pool = await pools.make(kind);
     const [older] = await Promise.all([
       pool.startWorker({ version: '1', modelMs: 20 }),
       pool.startWorker({ version: '2', modelMs: 20 }),
@@ -55,7 +36,7 @@ describe.each(STORES)('workers of two versions on %s', kind => {
   });
 
   inTurn('migrate the runs of a version whose last worker is gone, and no others', async () => {
-    const pool = await makePool(kind);
+    const pool = await pools.make(kind);
     const newer = { version: '2', migrates: true };
     const older = await pool.startWorker({ version: '1', toolMs: 1_000 }, ['--slots', '2']);
     await pool.startWorker(newer);
@@ -76,7 +57,7 @@ describe.each(STORES)('workers of two versions on %s', kind => {
   });
 
   inTurn('drive a run once if the worker that migrates it is killed and the old one is back', async () => {
-    const pool = await makePool(kind);
+    const pool = await pools.make(kind);
     const ids = await pool.begin(3, { version: '1' });
     const newer = { version: '2', migrates: true };
     const killed = await pool.startWorker({ ...newer, diesMigrating: true });

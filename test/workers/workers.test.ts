@@ -1,45 +1,23 @@
 import { spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readOwnerName } from '../../protocol/owner-name.ts';
 import { built } from '../support/built.ts';
 import { takesTurn, testInTurn } from '../support/in-turn.ts';
-import { TAKES_ALL } from '../support/sample.ts';
-import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/stores/postgres-server.ts';
+import { POSTGRES_BIN } from '../support/stores/postgres-server.ts';
 import { killWorkers } from '../support/workers/kill-workers.ts';
-import { REFUNDS, WorkerPool } from '../support/workers/worker-pool.ts';
+import { STORES, makePools } from '../support/workers/pools.ts';
+import { REFUNDS } from '../support/workers/worker-pool.ts';
 
 const OWN_NAMESPACE = ['unshare', '-r', '--pid', '--fork', '--kill-child', '--mount-proc'];
 const canUnshare = spawnSync(OWN_NAMESPACE[0] ?? '', [...OWN_NAMESPACE.slice(1), 'true']).status === 0;
 
-let server: PostgresServer | undefined;
-const pools: WorkerPool[] = [];
-
-beforeAll(async () => {
-  if (POSTGRES_BIN === undefined) console.error('No PostgreSQL on this machine: its workers are not tested.');
-  else server = await startPostgres();
-});
-afterEach(async () => {
-  await Promise.all(pools.splice(0).map(pool => pool.close()));
-});
-afterAll(async () => await server?.stop());
-
-/** A database of its own on the server, or a file. */
-async function makePool(kind: string): Promise<WorkerPool> {
-  const pool = new WorkerPool(kind === 'postgres' ? await server?.createDatabase() : undefined);
-  pools.push(pool);
-  return pool;
-}
-
+const pools = makePools();
 const inTurn = testInTurn(2);
-
-/** In `npm test` one store, the one that machines share if it is here. */
-const HERE = POSTGRES_BIN === undefined ? ['sqlite'] : ['postgres', 'sqlite'];
-const STORES = TAKES_ALL ? HERE : HERE.slice(0, 1);
 
 describe.each(STORES)('workers on %s', kind => {
   test('drive what a server that does not drive takes: each run once, decided there', async () => {
-    const pool = await makePool(kind);
+    const pool = await pools.make(kind);
     const pace = { gated: true };
     const web = await pool.start(['serve', '--no-drive', '--agent', built(REFUNDS), '--port', '0'], pace);
     const [, url = ''] = /listening on (\S+)/.exec(web.output) ?? [];
@@ -70,7 +48,7 @@ describe.each(STORES)('workers on %s', kind => {
   });
 
   inTurn('hand over under load: nothing in doubt, and others go on at once', async () => {
-    const pool = await makePool(kind);
+    const pool = await pools.make(kind);
     const pace = { modelMs: 50, toolMs: 600 };
     const first = await pool.startWorker(pace, ['--slots', '8']);
     const ids = await pool.begin(30);
@@ -100,7 +78,7 @@ describe.each(STORES)('workers on %s', kind => {
   });
 
   test('that are killed lose no run, and begin no payment twice', async () => {
-    const pool = await makePool(kind);
+    const pool = await pools.make(kind);
     const killed = await killWorkers(pool, { runs: 16, workers: 2, kills: 4, pauseMs: 300 });
     expect(killed).toMatchObject({ lost: 0, doubles: 0, kills: 4 });
     expect(killed.struck).toBeGreaterThan(0);
@@ -108,7 +86,7 @@ describe.each(STORES)('workers on %s', kind => {
   });
 
   inTurn('that are stopped for longer than their lease are fenced when they go on', async () => {
-    const pool = await makePool(kind);
+    const pool = await pools.make(kind);
     const pace = { toolMs: 300, leaseMs: 1_000 };
     const stopped = await pool.startWorker({ ...pace, toolMs: 3_000 }, ['--port', '0']);
     const [runId = ''] = await pool.begin(1);
@@ -130,7 +108,7 @@ describe.each(STORES)('workers on %s', kind => {
   });
 
   test.runIf(canUnshare && takesTurn(0, 2))('in other PID namespaces are not taken for dead', async () => {
-    const pool = await makePool(kind);
+    const pool = await pools.make(kind);
     const pace = { toolMs: 2_000 };
     await pool.startWorker(pace, [], OWN_NAMESPACE);
     const [runId = ''] = await pool.begin(1);
@@ -159,7 +137,7 @@ describe('while a process drains', () => {
     ['worker', ['worker', '--slots', '1'], /probes\s+(\S+)/],
     ['serve', ['serve'], /listening on (\S+)/],
   ])('%s answers its probes: it lives, and is not ready', async (kind, args, address) => {
-    const pool = await makePool('sqlite');
+    const pool = await pools.make('sqlite');
     const pace = { toolMs: 1_500 };
     const process = await pool.start([...args, '--agent', built(REFUNDS), '--port', '0'], pace);
     const [, url = ''] = address.exec(process.output) ?? [];
@@ -186,7 +164,7 @@ describe('while a process drains', () => {
 
 describe('agentchart worker', () => {
   test('without its database exits 1 with a message, and no stack', async () => {
-    const pool = await makePool('sqlite');
+    const pool = await pools.make('sqlite');
     const ended = spawnSync(
       process.execPath,
       [
@@ -207,15 +185,15 @@ describe('agentchart worker', () => {
   test.runIf(POSTGRES_BIN !== undefined && takesTurn(1, 2))(
     'survives an outage, and causes no doubt by it',
     async () => {
-      const pool = await makePool('postgres');
+      const pool = await pools.make('postgres');
       const pace = { toolMs: 200, modelMs: 200, leaseMs: 2_000 };
       const workers = await Promise.all([pool.startWorker(pace), pool.startWorker(pace)]);
       await pool.begin(30);
       expect(await pool.until(() => pool.noted('begin').length >= 4)).toBe(true);
-      await server?.crash();
+      await pools.server()?.crash();
       const unpaid = pool.noted('begin').length - pool.noted('paid').length;
       await delay(4_000);
-      await server?.start();
+      await pools.server()?.start();
       expect(await pool.rests()).toBe(true);
       expect({ unpaid, tally: await pool.tally() }).toMatchObject({ tally: { finished: 30 } });
       expect(pool.doubles()).toEqual([]);

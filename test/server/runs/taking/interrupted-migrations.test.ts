@@ -11,10 +11,10 @@ import { sqlite } from '../../../../stores/sqlite.ts';
 import { type Agent, createAgent } from '../../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../../tools/testing/manual-host.ts';
 import { calls, makeTool } from '../../../support/engine/agents.ts';
+import { makeDyingProcess } from '../../../support/engine/dying-process.ts';
 
 const RENAME: JournalMigration = { from: { agent: '1' }, to: { agent: '2' }, migrate: events => events };
 const LONG_MS = 4 * MIGRATE_AFTER_MS;
-const NEVER = new Promise<never>(() => {});
 
 type Worker = { version: '1' | '2'; store: Store; host: ManualHost; paid: string[] };
 
@@ -56,17 +56,6 @@ async function startWorker(worker: Worker, isFamily: boolean): Promise<() => voi
   return () => taker.stop();
 }
 
-/** The store of a process: once that has died, no call returns. */
-function endWith(store: Store, hasDied: () => boolean): Store {
-  return new Proxy({} as Store, {
-    get: (own, name) => {
-      const member = Reflect.get(own, name) ?? Reflect.get(store, name, store);
-      if (typeof member !== 'function') return member;
-      return (...args: unknown[]) => (hasDied() ? NEVER : member.apply(store, args));
-    },
-  });
-}
-
 /** A run of version 1 that has something to do; with a sub-agent, whose payment was approved. Nobody drives it. */
 async function leaveRun(store: Store, isFamily: boolean): Promise<number> {
   const host: ManualHost = new ManualHost({ name: 'first_' });
@@ -86,24 +75,12 @@ async function leaveRun(store: Store, isFamily: boolean): Promise<number> {
 
 /** A worker of version 2 that dies at its `deathAt`-th fault point. Returns the point; `null` if it got to the end. */
 async function migrateAndDie(store: Store, now: number, isFamily: boolean, deathAt: number) {
-  let points = 0;
-  let died: FaultPoint | null = null;
-  const host: ManualHost = new ManualHost({
-    now,
-    name: 'second_',
-    reach: point => {
-      points += 1;
-      if (died === null && points < deathAt) return;
-      died ??= point;
-      throw new Error('the process has ended');
-    },
-  });
-  const dying = endWith(store, () => died !== null);
+  const { host, store: dying, death } = makeDyingProcess(store, { now, name: 'second_', deathAt });
   const paid: string[] = [];
   const stop = await startWorker({ version: '2', store: dying, host, paid }, isFamily);
   await host.advance(LONG_MS);
   stop();
-  return { died: died as FaultPoint | null, now: host.now(), paid };
+  return { died: death(), now: host.now(), paid };
 }
 
 describe.each(['memory', 'sqlite'] as const)('a migration on %s whose process dies at any point', kind => {

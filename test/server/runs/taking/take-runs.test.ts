@@ -8,10 +8,10 @@ import { memory } from '../../../../stores/memory.ts';
 import { type Agent, createAgent } from '../../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../../tools/testing/manual-host.ts';
 import { calls, makeGate, makeTool, wordsOf } from '../../../support/engine/agents.ts';
+import { makeDyingProcess } from '../../../support/engine/dying-process.ts';
 import { watchStore } from '../../../support/engine/watched-store.ts';
 
 const TOP = 'run_top';
-const NEVER = new Promise<never>(() => {});
 
 /** A lead calls a manager, who calls a clerk, who pays after an approval; or a lead calls the clerk directly. */
 function makeLead(store: Store, host: ManualHost, deep: boolean): Agent {
@@ -56,21 +56,7 @@ async function approveAndDie(
   deathAt: number,
   deep: boolean,
 ) {
-  let points = 0;
-  let died: FaultPoint | null = null;
-  const gate = makeGate<void>();
-  const host: ManualHost = new ManualHost({
-    now,
-    name: 'second_',
-    reach: point => {
-      points += 1;
-      if (died === null && points < deathAt) return;
-      died ??= point;
-      gate.open();
-      throw new Error('the process has ended');
-    },
-  });
-  const dying = watchStore(store, { before: () => (died === null ? undefined : NEVER) });
+  const { host, store: dying, death, died } = makeDyingProcess(store, { now, name: 'second_', deathAt });
   const lead = makeLead(dying, host, deep);
   const work = async () => {
     const run = await lead.open(call.runId);
@@ -78,9 +64,11 @@ async function approveAndDie(
     await run.settled();
     await host.advance(1_000);
   };
-  const done = work().catch(async () => await NEVER);
-  await host.settle(Promise.race([done, gate.promise]));
-  return { died: died as FaultPoint | null, now: host.now() };
+  const done = work().catch(error => {
+    if (death() === null) throw error;
+  });
+  await host.settle(Promise.race([done, died]));
+  return { died: death(), now: host.now() };
 }
 
 /** A later server; returns the lead's run after a few polls. */
