@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
 import { testInTurn } from '../support/in-turn.ts';
-import { STORES, makePools } from '../support/workers/pools.ts';
+import { makePools, STORES } from '../support/workers/pools.ts';
 import type { WorkerPool } from '../support/workers/worker-pool.ts';
 
 const pools = makePools();

@@ -6,7 +6,7 @@ import { built } from '../support/built.ts';
 import { takesTurn, testInTurn } from '../support/in-turn.ts';
 import { POSTGRES_BIN } from '../support/stores/postgres-server.ts';
 import { killWorkers } from '../support/workers/kill-workers.ts';
-import { STORES, makePools } from '../support/workers/pools.ts';
+import { makePools, STORES } from '../support/workers/pools.ts';
 import { REFUNDS } from '../support/workers/worker-pool.ts';
 
 const OWN_NAMESPACE = ['unshare', '-r', '--pid', '--fork', '--kill-child', '--mount-proc'];
