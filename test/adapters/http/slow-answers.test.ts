@@ -14,7 +14,15 @@ const OPTIONS = {
 };
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] });
+  const toFake = [
+    'setTimeout',
+    'clearTimeout',
+    'setInterval',
+    'clearInterval',
+    'Date',
+    'performance',
+  ] as const;
+  vi.useFakeTimers({ toFake: [...toFake] });
 });
 afterEach(() => {
   vi.useRealTimers();

@@ -14,7 +14,7 @@ export function storesIn(server: () => { url: string; listen?: string }): StoreU
   const open = async (schema: string) => {
     const { url, ...options } = server();
     let now = 0;
-    pool ??= new pg.Pool({ connectionString: url, max: 20 }).on('error', () => {});
+    pool ??= new pg.Pool({ connectionString: url, max: 20 }).on('error', () => {}).setMaxListeners(0);
     const connections = pool;
     const store = postgres(connections, { schema, now: () => now, ...options });
     let made: Promise<unknown> | undefined;
