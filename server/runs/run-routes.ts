@@ -28,7 +28,7 @@ import type { StreamBounds } from './live/event-stream.ts';
 import type { RunChanges } from './live/run-changes.ts';
 import { readEntries, readState } from './reading/journal-routes.ts';
 import { downloadCapture, downloadResult, readResultPage } from './result-routes.ts';
-import { findRecord, type RunRegistry } from './run-registry.ts';
+import { findRecord, type Hold, type RunRegistry } from './run-registry.ts';
 import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
 
@@ -139,13 +139,16 @@ function runIdOf({ name, labels }: Caller, requestId: string): string {
 type Started = Pick<RunRoutesOptions, 'store' | 'held'> & { agent: string; input: string | readonly Item[] };
 
 /** Returns the run that an earlier request with the same id started. Rethrows an `error` other than `run-exists`. */
-async function findStarted(
-  error: unknown,
-  runId: string,
-  { store, held, agent, input }: Started,
-): Promise<Run> {
+async function findStarted(error: unknown, runId: string, started: Started): Promise<Run> {
   if (!isThrown(error, EngineError) || error.code !== 'run-exists') throw error;
-  const hold = await held.hold(runId);
+  const { store, held, agent, input } = started;
+  let hold: Hold;
+  try {
+    hold = await held.hold(runId);
+  } catch (again) {
+    // It shared an earlier request that was still starting the run, when another server had started it.
+    return await findStarted(again, runId, started);
+  }
   try {
     const [first] = await store.read(runId, 0, { entries: 1, chars: Number.MAX_SAFE_INTEGER });
     const items = typeof input === 'string' ? [userMessage(input)] : input;

@@ -201,3 +201,52 @@ describe('agentchart worker', () => {
     },
   );
 });
+
+describe('agentchart serve', () => {
+  const LONGEST_ANSWER_MS = 30_000;
+
+  test.runIf(POSTGRES_BIN !== undefined && takesTurn(0, 2))(
+    'says when to ask again while its database is cut off, whether it drives or not; a start that is repeated counts once',
+    async () => {
+      const { pool, proxy } = await pools.makeBehindProxy();
+      const kinds = [['serve'], ['serve', '--no-drive']];
+      const servers = await Promise.all(
+        kinds.map(args => pool.start([...args, '--agent', built(REFUNDS), '--port', '0'])),
+      );
+      const urls = servers.map(({ output }) => /listening on (\S+)/.exec(output)?.[1] ?? '');
+      const isReady = async () => {
+        const answers = await Promise.all(urls.map(url => fetch(`${url}/readyz`)));
+        return answers.every(({ status }) => status === 200);
+      };
+      const start = (url: string) =>
+        fetch(`${url}/runs`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ input: 'Refund.', requestId: 'repeated' }),
+        });
+      const list = (url: string) => fetch(`${url}/runs`);
+      expect(await isReady()).toBe(true);
+      proxy.cutOff();
+      const cutOff = performance.now();
+      const answers = await Promise.all(urls.flatMap(url => [list(url), start(url)]));
+      // A driver waits a minute for its store.
+      expect(performance.now() - cutOff).toBeLessThan(LONGEST_ANSWER_MS);
+      for (const answer of answers) {
+        expect(answer.status).toBe(503);
+        expect(answer.headers.get('retry-after')).toBe('5');
+        expect(await answer.json()).toMatchObject({ error: { code: 'store-unavailable' } });
+      }
+      expect(await isReady()).toBe(false);
+      proxy.rejoin();
+      expect(await pool.until(isReady)).toBe(true);
+      const again = await Promise.all(urls.map(start));
+      expect(again.map(({ ok }) => ok)).toEqual([true, true]);
+      const begun = (await Promise.all(again.map(answer => answer.json()))) as { runId: string }[];
+      expect(new Set(begun.map(({ runId }) => runId)).size).toBe(1);
+      expect(await pool.rests()).toBe(true);
+      expect(await pool.tally()).toEqual({ finished: 1 });
+      expect(pool.noted('paid')).toHaveLength(1);
+      for (const { child } of servers) expect(child.exitCode).toBeNull();
+    },
+  );
+});

@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { remoteRun } from '../../../fronts/react/remote-run.ts';
@@ -8,6 +9,7 @@ import { serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { createAgent } from '../../../tools/agent/index.ts';
+import { makeGate } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 import {
   DONE,
@@ -195,6 +197,30 @@ test('a start that is sent again under its id begins one run, also at the same t
   expect([changed.status, changed.code]).toEqual([400, 'input-invalid']);
   expect((await desk.send('POST', '/runs', { ...body, requestId: 'start-2' })).status).toBe(201);
   expect((await store.list()).runs).toHaveLength(2);
+});
+
+test('a start that waits for its store, and is sent again to another server and to the same, begins one run', async () => {
+  const store = memory();
+  const [waits, goesOn] = [makeGate(), makeGate()];
+  const watched = watchStore(store, {
+    before: async method => {
+      if (method !== 'create') return;
+      waits.open();
+      await goesOn.promise;
+    },
+  });
+  const [desk, other] = [makeApp({ store: watched }), makeApp({ store })];
+  const body = { input: 'go', requestId: 'start-1' };
+  const answers = [desk.send('POST', '/runs', body)];
+  await waits.promise;
+  expect((await other.send('POST', '/runs', body)).status).toBe(201);
+  answers.push(...[1, 2].map(() => desk.send('POST', '/runs', body)));
+  // Now the repetitions share the start that waits.
+  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+  goesOn.open();
+  const statuses = (await Promise.all(answers)).map(({ status }) => status);
+  expect(statuses).toEqual([201, 201, 201]);
+  expect((await store.list()).runs).toHaveLength(1);
 });
 
 test('callers who do not see the same runs do not share the ids of starts', async () => {

@@ -12,6 +12,9 @@ export type PostgresProxy = {
   connections(): number;
   /** Cuts connections once the server has answered such a statement, and does not pass the answer on. */
   dropReplies(statement: RegExp, dropping?: Dropping): void;
+  /** Cuts all connections, and each new one, until `rejoin`. */
+  cutOff(): void;
+  rejoin(): void;
   /** Sends new connections to another server. */
   turnTo(url: string): void;
   close(): Promise<void>;
@@ -23,6 +26,7 @@ export async function startProxy(url: string): Promise<PostgresProxy> {
   let wanted: { statement: RegExp; left: number; every: number; seen: number } | undefined;
   let dropped = 0;
   let connections = 0;
+  let isCutOff = false;
   const sockets = new Set<Socket>();
   const isDoomedBy = (data: Buffer) => {
     if (wanted === undefined || wanted.left === 0 || !wanted.statement.test(data.toString('latin1')))
@@ -34,6 +38,7 @@ export async function startProxy(url: string): Promise<PostgresProxy> {
   };
   const proxy = createServer(client => {
     connections += 1;
+    if (isCutOff) return void client.destroy();
     const upstream = connect(Number(target.port), target.hostname);
     let isDoomed = false;
     for (const socket of [client, upstream]) {
@@ -68,6 +73,13 @@ export async function startProxy(url: string): Promise<PostgresProxy> {
     connections: () => connections,
     dropReplies: (statement, { times = Number.POSITIVE_INFINITY, every = 1 } = {}) => {
       wanted = { statement, left: times, every, seen: 0 };
+    },
+    cutOff: () => {
+      isCutOff = true;
+      for (const socket of sockets) socket.destroy();
+    },
+    rejoin: () => {
+      isCutOff = false;
     },
     turnTo: to => {
       target = new URL(to);
