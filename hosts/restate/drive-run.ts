@@ -9,13 +9,13 @@ import type { Agent } from '../../tools/agent/agent.ts';
 import { agentNamed } from '../../tools/agent/sub-agents.ts';
 import { hostAgent } from './host-agent.ts';
 import type { RestateCalls } from './ingress.ts';
-import type { Parked } from './requests.ts';
+import type { Quarantine } from './requests.ts';
 import { RestateStore } from './restate-store.ts';
 
 /** One request of Restate to drive a run until it rests or has ended. */
 export type Delivery = { runId: string; delivery: number };
 
-/** Errors of Restate and of the network, after which the delivery is retried. All other errors park the run. */
+/** Errors of Restate and of the network, after which the delivery is retried. All other errors quarantine the run. */
 const PASSING: ReadonlySet<string> = new Set(['store-unavailable', 'store-reply-lost', 'store-locked']);
 
 /** How long Restate may take to end the deliveries of a process that drains, in ms. */
@@ -42,8 +42,8 @@ class DeliveredRun extends Supervisor {
  *    calls to Restate's ingress, so `tool.started` is durable before a tool's function is called.
  * V2 A delivery that Restate repeats in this process joins the delivery in progress. In another process it claims the
  *    run and thereby fences this process.
- * V3 An error that a retry cannot correct (unknown agent, another version, a damaged journal, a defect) parks the run:
- *    it is quarantined if its journal can be folded; otherwise its object refuses deliveries until a person resumes it.
+ * V3 An error that a retry cannot correct (unknown agent, another version, a damaged journal, a defect) quarantines the
+ *    run: by an entry if its journal can be folded; otherwise its object refuses deliveries until a person resumes it.
  * V4 A process that drains refuses deliveries before it uses Restate's context, so that Restate may give them to a
  *    process of any deployment. The deliveries in progress end with their run still running: its object begins another.
  */
@@ -52,7 +52,7 @@ export class Deliveries {
   readonly #store: RestateStore;
   readonly #agents: readonly Agent[];
   readonly #numbers = new Map<string, number>();
-  readonly #working = new Map<string, { delivery: number; done: Promise<Parked | null> }>();
+  readonly #working = new Map<string, { delivery: number; done: Promise<Quarantine | null> }>();
   /** The run that the current asynchronous call opens in order to drive it. */
   readonly #opening = new AsyncLocalStorage<{ runId: string; isTaken: boolean }>();
 
@@ -66,10 +66,10 @@ export class Deliveries {
   }
 
   /**
-   * Drives the run until it rests or has ended. Returns an error with which the run's object must park the run, else
+   * Drives the run until it rests or has ended. Returns an error with which the run's object must quarantine it, else
    * `null`. Rejects if Restate should retry.
    */
-  async drive({ runId, delivery }: Delivery): Promise<Parked | null> {
+  async drive({ runId, delivery }: Delivery): Promise<Quarantine | null> {
     const known = this.#working.get(runId);
     if (known?.delivery === delivery) return await known.done;
     const before = known?.done.catch(() => null) ?? Promise.resolve();
@@ -117,7 +117,7 @@ export class Deliveries {
     if (this.#numbers.get(runId) === delivery) this.#numbers.delete(runId);
   }
 
-  async #drive(runId: string, delivery: number): Promise<Parked | null> {
+  async #drive(runId: string, delivery: number): Promise<Quarantine | null> {
     this.#numbers.set(runId, delivery);
     try {
       const run = await this.#opening.run({ runId, isTaken: false }, () => this.#open(runId));
@@ -125,7 +125,7 @@ export class Deliveries {
       return null;
     } catch (error) {
       if (error instanceof EngineError && PASSING.has(error.code)) throw error;
-      return await this.#park({ runId, delivery }, error);
+      return await this.#quarantine({ runId, delivery }, error);
     } finally {
       this.abandon({ runId, delivery });
       if (this.#working.get(runId)?.delivery === delivery) this.#working.delete(runId);
@@ -148,14 +148,14 @@ export class Deliveries {
    * Quarantines the run with the error as the reason. If that is impossible, returns the error for the run's object.
    * Does nothing if the delivery is no longer the current one: the run may have been deleted and begun again.
    */
-  async #park({ runId, delivery }: Delivery, error: unknown): Promise<Parked | null> {
+  async #quarantine({ runId, delivery }: Delivery, error: unknown): Promise<Quarantine | null> {
     if (!(await this.#isCurrent({ runId, delivery }))) return null;
     const reason = messageOf(error);
     const code = error instanceof EngineError ? error.code : 'refused';
     try {
       const log = await loadLog({ store: this.#store, host: systemHost }, runId);
-      const quarantined = await log.put([() => ({ type: 'run.quarantined', reason })]);
-      return quarantined.accepted ? null : { code, message: reason };
+      const put = await log.put([() => ({ type: 'run.quarantined', reason })]);
+      return put.accepted ? null : { code, message: reason };
     } catch (failure) {
       if (failure instanceof EngineError && PASSING.has(failure.code)) throw failure;
       return { code, message: reason };

@@ -21,7 +21,7 @@ const REST_MS = 30_000;
  * The host of a run that Restate's workers drive. This process only appends inputs and follows the journal.
  *
  * F1 An accepted input is in the journal when the command resolves; Restate delivers the run in the same commit.
- * F2 While a run is parked, `settled()` rejects with the error that parked it.
+ * F2 While a run is quarantined, `settled()` rejects with the error that quarantined it.
  */
 export class FollowedRun implements RunHost {
   readonly driver = null;
@@ -76,7 +76,7 @@ export class FollowedRun implements RunHost {
   /** Does nothing, because Restate wakes the run at its deadline. */
   wakeAtExpiry(): void {}
 
-  /** Requests a delivery, also of a resting or parked run. */
+  /** Requests a delivery, also of a resting or quarantined run. */
   async tryToDrive(): Promise<boolean> {
     return await resumeRun(this.#calls, this.#parts.options.runId);
   }
@@ -93,7 +93,8 @@ export class FollowedRun implements RunHost {
   }
 
   /**
-   * Waits until the run rests, has ended or is parked. The request waits in Restate, unless the run is being cancelled.
+   * Waits until the run rests, has ended or is quarantined. The request waits in Restate, unless the run is being
+   * cancelled.
    */
   async #waitForRest(): Promise<void> {
     const { options, log } = this.#parts;
@@ -104,9 +105,9 @@ export class FollowedRun implements RunHost {
     // If the request fails, the journal is read again, which rejects if Restate cannot be reached.
     await this.#calls.run(runId, 'changed', { reason, withinMs: REST_MS }).catch(() => false);
     const meta = await this.#calls.run(runId, 'get', undefined);
-    if (meta?.parked === undefined || meta.record.seq > seq) return;
-    const message = `Run ${runId} is parked: ${meta.parked.message} Correct it, then resume the run.`;
-    throw new EngineError(meta.parked.code, message, { runId });
+    if (meta?.quarantine === undefined || meta.record.seq > seq) return;
+    const message = `Run ${runId} is quarantined: ${meta.quarantine.message} Correct it, then resume the run.`;
+    throw new EngineError(meta.quarantine.code, message, { runId });
   }
 
   /** Ends the run if its driver has not honoured a request to cancel it by the deadline. */
@@ -119,8 +120,8 @@ export class FollowedRun implements RunHost {
 }
 
 /**
- * Has the run delivered, also if it rests or is parked, or if its delivery was killed in Restate, which tells the run's
- * object nothing. Returns false if the run has ended.
+ * Has the run delivered, also if it rests or is quarantined, or if its delivery was killed in Restate, which tells the
+ * run's object nothing. Returns false if the run has ended.
  */
 export async function resumeRun(calls: RestateCalls, runId: string): Promise<boolean> {
   const lost = await findLostDelivery(calls, runId);

@@ -22,8 +22,8 @@ export const TEXT_OBJECT = 'AgentchartText';
 /** An entry as the object of a run keeps it. */
 export type KeptEntry = { event: JsonValue; stateHash?: string };
 
-/** The reason why a run is parked: it is not delivered until a person resumes it. */
-export type Parked = { code: EngineErrorCode; message: string };
+/** The reason why a run is quarantined by its object: the run is not delivered until a person resumes it. */
+export type Quarantine = { code: EngineErrorCode; message: string };
 
 /**
  * The record that the object of a run stores in addition to its entries. It is small, because each append writes it.
@@ -43,7 +43,7 @@ export type RunMeta = {
   watchers: readonly Watcher[];
   /** The child runs to notify when this run ends. */
   children: readonly string[];
-  parked?: Parked;
+  quarantine?: Quarantine;
 };
 
 /**
@@ -53,7 +53,7 @@ export type Grave = Pick<RunMeta, 'deliveries'> & Pick<RunRecord, 'epoch'>;
 
 /**
  * The event that a watcher waits for: an input or a claim after an entry, or that the run rests, has ended or is
- * parked.
+ * quarantined.
  */
 type WatchReason = { type: 'input'; after: number } | { type: 'rest' };
 
@@ -68,7 +68,7 @@ export type RunRequests = {
   claim: { input: ClaimDelivery; output: ClaimAnswer };
   release: { input: { epoch: number; wakeAt?: number }; output: boolean };
   isCurrent: { input: { epoch: number }; output: boolean };
-  left: { input: { delivery: number; parked?: Parked }; output: undefined };
+  left: { input: { delivery: number; quarantine?: Quarantine }; output: undefined };
   wake: { input: { at: number }; output: undefined };
   /** `lost`: with `resumed`, the number of a delivery that was killed in Restate. */
   call: { input: { reason: 'child-ended' | 'parent-ended' | 'resumed'; lost?: number }; output: boolean };

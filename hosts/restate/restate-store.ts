@@ -204,7 +204,7 @@ export class RestateStore implements Store {
     const end = new AbortController();
     const { signal } = end;
     this.#seen.set(runId, this.#seen.get(runId) ?? 0);
-    const look = async () => {
+    const poll = async () => {
       while (!signal.aborted && !this.#isClosed) {
         const reason = { type: 'input', after: this.#seen.get(runId) ?? 0 } as const;
         const request = this.#calls.run(runId, 'changed', { reason, withinMs: WATCH_MS });
@@ -215,7 +215,7 @@ export class RestateStore implements Store {
         if (isChanged !== false) await sleep(systemHost, isChanged ? SOON_MS : LATER_MS, signal, IDLE);
       }
     };
-    void look();
+    void poll();
     return () => {
       end.abort();
       this.#seen.delete(runId);
@@ -320,10 +320,15 @@ export class RestateStore implements Store {
   }
 }
 
-/** Returns a record for lists. A parked run is shown as waiting. */
-function describe({ record, parked }: RunMeta): RunRecord {
-  if (parked === undefined) return record;
-  return { ...record, status: 'waiting', state: 'parked', why: `${parked.code}: ${parked.message}` };
+/** Returns a record for lists. A quarantined run is shown as waiting. */
+function describe({ record, quarantine }: RunMeta): RunRecord {
+  if (quarantine === undefined) return record;
+  return {
+    ...record,
+    status: 'waiting',
+    state: 'quarantined',
+    why: `${quarantine.code}: ${quarantine.message}`,
+  };
 }
 
 function toEventJson(event: RunEvent): JsonValue {

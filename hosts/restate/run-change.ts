@@ -104,7 +104,7 @@ export function deliver({ key }: RunContext, { meta, sends }: Change): void {
     meta.isCalledAgain = true;
     return;
   }
-  delete meta.parked;
+  delete meta.quarantine;
   meta.deliveries += 1;
   meta.working = meta.deliveries;
   const parameter = { runId: key, delivery: meta.deliveries };
@@ -133,7 +133,7 @@ export function resolve({ sends }: Change, { awakeable }: Watcher): void {
 function isMet(meta: RunMeta, { reason }: Watcher): boolean {
   if (hasEnded(meta)) return true;
   if (reason.type === 'input') return meta.lastInput > reason.after;
-  return meta.record.status === 'waiting' || meta.parked !== undefined;
+  return meta.record.status === 'waiting' || meta.quarantine !== undefined;
 }
 
 /** Records that no process drives the run. */

@@ -52,7 +52,8 @@ const BLOB = 'blob ';
  *    delivery of the same work, in any process, fences the first.
  * O3 At most one delivery is in progress. A request for another delivery is remembered until it ends.
  * O4 A run is delivered when an append leaves it running, at the time until which it rests, when one of its child runs
- *    or its parent ends, and when a person resumes it. A parked run is delivered again after an input that lets it run.
+ *    or its parent ends, and when a person resumes it. A quarantined run is delivered again after an input that lets
+ *    it run.
  * O5 A handler depends only on its input, the run's state and Restate's clock, so that a replay has the same effects.
  * O6 A deleted run leaves only two numbers. A later run with its id counts on from them, so that drivers and messages
  *    of the deleted run are refused.
@@ -131,18 +132,18 @@ export const runHandlers = {
   },
 
   /**
-   * Records the end of a delivery. With `parked`, the run is not delivered again unless `call` requested it during the
-   * delivery.
+   * Records the end of a delivery. With `quarantine`, the run is not delivered again unless `call` requested it during
+   * the delivery.
    */
-  async left(ctx: RunContext, { delivery, parked }: Input<'left'>): Answer<'left'> {
+  async left(ctx: RunContext, { delivery, quarantine }: Input<'left'>): Answer<'left'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null || meta.working !== delivery) return undefined;
     const change = changeOf(meta);
-    const isWanted = meta.isCalledAgain || (parked === undefined && meta.record.status === 'running');
+    const isWanted = meta.isCalledAgain || (quarantine === undefined && meta.record.status === 'running');
     Object.assign(meta, { working: null, isCalledAgain: false });
     dropOwner(meta);
     if (isWanted) deliver(ctx, change);
-    else if (parked !== undefined) meta.parked = parked;
+    else if (quarantine !== undefined) meta.quarantine = quarantine;
     commit(ctx, change);
     return undefined;
   },
@@ -150,7 +151,7 @@ export const runHandlers = {
   /** Delivers the run at the time until which it rests. Does nothing if that time has changed. */
   async wake(ctx: RunContext, { at }: Input<'wake'>): Answer<'wake'> {
     const meta = await ctx.get<RunMeta>('meta');
-    if (meta === null || meta.record.wakeAt !== at || meta.parked !== undefined) return undefined;
+    if (meta === null || meta.record.wakeAt !== at || meta.quarantine !== undefined) return undefined;
     const change = changeOf(meta);
     deliver(ctx, change);
     // Wakes the run once more later, because the clock of the worker may be behind.

@@ -1,7 +1,7 @@
 import type { Context } from '@restatedev/restate-sdk';
 import type { Deliveries, Delivery } from './drive-run.ts';
 import { json } from './json-serde.ts';
-import { DRIVE_SERVICE, type Parked, RUN_OBJECT, TEXT_OBJECT } from './requests.ts';
+import { DRIVE_SERVICE, type Quarantine, RUN_OBJECT, TEXT_OBJECT } from './requests.ts';
 import { runHandlers, sharedRunHandlers } from './run-object.ts';
 import { sharedTextHandlers, textHandlers } from './text-object.ts';
 
@@ -70,14 +70,14 @@ export async function makeServices(deliveries: Deliveries) {
  */
 async function deliver(ctx: Context, deliveries: Deliveries, delivery: Delivery): Promise<void> {
   deliveries.assertTaken(delivery);
-  const parked = await ctx
+  const quarantine = await ctx
     .run('drive', () => deliveries.drive(delivery))
-    .catch((error: unknown): Parked => {
+    .catch((error: unknown): Quarantine => {
       if (!isTerminal(error)) throw error;
       deliveries.abandon(delivery);
       return { code: 'refused', message: `Its delivery was cancelled in Restate: ${error.message}` };
     });
-  const over = { delivery: delivery.delivery, ...(parked !== null && { parked }) };
+  const over = { delivery: delivery.delivery, ...(quarantine !== null && { quarantine }) };
   ctx.genericSend({
     service: RUN_OBJECT,
     key: delivery.runId,

@@ -180,13 +180,13 @@ export const SCENARIOS: Scenarios = {
     return `${pieces.length} pieces`;
   },
 
-  /** An agent that the worker lacks, another chart and a damaged journal park the run, and it can be resumed. */
-  async 'set-up errors park'(lab) {
+  /** An agent that the worker lacks, another chart and a damaged journal quarantine the run, and it can be resumed. */
+  async 'set-up errors quarantine'(lab) {
     await lab.startWorker({ WITHOUT: 'refunds' });
     const run = await lab.agent('refunds').start(INPUT);
-    const parked = waitingOf(await run.settled());
-    assert.equal(parked.paused, true);
-    assert.match(parked.reason ?? '', /serves no agent "refunds"/);
+    const held = waitingOf(await run.settled());
+    assert.equal(held.paused, true);
+    assert.match(held.reason ?? '', /serves no agent "refunds"/);
     const { length } = await journalOf(run);
     await sleep(2_000);
     assert.equal((await journalOf(run)).length, length, 'it is tried again');
@@ -194,7 +194,7 @@ export const SCENARIOS: Scenarios = {
     await run.unpause();
     assert.equal(waitingOf(await run.settled()).approvals.length, 1);
     const [damaged, other] = await Promise.all([damage(lab, { type: 'nonsense' }), damage(lab, null)]);
-    return `${parked.reason} | ${damaged} | ${other}`;
+    return `${held.reason} | ${damaged} | ${other}`;
   },
 
   /** Lists runs by SQL: filters, cursor and counts. */
@@ -284,13 +284,13 @@ export const SCENARIOS: Scenarios = {
   },
 };
 
-/** Damages the journal of a waiting run, then has it driven. Returns why it is parked. */
+/** Damages the journal of a waiting run, then has it driven. Returns why it is quarantined. */
 async function damage(lab: Lab, event: unknown): Promise<string> {
   const agent = lab.agent('refunds');
   const run = await agent.start(INPUT);
   await run.settled();
   await lab.changeState(run.id, state => ({ ...state, 'entry 2': { event } }));
   await lab.resume(run.id);
-  await until(async () => (await agent.store.get(run.id))?.state === 'parked');
+  await until(async () => (await agent.store.get(run.id))?.state === 'quarantined');
   return (await agent.store.get(run.id))?.why ?? '';
 }

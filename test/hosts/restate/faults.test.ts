@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { resumeRun } from '../../../hosts/restate/followed-run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { type Agent, createAgent, type Run, type Settled } from '../../../tools/agent/index.ts';
@@ -119,6 +120,47 @@ describe('fences', () => {
     expect((await eventsOf(run)).filter(({ type }) => type === 'tool.settled')).toEqual([]);
   });
 
+  it('let a resume replace a delivery only if it was killed in Restate, and never have two drive (E4)', async () => {
+    const held = heldTool();
+    serveOn(restate, [agentOf(held.tool)]);
+    const run = await hostedOn(restate, agentOf(held.tool)).start('Pay.');
+    await held.begun;
+    const calls = restate.calls();
+    const working = async () => (await calls.run(run.id, 'get', undefined))?.working;
+    await resumeRun(calls, run.id);
+    expect(await working()).toBe(1);
+    restate.deliveries = [];
+    await resumeRun(calls, run.id);
+    expect(await working()).toBe(2);
+    // The worker is still at work on the killed delivery, which may not claim any more; a claim of the next fences it.
+    const owner = { id: 'another', host: 'h', pid: 1, startedAt: '' };
+    const claim = { owner, now: 1, unlessEnded: false };
+    expect(await calls.run(run.id, 'claim', { ...claim, delivery: 1 })).toMatchObject({ type: 'held' });
+    expect(await calls.run(run.id, 'claim', { ...claim, delivery: 2 })).toMatchObject({ epoch: 2 });
+    held.end('paid');
+    await expect.poll(async () => (await eventsOf(run)).map(({ type }) => type)).toContain('tool.late');
+    expect((await eventsOf(run)).filter(({ type }) => type === 'tool.settled')).toEqual([]);
+    expect(waitingOf(await run.settled()).doubts).toHaveLength(1);
+    expect(held.counted.begun).toBe(1);
+  });
+
+  it('let the worker that was at work on a killed delivery finish it before it takes the next', async () => {
+    const held = heldTool();
+    serveOn(restate, [agentOf(held.tool)]);
+    const run = await hostedOn(restate, agentOf(held.tool)).start('Pay.');
+    await held.begun;
+    restate.deliveries = [];
+    await resumeRun(restate.calls(), run.id);
+    // In memory, a second driver would have claimed the run within these turns of the event loop.
+    for (let turn = 0; turn < 100; turn += 1) await new Promise(resolve => setImmediate(resolve));
+    expect(restate.invoked.get('drive')).toBe(2);
+    expect((await eventsOf(run)).filter(({ type }) => type === 'run.claimed')).toHaveLength(1);
+    held.end('paid');
+    expect((await run.settled()).status).toBe('finished');
+    expect(held.counted.begun).toBe(1);
+    expect((await eventsOf(run)).map(({ type }) => type)).not.toContain('tool.late');
+  });
+
   it('let a decision count once, and tell the second who decided (E5)', async () => {
     const tool = () => makeTool('pay', { approval: true });
     serveOn(restate, [agentOf(tool())]);
@@ -201,9 +243,9 @@ describe('what repeating cannot mend', () => {
   it('quarantines a run whose agent no worker serves, until it is unpaused', async () => {
     serveOn(restate, [agentOf(tool(), 'another')]);
     const run = await hostedOn(restate, agentOf(tool())).start('Pay.');
-    const parked = waitingOf(await run.settled());
-    expect(parked).toMatchObject({ paused: true });
-    expect(parked.reason).toContain('serves no agent "hosted"');
+    const held = waitingOf(await run.settled());
+    expect(held).toMatchObject({ paused: true });
+    expect(held.reason).toContain('serves no agent "hosted"');
     const drives = restate.invoked.get('drive');
     serveOn(restate, [agentOf(tool())]);
     await run.unpause();
@@ -214,7 +256,7 @@ describe('what repeating cannot mend', () => {
   it.each([
     ['damaged', '{"event":{"type":"nonsense"}}', 'journal-damaged'],
     ['of another chart', undefined, 'chart-mismatch'],
-  ])('parks a run whose journal is %s; resuming it tries again', async (_, entry, code) => {
+  ])('quarantines a run whose journal is %s; resuming it tries again', async (_, entry, code) => {
     serveOn(restate, [agentOf(tool())]);
     const hosted = hostedOn(restate, agentOf(tool()));
     const run = await hosted.start('Pay.');
@@ -230,7 +272,7 @@ describe('what repeating cannot mend', () => {
           .replace(/"version":\d+,"hash"/, '"version":1,"hash"'),
     );
     await restate.calls().run(run.id, 'call', { reason: 'resumed' });
-    await expect.poll(async () => (await hosted.store.get(run.id))?.state).toBe('parked');
+    await expect.poll(async () => (await hosted.store.get(run.id))?.state).toBe('quarantined');
     expect((await hosted.store.get(run.id))?.why).toContain(code);
     const drives = restate.invoked.get('drive');
     await expect(hosted.open(run.id)).rejects.toMatchObject({ code });

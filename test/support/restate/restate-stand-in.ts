@@ -48,6 +48,8 @@ export class RestateStandIn {
   /** What went wrong in handlers, such as a replay that differs. */
   readonly faults: string[] = [];
   crashed = 0;
+  /** What a query for the deliveries of a run that have not ended finds. */
+  deliveries: Record<string, unknown>[] = [{ id: 'alive' }];
   /** The characters of JSON that were set. */
   written = 0;
 
@@ -87,9 +89,8 @@ export class RestateStandIn {
       run: (runId, name, input) => call(RUN_OBJECT, runId, name, input),
       text: (runId, name, input) => call(TEXT_OBJECT, runId, name, input),
       query: async sql =>
-        // Its deliveries are never killed.
         sql.includes('sys_invocation')
-          ? [{ id: 'alive' }]
+          ? this.deliveries
           : [...this.#states].flatMap(([name, state]) => {
               const [service, service_key] = [
                 name.slice(0, name.indexOf(' ')),
