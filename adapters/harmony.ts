@@ -3,7 +3,7 @@ import type { JsonObject } from '../protocol/json.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
 import { grpcAdapter } from './grpc/adapter.ts';
 import { completionsBody, readCompletion, readCompletionStream } from './harmony/completions.ts';
-import { PROVIDER } from './harmony/kept.ts';
+import { PROVIDER } from './harmony/opaque-data.ts';
 import { prepareHarmony } from './harmony/over-grpc.ts';
 import { promptText } from './harmony/prompt-text.ts';
 import { RecentTokens } from './harmony/recent-tokens.ts';

@@ -264,7 +264,7 @@ export interface Store {
    */
   watch?(runId: string, onChange: () => void): () => void;
   /**
-   * Reserves runs that have something to do and that nobody drives, longest untouched first: runs with status `running`,
+   * Reserves runs that have something to do and that no process drives, longest untouched first: runs with status `running`,
    * runs whose `wakeAt` has come, and runs whose owner is gone. No run is reserved twice at a time. Claim them to drive
    * them. Returns their records.
    */

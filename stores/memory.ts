@@ -39,8 +39,8 @@ import {
   lengthOf,
   makeRun,
   type Run,
+  recordStanding,
   replaceEntries,
-  stand,
   wake,
 } from './memory/memory-run.ts';
 import { takePage, WHOLE } from './page.ts';
@@ -102,9 +102,9 @@ class MemoryStore implements Store {
     events.forEach((written, index) => {
       this.#write(run, written, texts[index] ?? '');
     });
-    for (const { run: other, change } of changes) stand(other, change, at);
+    for (const { run: other, change } of changes) recordStanding(other, change, at);
     if (claim && claimed) this.#grant(run, claim, claimed);
-    else this.#watchers.tellWork();
+    else this.#watchers.notifyWork();
     return { epoch: run.epoch, seq: lengthOf(run) };
   }
 
@@ -115,7 +115,7 @@ class MemoryStore implements Store {
     const record = structuredClone({ ...adopted, updatedAt: createdAt });
     const snapshot = { seq, state: JSON.stringify(state) };
     this.#runs.set(runId, { ...makeRun({ record, progress, base: seq }), snapshot });
-    this.#watchers.tellWork();
+    this.#watchers.notifyWork();
   }
 
   async append(
@@ -134,11 +134,11 @@ class MemoryStore implements Store {
     events.forEach((event, index) => {
       this.#write(run, event, texts[index] ?? '');
     });
-    stand(run, standing, events.at(-1)?.at);
+    recordStanding(run, standing, events.at(-1)?.at);
     const woken = this.#runs.get(standing.wakes ?? '');
     if (woken !== undefined && isOpen(woken.record)) wake(woken, events.at(-1)?.at ?? 0);
-    if (woken !== undefined || 'input' in guard) this.#watchers.tellWork();
-    if ('input' in guard) this.#watchers.tellRun(runId);
+    if (woken !== undefined || 'input' in guard) this.#watchers.notifyWork();
+    if ('input' in guard) this.#watchers.notifyRun(runId);
     return { type: 'appended', seq: lengthOf(run) };
   }
 
@@ -185,7 +185,7 @@ class MemoryStore implements Store {
     if (run.epoch !== epoch) return;
     run.lease = undefined;
     wake(run, wakeAt);
-    this.#watchers.tellWork();
+    this.#watchers.notifyWork();
   }
 
   watch(runId: string, onChange: () => void): () => void {
@@ -344,7 +344,7 @@ class MemoryStore implements Store {
     run.lease = grantLease(request);
     run.reservedUntil = undefined;
     if ((run.record.wakeAt ?? 0) <= request.now) delete run.record.wakeAt;
-    this.#watchers.tellRun(run.record.runId);
+    this.#watchers.notifyRun(run.record.runId);
     this.#write(run, recordClaim(request, run.epoch, undefined), text);
   }
 }

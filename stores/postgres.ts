@@ -39,7 +39,7 @@ import { PostgresFeed } from './postgres/feed.ts';
 import { insertAdopted, insertRun } from './postgres/insert-run.ts';
 import { decodeEntries, readTexts } from './postgres/journal.ts';
 import { findRuns, recordOf } from './postgres/list-runs.ts';
-import { Listener, tellWork, topicOf } from './postgres/listener.ts';
+import { Listener, notifyWork, topicOf } from './postgres/listener.ts';
 import { locateRun, type Place } from './postgres/locate-run.ts';
 import { dropRuns, readKinship } from './postgres/remove-run.ts';
 import { rewriteRun } from './postgres/rewrite-run.ts';
@@ -214,7 +214,7 @@ class PostgresStore implements Store {
     const released = await this.#database.query(
       `UPDATE ${s}.runs SET owner = NULL, lease_until = NULL, wake_at = LEAST(wake_at, ${s}.now_ms() + $3::float8)
        WHERE run_id = $1 AND epoch = $2
-       RETURNING CASE WHEN status = 'running' OR wake_at <= ${s}.now_ms() THEN ${tellWork(s)} END AS told`,
+       RETURNING CASE WHEN status = 'running' OR wake_at <= ${s}.now_ms() THEN ${notifyWork(s)} END AS told`,
       ...[escapeText(runId), epoch, this.#appends.untilOf(wakeAt) ?? null],
     );
     if (released.length === 0) await this.#locate(runId);

@@ -129,7 +129,7 @@ class SqliteStore implements Store {
       if (claim !== undefined) writeLease(sql, run, claim, epoch);
       return { epoch, seq };
     });
-    if (claim === undefined) this.#watchers.tellWork();
+    if (claim === undefined) this.#watchers.notifyWork();
     return created;
   }
 
@@ -159,8 +159,8 @@ class SqliteStore implements Store {
       writeWakeUps(sql, position, standing, events.at(-1)?.at ?? 0);
       return { type: 'appended', seq: end.seq };
     });
-    if ('input' in guard) this.#watchers.tellRun(runId);
-    if ('input' in guard || standing.wakes !== undefined) this.#watchers.tellWork();
+    if ('input' in guard) this.#watchers.notifyRun(runId);
+    if ('input' in guard || standing.wakes !== undefined) this.#watchers.notifyWork();
     return result;
   }
 
@@ -185,7 +185,7 @@ class SqliteStore implements Store {
       writeLease(sql, run, request, epoch);
       return { type: 'claimed', epoch, seq };
     });
-    this.#watchers.tellRun(runId);
+    this.#watchers.notifyRun(runId);
     return result;
   }
 
@@ -201,7 +201,7 @@ class SqliteStore implements Store {
     await this.#connection.write(sql => {
       sql.release.run(wakeAt ?? null, wakeAt ?? null, locateRun(sql, runId).run, epoch);
     });
-    this.#watchers.tellWork();
+    this.#watchers.notifyWork();
   }
 
   watch(runId: string, onChange: () => void): () => void {

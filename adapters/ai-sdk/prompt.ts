@@ -22,7 +22,7 @@ import { readDataURL } from '../turn/data-url.ts';
 import { shorten } from '../turn/json-access.ts';
 import { argumentsObject } from '../turn/parse-arguments.ts';
 import { partsOfResult } from '../turn/result-content.ts';
-import { optionsOf } from './kept.ts';
+import { optionsOf } from './opaque-data.ts';
 import { partOfProviderItem } from './provider-item.ts';
 
 type PromptOptions = {

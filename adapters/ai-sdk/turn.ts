@@ -8,7 +8,7 @@ import { arrayOf, objectOf } from '../turn/json-access.ts';
 import { toolCall } from '../turn/tool-call.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { generatedFile } from './generated-file.ts';
-import { keptWith } from './kept.ts';
+import { keptWith } from './opaque-data.ts';
 import { providerItem } from './provider-item.ts';
 
 /** The result of a model call. The shapes of usage and finish reason depend on the model's specification. */

@@ -4,7 +4,7 @@ import { textOf } from '../../protocol/message.ts';
 import { jsonIn, nonEmpty } from '../turn/json-access.ts';
 import { chunkText } from './content-chunks.ts';
 import type { ChatDialect } from './dialect.ts';
-import { keptBy } from './kept.ts';
+import { keptBy } from './opaque-data.ts';
 import { isReplayable } from './reasoning-details.ts';
 import type { WireCallIds } from './wire-call-ids.ts';
 

@@ -8,7 +8,7 @@ import type { Answer } from './answer.ts';
 import { chunkText, type Stretch, thinkingText } from './content-chunks.ts';
 import type { ChatDialect } from './dialect.ts';
 import { finishReasonOf } from './finish-reason.ts';
-import type { Kept } from './kept.ts';
+import type { Kept } from './opaque-data.ts';
 import type { Ending } from './stream.ts';
 
 /** Builds the turn of a completed answer. */

@@ -7,7 +7,7 @@ import { readDataURL } from '../turn/data-url.ts';
 import { objectOf, shorten, textIn } from '../turn/json-access.ts';
 import { textOfResult } from '../turn/result-content.ts';
 import { resultsByCall } from '../turn/results-by-call.ts';
-import { isKept, isPreamble } from './kept.ts';
+import { isKept, isPreamble } from './opaque-data.ts';
 import type { Piece, TokenName } from './tokens.ts';
 import { commentLines, typescriptType } from './typescript-type.ts';
 

@@ -4,7 +4,7 @@ import { rawFinishReason } from '../raw/raw-finish-reason.ts';
 import { CallIds } from '../turn/call-ids.ts';
 import { toolCall } from '../turn/tool-call.ts';
 import { type MessageKind, readHeader } from './header.ts';
-import { keptOn } from './kept.ts';
+import { keptOn } from './opaque-data.ts';
 import type { Piece, TokenName } from './tokens.ts';
 
 type Message = { kind: MessageKind; content: string[] };

@@ -10,7 +10,7 @@ import { GrowingInput } from '../turn/growing-input.ts';
 import { shorten } from '../turn/json-access.ts';
 import { argumentsObject } from '../turn/parse-arguments.ts';
 import { textOfResult } from '../turn/result-content.ts';
-import { hasId } from './kept-call.ts';
+import { hasId } from './opaque-data.ts';
 
 /** The provider and model that error messages name. */
 type ErrorContext = Pick<ProviderContext, 'provider' | 'model'>;

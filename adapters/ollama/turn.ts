@@ -6,7 +6,7 @@ import { CallIds } from '../turn/call-ids.ts';
 import { nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { toolCall } from '../turn/tool-call.ts';
 import { normalizeUsage } from '../turn/usage.ts';
-import { keptCall } from './kept-call.ts';
+import { keptCall } from './opaque-data.ts';
 
 /**
  * Reads a turn of `/api/chat`. A body that is not streamed is like a stream with one line.

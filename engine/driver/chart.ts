@@ -30,7 +30,7 @@ export interface Chart<State> {
   hasEnded(state: State): boolean;
   /** When a run at rest continues by itself, ms since the epoch; `null` if only an input wakes it. */
   wakeAt(state: State): number | null;
-  /** Whether the resting run waits for something whose end wakes nobody: processes look for it again and again. */
+  /** Whether the resting run waits for something whose end wakes no process: processes look for it again and again. */
   polls(state: State): boolean;
   /** The pending request to cancel the run; `null` if there is none. */
   cancellation(state: State): { by?: string; reason?: string } | null;

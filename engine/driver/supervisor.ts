@@ -138,7 +138,7 @@ export class Supervisor implements RunHost {
   }
 
   /**
-   * Gives the run up, and its sub-agents' runs, if this process drives them: see `Driver.yield`. Whoever waits for
+   * Gives the run up, and its sub-agents' runs, if this process drives them: see `Driver.yield`. Callers that wait for
    * `settled()` now follows the run. Resolves once the leases are released.
    */
   async yield(graceMs: number): Promise<void> {

@@ -16,7 +16,7 @@ export type DriveWatcher = {
 /** A model call: the number of its turn, which of the agent's models, and the attempt from 1. */
 export type ModelCall = { runId: string; turn: number; model: number; attempt: number };
 
-/** A drive of a run. `epoch` is that of its claim; `null` if this process ended the run while nobody drove it. */
+/** A drive of a run. `epoch` is that of its claim; `null` if this process ended the run while no process drove it. */
 type Watched = { runId: string; epoch: number | null; store: Store };
 
 export type WatchedDrive = { receive(happening: RunHappening): void; end(): Promise<void> };
@@ -36,7 +36,7 @@ export function watchDrive(
   };
 }
 
-/** Tells the watchers of a run that this process ended while nobody drove it. Resolves once all of them are done. */
+/** Tells the watchers of a run that this process ended while no process drove it. Resolves once all of them are done. */
 export async function watchEnd(
   watchers: readonly DriveWatcher[],
   run: { runId: string; store: Store },

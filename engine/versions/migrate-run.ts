@@ -146,7 +146,7 @@ async function succeedChildren(
   return successors;
 }
 
-/** Whether there is a successor of a child run to go on with. One that has never been driven is made anew: see G4. */
+/** Whether there is a successor of a child run to continue with. One that has never been driven is created again: see G4. */
 async function isThere({ store, host, isDead, beside }: MigrateParts, runId: string): Promise<boolean> {
   const found = await store.get(runId);
   if (found === undefined || found.epoch > 0 || beside === undefined) return found !== undefined;

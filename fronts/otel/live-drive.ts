@@ -19,7 +19,7 @@ type LiveDriveOptions = {
 /**
  * Emits the spans of a run while this process drives it: each once its last entry is durable.
  *
- * L1 A span is emitted by the process that drives when it ends. Spans that inputs ended while nobody drove, and those
+ * L1 A span is emitted by the process that drives when it ends. Spans that inputs ended while no process drove, and those
  *    that the death of the previous process cut short, are emitted by the next driver, or by the process that ended the
  *    run without driving it. The previous driver emitted everything up to the last report before that.
  * L2 Entries are folded once, in order; missed entries are read from the store.

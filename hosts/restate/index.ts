@@ -17,7 +17,7 @@ import { makeServices } from './services.ts';
 
 export type { RestateAddress } from './ingress.ts';
 
-/** How long calls in progress may go on while a worker drains, unless it is told otherwise, in ms. */
+/** How long calls in progress may continue while a worker drains, unless it is told otherwise, in ms. */
 const GRACE_MS = 10_000;
 
 /**
@@ -40,7 +40,7 @@ export type RestateWorker = {
   services: { name: string }[];
   /**
    * Takes no further runs and gives up those that this process drives, so that other workers continue them. Model calls
-   * and tool calls in progress may end within `graceMs`, by default 10,000; the others are aborted. Go on serving until it
+   * and tool calls in progress may end within `graceMs`, by default 10,000; the others are aborted. Keep serving until it
    * resolves, then exit. Resolves with the number of runs that could not be given up, because Restate did not answer.
    */
   drain(graceMs?: number): Promise<number>;

@@ -49,7 +49,7 @@ export type RunMeta = {
 /**
  * What the object of a deleted run keeps, so that nothing that was meant for that run acts on a later run with its id.
  */
-export type Grave = Pick<RunMeta, 'deliveries'> & Pick<RunRecord, 'epoch'>;
+export type Tombstone = Pick<RunMeta, 'deliveries'> & Pick<RunRecord, 'epoch'>;
 
 /**
  * The event that a watcher waits for: an input or a claim after an entry, or that the run rests, has ended or is

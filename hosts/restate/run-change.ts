@@ -5,11 +5,11 @@ import { json } from './json-serde.ts';
 import {
   type AppendRequest,
   DRIVE_SERVICE,
-  type Grave,
   type KeptEntry,
   RUN_OBJECT,
   type RunMeta,
   type RunRequests,
+  type Tombstone,
   type Watcher,
 } from './requests.ts';
 
@@ -21,12 +21,12 @@ export type RunContext = Pick<
 
 type Input<Name extends keyof RunRequests> = RunRequests[Name]['input'];
 
-/** Returns the meta of a new run. `grave`: of a deleted run with the same id. */
-export function newMeta(record: RunMeta['record'], grave: Grave | null): RunMeta {
+/** Returns the meta of a new run. `tombstone`: of a deleted run with the same id. */
+export function newMeta(record: RunMeta['record'], tombstone: Tombstone | null): RunMeta {
   return {
-    record: { ...record, epoch: grave?.epoch ?? 0 },
+    record: { ...record, epoch: tombstone?.epoch ?? 0 },
     base: 0,
-    deliveries: grave?.deliveries ?? 0,
+    deliveries: tombstone?.deliveries ?? 0,
     working: null,
     isCalledAgain: false,
     lastInput: 0,

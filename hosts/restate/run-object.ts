@@ -4,12 +4,12 @@ import { recordClaim } from '../../stores/lease.ts';
 import { reopens, unknownProgress } from '../../stores/run-record.ts';
 import { json } from './json-serde.ts';
 import {
-  type Grave,
   type KeptEntry,
   RUN_OBJECT,
   type RunMeta,
   type RunRequests,
   TEXT_OBJECT,
+  type Tombstone,
 } from './requests.ts';
 import {
   callRun,
@@ -63,7 +63,7 @@ const BLOB = 'blob ';
 export const runHandlers = {
   async create(ctx: RunContext, { events, record, wakeAt }: Input<'create'>): Answer<'create'> {
     if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
-    const change = changeOf(newMeta({ ...record, seq: 0 }, await ctx.get<Grave>('grave')));
+    const change = changeOf(newMeta({ ...record, seq: 0 }, await ctx.get<Tombstone>('tombstone')));
     if (record.forkOf !== undefined) await copyBlobs(ctx, record.forkOf.runId);
     keep(ctx, change.meta, events);
     await takeStanding(ctx, change, { status: record.status, ...omitUndefined({ wakeAt }) });
@@ -83,7 +83,7 @@ export const runHandlers = {
       ...adopted,
       updatedAt: adopted.createdAt,
     };
-    const meta = newMeta({ ...record, seq, epoch: 0 }, await ctx.get<Grave>('grave'));
+    const meta = newMeta({ ...record, seq, epoch: 0 }, await ctx.get<Tombstone>('tombstone'));
     const change = changeOf({ ...meta, base: seq });
     ctx.set('snapshot', { seq, state });
     ctx.set('snapshotSeq', seq);
@@ -194,7 +194,7 @@ export const runHandlers = {
     for (const watcher of meta.watchers) resolve(change, watcher);
     const { deliveries, record } = meta;
     ctx.clearAll();
-    ctx.set('grave', { deliveries, epoch: record.epoch } satisfies Grave);
+    ctx.set('tombstone', { deliveries, epoch: record.epoch } satisfies Tombstone);
     for (const send of change.sends) send(ctx);
     clearText(ctx);
     for (const runId of others) await callAndWait(ctx, runId, 'remove', { others: [] });

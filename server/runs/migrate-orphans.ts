@@ -33,11 +33,11 @@ type OrphanMigratorOptions = {
 type Seen = { seq: number; since: number };
 
 /**
- * Migrates the runs that nobody can drive any more: runs of an older chart, or of another version of their agent, that
+ * Migrates the runs that no process can drive any more: runs of an older chart, or of another version of their agent, that
  * have something to do.
  *
  * O1 A run is migrated after this process has seen for `MIGRATE_AFTER_MS`, without a gap, that it had something to do
- *    and that no process took it. After a gap the time begins anew, so that others can come back too.
+ *    and that no process took it. After a gap the time starts again, so that others can come back too.
  * O2 A run stays while a process holds a run of the same version: its workers are there, and busy.
  * O3 A child run is migrated with the run at the top.
  * O4 A run that cannot be migrated is logged once and left alone.

@@ -49,7 +49,7 @@ export const feedChecks: readonly Check[] = [
     }),
   },
   {
-    name: 'every cursor of the feed goes on after its entry, and the end has nothing after it',
+    name: 'every cursor of the feed continues after its entry, and the end has nothing after it',
     run: withFeed(async (store, feed) => {
       await store.create(begin('a'), undefined, { events: [receive('2'), receive('3')], ...RUNNING });
       await store.create(begin('b'));

@@ -129,7 +129,7 @@ export const listChecks: readonly Check[] = [
     },
   },
   {
-    name: 'a list has 50 runs unless limited, and pages go on to its end',
+    name: 'a list has 50 runs unless limited, and pages continue to its end',
     async run(store) {
       for (let at = 100; at < 155; at += 1) await store.create(begin(`run${at}`, { at }));
       const { runs, next } = await store.list();

@@ -50,7 +50,7 @@ export const watchChecks: readonly SharedCheck[] = [
 /** Checks of stores whose connections can be cut. */
 export const connectionChecks: readonly ConnectionCheck[] = [
   {
-    name: 'a store whose connections were cut goes on: an append counts once, and watchers are told',
+    name: 'a store whose connections were cut continues: an append counts once, and watchers are told',
     async run(store, other, disconnect) {
       await store.create(begin('a'));
       const told = watch(store, 'a');

@@ -8,7 +8,7 @@ const WAITING: Standing = { status: 'waiting' };
 
 /** Checks of the work that stores hand out. A store without `takeWork` passes them. */
 export const workChecks: readonly Check[] = [
-  workCheck('work is a run that nobody drives and that has something to do', async (store, take) => {
+  workCheck('work is a run that no process drives and that has something to do', async (store, take) => {
     await store.create(begin('free'));
     await store.create(begin('driven'), request('one'));
     await store.create(begin('waiting'), undefined, { events: [], status: 'waiting' });

@@ -82,7 +82,7 @@ export function findWork(runs: Iterable<Run>, request: WorkRequest): Run[] {
 }
 
 /** Records what an append says about the run. `at`: the time of its last event, if it has any. */
-export function stand(
+export function recordStanding(
   run: Run,
   { status, progress, stateHash, wakeAt }: Standing,
   at: number | undefined,

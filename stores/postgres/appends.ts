@@ -8,7 +8,7 @@ import type { ClaimRequest, Standing, StandingChange } from '../../protocol/stor
 import { encodeEvent } from '../journal-text.ts';
 import { escapeText, type Row, type Transaction } from '../rows.ts';
 import type { Database } from './database.ts';
-import { tellRun, tellWork } from './listener.ts';
+import { notifyRun, notifyWork } from './listener.ts';
 
 /** Where a journal has to end for an append; `epoch` is null for an input. */
 type Guard = { after: number; epoch: number | null };
@@ -95,13 +95,13 @@ export class Appends {
   /** $12 is how long until the run is woken, in ms, and $13 the id of a run to wake, if there is one. */
   #append(epoch: number | null, { wakeAt, wakes }: Partial<Standing>): [string, unknown[]] {
     const s = this.#schema;
-    const told = `, ${tellRun(s, '$1::text')} AS told,
+    const told = `, ${notifyRun(s, '$1::text')} AS told,
       CASE WHEN $8 = 'running' AND (SELECT owner IS NULL OR lease_until <= ${s}.now_ms() FROM old)
-      THEN ${tellWork(s)} END AS work`;
+      THEN ${notifyWork(s)} END AS work`;
     const woken = `,
     woken AS (
       UPDATE ${s}.runs r SET wake_at = LEAST(r.wake_at, ${s}.now_ms()) FROM summed
-      WHERE r.run_id = $13 AND r.status IN ('running', 'waiting') RETURNING ${tellWork(s)} AS told)`;
+      WHERE r.run_id = $13 AND r.status IN ('running', 'waiting') RETURNING ${notifyWork(s)} AS told)`;
     const returning = [epoch === null && told, wakes !== undefined && ', (SELECT count(told) FROM woken)'];
     const text = writeSql(s, {
       columns: setWakeAt(s, '$12'),
@@ -118,7 +118,7 @@ export class Appends {
       columns: `epoch = $12, owner = $13, lease_until = ${s}.now_ms() + $14::float8, reserved_until = NULL,
         wake_at = CASE WHEN r.wake_at <= ${s}.now_ms() THEN NULL ELSE r.wake_at END`,
       condition: 'AND lease_until IS NOT DISTINCT FROM $15::float8',
-      returning: `, ${tellRun(s, '$1::text')} AS told`,
+      returning: `, ${notifyRun(s, '$1::text')} AS told`,
     });
     return [text, [epoch, JSON.stringify(request.owner), request.leaseMs, from]];
   }

@@ -5,7 +5,7 @@ import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../checksum.ts';
 import { encodeEvent } from '../journal-text.ts';
 import { foldText } from '../list-query.ts';
 import { escapeOptional, escapeText } from '../rows.ts';
-import { tellWork } from './listener.ts';
+import { notifyWork } from './listener.ts';
 
 type Statement = [text: string, values: readonly unknown[]];
 
@@ -50,7 +50,7 @@ export function insertRun(
       WHERE o.run_id = $14)
     INSERT INTO ${s}.appends (run, seq, count, chars, position, prior, sum, commit_id, json)
     SELECT run, $19, $19, $24, ${s}.position_of(pg_current_xact_id()), $25, $20, $26, $27 FROM made
-    RETURNING run, ${claim === undefined ? tellWork(s) : 'NULL'} AS told`;
+    RETURNING run, ${claim === undefined ? notifyWork(s) : 'NULL'} AS told`;
   return [
     text,
     [

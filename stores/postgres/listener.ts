@@ -23,7 +23,7 @@ const POLL_MS = 150;
 const WORK_POLL_MS = 1_000;
 
 /** SQL that tells watchers of the run in the column `key` about a change. */
-export function tellRun(schema: string, key: string): string {
+export function notifyRun(schema: string, key: string): string {
   return `pg_notify('${channelOf(schema)}', '${RUN}' || left(${key}, ${LONGEST_TOPIC}))::text`;
 }
 
@@ -33,7 +33,7 @@ export function topicOf(runId: string): string {
 }
 
 /** SQL that tells watchers of work. */
-export function tellWork(schema: string): string {
+export function notifyWork(schema: string): string {
   return `pg_notify('${channelOf(schema)}', '${WORK}')::text`;
 }
 
@@ -94,7 +94,7 @@ export class Listener {
       if (this.#isClosed || !isProbed) listening.end();
       if (this.#isClosed) return;
       if (!isProbed) return this.#pollInstead();
-      this.#watchers.tellAll();
+      this.#watchers.notifyAll();
       await listening.ended;
     } catch (error) {
       if (this.#isClosed || isMissingDriver(error)) return;
@@ -106,8 +106,8 @@ export class Listener {
   }
 
   #tell(payload: string): void {
-    if (payload.startsWith(RUN)) this.#watchers.tellRun(payload.slice(RUN.length));
-    else if (payload === WORK) this.#watchers.tellWork();
+    if (payload.startsWith(RUN)) this.#watchers.notifyRun(payload.slice(RUN.length));
+    else if (payload === WORK) this.#watchers.notifyWork();
   }
 
   #pollInstead(): void {
@@ -122,7 +122,7 @@ export class Listener {
         await this.#lookForChanges(seen);
         if (performance.now() >= workAt) {
           workAt = performance.now() + WORK_POLL_MS;
-          this.#watchers.tellWork();
+          this.#watchers.notifyWork();
         }
       } catch {
         // The server cannot be reached; the next look comes.
@@ -141,7 +141,7 @@ export class Listener {
     );
     for (const row of rows) {
       const [topic, seq] = [String(row.run_id), Number(row.seq)];
-      if (seen.get(topic) !== seq) this.#watchers.tellRun(topic);
+      if (seen.get(topic) !== seq) this.#watchers.notifyRun(topic);
       seen.set(topic, seq);
     }
     for (const topic of seen.keys()) if (!topics.includes(topic)) seen.delete(topic);

@@ -33,7 +33,7 @@ const MIGRATION_LOCK = 0x61676374;
  * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry.
  *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over.
  * - `position_of()`: the place of a transaction in the feed. `era` counts the servers that the tables were restored to:
- *   another server numbers its transactions anew.
+ *   another server numbers its transactions from the start.
  * - `appends`: the journals, one row per append. `seq` is the number of its last entry, `count` how many it has, `json`
  *   their JSON, one per line, `chars` its length. `sum` is the checksum of the row, `prior` that of the row before.
  *   `position` is that of its transaction, which writes no other row. `commit_id` identifies the append, to find out whether it was committed if its reply was lost.

@@ -47,9 +47,9 @@ export class ChangeWatcher {
         return from === undefined ? 'anything' : sql.changedRuns.all(from);
       });
       if (changed === undefined) return;
-      if (changed === 'anything') return this.#watchers.tellAll();
-      for (const { run_id } of changed) this.#watchers.tellRun(unescapeText(String(run_id)));
-      this.#watchers.tellWork();
+      if (changed === 'anything') return this.#watchers.notifyAll();
+      for (const { run_id } of changed) this.#watchers.notifyRun(unescapeText(String(run_id)));
+      this.#watchers.notifyWork();
     } catch {
       // The file cannot be read now; the next look comes.
     }

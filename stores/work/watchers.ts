@@ -31,17 +31,17 @@ export class Watchers {
     return () => this.#ofWork.delete(own);
   }
 
-  tellRun(topic: string): void {
+  notifyRun(topic: string): void {
     callSoon(this.#ofRuns.get(topic));
   }
 
-  tellWork(): void {
+  notifyWork(): void {
     callSoon(this.#ofWork);
   }
 
-  tellAll(): void {
-    for (const topic of this.#ofRuns.keys()) this.tellRun(topic);
-    this.tellWork();
+  notifyAll(): void {
+    for (const topic of this.#ofRuns.keys()) this.notifyRun(topic);
+    this.notifyWork();
   }
 
   clear(): void {

@@ -132,7 +132,7 @@ async function runAll(): Promise<void> {
   process.exitCode = 1;
 }
 
-/** Kills workers of `agentchart worker` while runs go on, and prints what became of the runs. */
+/** Kills workers of `agentchart worker` while runs are in progress, and prints what became of the runs. */
 async function runWorkers(): Promise<void> {
   await buildPrograms();
   const server = await startServer();

@@ -239,7 +239,7 @@ describe.skipIf(CHROMIUM === undefined).concurrent('in a browser', () => {
       const { page } = watched;
       const chart = sideOf(page, 'chart', expect);
       await chart.isAt('turn.planning');
-      const goOn = page.getByRole('button', { name: 'Go on' });
+      const goOn = page.getByRole('button', { name: 'Continue' });
       while (!(await goOn.isVisible())) {
         const driver = await findDriver(at.url, demo);
         if (driver === null) break;

@@ -25,7 +25,7 @@ describe('the chat example', () => {
   });
 });
 
-test('a chat goes on in another process after its server was killed: while it waited, and while it worked', async () => {
+test('a chat continues in another process after its server was killed: while it waited, and while it worked', async () => {
   const slow = [...TURNS.slice(0, 2), { text: 'I refunded 42 dollars.', delayMs: 100_000 }];
   const first = new ChatSite(slow);
   try {

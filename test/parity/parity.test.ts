@@ -118,7 +118,7 @@ describe('parity with another Responses server', () => {
       'text/streamed/first/ids',
     ],
     [
-      'an interrupt that goes on instead',
+      'an interrupt that continues instead',
       'approved',
       changeItems('mcp_approval_request', item => ({ ...item, type: 'mcp_call', status: 'completed' })),
       'approved/ask/items',

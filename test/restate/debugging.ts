@@ -6,7 +6,7 @@ import { INPUT, journalOf, type Scenarios, waitingOf } from './runs.ts';
 
 /** The commands of the debugger, on runs that another process drives. */
 export const debugging: Scenarios = {
-  /** A run is held before its tools, the input of a call is edited, and the run goes on with it. */
+  /** A run is held before its tools, the input of a call is edited, and the run continues with it. */
   async 'breakpoint and edit'(lab) {
     const run = await lab.agent('refunds').start(INPUT, { paused: true });
     waitingOf(await run.settled());

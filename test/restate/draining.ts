@@ -84,7 +84,7 @@ async function countReplaced(run: Run): Promise<number> {
   return entries.filter(({ event }) => event.type === 'run.claimed' && event.replaces !== undefined).length;
 }
 
-/** The deployments that invocations in progress have to go on with. */
+/** The deployments that invocations in progress have to continue with. */
 async function pinned(lab: Lab): Promise<string[]> {
   const rows = await lab.query(
     "select distinct pinned_deployment_id from sys_invocation where pinned_deployment_id is not null and status <> 'completed'",

@@ -18,7 +18,7 @@ export const removal: Scenarios = {
     assert.ok(ids.includes(child));
     await untilFree(lab, ids);
     assert.deepEqual((await agent.store.delete(runId)).sort(), ids.sort());
-    for (const id of ids) assert.deepEqual(await keysOf(lab, id), ['grave']);
+    for (const id of ids) assert.deepEqual(await keysOf(lab, id), ['tombstone']);
     assert.equal(await agent.store.get(runId), undefined);
     assert.deepEqual((await agent.store.list({ parent: runId })).runs, []);
     await assert.rejects(run.settled(), { code: 'run-unknown' });
@@ -46,7 +46,7 @@ export const removal: Scenarios = {
     await lab.startWorker();
     const ids = await deleting;
     assert.equal(ids.length, 3);
-    for (const id of ids) assert.deepEqual(await keysOf(lab, id), ['grave']);
+    for (const id of ids) assert.deepEqual(await keysOf(lab, id), ['tombstone']);
     return 'all deleted';
   },
 

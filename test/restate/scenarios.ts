@@ -70,7 +70,7 @@ export const SCENARIOS: Scenarios = {
     return (await journalOf(run)).join(' ');
   },
 
-  /** The server is killed while a tool works: the worker goes on, and nothing is in doubt. */
+  /** The server is killed while a tool works: the worker continues, and nothing is in doubt. */
   async 'server killed in the tool'(lab) {
     await lab.startWorker({ TOOL_MS: '4000' });
     const run = await lab.agent('paying').start(INPUT);

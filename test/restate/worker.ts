@@ -1,7 +1,7 @@
 /**
  * A worker that serves the agents of these tests on Restate. Environment: `PORT`, `INGRESS`, `ADMIN`, `LEDGER` (a file
  * with the begun and ended calls of tools), `TOOL_MS` (how long `refund` takes), `WITHOUT` (an agent not served), `GRACE_MS`
- * (how long calls may go on after SIGTERM).
+ * (how long calls may continue after SIGTERM).
  */
 import { appendFileSync } from 'node:fs';
 import { serve } from '@restatedev/restate-sdk';

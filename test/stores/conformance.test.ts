@@ -122,7 +122,7 @@ const faults: Fault[] = [
   },
   {
     that: 'returns the first page for every cursor',
-    fails: 'a list has 50 runs unless limited, and pages go on to its end',
+    fails: 'a list has 50 runs unless limited, and pages continue to its end',
     change: store => ({ list: ({ cursor: _, ...filter } = {}) => store.list(filter) }),
   },
   {
@@ -252,7 +252,7 @@ const faults: Fault[] = [
     change: store => ({ rewrite: (runId, redaction) => store.rewrite(runId, { ...redaction, blobs: [] }) }),
   },
   {
-    that: 'keeps texts that nobody follows',
+    that: 'keeps texts that no one follows',
     fails: 'a text is kept only while its run has a follower',
     change: ({ deltas }) => ({
       ...(deltas && {

@@ -32,7 +32,7 @@ describe.each([
   ['memory', () => memory()],
   ['sqlite', () => sqlite(makeFile())],
 ])('store.redact of %s', (_, makeStore) => {
-  test('replaces the values at JSON Pointers; the record shows none of them, and the run goes on and replays', async () => {
+  test('replaces the values at JSON Pointers; the record shows none of them, and the run continues and replays', async () => {
     const store = makeStore();
     const { agent, run } = await payIn(store);
     const redacted = await store.redact(run.id, { paths: ['/1/input/0/content/0/text'], by: 'eve' });

@@ -67,20 +67,20 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     expect(problems).toEqual([]);
   });
 
-  test('the death of a process is shown where it was, with what was on disk; playing back executes nothing', async () => {
+  test('the crash of a process is shown where it was, with what was on disk; playing back executes nothing', async () => {
     const run = await killDuringPayment(store, writing, api);
     const journal = await entriesOf(run);
     const watched = await visit(`/runs/${run.id}`);
     const { page } = watched;
     const sent: string[] = [];
     page.on('request', request => sent.push(request.method()));
-    const death = page.locator('.block.death');
-    await death.getByText('died or fell silent').waitFor();
-    expect(await death.innerText()).toMatch(
+    const crash = page.locator('.block.crash');
+    await crash.getByText('died or fell silent').waitFor();
+    expect(await crash.innerText()).toMatch(
       /On disk: entry \d+, executingTools\. Started, without a result: pay\./,
     );
-    expect(await death.innerText()).toContain('pay was found started and without a result');
-    await page.locator('.death-mark').waitFor();
+    expect(await crash.innerText()).toContain('pay was found started and without a result');
+    await page.locator('.crash-mark').waitFor();
 
     const slider = page.getByRole('slider', { name: 'Entry' });
     const at = async () => Number(await slider.getAttribute('aria-valuenow'));

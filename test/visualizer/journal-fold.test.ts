@@ -174,7 +174,7 @@ test('entries that are repeated after a reconnection change nothing, and a gap i
   const model = new RunModel('run');
   expect(model.takeEntries([...journal, ...journal.slice(2)])).toBe(true);
   expect(model.last.value).toBe(journal.length);
-  expect(model.story.beats.map(({ seq }) => seq)).toEqual(journal.map(({ seq }) => seq));
+  expect(model.story.activities.map(({ seq }) => seq)).toEqual(journal.map(({ seq }) => seq));
   const other = new RunModel('run');
   expect(other.takeEntries(journal.slice(0, 2))).toBe(true);
   expect(other.takeEntries(journal.slice(4))).toBe(false);
@@ -220,16 +220,16 @@ test('discarded text is not the reply: it stays with the failed attempt', async 
 });
 
 test('rests are collapsed on the time line, and each entry has a place of its own', () => {
-  const beats = [
+  const activities = [
     { seq: 1, at: 0, kind: 'model' as const },
     { seq: 2, at: 1_000, kind: 'person' as const },
     { seq: 3, at: 3_601_000, kind: 'tool' as const },
     { seq: 4, at: 3_602_000, kind: 'none' as const },
   ];
-  const line = new TimeLine({ beats });
+  const line = new TimeLine({ activities });
   expect([line.activeMs, line.restMs]).toEqual([2_000, 3_600_000]);
   const person = line.spans.find(({ kind }) => kind === 'person');
   expect((person?.to ?? 1) - (person?.from ?? 0)).toBeLessThan(0.12);
-  for (const { seq } of beats) expect(line.entryAt(line.placeOf(seq))).toBe(seq);
+  for (const { seq } of activities) expect(line.entryAt(line.placeOf(seq))).toBe(seq);
   expect(line.placeOfTime(500)).toBeCloseTo(line.placeOf(2) / 2);
 });

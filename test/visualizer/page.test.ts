@@ -109,7 +109,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-turn-finalStreaming.current').waitFor();
     expect(await page.locator('.reply .mark').innerText()).toBe('writing…');
     demo.gate.open();
-    await reply.getByText('The answer begins and goes on until it is').waitFor();
+    await reply.getByText('The answer begins and continues until it is').waitFor();
     expect(await page.locator('.reply').count()).toBe(1);
     await page.locator('.notice').getByText('The answer is incomplete: length').waitFor();
     expect(watched.problems).toEqual([]);

@@ -76,7 +76,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
   });
 
   async function rest(agent: string): Promise<string> {
-    const run = await api.start(agent, 'Go on');
+    const run = await api.start(agent, 'Continue');
     await run.settled();
     return `${api.url}/runs/${run.id}`;
   }

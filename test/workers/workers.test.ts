@@ -47,7 +47,7 @@ describe.each(STORES)('workers on %s', kind => {
     expect(await web.ended).toBe(0);
   });
 
-  inTurn('hand over under load: nothing in doubt, and others go on at once', async () => {
+  inTurn('hand over under load: nothing in doubt, and others continue at once', async () => {
     const pool = await pools.make(kind);
     const pace = { modelMs: 50, toolMs: 600 };
     const first = await pool.startWorker(pace, ['--slots', '8']);

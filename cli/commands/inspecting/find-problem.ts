@@ -13,7 +13,7 @@ import { MIGRATE_AFTER_MS } from '../../../server/runs/migrate-orphans.ts';
 
 /** What a deploy may need to know about a run that has not ended. */
 export type Finding = {
-  /** `migrates`: the workers of the deploy migrate the run once nobody drives its version. */
+  /** `migrates`: the workers of the deploy migrate the run once no process drives its version. */
   type: 'stranded' | 'migrates' | 'in-doubt' | 'dead-owner' | 'damaged';
   runId: string;
   reason: string;

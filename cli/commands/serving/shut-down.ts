@@ -15,7 +15,7 @@ const LONGEST_GRACE = 3_600;
 
 /**
  * Ends a process that drives runs: it takes no other, lets calls in progress end within `graceMs`, and releases the
- * leases of its runs, so that other processes go on with them at once. Probes are answered meanwhile. Then closes the store, and after it the tool
+ * leases of its runs, so that other processes continue with them at once. Probes are answered meanwhile. Then closes the store, and after it the tool
  * servers, so that a call that fails because its server ends is not recorded as failed.
  */
 export async function shutDown({

@@ -46,7 +46,7 @@ const HIDDEN_START_MS = 5_000;
 const DRIVER_PATIENCE_MS = 10 * 60_000;
 
 /**
- * Implements `agentchart worker`: drives the runs of its agents that nobody drives, until SIGINT or SIGTERM, and then
+ * Implements `agentchart worker`: drives the runs of its agents that no process drives, until SIGINT or SIGTERM, and then
  * hands them over. A second signal exits at once.
  */
 export async function work(options: WorkerOptions): Promise<number> {

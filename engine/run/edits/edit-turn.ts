@@ -56,7 +56,7 @@ export async function editTurn(
   };
 }
 
-/** The input that replaces the input of a call. The call is qualified again: its approval predicate is asked anew. */
+/** The input that replaces the input of a call. The call is qualified again: its approval predicate is asked again. */
 export async function editCall(
   callId: string,
   { input: edited, digest, by }: EditCallOptions,

@@ -1,5 +1,5 @@
 /**
- * The second process: decisions come in as webhooks. Whoever sends one is a user, and can decide about that user's
+ * The second process: decisions come in as webhooks. The sender is a user, and can decide about that user's
  * runs only.
  *
  *   curl -X POST http://127.0.0.1:PORT/ -H 'x-user: 7' -d '{ "run": "…", "call": "…", "digest": "…", "approve": true }'

@@ -40,7 +40,7 @@ export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
     h(
       'p',
       { class: 'answers' },
-      h('button', { type: 'button', class: 'primary', onclick: () => tell('unpause') }, 'Go on'),
+      h('button', { type: 'button', class: 'primary', onclick: () => tell('unpause') }, 'Continue'),
     ),
   ];
 

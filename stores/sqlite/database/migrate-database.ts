@@ -30,7 +30,7 @@ export function isOldVersion(version: unknown): version is OldVersion {
 /**
  * Migrates a database of an earlier release to the current schema. The caller holds the write lock and has turned
  * foreign keys off. All data is kept unchanged, including damage. Checksums are added only if the database had none.
- * Tables are created anew or a column is renamed, so that a process with an older program can no longer write to them.
+ * Tables are recreated or a column is renamed, so that a process with an older program can no longer write to them.
  */
 export function migrateDatabase(db: DatabaseSync, version: OldVersion): void {
   if (version < 3) migrateJournals(db, version);

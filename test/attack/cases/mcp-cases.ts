@@ -110,6 +110,6 @@ export const mcpCases: readonly AttackCase[] = [
   { name: 'a result of 100 MB', run: attackWithHugeResult },
   { name: 'a server that dies in a call', short: true, run: () => attack('dies', calling({})) },
   { name: 'redirects with credentials', short: true, run: attackWithRedirect },
-  { name: 'progress for ever', run: attackWithProgress },
+  { name: 'progress forever', run: attackWithProgress },
   { name: 'a careless mask', control: true, short: true, run: maskCarelessly },
 ];

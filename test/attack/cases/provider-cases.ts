@@ -191,7 +191,7 @@ async function attackWithDrips(): Promise<Finding[]> {
       const [piece, type] = stream ? [':', 'text/event-stream'] : [' ', 'application/json'];
       provider.answer(endlessly(piece, type, everyMs));
       const ends = call(model, stream).then(error => mustBeNamed(error, 'a slow answer'));
-      return await withinReal(LONGEST_WARPED_MS, ends, 'a byte now and then keeps a call open for ever');
+      return await withinReal(LONGEST_WARPED_MS, ends, 'a byte now and then keeps a call open forever');
     };
   const modes = [true, false].map(stream => attackEach(ALL, attack(stream), { atOnce: true }));
   return (await Promise.all(modes)).flat();

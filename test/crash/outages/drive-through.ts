@@ -137,7 +137,7 @@ export async function driveThrough(name: string, server: PostgresServer, fault: 
 
 const WRITTEN = 'written';
 
-/** Appends to a run of its own, which nobody drives, one message after the other, and remembers the acknowledged ones. */
+/** Appends to a run of its own, which no process drives, one message after the other, and remembers the acknowledged ones. */
 class Writer {
   readonly #pool: WorkerPool;
   readonly #acknowledged: string[] = [];

@@ -41,7 +41,7 @@ const LARGE: Breakpoint = {
 } as const;
 
 describe('a breakpoint', () => {
-  test('holds the run in whichever process drives it, until somebody continues', async () => {
+  test('holds the run in any process that drives it, until a person continues it', async () => {
     const { agent, run, settled, paid, host } = await begin([LARGE]);
     expect(settled).toMatchObject({ status: 'waiting', paused: true });
     const other = await agent.open(run.id);

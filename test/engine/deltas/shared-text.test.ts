@@ -104,7 +104,7 @@ describe.each(Object.entries(STORES))(
   },
 );
 
-test('nothing is written while nobody follows the run', async () => {
+test('nothing is written while no one follows the run', async () => {
   const file = join(makeTemporaryFolder('deltas'), 'runs.db');
   const store = sqlite(file);
   const model = new PushedModel();
@@ -120,7 +120,7 @@ test('nothing is written while nobody follows the run', async () => {
   db.close();
 });
 
-test('a run goes on when the store cannot carry its text', async () => {
+test('a run continues when the store cannot carry its text', async () => {
   const broken: DeltaStore = {
     follow: async () => {
       throw new Error('down');

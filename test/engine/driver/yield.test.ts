@@ -50,7 +50,7 @@ function makeProcess(store: Store, name: string, slow: Parameters<typeof makeToo
 }
 
 describe('a run that its process yields', () => {
-  test('ends the call in progress, begins no other, and goes on elsewhere without a doubt', async () => {
+  test('ends the call in progress, begins no other, and continues elsewhere without a doubt', async () => {
     const store = memory();
     const one = makeProcess(store, 'one');
     const run = await one.agent.start('go');

@@ -99,7 +99,7 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('the official client over %s', 
     });
   });
 
-  it('answers a client tool with a text, and a context goes on with the next message', async () => {
+  it('answers a client tool with a text, and a context continues with the next message', async () => {
     const agent = makeDesk([ASK, DONE, { text: 'As before.' }]);
     const client = await a2aClient(used(a2aServer([agent])), binding);
     const asked = (await client.sendMessage(sending({ text: 'Which?' }))) as Task;
@@ -261,7 +261,7 @@ describe('the server', () => {
     expect(ledger).toEqual([4200]);
   });
 
-  it('ends its streams when it closes, and the next server goes on', async () => {
+  it('ends its streams when it closes, and the next server continues', async () => {
     const agent = makeDesk([REFUND, DONE]);
     const server = a2aServer([agent]);
     const client = await a2aClient(server, 'JSONRPC');
@@ -274,7 +274,7 @@ describe('the server', () => {
     expect(seen(await next.getTask({ tenant: '', id })).state).toBe('TASK_STATE_INPUT_REQUIRED');
   });
 
-  it('stops a stream whose reader leaves, and the run goes on', async () => {
+  it('stops a stream whose reader leaves, and the run continues', async () => {
     const agent = makeDesk([REFUND, DONE]);
     const server = used(a2aServer([agent]));
     const client = await a2aClient(server, 'JSONRPC');

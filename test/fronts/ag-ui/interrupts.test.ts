@@ -51,7 +51,7 @@ test.each([
   expect(client.interrupts).toEqual([]);
 });
 
-test('a run that someone pauses ends the request with an interrupt, and goes on when it is resolved', async () => {
+test('a run that someone pauses ends the request with an interrupt, and continues when it is resolved', async () => {
   const gate = makeGate();
   const wait = makeTool('wait', { sideEffect: 'none', run: () => gate.promise.then(() => 'waited') });
   const { client, openRun } = await openChat([calls('wait'), { text: 'Done.' }], wait);

@@ -7,7 +7,7 @@ import { makeTemporaryFolder } from '../../support/temporary-folders.ts';
 const server = new KilledServer('ag-ui-fixture.ts', join(makeTemporaryFolder('ag-ui'), 'runs.db'));
 afterEach(() => server.kill());
 
-test('a server is killed while an approval waits; the client goes on with the next one', async () => {
+test('a server is killed while an approval waits; the client continues with the next one', async () => {
   const client = new AgUiClient(await server.start(), 'thread');
   await client.say('pay');
   expect(client.interrupts).toHaveLength(1);

@@ -199,7 +199,7 @@ test('a request on a long thread reads the journals of its last runs alone, and 
   expect(other.texts).toEqual(client.texts);
 });
 
-test('a thread of several megabytes goes on', async () => {
+test('a thread of several megabytes continues', async () => {
   const agent = createAgent({
     name: 'reader',
     store: memory(),

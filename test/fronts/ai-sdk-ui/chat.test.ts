@@ -28,7 +28,7 @@ async function expectSameAfterReload(page: ChatPage, agent: Agent): Promise<void
 }
 
 describe('useChat', () => {
-  test('shows text, reasoning and calls, and goes on in the same message when they are approved', async () => {
+  test('shows text, reasoning and calls, and continues in the same message when they are approved', async () => {
     const agent = makeAgent([calling('refund', 'look'), { text: 'Done.' }]);
     const page = new ChatPage(agent);
     await page.chat.sendMessage({ text: 'go' });
@@ -85,7 +85,7 @@ describe('useChat', () => {
     await expectSameAfterReload(page, agent);
   });
 
-  test('an approval that somebody else has decided answers with its outcome, and decides nothing', async () => {
+  test('an approval that another person has decided answers with its outcome, and decides nothing', async () => {
     const agent = makeAgent([calling('refund'), { text: 'Done.' }]);
     const page = new ChatPage(agent);
     await page.chat.sendMessage({ text: 'go' });
@@ -158,7 +158,7 @@ describe('useChat', () => {
     await expectSameAfterReload(page, agent);
   });
 
-  test('shows failures of tools and runs without what they said, and does not ask again for ever', async () => {
+  test('shows failures of tools and runs without what they said, and does not ask again forever', async () => {
     const agent = makeAgent([calling('fail'), { error: { code: 'authentication', message: SECRET } }]);
     const page = new ChatPage(agent);
     await page.chat.sendMessage({ text: 'go' });

@@ -17,7 +17,7 @@ import { makeTemporaryFolder } from '../../support/temporary-folders.ts';
 
 const FIXTURE = join(import.meta.dirname, '../../support/fronts/otel/killed-fixture.ts');
 
-test('a run that was killed and goes on elsewhere is one trace, with every span once', async () => {
+test('a run that was killed and continues elsewhere is one trace, with every span once', async () => {
   const folder = makeTemporaryFolder('traces');
   const child = spawn(process.execPath, ['--no-warnings', FIXTURE, folder], { stdio: 'inherit' });
   const [, signal] = await once(child, 'exit');

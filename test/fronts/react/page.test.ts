@@ -101,7 +101,7 @@ describe.skipIf(CHROMIUM === undefined)('the chat of examples/apps/react-chat', 
     await closePages(browser);
   });
 
-  test('shows an approval, runs the call, and goes on with the next message', async () => {
+  test('shows an approval, runs the call, and continues with the next message', async () => {
     const watched = await WatchedPage.open(browser, url);
     const { page } = watched;
     const say = async (text: string) => {

@@ -47,7 +47,7 @@ it('deletes a run with its child runs, and leaves two numbers of each', async ()
   const ids = [run.id, ...runs.map(({ runId }) => runId)];
   expect(ids).toHaveLength(2);
   expect(await agent.store.delete(run.id)).toEqual(ids);
-  for (const id of ids) expect([...restate.stateOf(id).keys()]).toEqual(['grave']);
+  for (const id of ids) expect([...restate.stateOf(id).keys()]).toEqual(['tombstone']);
   expect((await agent.store.list()).runs).toEqual([]);
   await expect(run.settled()).rejects.toMatchObject({ code: 'run-unknown' });
   await expect(run.approve('call_0_0')).rejects.toMatchObject({ code: 'run-unknown' });

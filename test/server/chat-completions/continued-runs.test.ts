@@ -112,7 +112,7 @@ describe('a request that answers the calls of a response', () => {
     await next.close();
   });
 
-  it('sent again goes on in a copy of the run', async () => {
+  it('sent again continues in a copy of the run', async () => {
     const before = await runs();
     const body = { model: 'ask', tools: TOOLS, messages: [GO, ...answered(await ask('ask'))] };
     const [one, other] = [await complete(gateway, body), await complete(gateway, body)];

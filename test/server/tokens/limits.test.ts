@@ -88,7 +88,7 @@ describe('runs in progress', () => {
     expect((await send(A)).status).toBe(200);
   });
 
-  test('are limited for the whole server, whoever sends them', async () => {
+  test('are limited for the whole server, regardless of the sender', async () => {
     const { gateway, host } = makeGateway({ server: { concurrent_runs: 1 } });
     const first = gateway.send('POST', '', { model: 'slow', input: 'go' }, A);
     await host.idle();

@@ -315,7 +315,7 @@ describe('an operator', () => {
     expect(JSON.stringify(next.output)).toContain('Two.');
   });
 
-  it('decides a call of a client, who does not see the response of that, and goes on', async () => {
+  it('decides a call of a client, who does not see the response of that, and continues', async () => {
     const asked = await create('anna', { model: 'gated', tools: [DESK] });
     const request = asked.output.find(({ type }) => type === 'mcp_approval_request');
     const decision = { type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve: true };

@@ -155,7 +155,7 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
     await store.close();
   });
 
-  test('that the tables were restored to continues their feed, though it numbers its transactions anew', async () => {
+  test('that the tables were restored to continues their feed, though it numbers its transactions from the start', async () => {
     const before = postgres(server.url, { schema: 'restored' });
     await before.create(begin('a'));
     await before.close();

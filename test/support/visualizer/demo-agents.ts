@@ -67,7 +67,7 @@ const deploy = tool({
 
 const measure = tool({
   name: 'measure',
-  description: 'Measured by whoever runs the client.',
+  description: 'Measured by the person who runs the client.',
   input: z.object({ what: z.string() }),
 });
 
@@ -110,7 +110,7 @@ const REFUND_TURNS: readonly ScriptedTurn[] = [
 
 export type DemoAgents = { agents: Agent[]; gate: Gate; store: Store };
 
-/** Agents on scripted models, created anew over the same store as in a new process. */
+/** Agents on scripted models, recreated over the same store as in a new process. */
 export function makeDemoAgents(store: Store = memory(), gate = new Gate()): DemoAgents {
   const make = (name: string, tools: Tool[], turns: readonly ScriptedTurn[]): Agent =>
     createAgent({
@@ -165,7 +165,7 @@ export function makeDemoAgents(store: Store = memory(), gate = new Gate()): Demo
       make(
         'cut',
         [],
-        [{ text: 'The answer begins and goes on until it is', finishReason: 'length', delayMs: 200 }],
+        [{ text: 'The answer begins and continues until it is', finishReason: 'length', delayMs: 200 }],
       ),
     ],
   };

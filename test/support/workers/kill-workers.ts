@@ -16,7 +16,7 @@ export type Killed = {
 
 type KillOptions = { runs: number; workers: number; kills: number; pauseMs: number };
 
-/** Kills workers one after another, each replaced at once, while runs go on. Every payment is `once`. */
+/** Kills workers one after another, each replaced immediately, while runs are in progress. Every payment is `once`. */
 export async function killWorkers(
   pool: WorkerPool,
   { runs, workers: count, kills, pauseMs }: KillOptions,

@@ -80,7 +80,7 @@ export class WorkerPool {
     return await this.start(['worker', '--agent', built(REFUNDS), ...args], pace, prefix);
   }
 
-  /** Commits runs that nobody drives, as `serve --no-drive` does. */
+  /** Commits runs that no process drives, as `serve --no-drive` does. */
   async begin(count: number, options: { version?: string } = {}): Promise<string[]> {
     const agent = createAgent({ name: 'refunds', model: scripted([]), store: this.store, ...options });
     const started = Array.from({ length: count }, () => agent.input('Refund A-1.'));

@@ -1,8 +1,8 @@
-import type { BeatKind } from './beat-kind.ts';
+import type { ActivityKind } from './activity-kind.ts';
 import type { CallRecord } from './call-facts.ts';
 
 /** A part of a call's time; `from` and `to` in ms since the epoch. */
-export type CallSpan = { kind: BeatKind | 'failed'; from: number; to: number };
+export type CallSpan = { kind: ActivityKind | 'failed'; from: number; to: number };
 
 /** The spans of a call's time, and its outcome unless it is a plain result. `now` is the end of a span in progress. */
 export function callSpans(

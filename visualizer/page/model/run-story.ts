@@ -5,16 +5,16 @@ import { textOf } from '../../../protocol/message.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import type { StreamedEvent } from '../data/request.ts';
 import { formatOutput, formatReply } from '../render/format.ts';
+import { type ActivityKind, kindOf } from './activity-kind.ts';
 import { attemptKey } from './attempt-key.ts';
-import { type BeatKind, kindOf } from './beat-kind.ts';
 import type { CallEvent, CallRecord } from './call-facts.ts';
 import type { Folded } from './journal-fold.ts';
 
 /** An entry on the time line. `kind` is the activity from this entry to the next. */
-export type Beat = { seq: number; at: number; kind: BeatKind };
+export type Activity = { seq: number; at: number; kind: ActivityKind };
 
 /** A process that died while it drove the run, seen when the next one took over. */
-export type Death = {
+export type Crash = {
   seq: number;
   at: number;
   /** The last entry that the dead process wrote. */
@@ -71,7 +71,7 @@ export type Block = { key: string; seq: number; at: number } & (
       failure: Failure;
       attempts: { seq: number; attempt: number; key: string; hadText: boolean }[];
     }
-  | { kind: 'death'; death: Death }
+  | { kind: 'crash'; crash: Crash }
 );
 
 /** A row of the waterfall. */
@@ -79,13 +79,13 @@ export type Row = { type: 'turn'; turn: TurnRecord } | { type: 'call'; record: C
 
 type Of<Type extends StreamedEvent['type']> = Extract<StreamedEvent, { type: Type }>;
 
-/** The story of a journal, built entry by entry: the conversation, turns, calls, deaths and the time line. */
+/** The story of a journal, built entry by entry: the conversation, turns, calls, crashes and the time line. */
 export class RunStory {
-  readonly beats: Beat[] = [];
+  readonly activities: Activity[] = [];
   readonly blocks: Block[] = [];
   readonly rows: Row[] = [];
   readonly calls = new Map<string, CallRecord>();
-  readonly deaths: Death[] = [];
+  readonly crashes: Crash[] = [];
   readonly #running = new Set<string>();
   #path = '';
   #cost = 0;
@@ -94,7 +94,7 @@ export class RunStory {
 
   /** The number of entries. */
   get length(): number {
-    return this.beats.length;
+    return this.activities.length;
   }
 
   /** The name of a call's tool. */
@@ -104,19 +104,19 @@ export class RunStory {
 
   /** Adds the next entry; `folded` is the fold at it. */
   take(event: StreamedEvent, folded: Folded): void {
-    if (event.type === 'run.claimed' && event.replaces !== undefined) this.#addDeath(event, event.replaces);
+    if (event.type === 'run.claimed' && event.replaces !== undefined) this.#addCrash(event, event.replaces);
     this.#path = folded.path ?? this.#path;
-    this.beats.push({ seq: event.seq, at: event.at, kind: kindOf(this.#path) });
+    this.activities.push({ seq: event.seq, at: event.at, kind: kindOf(this.#path) });
     if ('callId' in event) this.#addToCall(event);
     this.#addBlocks(event, folded);
     this.#cost = folded.context?.cost ?? this.#cost;
   }
 
-  #addDeath(event: Of<'run.claimed'>, gone: string): void {
-    const before = this.beats.at(-1);
+  #addCrash(event: Of<'run.claimed'>, gone: string): void {
+    const before = this.activities.at(-1);
     if (before === undefined) return;
     before.kind = 'dead';
-    const death: Death = {
+    const crash: Crash = {
       seq: event.seq,
       at: event.at,
       lastSeq: before.seq,
@@ -127,8 +127,8 @@ export class RunStory {
       running: [...this.#running],
       followed: [],
     };
-    this.deaths.push(death);
-    this.#push({ key: `death ${event.seq}`, seq: event.seq, at: event.at, kind: 'death', death });
+    this.crashes.push(crash);
+    this.#push({ key: `crash ${event.seq}`, seq: event.seq, at: event.at, kind: 'crash', crash });
   }
 
   #addToCall(event: CallEvent): void {
@@ -139,9 +139,9 @@ export class RunStory {
         calls: this.#turn.calls.map(call => (call.callId === event.callId ? event.call : call)),
       };
     const { type, callId, seq } = event;
-    const death = this.deaths.at(-1);
-    if (death?.running.includes(callId) && death.followed.length < 8)
-      death.followed.push({ seq, type, callId });
+    const crash = this.crashes.at(-1);
+    if (crash?.running.includes(callId) && crash.followed.length < 8)
+      crash.followed.push({ seq, type, callId });
     if (type === 'tool.started') this.#running.add(callId);
     else if (type !== 'tool.interrupted' && type !== 'tool.doubted') this.#running.delete(callId);
   }
@@ -170,13 +170,13 @@ export class RunStory {
       case 'transcript.edited':
         return this.#addAside(
           event,
-          `Transcript edited${byWhom(event)}`,
+          `Transcript edited${authorSuffix(event)}`,
           `It now has ${event.items.length} items.`,
         );
       case 'turn.edited':
         return this.#editTurn(event, folded);
       case 'run.cancelled':
-        return this.#addAside(event, `Cancelled${byWhom(event)}`, event.reason ?? '');
+        return this.#addAside(event, `Cancelled${authorSuffix(event)}`, event.reason ?? '');
       default:
     }
   }
@@ -206,7 +206,7 @@ export class RunStory {
   #editTurn(event: Of<'turn.edited'>, folded: Folded): void {
     const { seq, at, runId, calls, text, by } = event;
     const before = this.#turn;
-    const title = `Reply edited${byWhom(event)}`;
+    const title = `Reply edited${authorSuffix(event)}`;
     const texts = { before: formatReply(before.text, before.calls), after: formatReply(text, calls) };
     this.#push({ key: `${seq}`, seq, at, kind: 'edit', title, ...texts });
     const reply = this.blocks.findLast(block => block.kind === 'reply' || block.kind === 'message');
@@ -331,6 +331,6 @@ function isSameFailure(one: Failure, other: Failure): boolean {
   return one.code === other.code && one.message === other.message && one.model === other.model;
 }
 
-function byWhom({ by }: { by?: string | undefined }): string {
+function authorSuffix({ by }: { by?: string | undefined }): string {
   return by === undefined ? '' : ` by ${by}`;
 }

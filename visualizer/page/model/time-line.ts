@@ -1,43 +1,43 @@
-import type { BeatKind } from './beat-kind.ts';
-import type { Beat, RunStory } from './run-story.ts';
+import type { ActivityKind } from './activity-kind.ts';
+import type { Activity, RunStory } from './run-story.ts';
 
 /** A span of the time line. `from` and `to` are fractions of the total, 0 to 1. */
-export type Span = { kind: BeatKind; from: number; to: number };
+export type Span = { kind: ActivityKind; from: number; to: number };
 
 /** The width of a collapsed rest, as a fraction of all active time. */
 const REST = 0.04;
-const RESTS: ReadonlySet<BeatKind> = new Set(['wait', 'person', 'doubt', 'paused', 'dead']);
+const RESTS: ReadonlySet<ActivityKind> = new Set(['wait', 'person', 'doubt', 'paused', 'dead']);
 
 /** The active time of a run with its rests collapsed. */
 export class TimeLine {
-  readonly #beats: readonly Beat[];
+  readonly #activities: readonly Activity[];
   readonly #places: Float64Array;
   readonly spans: Span[] = [];
   readonly activeMs: number;
   readonly restMs: number;
 
-  constructor({ beats }: Pick<RunStory, 'beats'>) {
-    this.#beats = beats.slice();
+  constructor({ activities }: Pick<RunStory, 'activities'>) {
+    this.#activities = activities.slice();
     let [active, rest] = [0, 0];
-    const lengths = beats.map((beat, index) => {
-      const length = Math.max(0, (beats[index + 1]?.at ?? beat.at) - beat.at);
-      if (RESTS.has(beat.kind)) rest += length;
+    const lengths = activities.map((activity, index) => {
+      const length = Math.max(0, (activities[index + 1]?.at ?? activity.at) - activity.at);
+      if (RESTS.has(activity.kind)) rest += length;
       else active += length;
       return length;
     });
     this.activeMs = active;
     this.restMs = rest;
-    const least = Math.max(active, 1) / Math.max(1, beats.length) / 4;
-    const weights = beats.map(({ kind }, index) => {
+    const least = Math.max(active, 1) / Math.max(1, activities.length) / 4;
+    const weights = activities.map(({ kind }, index) => {
       const length = lengths[index] ?? 0;
-      if (index === beats.length - 1) return 0;
+      if (index === activities.length - 1) return 0;
       if (!RESTS.has(kind)) return Math.max(least, length);
       return length === 0 ? least : Math.max(least, Math.min(length, Math.max(active, 1) * REST));
     });
     const whole = weights.reduce((sum, weight) => sum + weight, 0) || 1;
-    this.#places = new Float64Array(beats.length);
+    this.#places = new Float64Array(activities.length);
     let place = 0;
-    beats.forEach(({ kind }, index) => {
+    activities.forEach(({ kind }, index) => {
       this.#places[index] = place / whole;
       place += weights[index] ?? 0;
       this.#addSpan({ kind, from: this.#places[index] ?? 0, to: place / whole });
@@ -53,22 +53,22 @@ export class TimeLine {
 
   /** Returns the position of an entry, 0 to 1. */
   placeOf(seq: number): number {
-    const first = this.#beats[0]?.seq ?? 1;
+    const first = this.#activities[0]?.seq ?? 1;
     return this.#places[Math.max(0, Math.min(seq - first, this.#places.length - 1))] ?? 0;
   }
 
   /** Returns the position of a time, 0 to 1. `at` in ms since the epoch. */
   placeOfTime(at: number): number {
-    let [low, high] = [0, this.#beats.length - 1];
+    let [low, high] = [0, this.#activities.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if ((this.#beats[middle]?.at ?? 0) <= at) low = middle;
+      if ((this.#activities[middle]?.at ?? 0) <= at) low = middle;
       else high = middle - 1;
     }
-    const [beat, next] = [this.#beats[low], this.#beats[low + 1]];
+    const [activity, next] = [this.#activities[low], this.#activities[low + 1]];
     const place = this.#places[low] ?? 0;
-    if (beat === undefined || next === undefined || next.at <= beat.at) return place;
-    const part = Math.max(0, Math.min(1, (at - beat.at) / (next.at - beat.at)));
+    if (activity === undefined || next === undefined || next.at <= activity.at) return place;
+    const part = Math.max(0, Math.min(1, (at - activity.at) / (next.at - activity.at)));
     return place + part * ((this.#places[low + 1] ?? place) - place);
   }
 
@@ -82,6 +82,6 @@ export class TimeLine {
     }
     const [before, after] = [this.#places[low - 1], this.#places[low] ?? 0];
     const nearest = before !== undefined && place - before < after - place ? low - 1 : low;
-    return this.#beats[nearest]?.seq ?? 0;
+    return this.#activities[nearest]?.seq ?? 0;
   }
 }

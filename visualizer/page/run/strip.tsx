@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
-import type { BeatKind } from '../model/beat-kind.ts';
+import type { ActivityKind } from '../model/activity-kind.ts';
 import type { RunStory } from '../model/run-story.ts';
 import type { TimeLine } from '../model/time-line.ts';
 import { formatClock, formatNumber } from '../render/format.ts';
@@ -12,7 +12,7 @@ const PLAY_MS = 350;
 const PAGE = 20;
 
 /** The names of the activities on the time line. */
-export const BEAT_NAMES: readonly (readonly [BeatKind, string])[] = [
+export const ACTIVITY_NAMES: readonly (readonly [ActivityKind, string])[] = [
   ['model', 'model'],
   ['tool', 'tool'],
   ['check', 'finisher'],
@@ -136,21 +136,21 @@ function Track({ line, story, onChoose }: TrackProps) {
   );
 }
 
-/** Drawn anew only when the journal grows: one path for each kind. */
+/** Drawn again only when the journal grows: one path for each kind. */
 function Bars({ line, story }: BarsProps) {
   const memo = useRef<{ line: TimeLine; shown: JSX.Element } | null>(null);
   if (memo.current?.line === line) return memo.current.shown;
-  const paths = new Map<BeatKind, string>();
+  const paths = new Map<ActivityKind, string>();
   for (const { kind, from, to } of line.spans) {
     const [x, width] = [Math.round(from * WIDTH), Math.max(8, Math.round((to - from) * WIDTH))];
     paths.set(kind, `${paths.get(kind) ?? ''}M${x} 6h${width}v16h${-width}z`);
   }
-  const ticks = new Set(story.beats.map(({ seq }) => Math.round((line.placeOf(seq) * WIDTH) / 10) * 10));
+  const ticks = new Set(story.activities.map(({ seq }) => Math.round((line.placeOf(seq) * WIDTH) / 10) * 10));
   const shown = (
     <>
       <svg class="bars" viewBox={`0 0 ${WIDTH} 44`} preserveAspectRatio="none" aria-hidden="true">
         {[...paths].map(([kind, d]) => (
-          <path key={kind} class={`beat ${kind}`} d={d} />
+          <path key={kind} class={`activity ${kind}`} d={d} />
         ))}
         <path
           class="ticks"
@@ -158,10 +158,10 @@ function Bars({ line, story }: BarsProps) {
           vector-effect="non-scaling-stroke"
         />
       </svg>
-      {story.deaths.slice(-40).map(({ seq }) => (
+      {story.crashes.slice(-40).map(({ seq }) => (
         <span
           key={seq}
-          class="death-mark"
+          class="crash-mark"
           title={`Entry ${seq}: a process had died`}
           style={{ '--at': String(line.placeOf(seq)) }}
         >

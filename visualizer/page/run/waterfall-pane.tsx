@@ -6,7 +6,7 @@ import { formatCost, formatNumber, formatSpan, formatValue } from '../render/for
 import { shorten } from '../render/show-safely.ts';
 import { VirtualList } from '../ui/virtual-list.tsx';
 import { useDesk } from './desk.ts';
-import { BEAT_NAMES } from './strip.tsx';
+import { ACTIVITY_NAMES } from './strip.tsx';
 
 const ROW = 28;
 
@@ -15,7 +15,7 @@ export function WaterfallPane() {
   const { model, timeLine } = useDesk();
   const { story } = model;
   const at = model.at.value;
-  const now = story.beats.at(-1)?.at ?? 0;
+  const now = story.activities.at(-1)?.at ?? 0;
   const { rows } = story;
   const current = rows.findLastIndex(row => seqOf(row) <= at);
   const used = new Set(timeLine.spans.map(({ kind }) => kind));
@@ -48,9 +48,9 @@ export function WaterfallPane() {
         }}
       />
       <p class="legend">
-        {BEAT_NAMES.filter(([kind]) => used.has(kind)).map(([kind, name]) => (
+        {ACTIVITY_NAMES.filter(([kind]) => used.has(kind)).map(([kind, name]) => (
           <span key={kind}>
-            <i class={`beat ${kind}`} /> {name}
+            <i class={`activity ${kind}`} /> {name}
           </span>
         ))}
         <span class="muted">rests are collapsed</span>
@@ -119,7 +119,7 @@ function Bars({ line, spans, label }: { line: TimeLine; spans: readonly CallSpan
         return (
           <i
             key={`${kind} ${from}`}
-            class={`beat ${kind}`}
+            class={`activity ${kind}`}
             style={{ '--from': String(start), '--width': String(width) }}
           />
         );

@@ -53,7 +53,7 @@ export function startRun(text: string, onText: (piece: string) => void): Actor<A
   return keepRun(createActor(provide(onText), { input }));
 }
 
-/** Returns the run that was going on before the page was reloaded, if there is one. Start the actor to continue it. */
+/** Returns the run that was in progress before the page was reloaded, if there is one. Start the actor to continue it. */
 export function restoreRun(onText: (piece: string) => void): Actor<AgentMachine> | undefined {
   const kept = sessionStorage.getItem(KEPT);
   if (kept === null) return undefined;

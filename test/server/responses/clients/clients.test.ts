@@ -207,7 +207,7 @@ describe('the Agents SDK', () => {
     });
   });
 
-  it('goes on with a session that has a hosted MCP call', async () => {
+  it('continues with a session that has a hosted MCP call', async () => {
     const { hosted } = await agents;
     expect(hosted).toEqual({
       texts: ['Process one.', 'You are welcome.'],

@@ -226,7 +226,7 @@ describe('a response in a conversation', () => {
     });
   });
 
-  it('that failed leaves its input, and the conversation goes on', async () => {
+  it('that failed leaves its input, and the conversation continues', async () => {
     const id = await begin();
     await expect(gateway.create({ model: 'failing', input: 'First.', conversation: id })).rejects.toThrow(
       '400',

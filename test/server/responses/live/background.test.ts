@@ -41,7 +41,7 @@ async function settled(id: string): Promise<Resource> {
 }
 
 describe('a response in the background', () => {
-  it('is returned at once, goes on without its client, and is polled', async () => {
+  it('is returned at once, continues without its client, and is polled', async () => {
     provider.play(['one ', GATE, 'two']);
     const asked = await gateway.create(ASK);
     expect(asked).toMatchObject({ status: 'in_progress', background: true, store: true, output: [] });
@@ -66,7 +66,7 @@ describe('a response in the background', () => {
     expect(addUp(events)).toEqual(endOf(events).output);
   });
 
-  it('goes on when its stream is left', async () => {
+  it('continues when its stream is left', async () => {
     provider.play(['one ', GATE, 'two']);
     const reader = new EventReader(await gateway.send('POST', '', { ...ASK, stream: true }));
     const [created] = await reader.until(saying('one '));

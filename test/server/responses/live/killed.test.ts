@@ -97,7 +97,7 @@ describe('a server that is killed in the middle of a tool', () => {
     expect(search.asked).toHaveLength(2);
   });
 
-  it('does not run any other tool again: the call is failed, and the conversation goes on', async () => {
+  it('does not run any other tool again: the call is failed, and the conversation continues', async () => {
     const body = { model: 'hanging', input: 'go', tools: [DESK] };
     const id = await killAt(
       body,

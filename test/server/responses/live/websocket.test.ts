@@ -149,7 +149,7 @@ describe('a WebSocket', () => {
     socket.close();
   });
 
-  it('refuses what it cannot do by name, and goes on', async () => {
+  it('refuses what it cannot do by name, and continues', async () => {
     const socket = await open();
     for (const [text, code] of [
       ['no json', 'input_invalid'],

@@ -222,7 +222,7 @@ describe('what the model receives', () => {
     },
   );
 
-  it('the choice of tools is auto from the second turn on, so that a forced call is not forced for ever', async () => {
+  it('the choice of tools is auto from the second turn on, so that a forced call is not forced forever', async () => {
     const sent = await gateway.sentDuring(() =>
       gateway.create({ model, input: `${ECHO} then ${ECHO}`, tools: [free], tool_choice: 'required' }),
     );
@@ -242,7 +242,7 @@ describe('what the model receives', () => {
   });
 
   it.each(['[1]', '{"text" 1}'])(
-    'malformed arguments are not dispatched: the item fails, the model reads why, and the loop goes on: %s',
+    'malformed arguments are not dispatched: the item fails, the model reads why, and the loop continues: %s',
     async written => {
       let output: JsonObject[] = [];
       const sent = await gateway.sentDuring(async () => {

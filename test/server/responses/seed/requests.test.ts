@@ -121,7 +121,7 @@ describe('a request', () => {
     expect(typesOf(done.output)).toEqual(['message']);
   });
 
-  it('differs: may have background and stream, as at OpenAI: its events follow, and it goes on without them', async () => {
+  it('differs: may have background and stream, as at OpenAI: its events follow, and it continues without them', async () => {
     const events = await gateway.stream({ model, input: 'hello', background: true });
     expect(endOf(events)).toMatchObject({ status: 'completed', background: true });
     const answer = await gateway.send('POST', '', { model, input: 'hello', background: true, stream: true });

@@ -138,7 +138,7 @@ describe('the AI SDK', () => {
 });
 
 describe('the Agents SDK', () => {
-  it.each([false, true])('runs hosted tools, and goes on with its history (streamed: %s)', async stream => {
+  it.each([false, true])('runs hosted tools, and continues with its history (streamed: %s)', async stream => {
     const runner = new Runner({
       modelProvider: new OpenAIProvider({ openAIClient: new OpenAI(own), useResponses: true }),
       tracingDisabled: true,

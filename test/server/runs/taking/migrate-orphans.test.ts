@@ -90,23 +90,26 @@ describe('a run of another version of its agent', () => {
     expect(await statuses(store)).toEqual({ held: 'finished', queued: 'finished' });
   });
 
-  test.each(['memory', 'sqlite'] as const)('is migrated and finished when nobody has it: %s', async kind => {
-    const store = open(kind);
-    const done = makeGate();
-    const one = makeVersion(store, '1', done.promise);
-    const gone = await startWorker(store, one, 1);
-    gone.stop();
-    await store.create(one.input('go', { runId: 'left' }));
-    const { log } = await startWorker(store, makeVersion(store, '2'));
-    await host.advance(MIGRATE_AFTER_MS - POLL_INTERVAL_MS);
-    expect(await statuses(store)).toEqual({ left: 'running' });
-    await host.advance(LONG_MS);
-    expect(await statuses(store)).toEqual({ left: 'cancelled', left_m2: 'finished' });
-    expect(await store.get('left_m2')).toMatchObject({ agentVersion: '2', forkOf: { runId: 'left' } });
-    expect(log).toEqual(['Run left was migrated to left_m2: no process drove its version.']);
-    const last = (await store.read('left')).at(-1);
-    expect(last?.event).toMatchObject({ type: 'run.noted', note: { migratedTo: 'left_m2' } });
-  });
+  test.each(['memory', 'sqlite'] as const)(
+    'is migrated and finished when no process has it: %s',
+    async kind => {
+      const store = open(kind);
+      const done = makeGate();
+      const one = makeVersion(store, '1', done.promise);
+      const gone = await startWorker(store, one, 1);
+      gone.stop();
+      await store.create(one.input('go', { runId: 'left' }));
+      const { log } = await startWorker(store, makeVersion(store, '2'));
+      await host.advance(MIGRATE_AFTER_MS - POLL_INTERVAL_MS);
+      expect(await statuses(store)).toEqual({ left: 'running' });
+      await host.advance(LONG_MS);
+      expect(await statuses(store)).toEqual({ left: 'cancelled', left_m2: 'finished' });
+      expect(await store.get('left_m2')).toMatchObject({ agentVersion: '2', forkOf: { runId: 'left' } });
+      expect(log).toEqual(['Run left was migrated to left_m2: no process drove its version.']);
+      const last = (await store.read('left')).at(-1);
+      expect(last?.event).toMatchObject({ type: 'run.noted', note: { migratedTo: 'left_m2' } });
+    },
+  );
 
   test('that was migrated is not taken by workers of its version that come back, nor resumed', async () => {
     const store = open();

@@ -106,7 +106,7 @@ describe('a server that recovers runs', () => {
     },
   );
 
-  test('goes on with a run as soon as what it waits for has ended in another process', async () => {
+  test('continues with a run as soon as what it waits for has ended in another process', async () => {
     const store = memory();
     const rested = await rest(store, false);
     const clock = new ManualHost({ now: rested.now, name: 'third_' });
@@ -118,7 +118,7 @@ describe('a server that recovers runs', () => {
     app.close();
   });
 
-  test('goes on with a fork once the sub-agent of its original has ended', async () => {
+  test('continues with a fork once the sub-agent of its original has ended', async () => {
     const store = memory();
     const rested = await rest(store, false);
     const forking = new ManualHost({ now: rested.now, name: 'fork_' });

@@ -75,7 +75,7 @@ describe('a webhook', () => {
     expect(received.every(({ isSigned }) => isSigned)).toBe(true);
   });
 
-  test('that refuses a message does not hold up the next one for ever', async () => {
+  test('that refuses a message does not hold up the next one forever', async () => {
     let now = 0;
     const { url, received } = await receiver(400);
     const agent = createAgent({

@@ -12,7 +12,7 @@ import { LongText, Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
 import { CallCard } from './call-card.tsx';
 import { Composer } from './composer.tsx';
-import { DeathCard } from './death-card.tsx';
+import { CrashCard } from './crash-card.tsx';
 import { FailureCard } from './failure-card.tsx';
 
 /** The most blocks in the document at first, and how many more each click adds. */
@@ -146,8 +146,8 @@ function BlockView({ block }: { block: Block }) {
       return <CallCard record={block.record} />;
     case 'failure':
       return <FailureCard block={block} />;
-    case 'death':
-      return <DeathCard death={block.death} />;
+    case 'crash':
+      return <CrashCard crash={block.crash} />;
   }
 }
 

@@ -1,5 +1,5 @@
 import { shortenOwnerName } from '../../../../protocol/owner-name.ts';
-import type { Death } from '../../model/run-story.ts';
+import type { Crash } from '../../model/run-story.ts';
 import { formatClock, formatSpan } from '../../render/format.ts';
 import { shorten, showSafely } from '../../render/show-safely.ts';
 import { useDesk } from '../desk.ts';
@@ -13,13 +13,13 @@ const FOLLOWED: Readonly<Record<string, string>> = {
 };
 
 /** A process that died: the entries that it had written, and the events that followed. */
-export function DeathCard({ death }: { death: Death }) {
+export function CrashCard({ crash }: { crash: Crash }) {
   const { model } = useDesk();
-  const { gone, by, path, lastSeq, lastAt, at, running, followed } = death;
+  const { gone, by, path, lastSeq, lastAt, at, running, followed } = crash;
   const name = (callId: string): string => shorten(model.story.nameOf(callId), 60);
   const shown = followed.filter(({ seq }) => seq <= model.at.value);
   return (
-    <div class="block death">
+    <div class="block crash">
       <p>
         <strong>✝ {showSafely(shortenOwnerName(gone))} died or fell silent</strong>
         <time>{formatClock(lastAt)}</time>

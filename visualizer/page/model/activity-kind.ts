@@ -1,8 +1,17 @@
 /** The activity between two entries. `dead`: no process held the run. */
-export type BeatKind = 'model' | 'tool' | 'wait' | 'check' | 'person' | 'doubt' | 'paused' | 'dead' | 'none';
+export type ActivityKind =
+  | 'model'
+  | 'tool'
+  | 'wait'
+  | 'check'
+  | 'person'
+  | 'doubt'
+  | 'paused'
+  | 'dead'
+  | 'none';
 
 /** The activity of a run in a state of the chart. */
-export function kindOf(path: string): BeatKind {
+export function kindOf(path: string): ActivityKind {
   switch (path.split('.')[0]) {
     case 'turn':
       return 'model';
@@ -19,7 +28,7 @@ export function kindOf(path: string): BeatKind {
   }
 }
 
-const RESTS: Readonly<Record<string, BeatKind>> = {
+const RESTS: Readonly<Record<string, ActivityKind>> = {
   'resting.awaitingApproval': 'person',
   'resting.awaitingResults': 'wait',
   'resting.inDoubt': 'doubt',
