@@ -1,19 +1,20 @@
 /* `run.ts` is the API, `command.ts` makes inputs, `settled.ts` describes results, `read-events.ts` reads events. */
 
 import type { Context } from '../../machines/context.ts';
-import type { ChartState } from '../../machines/step.ts';
+import { type ChartState, initial } from '../../machines/step.ts';
 import { findResult } from '../../machines/tool-results.ts';
 import type { RunParams } from '../../protocol/config.ts';
 import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
+import type { RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
 import { FollowedText } from '../deltas/follow-text.ts';
 import { chartOf } from '../driver/agent-chart.ts';
-import type { Moment } from '../driver/host.ts';
+import { momentOf } from '../driver/host.ts';
 import type { RunHost } from '../driver/run-host.ts';
 import { Supervisor } from '../driver/supervisor.ts';
-import { type Fold, hasEnded, type LoadedRun, makeImage } from '../journal/load-run.ts';
+import { type Fold, hasEnded, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import { RunLog } from '../journal/run-log.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
@@ -102,14 +103,20 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return run;
   }
 
-  /** A handle on a run that was just created and claimed; starts driving it. */
-  static begin<Tools, Output>(
+  /** Creates a run in its store, claimed if the store grants leases, and starts driving it. Rejects with `run-exists`. */
+  static async begin<Tools, Output>(
     options: RunOptions,
-    loaded: LoadedRun,
+    started: RunStarted,
     inherited: readonly Item[],
-    { epoch, leasedAt }: { epoch: number; leasedAt: Moment },
-  ): Run<Tools, Output> {
-    const run = new Run<Tools, Output>(options, loaded, inherited);
+  ): Promise<Run<Tools, Output>> {
+    const { store, host, owner, isDead, leaseMs } = options;
+    const { state } = initial(started);
+    const leasedAt = momentOf(host);
+    host.reach?.('create.before');
+    const claim = { owner, isDead, leaseMs, now: leasedAt.wall };
+    const { epoch, seq } = await store.create(started, claim, { events: [], ...standingOf(state) });
+    host.reach?.('create.after');
+    const run = new Run<Tools, Output>(options, { state, seq, snapshotSeq: 0 }, inherited);
     run.#runHost.begin(epoch, leasedAt, inherited);
     return run;
   }

@@ -1,10 +1,13 @@
-import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
+import { findCall } from '../../machines/calls.ts';
+import type { Call, CallResult } from '../../machines/context.ts';
+import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
+import { messageOf } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
-import { type Host, sleep } from '../driver/host.ts';
-import { withinCall } from '../run/current-call.ts';
+import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
+import { maxResultBytesOf } from '../journal/run-blobs.ts';
 import type { ChildOutcome } from '../sub-agents/run-child.ts';
 import { readOutput } from './read-output.ts';
+import type { ServiceScope } from './service.ts';
 
 /**
  * The end of one attempt of a tool's function. `lost`: it is unknown whether the side effect happened; unless
@@ -16,11 +19,8 @@ export type Outcome =
   | { type: 'threw'; error: unknown }
   | { type: 'lost'; reason: string; returned: boolean };
 
-/** How long the function of a timed-out call may take to end, in ms, before the call becomes in doubt. */
-const RETURN_GRACE_MS = 1_000;
-
-/** A result before shortening. */
-export type FullResult = { output: JsonValue; isError: boolean };
+/** A result before shortening; `text` is the JSON of its output. */
+export type FullResult = { output: JsonValue; isError: boolean; text: string };
 
 type Ended = Extract<Outcome, { type: 'returned' | 'threw' | 'lost' }>;
 
@@ -31,8 +31,8 @@ export function hasReturned(outcome: Outcome): outcome is Ended {
   );
 }
 
-/** Returns the result of an attempt that ended late; `text` is the JSON of its output. */
-export function describeLate(outcome: Ended): FullResult & { text: string } {
+/** Returns the result of an attempt that ended late. */
+export function describeLate(outcome: Ended): FullResult {
   if (outcome.type !== 'returned') {
     const output = outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason;
     return { output, isError: true, text: JSON.stringify(output) };
@@ -42,29 +42,34 @@ export function describeLate(outcome: Ended): FullResult & { text: string } {
   return { output: read.value, isError: false, text: read.text };
 }
 
-/** Returns the outcome if the function ends within its grace time; otherwise `null`. */
-export async function endWithin(
-  called: Promise<Outcome>,
-  host: Host,
-  signal: AbortSignal,
-): Promise<Outcome | null> {
-  const stop = new AbortController();
-  const late = sleep(host, RETURN_GRACE_MS, AbortSignal.any([signal, stop.signal])).then(() => null);
-  const ended = await Promise.race([called, late]);
-  stop.abort();
-  return ended;
+/**
+ * Returns the result for the journal, shortened if necessary, with the text for the model. `unchecked`: a note for the
+ * model about the parts of the input that could not be checked.
+ */
+export async function boundResult(
+  scope: Pick<ServiceScope, 'context' | 'blobs'>,
+  { callId, input }: Call,
+  { output, isError, text }: FullResult,
+  unchecked: string | undefined,
+): Promise<CallResult> {
+  const { blobs } = scope;
+  const context = scope.context();
+  const maxBytes = maxResultBytesOf(context, callId);
+  const isLarge = blobs !== null && !fitsBytes(text, maxBytes);
+  const bound = isLarge ? await blobs.put(output, readText(output, text), maxBytes) : { output };
+  const read = readText(bound.output, text);
+  const edited = findCall(context, callId)?.edited === true;
+  if (!edited && unchecked === undefined && (isLarge || fitsBytes(read, MODEL_READS_BYTES)))
+    return { ...bound, isError };
+  const note =
+    (unchecked === undefined ? '' : `[${unchecked}]\n`) +
+    (edited ? `[A person changed the input to ${JSON.stringify(input)}.]\n` : '');
+  return { ...bound, isError, shown: note + cutText(read, Math.min(maxBytes, MODEL_READS_BYTES)) };
 }
 
-/** Runs a tool's function once. Never rejects. */
-export async function callTool(tool: Tool, input: unknown, context: ToolCallContext): Promise<Outcome> {
-  try {
-    const { callId, runId } = context;
-    const running = { runId, callId, tool: tool.name };
-    return { type: 'returned', output: await withinCall(running, () => tool.run?.(input, context)) };
-  } catch (error) {
-    if (isThrown(error, InDoubt)) return { type: 'lost', reason: messageOf(error), returned: true };
-    return context.signal.aborted
-      ? { type: 'lost', reason: `The call was aborted: ${messageOf(error)}`, returned: true }
-      : { type: 'threw', error };
-  }
+/** The text that the model reads of an output, whose JSON is `text`. */
+function readText(output: JsonValue, text: string): string {
+  const content = readContent(output);
+  if (content !== undefined) return textOfParts(content.parts);
+  return typeof output === 'string' ? output : text;
 }

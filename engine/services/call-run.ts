@@ -1,23 +1,15 @@
 import { findCall, mayRunUnrecorded } from '../../machines/calls.ts';
 import type { Call, CallResult } from '../../machines/context.ts';
-import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
-import { isThrown, messageOf } from '../../protocol/error.ts';
+import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
-import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
-import { sleep } from '../driver/host.ts';
-import { maxResultBytesOf } from '../journal/run-blobs.ts';
+import { cutText } from '../../text/cut-text.ts';
+import { type Host, sleep } from '../driver/host.ts';
+import { withinCall } from '../run/current-call.ts';
 import type { ChildAnswer, ChildRuns } from '../sub-agents/child-runs.ts';
 import { runChild } from '../sub-agents/run-child.ts';
-import {
-  callTool,
-  describeLate,
-  endWithin,
-  type FullResult,
-  hasReturned,
-  type Outcome,
-} from './call-outcome.ts';
+import { boundResult, describeLate, type FullResult, hasReturned, type Outcome } from './call-outcome.ts';
 import { findPlayed } from './find-played.ts';
 import { readOutput } from './read-output.ts';
 import { isCallRunning, trackCall } from './running-calls.ts';
@@ -31,6 +23,9 @@ export type ToolBatchParts = {
   retryBaseMs: number;
   children: ChildRuns;
 };
+
+/** How long the function of a timed-out call may take to end, in ms, before the call becomes in doubt. */
+const RETURN_GRACE_MS = 1_000;
 
 /** The maximum size of the reason of a doubt. */
 const LONGEST_REASON_BYTES = 10_000;
@@ -118,7 +113,8 @@ export class CallRun {
     const played = await findPlayed(this.#scope, this.call);
     if (played === null) return false;
     const { callId } = this.call;
-    const result = 'missing' in played ? null : await this.#bound(played, JSON.stringify(played.output));
+    const result =
+      'missing' in played ? null : await this.#bound({ ...played, text: JSON.stringify(played.output) });
     if (!this.#is('running')) this.#reportStart();
     if (result !== null && 'from' in played)
       this.#scope.report({ type: 'tool.settled', callId, ...result, played: played.from });
@@ -258,7 +254,7 @@ export class CallRun {
   }
 
   async #settleAnswer({ output, isError }: ChildAnswer, spent: Spent): Promise<void> {
-    await this.#reportResult({ output, isError }, JSON.stringify(output), spent);
+    await this.#reportResult({ output, isError, text: JSON.stringify(output) }, spent);
   }
 
   #suspend(childRunId: string): void {
@@ -275,36 +271,23 @@ export class CallRun {
   async #settle(output: unknown): Promise<void> {
     const read = readOutput(output);
     if ('fault' in read) return await this.#fail(read.fault);
-    await this.#reportResult({ output: read.value, isError: false }, read.text);
+    await this.#reportResult({ output: read.value, isError: false, text: read.text });
   }
 
   async #fail(message: string): Promise<void> {
-    await this.#reportResult({ output: message, isError: true }, JSON.stringify(message));
+    await this.#reportResult({ output: message, isError: true, text: JSON.stringify(message) });
   }
 
-  /** `text` is the JSON of the output. A result that came too late, while it was stored, is kept as evidence. */
-  async #reportResult(full: FullResult, text: string, spent?: Spent): Promise<void> {
-    const result = await this.#bound(full, text);
+  /** A result that came too late, while it was stored, is kept as evidence. */
+  async #reportResult(full: FullResult, spent?: Spent): Promise<void> {
+    const result = await this.#bound(full);
     const { callId } = this.call;
     const report = { type: 'tool.settled', callId, ...result, ...omitUndefined({ spent }) } as const;
     if (!this.#scope.report(report) && this.#isOnce) this.#recordLate(result);
   }
 
-  /** Returns the result for the journal, shortened if necessary, with the text for the model. */
-  async #bound({ output, isError }: FullResult, text: string): Promise<CallResult> {
-    const context = this.#scope.context();
-    const { blobs } = this.#scope;
-    const maxBytes = maxResultBytesOf(context, this.call.callId);
-    const isLarge = blobs !== null && !fitsBytes(text, maxBytes);
-    const bound = isLarge ? await blobs.put(output, readText(output, text), maxBytes) : { output };
-    const read = readText(bound.output, text);
-    const edited = findCall(context, this.call.callId)?.edited === true;
-    const unchecked = this.#unchecked === undefined ? '' : `[${this.#unchecked}]\n`;
-    if (!edited && unchecked === '' && (isLarge || fitsBytes(read, MODEL_READS_BYTES)))
-      return { ...bound, isError };
-    const note =
-      unchecked + (edited ? `[A person changed the input to ${JSON.stringify(this.call.input)}.]\n` : '');
-    return { ...bound, isError, shown: note + cutText(read, Math.min(maxBytes, MODEL_READS_BYTES)) };
+  #bound(full: FullResult): Promise<CallResult> {
+    return boundResult(this.#scope, this.call, full, this.#unchecked);
   }
 
   #recordLate({ shown: _, ...result }: CallResult): void {
@@ -331,18 +314,34 @@ export class CallRun {
   async #keepEvidence(outcome: Outcome): Promise<void> {
     if (!hasReturned(outcome)) return;
     const { callId } = this.call;
-    const { output, text, isError } = describeLate(outcome);
-    const bound = await this.#bound({ output, isError }, text);
+    const bound = await this.#bound(describeLate(outcome));
     const { shown: _, ...result } = bound;
+    const { isError } = result;
     if (!isError && this.#scope.report({ type: 'tool.settled', callId, ...result })) return;
     const isWanted = !isError || !(this.#scope.signal.reason instanceof Cancelled);
     if (this.#isOnce && isWanted) this.#recordLate(bound);
   }
 }
 
-/** The text that the model reads of an output, whose JSON is `text`. */
-function readText(output: JsonValue, text: string): string {
-  const content = readContent(output);
-  if (content !== undefined) return textOfParts(content.parts);
-  return typeof output === 'string' ? output : text;
+/** Runs a tool's function once. Never rejects. */
+async function callTool(tool: Tool, input: unknown, context: ToolCallContext): Promise<Outcome> {
+  try {
+    const { callId, runId } = context;
+    const running = { runId, callId, tool: tool.name };
+    return { type: 'returned', output: await withinCall(running, () => tool.run?.(input, context)) };
+  } catch (error) {
+    if (isThrown(error, InDoubt)) return { type: 'lost', reason: messageOf(error), returned: true };
+    return context.signal.aborted
+      ? { type: 'lost', reason: `The call was aborted: ${messageOf(error)}`, returned: true }
+      : { type: 'threw', error };
+  }
+}
+
+/** Returns the outcome if the function ends within its grace time; otherwise `null`. */
+async function endWithin(called: Promise<Outcome>, host: Host, signal: AbortSignal): Promise<Outcome | null> {
+  const stop = new AbortController();
+  const late = sleep(host, RETURN_GRACE_MS, AbortSignal.any([signal, stop.signal])).then(() => null);
+  const ended = await Promise.race([called, late]);
+  stop.abort();
+  return ended;
 }

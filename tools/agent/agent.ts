@@ -28,7 +28,6 @@ import { type AnswerOf, type AsToolOptions, asTool } from './as-tool.ts';
 import {
   beginJournal,
   cancelOn,
-  createRun,
   type ResolvedStart,
   type StartArguments,
   type StartOptions,
@@ -140,9 +139,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     await assertToolsAccept(this.name, tools, runContext);
     const labels = options.labels ?? (await labelsOf(this.store, options.continues));
     const started = this.#describeStart(input, { ...options, labels, runId, tools, runContext });
-    const runOptions = { ...this.#runOptions(runId), ...awaited };
-    const { loaded, claim } = await createRun(started, runOptions);
-    return Run.begin(runOptions, loaded, inherited, claim);
+    return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited);
   }
 
   /** Starts a run and waits until it settles: until it has ended, or waits for a decision. See `createAgent`. */

@@ -1,11 +1,8 @@
 import { type AgentDefinition, runConfigOf } from '../../engine/definition.ts';
-import { type Host, type Moment, momentOf } from '../../engine/driver/host.ts';
+import type { Host } from '../../engine/driver/host.ts';
 import { digestTools } from '../../engine/journal/digest.ts';
-import { type LoadedRun, standingOf } from '../../engine/journal/load-run.ts';
 import type { Run } from '../../engine/run/run.ts';
-import type { RunOptions } from '../../engine/run/run-options.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
-import { initial } from '../../machines/step.ts';
 import type { Limits } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
@@ -120,21 +117,6 @@ export function beginJournal(
 /** A run without labels has none in its journal either. */
 function withoutNone(labels: Labels): Labels | undefined {
   return Object.keys(labels).length === 0 ? undefined : { ...labels };
-}
-
-/** Creates the run in its store, claimed by this process unless the store grants no leases. Rejects with `run-exists`. */
-export async function createRun(
-  started: RunStarted,
-  { store, host, owner, isDead, leaseMs }: RunOptions,
-): Promise<{ loaded: LoadedRun; claim: { epoch: number; leasedAt: Moment } }> {
-  const { state } = initial(started);
-  const leasedAt = momentOf(host);
-  const rest = { events: [], ...standingOf(state) };
-  host.reach?.('create.before');
-  const claim = { owner, isDead, leaseMs, now: leasedAt.wall };
-  const { epoch, seq } = await store.create(started, claim, rest);
-  host.reach?.('create.after');
-  return { loaded: { state, seq, snapshotSeq: 0 }, claim: { epoch, leasedAt } };
 }
 
 function readInput(input: string | readonly Item[], host: Host): Item[] {
