@@ -8,7 +8,7 @@ const WATCHED_POLL_MS = 5_000;
 
 /**
  * Calls `look` when other processes may have appended to the run: when the store tells, and at intervals. The intervals
- * are also those at which a lease can be renewed in time. One call at a time; what is told during a call causes another.
+ * are also those at which a lease can be renewed in time. One call at a time; a change during a call causes another.
  * Returns a function that ends it.
  */
 export function lookForEntries(

@@ -17,7 +17,7 @@ import { makeServices } from './services.ts';
 
 export type { RestateAddress } from './ingress.ts';
 
-/** How long calls in progress may continue while a worker drains, unless it is told otherwise, in ms. */
+/** How long calls in progress may continue while a worker drains, by default, in ms. */
 const GRACE_MS = 10_000;
 
 /**

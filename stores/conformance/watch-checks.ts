@@ -9,7 +9,7 @@ const PATIENCE_MS = 10_000;
 /** Checks of the hints that a store gives to its watchers. A store without `watch` and `watchWork` passes them. */
 export const watchChecks: readonly SharedCheck[] = [
   {
-    name: 'a watcher of a run is told of the inputs and claims of others, until it ends',
+    name: 'a watcher of a run gets the inputs and claims of others, until it ends',
     async run(store, other) {
       await other.create(begin('a'));
       const told = watch(store, 'a');
@@ -29,7 +29,7 @@ export const watchChecks: readonly SharedCheck[] = [
     },
   },
   {
-    name: 'a watcher of work is told of new runs, of inputs, of released runs and of runs that are woken',
+    name: 'a watcher of work is notified of new runs, inputs, released runs and woken runs',
     async run(store, other) {
       const told = store.watchWork && watchWith(onWork => store.watchWork?.(onWork));
       if (told === undefined) return;
@@ -50,7 +50,7 @@ export const watchChecks: readonly SharedCheck[] = [
 /** Checks of stores whose connections can be cut. */
 export const connectionChecks: readonly ConnectionCheck[] = [
   {
-    name: 'a store whose connections were cut continues: an append counts once, and watchers are told',
+    name: 'a store whose connections were cut continues: an append counts once, and watchers are notified',
     async run(store, other, disconnect) {
       await store.create(begin('a'));
       const told = watch(store, 'a');
@@ -75,7 +75,7 @@ function watch(store: Store, runId: string) {
   return store.watch && watchWith(onChange => store.watch?.(runId, onChange));
 }
 
-/** Counts what a watcher is told. `after` does something and resolves when the watcher is told of it. */
+/** Counts the notifications of a watcher. `after` does something and resolves once the watcher is notified. */
 function watchWith(watch: (onTold: () => void) => (() => void) | undefined) {
   let count = 0;
   let wake = () => {};

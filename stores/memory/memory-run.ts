@@ -81,7 +81,7 @@ export function findWork(runs: Iterable<Run>, request: WorkRequest): Run[] {
     .slice(0, Math.max(0, request.limit));
 }
 
-/** Records what an append says about the run. `at`: the time of its last event, if it has any. */
+/** Records what an append says about the run. `at`: the time of its last event, if there is one. */
 export function recordStanding(
   run: Run,
   { status, progress, stateHash, wakeAt }: Standing,

@@ -133,7 +133,7 @@ test.each([
   ['agUi', 'remote'],
   ['remote', 'page'],
 ] as const)(
-  'approvals from two front ends at once: one wins, both are told (%s and %s)',
+  'approvals from two front ends at once: one wins, both get the outcome (%s and %s)',
   async (one, other) => {
     const pages = await openRun();
     const told = await Promise.all([DECIDE[one](pages, true), DECIDE[other](pages, false)]);

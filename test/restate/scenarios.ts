@@ -13,7 +13,7 @@ export const SCENARIOS: Scenarios = {
   ...draining,
   ...debugging,
 
-  /** A decision counts once, and the second is told who decided. */
+  /** A decision counts once, and the second gets the name of the decider. */
   async approval(lab) {
     const run = await lab.agent('refunds').start(INPUT);
     const [call] = waitingOf(await run.settled()).approvals;
@@ -47,7 +47,7 @@ export const SCENARIOS: Scenarios = {
     assert.deepEqual(await run.resolve(doubts[0] ?? '', { retry: true, force: true }), { accepted: true });
     assert.equal((await run.settled()).status, 'finished');
     assert.equal(lab.begun(run.id), 2);
-    return `in doubt ${took} ms after the worker's return, begun twice only because a person said so`;
+    return `in doubt ${took} ms after the worker's return, begun twice only because a person decided it`;
   },
 
   /** The delivery is killed in Restate with its worker: a resume finds that, and the interrupted call is in doubt. */

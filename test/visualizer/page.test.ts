@@ -145,7 +145,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  inTurn('the second decider is told who decided first', async () => {
+  inTurn('the second decider gets the name of the first', async () => {
     const run = await api.start('refunds', ASK);
     await run.settled();
     const { page, problems } = await visit(`/runs/${run.id}`);

@@ -22,7 +22,7 @@ function makeRefunds() {
 }
 
 describe('E5: decisions are consumed once', () => {
-  test('one of two simultaneous decisions wins, and the other is told who decided', async () => {
+  test('one of two simultaneous decisions wins, and the other gets the name of the decider', async () => {
     const { store, host, keys, make } = makeRefunds();
     const run = await make().start('go');
     await run.settled();

@@ -174,7 +174,7 @@ test('approved together, calls run together', async () => {
   expect(client.texts).toEqual(['Done.']);
 });
 
-test('a call that someone else has decided is told as refused, with the outcome', async () => {
+test('a call that someone else has decided is reported as refused, with the outcome', async () => {
   const { client, agent, store } = await openChat([calls('pay'), { text: 'Done.' }], {
     tools: [makeTool('pay', { approval: true })],
   });

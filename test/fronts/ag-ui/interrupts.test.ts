@@ -98,7 +98,7 @@ test('{} leaves a client tool without a result, and any other value is its resul
   expect(client.texts).toEqual(['Thanks.']);
 });
 
-test('answers to interrupts that nobody has are told, and change nothing', async () => {
+test('answers to unknown interrupts are reported, and change nothing', async () => {
   const { client, store } = await openChat(
     [calls('pay'), { text: 'Paid.' }],
     makeTool('pay', { approval: true }),
@@ -120,7 +120,7 @@ test('answers to interrupts that nobody has are told, and change nothing', async
   expect((await store.list()).runs).toMatchObject([{ status: 'waiting' }]);
 });
 
-test('an error that is not meant for clients is told without its text', async () => {
+test('an error that is not meant for clients is reported without its text', async () => {
   const { client, agent } = await openChat([{ text: 'Hi.' }]);
   const { store } = agent;
   store.create = async () => {

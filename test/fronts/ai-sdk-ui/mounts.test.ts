@@ -90,7 +90,7 @@ test.each(MOUNTS)('a page posts, stops, resumes and approves: %s', async (_, mou
   expect([...page.errors, ...reloaded.errors]).toEqual([]);
 });
 
-test('a body that a parser has read before is told', async () => {
+test('a body that a parser has read before is reported', async () => {
   const chat = createChatHandler(createAgent({ name: 'desk', model: new PushedModel(), store: memory() }));
   const handler = await reach(express().use(express.json()).use('/api/chat', getRequestListener(chat)));
   const headers = { 'content-type': 'application/json' };

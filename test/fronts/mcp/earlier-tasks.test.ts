@@ -153,7 +153,7 @@ describe('a client of the SDK with the tasks of revision 2025-11-25', () => {
     );
   });
 
-  it('cancels a task once, and is told why a task failed', async () => {
+  it('cancels a task once, and gets the reason of a failed task', async () => {
     const failing = makeDesk([{ error: { code: 'authentication', message: 'wrong key' } } as never], [], {
       name: 'failing',
     });

@@ -76,7 +76,7 @@ describe('a client of revision 2025-11-25', () => {
     ]);
   });
 
-  it('leaves a call undecided by cancelling the form, and is told the run and how to decide', async () => {
+  it('leaves a call undecided by cancelling the form, and gets the run and how to decide', async () => {
     const server = used(mcpServer([makeDesk([REFUND, DONE])]));
     const client = used(await earlierClient(server, () => ({ action: 'cancel' })));
 
@@ -86,7 +86,7 @@ describe('a client of revision 2025-11-25', () => {
     expect(text).toContain(`agentchart approve ${runs[0]?.runId} call_0_0`);
   });
 
-  it('without elicitation is told the run that waits and how to decide', async () => {
+  it('without elicitation gets the run that waits and how to decide', async () => {
     const server = used(mcpServer([makeDesk([REFUND, DONE])]));
     const client = used(await earlierClient(server));
 
@@ -97,7 +97,7 @@ describe('a client of revision 2025-11-25', () => {
     expect(text).toContain(`agentchart reject ${runs[0]?.runId} call_0_0`);
   });
 
-  it('decides some calls of a turn, and is told which are left', async () => {
+  it('decides some calls of a turn, and gets the ones that are left', async () => {
     const ledger: Ledger = [];
     const both = { toolCalls: [...(REFUND.toolCalls ?? []), ...(ASK.toolCalls ?? [])] };
     const server = used(mcpServer([makeDesk([both, DONE], ledger)]));
@@ -260,7 +260,7 @@ describe('a client of revision 2026-07-28', () => {
     expect(ledger).toEqual([4200]);
   });
 
-  it('without elicitation is told the run that waits', async () => {
+  it('without elicitation gets the run that waits', async () => {
     const server = used(mcpServer([makeDesk([REFUND, DONE])]));
     const client = used(await currentClient(server, {}));
 

@@ -202,7 +202,7 @@ describe('fences', () => {
 });
 
 describe('inputs to a run that a worker drives', () => {
-  it('are told to its driver, which does not ask again and again', async () => {
+  it('are reported to its driver, which does not repeat the question', async () => {
     const begun = Promise.withResolvers<void>();
     const run = async (_: unknown, { signal }: { signal: AbortSignal }) => {
       begun.resolve();

@@ -50,7 +50,7 @@ test('the state after an entry is the fold of the journal up to it', async () =>
   expect((await errorOf(await get('/runs/run_none/entries'))).code).toBe('run-unknown');
 });
 
-test('a client that has the answer already is told so', async () => {
+test('a client that has the answer already gets 304', async () => {
   for (const path of ['/runs', `/runs/${runId}`, `/runs/${runId}/entries`, `/runs/${runId}/state`]) {
     const etag = (await get(path)).headers.get('etag') ?? '';
     expect(etag).toMatch(/^W\/".+"$/);

@@ -40,7 +40,7 @@ export function generateEvents(state: ChartState, environment: Environment): Cha
   return events.map(event => stamp(context, event));
 }
 
-/** Where nobody pauses a run, one that was paused before is continued. */
+/** The event that continues a run which was paused before, in explorations in which no one pauses it. */
 function listContinuation({ paused, cancelling }: Context): UntimedEvent[] {
   return paused && cancelling === null ? [{ type: 'run.unpaused' }] : [];
 }

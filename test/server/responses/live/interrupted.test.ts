@@ -48,7 +48,7 @@ async function completed(id: string): Promise<Resource> {
   return await get(id);
 }
 
-describe('a server that is told to stop', () => {
+describe('a server that is asked to stop', () => {
   it('ends its streams with an error that names the reason, and the next one continues with the responses', async () => {
     const hanging = ['one ', HANG];
     provider.play(hanging, hanging, hanging, hanging, ['alpha ', 'beta']);

@@ -31,7 +31,7 @@ function listening<Agent extends ReturnType<typeof makeDesk>>(
 const poll = { interval: 5 };
 
 describe('a webhook', () => {
-  test('is told that a run waits, with what for, signed', async () => {
+  test('gets a signed message that a run waits, with what for', async () => {
     const { url, received } = await receiver();
     const agent = listening(makeDesk(memory()), url);
     const run = await agent.start('go', { labels: { user: '7' } });
@@ -57,7 +57,7 @@ describe('a webhook', () => {
     expect(message?.body.data).toMatchObject({ approvals: [{ digest: waiting.approvals[0]?.digest }] });
   });
 
-  test('is told in order, again until it takes a message, with the same id', async () => {
+  test('gets messages in order, each again until it takes it, with the same id', async () => {
     const { url, received } = await receiver(500, 302, 429);
     const agent = listening(makeDesk(memory()), url, ['waiting', 'finished', 'tool.settled']);
     const run = await agent.start('go');
@@ -87,7 +87,7 @@ describe('a webhook', () => {
     await expect.poll(() => received.map(({ body }) => body.type), poll).toContain('turn.completed');
   });
 
-  test('is told about the run of a sub-agent that waits, once', async () => {
+  test('gets one message about the run of a sub-agent that waits', async () => {
     const { url, received } = await receiver();
     const above = createAgent({
       name: 'above',
