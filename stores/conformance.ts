@@ -1,5 +1,6 @@
+import type { Store } from '../protocol/store.ts';
 import { blobChecks, blobDurabilityChecks } from './conformance/blob-checks.ts';
-import type { ConnectionCheck, StoreCheck, StoreUnderTest } from './conformance/check.ts';
+import type { StoreCheck, StoreUnderTest } from './conformance/check.ts';
 import { claimChecks } from './conformance/claim-checks.ts';
 import { contentChecks } from './conformance/content-checks.ts';
 import { deltaChecks } from './conformance/delta-checks.ts';
@@ -38,60 +39,56 @@ export function storeChecks(tested: StoreUnderTest): StoreCheck[] {
     removalChecks,
     pruneChecks,
     workChecks,
-  ].flat();
-  const lasting = [
-    ...durabilityChecks,
-    ...blobDurabilityChecks,
-    ...removalDurabilityChecks,
-    ...listDurabilityChecks,
-    ...feedDurabilityChecks,
   ];
+  const lasting = [
+    durabilityChecks,
+    blobDurabilityChecks,
+    removalDurabilityChecks,
+    listDurabilityChecks,
+    feedDurabilityChecks,
+  ];
+  const shared = [sharedFeedChecks, watchChecks, ...(disconnect === undefined ? [] : [connectionChecks])];
   return [
-    ...checks.map(({ name, run }) => ({
-      name,
-      run: async () => {
-        const store = await open();
-        try {
-          await run(store);
-        } finally {
-          await store.close();
-        }
-      },
-    })),
-    ...(reopen === undefined ? [] : lasting).map(({ name, run }) => ({
-      name,
-      run: async () => {
-        let store = await open();
-        try {
-          await run(store, async () => {
-            store = await (reopen?.(store) ?? store);
-            return store;
-          });
-        } finally {
-          await store.close();
-        }
-      },
-    })),
-    ...sharedChecksOf(openAgain, disconnect).map(({ name, run }) => ({
-      name,
-      run: async () => {
-        const store = await open();
+    ...named(checks).map(([name, run]) => inNewStore(name, open, run)),
+    ...named(reopen === undefined ? [] : lasting).map(([name, run]) =>
+      inNewStore(name, open, async (store, opened) => {
+        await run(store, async () => {
+          const later = (await reopen?.(opened[0] ?? store)) ?? store;
+          opened[0] = later;
+          return later;
+        });
+      }),
+    ),
+    ...named(openAgain === undefined ? [] : shared).map(([name, run]) =>
+      inNewStore(name, open, async (store, opened) => {
         const other = (await openAgain?.(store)) ?? store;
-        try {
-          await run(store, other, async () => await disconnect?.(store));
-        } finally {
-          await store.close();
-          await other.close();
-        }
-      },
-    })),
+        opened.push(other);
+        await run(store, other, async () => await disconnect?.(store));
+      }),
+    ),
   ];
 }
 
-function sharedChecksOf(
-  openAgain: StoreUnderTest['openAgain'],
-  disconnect: StoreUnderTest['disconnect'],
-): ConnectionCheck[] {
-  if (openAgain === undefined) return [];
-  return [...sharedFeedChecks, ...watchChecks, ...(disconnect === undefined ? [] : connectionChecks)];
+function named<Run>(groups: readonly Record<string, Run>[]): [name: string, run: Run][] {
+  return groups.flatMap(group => Object.entries(group));
+}
+
+/** A check of a new store. `run` keeps in `opened` what has to be closed. */
+function inNewStore(
+  name: string,
+  open: () => Promise<Store>,
+  run: (store: Store, opened: Store[]) => Promise<void>,
+): StoreCheck {
+  return {
+    name,
+    run: async () => {
+      const store = await open();
+      const opened = [store];
+      try {
+        await run(store, opened);
+      } finally {
+        for (const each of opened) await each.close();
+      }
+    },
+  };
 }

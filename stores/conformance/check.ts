@@ -23,20 +23,26 @@ export type StoreUnderTest = {
 /** A named check; `run` rejects if the store is wrong. */
 export type StoreCheck = { name: string; run(): Promise<void> };
 
-/** A check of one empty store. */
-export type Check = { name: string; run(store: Store): Promise<void> };
+/** Checks of one empty store, by name. */
+export type Checks = Record<string, (store: Store) => Promise<void>>;
 
-/** A durability check; `reopen` returns the store as a later process finds it. */
-export type DurabilityCheck = {
-  name: string;
-  run(store: Store, reopen: () => Promise<Store>): Promise<void>;
-};
+/** Durability checks, by name; `reopen` returns the store as a later process finds it. */
+export type DurabilityChecks = Record<string, (store: Store, reopen: () => Promise<Store>) => Promise<void>>;
 
-/** A check of one empty store that two processes have open. */
-export type SharedCheck = { name: string; run(store: Store, other: Store): Promise<void> };
+/** Checks of one empty store that two processes have open, by name; `disconnect` cuts the connections of the first. */
+export type SharedChecks = Record<
+  string,
+  (store: Store, other: Store, disconnect: () => Promise<void>) => Promise<void>
+>;
 
-/** A check of one empty store that two processes have open; `disconnect` cuts the connections of the first. */
-export type ConnectionCheck = {
-  name: string;
-  run(store: Store, other: Store, disconnect: () => Promise<void>): Promise<void>;
-};
+/** Checks of a part that a store may have, as `find` returns it. A store without it passes. */
+export function checksOf<Part>(
+  find: (store: Store) => Part | undefined,
+  checks: Record<string, (store: Store, part: Part) => Promise<void>>,
+): Checks {
+  const runWith = (run: (store: Store, part: Part) => Promise<void>) => async (store: Store) => {
+    const part = find(store);
+    if (part !== undefined) await run(store, part);
+  };
+  return Object.fromEntries(Object.entries(checks).map(([name, run]) => [name, runWith(run)]));
+}

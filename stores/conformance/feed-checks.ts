@@ -1,18 +1,8 @@
 import assert from 'node:assert/strict';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { FeedEntry, StoreFeed } from '../../protocol/listing/feed.ts';
-import type { Store } from '../../protocol/store.ts';
-import type { Check, DurabilityCheck, SharedCheck } from './check.ts';
-import { begin, makeOwner, receive, rejectsWith, request } from './samples.ts';
-
-const RUNNING = { status: 'running' } as const;
-
-/** The checks are for stores that have a feed; another store passes. */
-function withFeed(run: (store: Store, feed: StoreFeed) => Promise<void>): Check['run'] {
-  return async store => {
-    if (store.feed !== undefined) await run(store, store.feed);
-  };
-}
+import { checksOf, type DurabilityChecks, type SharedChecks } from './check.ts';
+import { begin, makeOwner, RUNNING, receive, rejectsWith, request } from './samples.ts';
 
 function placesOf(entries: readonly FeedEntry[]): string[] {
   return entries.map(({ runId, seq }) => `${runId}${seq}`);
@@ -33,145 +23,125 @@ function taking(id: string, changes: Partial<Parameters<StoreFeed['take']>[1]> =
 }
 
 /** Checks the order of the entries of all runs, and the cursors that the store keeps. */
-export const feedChecks: readonly Check[] = [
-  {
-    name: 'the feed has the entries of all runs in the order of their commits, page by page',
-    run: withFeed(async (store, feed) => {
-      await store.create(begin('a'), request('one'), { events: [receive('2')], ...RUNNING });
-      await store.create(begin('b'));
-      await store.append('a', { after: 3, input: true }, [receive('4'), receive('5')], RUNNING);
-      await store.claim('b', request('two'));
-      for (const limit of [1, 2, 3, 100]) {
-        const entries = await readAll(feed, undefined, limit);
-        assert.deepEqual(placesOf(entries), ['a1', 'a2', 'a3', 'b1', 'a4', 'a5', 'b2']);
-        assert.deepEqual(entries[4]?.event, receive('4'));
-      }
-    }),
+export const feedChecks = checksOf(({ feed }) => feed, {
+  'the feed has the entries of all runs in the order of their commits, page by page': async (store, feed) => {
+    await store.create(begin('a'), request('one'), { events: [receive('2')], ...RUNNING });
+    await store.create(begin('b'));
+    await store.append('a', { after: 3, input: true }, [receive('4'), receive('5')], RUNNING);
+    await store.claim('b', request('two'));
+    for (const limit of [1, 2, 3, 100]) {
+      const entries = await readAll(feed, undefined, limit);
+      assert.deepEqual(placesOf(entries), ['a1', 'a2', 'a3', 'b1', 'a4', 'a5', 'b2']);
+      assert.deepEqual(entries[4]?.event, receive('4'));
+    }
   },
-  {
-    name: 'every cursor of the feed continues after its entry, and the end has nothing after it',
-    run: withFeed(async (store, feed) => {
-      await store.create(begin('a'), undefined, { events: [receive('2'), receive('3')], ...RUNNING });
-      await store.create(begin('b'));
-      const entries = await readAll(feed);
-      for (const [index, { cursor }] of entries.entries())
-        assert.deepEqual(placesOf(await readAll(feed, cursor)), placesOf(entries.slice(index + 1)));
-      const end = await feed.end();
-      assert.deepEqual(await feed.read({ after: end }), { entries: [], next: end });
-      await store.append('b', { after: 1, input: true }, [receive('2')], RUNNING);
-      assert.deepEqual(placesOf(await readAll(feed, end)), ['b2']);
-    }),
+  'every cursor of the feed continues after its entry, and the end has nothing after it': async (
+    store,
+    feed,
+  ) => {
+    await store.create(begin('a'), undefined, { events: [receive('2'), receive('3')], ...RUNNING });
+    await store.create(begin('b'));
+    const entries = await readAll(feed);
+    for (const [index, { cursor }] of entries.entries())
+      assert.deepEqual(placesOf(await readAll(feed, cursor)), placesOf(entries.slice(index + 1)));
+    const end = await feed.end();
+    assert.deepEqual(await feed.read({ after: end }), { entries: [], next: end });
+    await store.append('b', { after: 1, input: true }, [receive('2')], RUNNING);
+    assert.deepEqual(placesOf(await readAll(feed, end)), ['b2']);
   },
-  {
-    name: 'the feed never skips an entry because runs were deleted, and does not have theirs',
-    run: withFeed(async (store, feed) => {
-      await store.create(begin('a'));
-      await store.create(begin('b'));
-      const end = await feed.end();
-      await store.delete('b');
-      await store.create(begin('c'));
-      assert.deepEqual(placesOf(await readAll(feed, end)), ['c1']);
-      assert.deepEqual(placesOf(await readAll(feed)), ['a1', 'c1']);
-    }),
+  'the feed never skips an entry because runs were deleted, and does not have theirs': async (
+    store,
+    feed,
+  ) => {
+    await store.create(begin('a'));
+    await store.create(begin('b'));
+    const end = await feed.end();
+    await store.delete('b');
+    await store.create(begin('c'));
+    assert.deepEqual(placesOf(await readAll(feed, end)), ['c1']);
+    assert.deepEqual(placesOf(await readAll(feed)), ['a1', 'c1']);
   },
-  {
-    name: 'a text that is no cursor of a feed is refused',
-    run: withFeed(async (_, feed) => {
-      for (const after of ['', 'x', '1', '1.2.3', '-1.0'])
-        await rejectsWith('input-invalid', feed.read({ after }));
-    }),
+  'a text that is no cursor of a feed is refused': async (_, feed) => {
+    for (const after of ['', 'x', '1', '1.2.3', '-1.0'])
+      await rejectsWith('input-invalid', feed.read({ after }));
   },
-  {
-    name: 'one reader at a time holds a cursor of the feed, which begins at the end of the store',
-    run: withFeed(async (store, feed) => {
-      await store.create(begin('a'));
-      const taken = await feed.take('hook', taking('one'));
-      assert.deepEqual(taken, { type: 'taken', cursor: await feed.end() });
-      await store.create(begin('b'));
-      const held = { type: 'held', owner: makeOwner('one'), until: 6_000 };
-      assert.deepEqual(await feed.take('hook', taking('two')), held);
-      assert.equal(await feed.save('hook', 'two', { cursor: '0.0', until: 9_000 }), false);
-      assert.deepEqual(await feed.take('hook', taking('one')), taken);
-      const cursor = await feed.end();
-      assert.equal(await feed.save('hook', 'one', { cursor, until: 7_000 }), true);
-      assert.equal((await feed.take('hook', taking('two', { now: 6_500 }))).type, 'held');
-      const free = [taking('two', { now: 7_000, until: 8_000 }), taking('three', { isDead: () => true })];
-      for (const next of free) assert.deepEqual(await feed.take('hook', next), { type: 'taken', cursor });
-      assert.equal(await feed.save('hook', 'one', { cursor: '0.0', until: 9_000 }), false);
-      assert.equal((await feed.take('other', taking('one'))).type, 'taken');
-    }),
+  'one reader at a time holds a cursor of the feed, which begins at the end of the store': async (
+    store,
+    feed,
+  ) => {
+    await store.create(begin('a'));
+    const taken = await feed.take('hook', taking('one'));
+    assert.deepEqual(taken, { type: 'taken', cursor: await feed.end() });
+    await store.create(begin('b'));
+    const held = { type: 'held', owner: makeOwner('one'), until: 6_000 };
+    assert.deepEqual(await feed.take('hook', taking('two')), held);
+    assert.equal(await feed.save('hook', 'two', { cursor: '0.0', until: 9_000 }), false);
+    assert.deepEqual(await feed.take('hook', taking('one')), taken);
+    const cursor = await feed.end();
+    assert.equal(await feed.save('hook', 'one', { cursor, until: 7_000 }), true);
+    assert.equal((await feed.take('hook', taking('two', { now: 6_500 }))).type, 'held');
+    const free = [taking('two', { now: 7_000, until: 8_000 }), taking('three', { isDead: () => true })];
+    for (const next of free) assert.deepEqual(await feed.take('hook', next), { type: 'taken', cursor });
+    assert.equal(await feed.save('hook', 'one', { cursor: '0.0', until: 9_000 }), false);
+    assert.equal((await feed.take('other', taking('one'))).type, 'taken');
   },
-  {
-    name: 'runs are counted by status',
-    async run(store) {
-      if (store.count === undefined) return;
-      await store.create(begin('a'));
-      await store.create(begin('b'));
-      await store.append('b', { after: 1, input: true }, [receive('2')], { status: 'waiting' });
-      const counts = { running: 1, waiting: 1, finished: 0, failed: 0, cancelled: 0 };
-      assert.deepEqual(await store.count(), counts);
-    },
-  },
-];
+});
 
 /** Checks that the feed and its cursors survive reopening the store. */
-export const feedDurabilityChecks: readonly DurabilityCheck[] = [
-  {
-    name: 'the feed and its cursors survive reopening the store',
-    async run(store, reopen) {
-      if (store.feed === undefined) return;
-      await store.create(begin('a'), undefined, { events: [receive('2')], ...RUNNING });
-      const [first] = (await store.feed.read()).entries;
-      await store.feed.take('hook', taking('one'));
-      await store.feed.save('hook', 'one', { cursor: first?.cursor ?? '', until: 0 });
-      const { feed } = await reopen();
-      assert.ok(feed);
-      assert.deepEqual(await feed.take('hook', taking('two')), { type: 'taken', cursor: first?.cursor });
-      assert.deepEqual(placesOf(await readAll(feed, first?.cursor)), ['a2']);
-    },
+export const feedDurabilityChecks: DurabilityChecks = {
+  'the feed and its cursors survive reopening the store': async (store, reopen) => {
+    if (store.feed === undefined) return;
+    await store.create(begin('a'), undefined, { events: [receive('2')], ...RUNNING });
+    const [first] = (await store.feed.read()).entries;
+    await store.feed.take('hook', taking('one'));
+    await store.feed.save('hook', 'one', { cursor: first?.cursor ?? '', until: 0 });
+    const { feed } = await reopen();
+    assert.ok(feed);
+    assert.deepEqual(await feed.take('hook', taking('two')), { type: 'taken', cursor: first?.cursor });
+    assert.deepEqual(placesOf(await readAll(feed, first?.cursor)), ['a2']);
   },
-];
+};
 
 const WRITERS = 4;
 const APPENDS = 25;
 
 /** Checks of a store that two processes have open. */
-export const sharedFeedChecks: readonly SharedCheck[] = [
-  {
-    name: 'the feed shows every entry once and in order to a reader, while several connections write',
-    async run(store, other) {
-      const { feed } = store;
-      if (feed === undefined) return;
-      const connections = [store, other];
-      const write = async (writer: number) => {
-        const runId = `r${writer}-`;
-        const connection = connections[writer % 2] ?? store;
-        await connection.create(begin(runId));
-        for (let after = 1; after <= APPENDS; after += 1)
-          await connection.append(runId, { after, input: true }, [receive(String(after))], RUNNING);
-      };
-      let done = false;
-      const writing = Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer)));
-      const finished = writing.finally(() => {
-        done = true;
-      });
-      const seen: FeedEntry[] = [];
-      for (let cursor = '0.0'; ; ) {
-        const wasDone = done;
-        const page = await feed.read({ after: cursor, limit: 3 });
-        seen.push(...page.entries);
-        cursor = page.next;
-        if (wasDone && page.entries.length === 0) break;
-        await new Promise(resolve => setTimeout(resolve, 0));
-      }
-      await finished;
-      const expected = Array.from({ length: WRITERS }, (_, writer) =>
-        Array.from({ length: APPENDS + 1 }, (_, index) => `r${writer}-${index + 1}`),
-      );
-      for (const [writer, places] of expected.entries())
-        assert.deepEqual(placesOf(seen.filter(({ runId }) => runId === `r${writer}-`)), places);
-      assert.equal(seen.length, WRITERS * (APPENDS + 1));
-      assert.deepEqual(placesOf(await readAll(feed, undefined, 50)), placesOf(seen));
-    },
+export const sharedFeedChecks: SharedChecks = {
+  'the feed shows every entry once and in order to a reader, while several connections write': async (
+    store,
+    other,
+  ) => {
+    const { feed } = store;
+    if (feed === undefined) return;
+    const connections = [store, other];
+    const write = async (writer: number) => {
+      const runId = `r${writer}-`;
+      const connection = connections[writer % 2] ?? store;
+      await connection.create(begin(runId));
+      for (let after = 1; after <= APPENDS; after += 1)
+        await connection.append(runId, { after, input: true }, [receive(String(after))], RUNNING);
+    };
+    let done = false;
+    const writing = Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer)));
+    const finished = writing.finally(() => {
+      done = true;
+    });
+    const seen: FeedEntry[] = [];
+    for (let cursor = '0.0'; ; ) {
+      const wasDone = done;
+      const page = await feed.read({ after: cursor, limit: 3 });
+      seen.push(...page.entries);
+      cursor = page.next;
+      if (wasDone && page.entries.length === 0) break;
+      await new Promise(resolve => setTimeout(resolve, 0));
+    }
+    await finished;
+    const expected = Array.from({ length: WRITERS }, (_, writer) =>
+      Array.from({ length: APPENDS + 1 }, (_, index) => `r${writer}-${index + 1}`),
+    );
+    for (const [writer, places] of expected.entries())
+      assert.deepEqual(placesOf(seen.filter(({ runId }) => runId === `r${writer}-`)), places);
+    assert.equal(seen.length, WRITERS * (APPENDS + 1));
+    assert.deepEqual(placesOf(await readAll(feed, undefined, 50)), placesOf(seen));
   },
-];
+};

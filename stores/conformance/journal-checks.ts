@@ -1,205 +1,162 @@
 import assert from 'node:assert/strict';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Page } from '../../protocol/store.ts';
-import type { Check } from './check.ts';
-import { begin, makeProgress, receive, rejectsWith, request, say } from './samples.ts';
+import type { Checks } from './check.ts';
+import { begin, makeProgress, RUNNING, receive, rejectsWith, request, say, WAITING } from './samples.ts';
 
 /** Checks of journals and appends. */
-export const journalChecks: readonly Check[] = [
-  {
-    name: 'an adopted run continues after the entry at which it was adopted',
-    async run(store) {
-      const listed = { title: 'Refund A-1', labels: { user: '7' }, progress: makeProgress('resting.paused') };
-      const adopted = {
-        ...({ runId: 'a', agent: 'refunds', status: 'waiting', createdAt: 900, seq: 7 } as const),
-        ...listed,
-      };
-      await store.adopt({ ...adopted, state: { fold: 7 } });
-      assert.deepEqual(await store.read('a'), []);
-      assert.deepEqual(await store.loadSnapshot('a'), { seq: 7, state: { fold: 7 } });
-      assert.deepEqual((await store.list({ labels: listed.labels })).runs, [await store.get('a')]);
-      const { type } = await store.append('a', { after: 6, input: true }, [receive('early')], {
-        status: 'running',
-      });
-      assert.equal(type, 'conflict');
-      const appended = await store.append('a', { after: 7, input: true }, [receive('next')], {
-        status: 'running',
-      });
-      assert.deepEqual(appended, { type: 'appended', seq: 8 });
-      assert.deepEqual(await store.read('a', 3), [{ seq: 8, event: receive('next') }]);
-      const claimed = await store.claim('a', request('driver'));
-      assert.deepEqual(claimed, { type: 'claimed', epoch: 1, seq: 9 });
-      const record = await store.get('a');
-      assert.deepEqual([record?.seq, record?.status, record?.createdAt], [9, 'running', 900]);
-      await rejectsWith('run-exists', store.adopt({ ...adopted, state: null }));
-    },
+export const journalChecks: Checks = {
+  'an adopted run continues after the entry at which it was adopted': async store => {
+    const listed = { title: 'Refund A-1', labels: { user: '7' }, progress: makeProgress('resting.paused') };
+    const adopted = {
+      ...({ runId: 'a', agent: 'refunds', status: 'waiting', createdAt: 900, seq: 7 } as const),
+      ...listed,
+    };
+    await store.adopt({ ...adopted, state: { fold: 7 } });
+    assert.deepEqual(await store.read('a'), []);
+    assert.deepEqual(await store.loadSnapshot('a'), { seq: 7, state: { fold: 7 } });
+    assert.deepEqual((await store.list({ labels: listed.labels })).runs, [await store.get('a')]);
+    const { type } = await store.append('a', { after: 6, input: true }, [receive('early')], RUNNING);
+    assert.equal(type, 'conflict');
+    const appended = await store.append('a', { after: 7, input: true }, [receive('next')], RUNNING);
+    assert.deepEqual(appended, { type: 'appended', seq: 8 });
+    assert.deepEqual(await store.read('a', 3), [{ seq: 8, event: receive('next') }]);
+    const claimed = await store.claim('a', request('driver'));
+    assert.deepEqual(claimed, { type: 'claimed', epoch: 1, seq: 9 });
+    const record = await store.get('a');
+    assert.deepEqual([record?.seq, record?.status, record?.createdAt], [9, 'running', 900]);
+    await rejectsWith('run-exists', store.adopt({ ...adopted, state: null }));
   },
-  {
-    name: 'a run that has ended takes notes, and no events that would reopen it',
-    async run(store) {
-      await store.create(begin('a'), undefined, { events: [receive('x')], status: 'finished' });
-      const note = { type: 'run.noted', at: 2000, by: 'test', note: 'kept' } as const;
-      await store.append('a', { after: 2, input: true }, [note], { status: 'finished' });
-      for (const status of ['running', 'waiting'] as const)
-        await rejectsWith(
-          'refused',
-          store.append('a', { after: 3, input: true }, [receive('late')], { status }),
-        );
-      assert.equal((await store.read('a')).length, 3);
-      assert.equal((await store.get('a'))?.status, 'finished');
-    },
-  },
-  {
-    name: 'a created run has its start as entry 1, and a matching record',
-    async run(store) {
-      const event = begin('a', { continues: 'z' });
-      assert.deepEqual(await store.create(event), { epoch: 0, seq: 1 });
-      assert.deepEqual(await store.read('a'), [{ seq: 1, event }]);
-      assert.deepEqual(await store.get('a'), {
-        runId: 'a',
-        agent: 'refunds',
-        title: 'hello',
-        labels: {},
-        state: 'running',
-        turns: 0,
-        tokens: 0,
-        cost: 0,
-        activeMs: 0,
-        status: 'running',
-        createdAt: 1000,
-        updatedAt: 1000,
-        seq: 1,
-        epoch: 0,
-        continues: 'z',
-        chart: { version: 1, hash: 'chart' },
-      });
-    },
-  },
-  {
-    name: 'a run created with several events has all of them, with its status, before its claim',
-    async run(store) {
-      const last: RunEvent = { type: 'message.received', at: 4000, items: [say('3', 'i3')] };
-      const events = [receive('2'), last];
-      const rest = { events, status: 'waiting' } as const;
-      assert.deepEqual(await store.create(begin('a'), undefined, rest), { epoch: 0, seq: 3 });
-      const expected = [begin('a'), ...events].map((event, index) => ({ seq: index + 1, event }));
-      assert.deepEqual(await store.read('a'), expected);
-      const record = await store.get('a');
-      assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [3, 'waiting', 4000]);
-      assert.deepEqual(await store.create(begin('b'), request('one'), rest), { epoch: 1, seq: 4 });
-      assert.equal((await store.read('b', 3))[0]?.event.type, 'run.claimed');
-    },
-  },
-  {
-    name: 'a run with an event that could not be read back is not created',
-    async run(store) {
-      const events = [receive('2'), receive('3', Number.NaN)];
-      await rejectsWith('input-invalid', store.create(begin('a'), undefined, { events, status: 'running' }));
-      assert.equal(await store.get('a'), undefined);
-      await store.create(begin('b'));
-      const rest = { events: [receive('2')], status: 'waiting' } as const;
-      await rejectsWith('run-exists', store.create(begin('b'), undefined, rest));
-      assert.deepEqual(await store.read('b'), [{ seq: 1, event: begin('b') }]);
-      assert.equal((await store.get('b'))?.status, 'running');
-    },
-  },
-  {
-    name: 'creating a run a second time is rejected and changes nothing',
-    async run(store) {
-      await store.create(begin('a'));
-      await rejectsWith('run-exists', store.create(begin('a', { at: 9000 }), request('second')));
-      assert.deepEqual(await store.read('a'), [{ seq: 1, event: begin('a') }]);
-      assert.equal((await store.get('a'))?.owner, undefined);
-    },
-  },
-  {
-    name: 'entries are read in the order of appending, numbered from 1 without gaps',
-    async run(store) {
-      await store.create(begin('a'));
-      await store.create(begin('b'));
-      await store.append('a', { after: 1, input: true }, [receive('2'), receive('3')], { status: 'running' });
-      await store.append('b', { after: 1, input: true }, [receive('other')], { status: 'running' });
-      await store.append('a', { after: 3, input: true }, [receive('4')], { status: 'running' });
-      const expected = [begin('a'), receive('2'), receive('3'), receive('4')];
-      assert.deepEqual(
-        await store.read('a'),
-        expected.map((event, index) => ({ seq: index + 1, event })),
+  'a run that has ended takes notes, and no events that would reopen it': async store => {
+    await store.create(begin('a'), undefined, { events: [receive('x')], status: 'finished' });
+    const note = { type: 'run.noted', at: 2000, by: 'test', note: 'kept' } as const;
+    await store.append('a', { after: 2, input: true }, [note], { status: 'finished' });
+    for (const status of ['running', 'waiting'] as const)
+      await rejectsWith(
+        'refused',
+        store.append('a', { after: 3, input: true }, [receive('late')], { status }),
       );
-    },
+    assert.equal((await store.read('a')).length, 3);
+    assert.equal((await store.get('a'))?.status, 'finished');
   },
-  {
-    name: 'a read after an entry returns only the entries that follow',
-    async run(store) {
-      await store.create(begin('a'));
-      await store.append('a', { after: 1, input: true }, [receive('2'), receive('3')], { status: 'running' });
-      assert.deepEqual(await store.read('a', 2), [{ seq: 3, event: receive('3') }]);
-      assert.deepEqual(await store.read('a', 3), []);
-      assert.deepEqual(await store.read('a', 99), []);
-    },
+  'a created run has its start as entry 1, and a matching record': async store => {
+    const event = begin('a', { continues: 'z' });
+    assert.deepEqual(await store.create(event), { epoch: 0, seq: 1 });
+    assert.deepEqual(await store.read('a'), [{ seq: 1, event }]);
+    assert.deepEqual(await store.get('a'), {
+      runId: 'a',
+      agent: 'refunds',
+      title: 'hello',
+      labels: {},
+      state: 'running',
+      turns: 0,
+      tokens: 0,
+      cost: 0,
+      activeMs: 0,
+      status: 'running',
+      createdAt: 1000,
+      updatedAt: 1000,
+      seq: 1,
+      epoch: 0,
+      continues: 'z',
+      chart: { version: 1, hash: 'chart' },
+    });
   },
-  {
-    name: 'a page ends at its number of entries or characters, and is empty only at the end',
-    async run(store) {
-      await store.create(begin('a'));
-      await store.append(
-        'a',
-        { after: 1, input: true },
-        ['2', '3', '4'].map(text => receive(text)),
-        { status: 'running' },
-      );
-      const readSeqs = async (after: number, page: Page): Promise<number[]> =>
-        (await store.read('a', after, page)).map(({ seq }) => seq);
-      const chars = Number.POSITIVE_INFINITY;
-      assert.deepEqual(await readSeqs(0, { entries: 2, chars }), [1, 2]);
-      assert.deepEqual(await readSeqs(2, { entries: 9, chars }), [3, 4]);
-      assert.deepEqual(await readSeqs(0, { entries: 9, chars: 1 }), [1]);
-      assert.deepEqual(await readSeqs(1, { entries: 9, chars: 1 }), [2]);
-      assert.deepEqual(await readSeqs(4, { entries: 1, chars: 1 }), []);
-    },
+  'a run created with several events has all of them, with its status, before its claim': async store => {
+    const last: RunEvent = { type: 'message.received', at: 4000, items: [say('3', 'i3')] };
+    const events = [receive('2'), last];
+    const rest = { events, status: 'waiting' } as const;
+    assert.deepEqual(await store.create(begin('a'), undefined, rest), { epoch: 0, seq: 3 });
+    const expected = [begin('a'), ...events].map((event, index) => ({ seq: index + 1, event }));
+    assert.deepEqual(await store.read('a'), expected);
+    const record = await store.get('a');
+    assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [3, 'waiting', 4000]);
+    assert.deepEqual(await store.create(begin('b'), request('one'), rest), { epoch: 1, seq: 4 });
+    assert.equal((await store.read('b', 3))[0]?.event.type, 'run.claimed');
   },
-  {
-    name: 'an append returns the new seq and updates the record',
-    async run(store) {
-      await store.create(begin('a'));
-      const result = await store.append('a', { after: 1, epoch: 0 }, [receive('x', 4000)], {
-        status: 'waiting',
-      });
-      assert.deepEqual(result, { type: 'appended', seq: 2 });
-      const record = await store.get('a');
-      assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [2, 'waiting', 4000]);
-      assert.equal(record?.createdAt, 1000);
-    },
+  'a run with an event that could not be read back is not created': async store => {
+    const events = [receive('2'), receive('3', Number.NaN)];
+    await rejectsWith('input-invalid', store.create(begin('a'), undefined, { events, status: 'running' }));
+    assert.equal(await store.get('a'), undefined);
+    await store.create(begin('b'));
+    const rest = { events: [receive('2')], status: 'waiting' } as const;
+    await rejectsWith('run-exists', store.create(begin('b'), undefined, rest));
+    assert.deepEqual(await store.read('b'), [{ seq: 1, event: begin('b') }]);
+    assert.equal((await store.get('b'))?.status, 'running');
   },
-  {
-    name: 'an append without events changes only the status',
-    async run(store) {
-      await store.create(begin('a'));
-      const result = await store.append('a', { after: 1, epoch: 0 }, [], { status: 'waiting' });
-      assert.deepEqual(result, { type: 'appended', seq: 1 });
-      assert.equal((await store.get('a'))?.status, 'waiting');
-    },
+  'creating a run a second time is rejected and changes nothing': async store => {
+    await store.create(begin('a'));
+    await rejectsWith('run-exists', store.create(begin('a', { at: 9000 }), request('second')));
+    assert.deepEqual(await store.read('a'), [{ seq: 1, event: begin('a') }]);
+    assert.equal((await store.get('a'))?.owner, undefined);
   },
-  {
-    name: 'an append after an earlier entry than the last is a conflict and writes nothing',
-    async run(store) {
-      const { epoch } = await store.create(begin('a'), request('driver'));
-      for (const after of [0, 1]) {
-        for (const guard of [
-          { after, epoch },
-          { after, input: true as const },
-        ]) {
-          assert.deepEqual(await store.append('a', guard, [receive('x')], { status: 'failed' }), {
-            type: 'conflict',
-          });
-        }
+  'entries are read in the order of appending, numbered from 1 without gaps': async store => {
+    await store.create(begin('a'));
+    await store.create(begin('b'));
+    await store.append('a', { after: 1, input: true }, [receive('2'), receive('3')], RUNNING);
+    await store.append('b', { after: 1, input: true }, [receive('other')], RUNNING);
+    await store.append('a', { after: 3, input: true }, [receive('4')], RUNNING);
+    const expected = [begin('a'), receive('2'), receive('3'), receive('4')];
+    assert.deepEqual(
+      await store.read('a'),
+      expected.map((event, index) => ({ seq: index + 1, event })),
+    );
+  },
+  'a read after an entry returns only the entries that follow': async store => {
+    await store.create(begin('a'));
+    await store.append('a', { after: 1, input: true }, [receive('2'), receive('3')], RUNNING);
+    assert.deepEqual(await store.read('a', 2), [{ seq: 3, event: receive('3') }]);
+    assert.deepEqual(await store.read('a', 3), []);
+    assert.deepEqual(await store.read('a', 99), []);
+  },
+  'a page ends at its number of entries or characters, and is empty only at the end': async store => {
+    await store.create(begin('a'));
+    await store.append(
+      'a',
+      { after: 1, input: true },
+      ['2', '3', '4'].map(text => receive(text)),
+      RUNNING,
+    );
+    const readSeqs = async (after: number, page: Page): Promise<number[]> =>
+      (await store.read('a', after, page)).map(({ seq }) => seq);
+    const chars = Number.POSITIVE_INFINITY;
+    assert.deepEqual(await readSeqs(0, { entries: 2, chars }), [1, 2]);
+    assert.deepEqual(await readSeqs(2, { entries: 9, chars }), [3, 4]);
+    assert.deepEqual(await readSeqs(0, { entries: 9, chars: 1 }), [1]);
+    assert.deepEqual(await readSeqs(1, { entries: 9, chars: 1 }), [2]);
+    assert.deepEqual(await readSeqs(4, { entries: 1, chars: 1 }), []);
+  },
+  'an append returns the new seq and updates the record': async store => {
+    await store.create(begin('a'));
+    const result = await store.append('a', { after: 1, epoch: 0 }, [receive('x', 4000)], WAITING);
+    assert.deepEqual(result, { type: 'appended', seq: 2 });
+    const record = await store.get('a');
+    assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [2, 'waiting', 4000]);
+    assert.equal(record?.createdAt, 1000);
+  },
+  'an append without events changes only the status': async store => {
+    await store.create(begin('a'));
+    const result = await store.append('a', { after: 1, epoch: 0 }, [], WAITING);
+    assert.deepEqual(result, { type: 'appended', seq: 1 });
+    assert.equal((await store.get('a'))?.status, 'waiting');
+  },
+  'an append after an earlier entry than the last is a conflict and writes nothing': async store => {
+    const { epoch } = await store.create(begin('a'), request('driver'));
+    for (const after of [0, 1]) {
+      for (const guard of [
+        { after, epoch },
+        { after, input: true as const },
+      ]) {
+        assert.deepEqual(await store.append('a', guard, [receive('x')], { status: 'failed' }), {
+          type: 'conflict',
+        });
       }
-      assert.equal((await store.read('a')).length, 2);
-      assert.equal((await store.get('a'))?.status, 'running');
-    },
+    }
+    assert.equal((await store.read('a')).length, 2);
+    assert.equal((await store.get('a'))?.status, 'running');
   },
-  {
-    name: 'an append after a missing entry is rejected because entries were lost, and writes nothing',
-    async run(store) {
+  'an append after a missing entry is rejected because entries were lost, and writes nothing':
+    async store => {
       const { epoch } = await store.create(begin('a'), request('driver'));
       await rejectsWith(
         'journal-damaged',
@@ -210,100 +167,76 @@ export const journalChecks: readonly Check[] = [
       assert.equal((await store.read('a')).length, 2);
       assert.equal((await store.get('a'))?.status, 'running');
     },
+  'of many concurrent appends after one entry, exactly one succeeds': async store => {
+    await store.create(begin('a'));
+    for (let after = 1; after <= 5; after += 1) {
+      const attempts = Array.from({ length: 20 }, (_, index) =>
+        store.append('a', { after, input: true }, [receive(`${after}.${index}`)], RUNNING),
+      );
+      const results = await Promise.all(attempts);
+      const winner = results.findIndex(({ type }) => type === 'appended');
+      assert.equal(results.filter(({ type }) => type === 'conflict').length, 19);
+      const [entry] = await store.read('a', after);
+      assert.deepEqual(entry, { seq: after + 1, event: receive(`${after}.${winner}`) });
+    }
+    assert.equal((await store.read('a')).length, 6);
   },
-  {
-    name: 'of many concurrent appends after one entry, exactly one succeeds',
-    async run(store) {
-      await store.create(begin('a'));
-      for (let after = 1; after <= 5; after += 1) {
-        const attempts = Array.from({ length: 20 }, (_, index) =>
-          store.append('a', { after, input: true }, [receive(`${after}.${index}`)], { status: 'running' }),
-        );
-        const results = await Promise.all(attempts);
-        const winner = results.findIndex(({ type }) => type === 'appended');
-        assert.equal(results.filter(({ type }) => type === 'conflict').length, 19);
-        const [entry] = await store.read('a', after);
-        assert.deepEqual(entry, { seq: after + 1, event: receive(`${after}.${winner}`) });
-      }
-      assert.equal((await store.read('a')).length, 6);
-    },
-  },
-  {
-    name: 'concurrent appends to many runs succeed or fail independently',
-    async run(store) {
-      const runIds = Array.from({ length: 10 }, (_, index) => `run ${index}`);
-      await Promise.all(runIds.map(runId => store.create(begin(runId))));
-      const append = (runId: string, after: number, at = 2000) =>
-        store.append(runId, { after, input: true }, [receive(runId, at), receive(`${runId} again`)], {
-          status: 'waiting',
-        });
-      const outcomes = await Promise.allSettled([
-        append('unknown run', 1),
-        append('run 1', 1, Number.NaN),
-        append('run 2', 0),
-        append('run 3', 9),
-        ...runIds.map(runId => append(runId, 1)),
-      ]);
+  'concurrent appends to many runs succeed or fail independently': async store => {
+    const runIds = Array.from({ length: 10 }, (_, index) => `run ${index}`);
+    await Promise.all(runIds.map(runId => store.create(begin(runId))));
+    const append = (runId: string, after: number, at = 2000) =>
+      store.append(runId, { after, input: true }, [receive(runId, at), receive(`${runId} again`)], WAITING);
+    const outcomes = await Promise.allSettled([
+      append('unknown run', 1),
+      append('run 1', 1, Number.NaN),
+      append('run 2', 0),
+      append('run 3', 9),
+      ...runIds.map(runId => append(runId, 1)),
+    ]);
+    assert.deepEqual(
+      outcomes.map(outcome => (outcome.status === 'fulfilled' ? outcome.value.type : outcome.reason.code)),
+      ['run-unknown', 'input-invalid', 'conflict', 'journal-damaged', ...runIds.map(() => 'appended')],
+    );
+    for (const runId of runIds) {
+      const expected = [begin(runId), receive(runId), receive(`${runId} again`)];
       assert.deepEqual(
-        outcomes.map(outcome => (outcome.status === 'fulfilled' ? outcome.value.type : outcome.reason.code)),
-        ['run-unknown', 'input-invalid', 'conflict', 'journal-damaged', ...runIds.map(() => 'appended')],
+        (await store.read(runId)).map(({ event }) => event),
+        expected,
       );
-      for (const runId of runIds) {
-        const expected = [begin(runId), receive(runId), receive(`${runId} again`)];
-        assert.deepEqual(
-          (await store.read(runId)).map(({ event }) => event),
-          expected,
-        );
-      }
-    },
+    }
   },
-  {
-    name: 'a page can begin and end within one append',
-    async run(store) {
-      await store.create(begin('a'));
-      const events = ['2', '3', '4', '5'].map(text => receive(text));
-      await store.append('a', { after: 1, input: true }, events, { status: 'running' });
-      const chars = Number.POSITIVE_INFINITY;
-      assert.deepEqual(
-        (await store.read('a', 2, { entries: 2, chars })).map(({ seq, event }) => [seq, event]),
-        [3, 4].map(seq => [seq, receive(String(seq))]),
-      );
-      assert.equal((await store.read('a', 3, { entries: 9, chars })).length, 2);
-    },
+  'a page can begin and end within one append': async store => {
+    await store.create(begin('a'));
+    const events = ['2', '3', '4', '5'].map(text => receive(text));
+    await store.append('a', { after: 1, input: true }, events, RUNNING);
+    const chars = Number.POSITIVE_INFINITY;
+    assert.deepEqual(
+      (await store.read('a', 2, { entries: 2, chars })).map(({ seq, event }) => [seq, event]),
+      [3, 4].map(seq => [seq, receive(String(seq))]),
+    );
+    assert.equal((await store.read('a', 3, { entries: 9, chars })).length, 2);
   },
-  {
-    name: 'an append writes all events or none',
-    async run(store) {
-      await store.create(begin('a'));
-      const events = [receive('fine'), receive('broken', Number.NaN)];
-      await rejectsWith(
-        'input-invalid',
-        store.append('a', { after: 1, input: true }, events, { status: 'failed' }),
-      );
-      assert.equal((await store.read('a')).length, 1);
-      assert.deepEqual(
-        await store.append('a', { after: 1, input: true }, [receive('x')], { status: 'running' }),
-        {
-          type: 'appended',
-          seq: 2,
-        },
-      );
-    },
+  'an append writes all events or none': async store => {
+    await store.create(begin('a'));
+    const events = [receive('fine'), receive('broken', Number.NaN)];
+    await rejectsWith(
+      'input-invalid',
+      store.append('a', { after: 1, input: true }, events, { status: 'failed' }),
+    );
+    assert.equal((await store.read('a')).length, 1);
+    assert.deepEqual(await store.append('a', { after: 1, input: true }, [receive('x')], RUNNING), {
+      type: 'appended',
+      seq: 2,
+    });
   },
-  {
-    name: 'calls for an unknown run are rejected and do not create it',
-    async run(store) {
-      await rejectsWith('run-unknown', store.read('a'));
-      await rejectsWith(
-        'run-unknown',
-        store.append('a', { after: 0, epoch: 0 }, [receive('x')], { status: 'running' }),
-      );
-      await rejectsWith('run-unknown', store.claim('a', request('driver')));
-      await rejectsWith('run-unknown', store.release('a', 0));
-      await rejectsWith('run-unknown', store.saveSnapshot('a', { seq: 1, state: {} }));
-      await rejectsWith('run-unknown', store.chain('a'));
-      assert.equal(await store.get('a'), undefined);
-      assert.deepEqual((await store.list()).runs, []);
-    },
+  'calls for an unknown run are rejected and do not create it': async store => {
+    await rejectsWith('run-unknown', store.read('a'));
+    await rejectsWith('run-unknown', store.append('a', { after: 0, epoch: 0 }, [receive('x')], RUNNING));
+    await rejectsWith('run-unknown', store.claim('a', request('driver')));
+    await rejectsWith('run-unknown', store.release('a', 0));
+    await rejectsWith('run-unknown', store.saveSnapshot('a', { seq: 1, state: {} }));
+    await rejectsWith('run-unknown', store.chain('a'));
+    assert.equal(await store.get('a'), undefined);
+    assert.deepEqual((await store.list()).runs, []);
   },
-];
+};

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunStarted } from '../../protocol/event.ts';
 import type { RunStatus, Store } from '../../protocol/store.ts';
-import type { Check } from './check.ts';
+import type { Checks } from './check.ts';
 import { begin, receive, rejectsWith, request } from './samples.ts';
 
 /** Creates a run whose last entry is at `at`. */
@@ -20,41 +20,34 @@ async function idsIn(store: Store): Promise<string[]> {
 }
 
 /** Checks of `prune`. */
-export const pruneChecks: readonly Check[] = [
-  {
-    name: 'pruning deletes the runs that ended before a time, and needs that time',
-    async run(store) {
-      await make(store, 'old', 'finished', 2000);
-      await make(store, 'failed', 'failed', 2000);
-      await make(store, 'young', 'finished', 3000);
-      await make(store, 'waiting', 'waiting', 2000);
-      await make(store, 'running', 'running', 2000);
-      for (const before of [undefined, Number.NaN, Number.POSITIVE_INFINITY, '2026'] as never[])
-        await rejectsWith('input-invalid', store.prune({ before }));
-      await rejectsWith('input-invalid', store.prune({ before: 3000, status: 'waiting' }));
-      const options = { before: 3000, now: 5000 };
-      assert.deepEqual((await store.prune({ ...options, dryRun: true })).sort(), ['failed', 'old']);
-      assert.equal((await idsIn(store)).length, 5);
-      assert.deepEqual(await store.prune({ ...options, status: 'failed' }), ['failed']);
-      assert.deepEqual(await store.prune(options), ['old']);
-      assert.deepEqual(await store.prune(options), []);
-      assert.deepEqual(await idsIn(store), ['running', 'waiting', 'young']);
-    },
+export const pruneChecks: Checks = {
+  'pruning deletes the runs that ended before a time, and needs that time': async store => {
+    await make(store, 'old', 'finished', 2000);
+    await make(store, 'failed', 'failed', 2000);
+    await make(store, 'young', 'finished', 3000);
+    await make(store, 'waiting', 'waiting', 2000);
+    await make(store, 'running', 'running', 2000);
+    for (const before of [undefined, Number.NaN, Number.POSITIVE_INFINITY, '2026'] as never[])
+      await rejectsWith('input-invalid', store.prune({ before }));
+    await rejectsWith('input-invalid', store.prune({ before: 3000, status: 'waiting' }));
+    const options = { before: 3000, now: 5000 };
+    assert.deepEqual((await store.prune({ ...options, dryRun: true })).sort(), ['failed', 'old']);
+    assert.equal((await idsIn(store)).length, 5);
+    assert.deepEqual(await store.prune({ ...options, status: 'failed' }), ['failed']);
+    assert.deepEqual(await store.prune(options), ['old']);
+    assert.deepEqual(await store.prune(options), []);
+    assert.deepEqual(await idsIn(store), ['running', 'waiting', 'young']);
   },
-  {
-    name: 'pruning deletes only runs with all the labels',
-    async run(store) {
-      await make(store, 'a', 'finished', 2000, { labels: { user: '7', tenant: 'x' } });
-      await make(store, 'b', 'finished', 2000, { labels: { user: '8', tenant: 'x' } });
-      await make(store, 'c', 'finished', 2000);
-      const labels = { user: '7', tenant: 'x' };
-      assert.deepEqual(await store.prune({ before: 3000, labels, now: 5000 }), ['a']);
-      assert.deepEqual(await idsIn(store), ['b', 'c']);
-    },
+  'pruning deletes only runs with all the labels': async store => {
+    await make(store, 'a', 'finished', 2000, { labels: { user: '7', tenant: 'x' } });
+    await make(store, 'b', 'finished', 2000, { labels: { user: '8', tenant: 'x' } });
+    await make(store, 'c', 'finished', 2000);
+    const labels = { user: '7', tenant: 'x' };
+    assert.deepEqual(await store.prune({ before: 3000, labels, now: 5000 }), ['a']);
+    assert.deepEqual(await idsIn(store), ['b', 'c']);
   },
-  {
-    name: 'pruning takes child runs with their parent, and spares what is driven or continued by a run that stays',
-    async run(store) {
+  'pruning takes child runs with their parent, and spares what is driven or continued by a run that stays':
+    async store => {
       const parent = { runId: 'parent', callId: 'call' };
       await make(store, 'parent', 'finished', 2000);
       await make(store, 'child', 'finished', 4000, { parent });
@@ -73,15 +66,11 @@ export const pruneChecks: readonly Check[] = [
       assert.deepEqual(await idsIn(store), ['busy', 'child of busy', 'driven', 'kept', 'later']);
       assert.deepEqual(await store.prune({ ...options, isDead: () => true }), ['driven']);
     },
+  'pruning deletes more runs than one page of a list': async store => {
+    for (let run = 0; run < 120; run += 1) await make(store, `run${run}`, 'finished', 2000);
+    await make(store, 'open', 'waiting', 2000);
+    assert.equal((await store.prune({ before: 3000, now: 5000, dryRun: true })).length, 120);
+    assert.equal((await store.prune({ before: 3000, now: 5000 })).length, 120);
+    assert.deepEqual(await idsIn(store), ['open']);
   },
-  {
-    name: 'pruning deletes more runs than one page of a list',
-    async run(store) {
-      for (let run = 0; run < 120; run += 1) await make(store, `run${run}`, 'finished', 2000);
-      await make(store, 'open', 'waiting', 2000);
-      assert.equal((await store.prune({ before: 3000, now: 5000, dryRun: true })).length, 120);
-      assert.equal((await store.prune({ before: 3000, now: 5000 })).length, 120);
-      assert.deepEqual(await idsIn(store), ['open']);
-    },
-  },
-];
+};

@@ -1,8 +1,19 @@
 import assert from 'node:assert/strict';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Redaction, Store } from '../../protocol/store.ts';
-import type { Check, DurabilityCheck } from './check.ts';
-import { begin, makeOwner, makeProgress, receive, rejectsWith, request, say, settle } from './samples.ts';
+import type { Checks, DurabilityChecks } from './check.ts';
+import {
+  begin,
+  makeOwner,
+  makeProgress,
+  RUNNING,
+  receive,
+  rejectsWith,
+  request,
+  say,
+  settle,
+  WAITING,
+} from './samples.ts';
 
 const DIGEST = 'ab'.repeat(32);
 const OTHER = 'cd'.repeat(32);
@@ -39,41 +50,35 @@ async function hasRun(store: Store, runId: string): Promise<boolean> {
   return (await store.get(runId)) !== undefined;
 }
 
-const deletionChecks: readonly Check[] = [
-  {
-    name: 'a deleted run is unknown to every method, and its id can be used again',
-    async run(store) {
-      await store.create(begin('a', { input: [say('hello', 'i0')] }));
-      await store.create(begin('b', { input: [say('hello', 'i1')] }));
-      await store.saveSnapshot('a', { seq: 1, state: { value: 'resting' } });
-      await store.putBlob('a', DIGEST, '"abc"');
-      assert.deepEqual(await store.delete('a', { now: 5000 }), ['a']);
-      await rejectsWith('run-unknown', store.read('a'));
-      await rejectsWith('run-unknown', store.read('a', 1, { entries: 1, chars: 1 }));
-      await rejectsWith(
-        'run-unknown',
-        store.append('a', { after: 1, input: true }, [receive('x')], { status: 'running' }),
-      );
-      await rejectsWith('run-unknown', store.claim('a', request('one')));
-      await rejectsWith('run-unknown', store.saveSnapshot('a', { seq: 1, state: {} }));
-      await rejectsWith('run-unknown', store.putBlob('a', DIGEST, '"abc"'));
-      await rejectsWith('run-unknown', store.chain('a'));
-      await rejectsWith('run-unknown', store.delete('a', { now: 5000 }));
-      const found = [await store.get('a'), await store.loadSnapshot('a')];
-      assert.deepEqual(found, [undefined, undefined]);
-      assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
-      assert.deepEqual(
-        (await store.list()).runs.map(({ runId }) => runId),
-        ['b'],
-      );
-      await store.create(begin('a'));
-      assert.equal((await store.read('a')).length, 1);
-      assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
-    },
+/** Checks of deletion and redaction. */
+export const removalChecks: Checks = {
+  'a deleted run is unknown to every method, and its id can be used again': async store => {
+    await store.create(begin('a', { input: [say('hello', 'i0')] }));
+    await store.create(begin('b', { input: [say('hello', 'i1')] }));
+    await store.saveSnapshot('a', { seq: 1, state: { value: 'resting' } });
+    await store.putBlob('a', DIGEST, '"abc"');
+    assert.deepEqual(await store.delete('a', { now: 5000 }), ['a']);
+    await rejectsWith('run-unknown', store.read('a'));
+    await rejectsWith('run-unknown', store.read('a', 1, { entries: 1, chars: 1 }));
+    await rejectsWith('run-unknown', store.append('a', { after: 1, input: true }, [receive('x')], RUNNING));
+    await rejectsWith('run-unknown', store.claim('a', request('one')));
+    await rejectsWith('run-unknown', store.saveSnapshot('a', { seq: 1, state: {} }));
+    await rejectsWith('run-unknown', store.putBlob('a', DIGEST, '"abc"'));
+    await rejectsWith('run-unknown', store.chain('a'));
+    await rejectsWith('run-unknown', store.delete('a', { now: 5000 }));
+    const found = [await store.get('a'), await store.loadSnapshot('a')];
+    assert.deepEqual(found, [undefined, undefined]);
+    assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
+    assert.deepEqual(
+      (await store.list()).runs.map(({ runId }) => runId),
+      ['b'],
+    );
+    await store.create(begin('a'));
+    assert.equal((await store.read('a')).length, 1);
+    assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
   },
-  {
-    name: 'a run is not deleted while it is driven, but after its lease expired or was released or its driver died',
-    async run(store) {
+  'a run is not deleted while it is driven, but after its lease expired or was released or its driver died':
+    async store => {
       for (const id of ['a', 'b', 'c']) await store.create(begin(id), request('one'));
       await rejectsWith('refused', store.delete('a', { now: 5999, cascade: true }));
       assert.equal((await store.read('a')).length, 2);
@@ -83,51 +88,40 @@ const deletionChecks: readonly Check[] = [
       await store.delete('c', { now: 5999 });
       assert.deepEqual((await store.list()).runs, []);
     },
+  'a run that another run continues is deleted only together with it': async store => {
+    await store.create(begin('a'));
+    await store.create(begin('b', { continues: 'a' }));
+    await store.create(begin('c', { continues: 'b' }));
+    await rejectsWith('refused', store.delete('a', { now: 5000 }));
+    assert.equal((await store.chain('c')).length, 3);
+    assert.deepEqual(await store.delete('c', { now: 5000 }), ['c']);
+    assert.deepEqual(await store.delete('a', { now: 5000, cascade: true }), ['a', 'b']);
+    assert.deepEqual((await store.list()).runs, []);
   },
-  {
-    name: 'a run that another run continues is deleted only together with it',
-    async run(store) {
-      await store.create(begin('a'));
-      await store.create(begin('b', { continues: 'a' }));
-      await store.create(begin('c', { continues: 'b' }));
-      await rejectsWith('refused', store.delete('a', { now: 5000 }));
-      assert.equal((await store.chain('c')).length, 3);
-      assert.deepEqual(await store.delete('c', { now: 5000 }), ['c']);
-      assert.deepEqual(await store.delete('a', { now: 5000, cascade: true }), ['a', 'b']);
-      assert.deepEqual((await store.list()).runs, []);
-    },
+  'a run is deleted with its child runs, and a child run not before its parent has ended': async store => {
+    await store.create(begin('a'));
+    await store.create(beginChild('b', 'a'));
+    await store.create(beginChild('c', 'b'), request('one'));
+    await rejectsWith('refused', store.delete('b', { now: 7000, cascade: true }));
+    await rejectsWith('refused', store.delete('a', { now: 5500 }));
+    assert.ok(await hasRun(store, 'a'));
+    assert.deepEqual(await store.delete('a', { now: 7000 }), ['a', 'b', 'c']);
+    await store.create(begin('p'), undefined, { events: [], status: 'finished' });
+    await store.create(beginChild('q', 'p'));
+    assert.deepEqual(await store.delete('q', { now: 7000 }), ['q']);
   },
-  {
-    name: 'a run is deleted with its child runs, and a child run not before its parent has ended',
-    async run(store) {
-      await store.create(begin('a'));
-      await store.create(beginChild('b', 'a'));
-      await store.create(beginChild('c', 'b'), request('one'));
-      await rejectsWith('refused', store.delete('b', { now: 7000, cascade: true }));
-      await rejectsWith('refused', store.delete('a', { now: 5500 }));
-      assert.ok(await hasRun(store, 'a'));
-      assert.deepEqual(await store.delete('a', { now: 7000 }), ['a', 'b', 'c']);
-      await store.create(begin('p'), undefined, { events: [], status: 'finished' });
-      await store.create(beginChild('q', 'p'));
-      assert.deepEqual(await store.delete('q', { now: 7000 }), ['q']);
-    },
+  'a fork and its blobs survive the deletion of its original': async store => {
+    await store.create(begin('a'));
+    await store.putBlob('a', DIGEST, '"abc"');
+    await store.putBlob('a', OTHER, '"other"');
+    await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
+    await store.delete('a', { now: 5000 });
+    assert.equal((await store.read('fork')).length, 1);
+    assert.deepEqual(await store.readBlob('fork', DIGEST, 0, 9), new Uint8Array(Buffer.from('"abc"')));
+    assert.deepEqual(await store.readBlob('fork', OTHER, 1, 5), new Uint8Array(Buffer.from('other')));
   },
-  {
-    name: 'a fork and its blobs survive the deletion of its original',
-    async run(store) {
-      await store.create(begin('a'));
-      await store.putBlob('a', DIGEST, '"abc"');
-      await store.putBlob('a', OTHER, '"other"');
-      await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
-      await store.delete('a', { now: 5000 });
-      assert.equal((await store.read('fork')).length, 1);
-      assert.deepEqual(await store.readBlob('fork', DIGEST, 0, 9), new Uint8Array(Buffer.from('"abc"')));
-      assert.deepEqual(await store.readBlob('fork', OTHER, 1, 5), new Uint8Array(Buffer.from('other')));
-    },
-  },
-  {
-    name: 'a run whose child run a fork waits for is deleted with the fork, or alone once the fork has the result',
-    async run(store) {
+  'a run whose child run a fork waits for is deleted with the fork, or alone once the fork has the result':
+    async store => {
       for (const [id, child] of [
         ['a', 'b'],
         ['x', 'y'],
@@ -140,98 +134,76 @@ const deletionChecks: readonly Check[] = [
         await rejectsWith('refused', store.delete(id, { now: 5000 }));
       }
       assert.deepEqual(await store.delete('a', { now: 5000, cascade: true }), ['a', 'b', 'fork of a']);
-      await store.append('fork of x', { after: 2, input: true }, [answer('call')], { status: 'waiting' });
+      await store.append('fork of x', { after: 2, input: true }, [answer('call')], WAITING);
       assert.deepEqual(await store.delete('x', { now: 5000 }), ['x', 'y']);
       assert.ok(await hasRun(store, 'fork of x'));
     },
+  'a redaction replaces entries, appends its own event, and keeps the other entries': async store => {
+    const rest = {
+      events: [receive('two'), receive('three'), settle('c', 'four')],
+      status: 'waiting',
+    } as const;
+    await store.create(begin('a'), undefined, rest);
+    const before = await store.read('a');
+    const redaction = redactSecond(4, {
+      entries: [2, 3].map(seq => ({ seq, event: receive(`gone ${seq}`) })),
+    });
+    assert.deepEqual(await store.rewrite('a', redaction), { type: 'appended', seq: 5 });
+    const expected = [before[0], ...redaction.entries, before[3], { seq: 5, event: redaction.event }];
+    assert.deepEqual(await store.read('a'), expected);
+    for (const seq of [1, 2, 3, 4]) assert.deepEqual(await store.read('a', seq), expected.slice(seq));
+    const record = await store.get('a');
+    assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [5, 'waiting', 5000]);
+    await store.append('a', { after: 5, input: true }, [receive('six')], WAITING);
+    assert.equal((await store.read('a')).length, 6);
   },
-];
-
-const redactionChecks: readonly Check[] = [
-  {
-    name: 'a redaction replaces entries, appends its own event, and keeps the other entries',
-    async run(store) {
-      const rest = {
-        events: [receive('two'), receive('three'), settle('c', 'four')],
-        status: 'waiting',
-      } as const;
-      await store.create(begin('a'), undefined, rest);
-      const before = await store.read('a');
-      const redaction = redactSecond(4, {
-        entries: [2, 3].map(seq => ({ seq, event: receive(`gone ${seq}`) })),
-      });
-      assert.deepEqual(await store.rewrite('a', redaction), { type: 'appended', seq: 5 });
-      const expected = [before[0], ...redaction.entries, before[3], { seq: 5, event: redaction.event }];
-      assert.deepEqual(await store.read('a'), expected);
-      for (const seq of [1, 2, 3, 4]) assert.deepEqual(await store.read('a', seq), expected.slice(seq));
-      const record = await store.get('a');
-      assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [5, 'waiting', 5000]);
-      await store.append('a', { after: 5, input: true }, [receive('six')], { status: 'waiting' });
-      assert.equal((await store.read('a')).length, 6);
-    },
+  'a redaction replaces the snapshot and removes its blobs, but not from other runs': async store => {
+    await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
+    await store.putBlob('a', DIGEST, '"abc"');
+    await store.putBlob('a', OTHER, '"other"');
+    await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
+    await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
+    await store.rewrite('a', redactSecond(2, { blobs: [DIGEST] }));
+    await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
+    assert.deepEqual(await store.loadSnapshot('a'), { seq: 3, state: { text: 'gone' } });
+    assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
+    assert.equal((await store.readBlob('a', OTHER, 0, 5))?.length, 5);
+    assert.equal((await store.readBlob('fork', DIGEST, 0, 5))?.length, 5);
   },
-  {
-    name: 'a redaction replaces the snapshot and removes its blobs, but not from other runs',
-    async run(store) {
-      await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
-      await store.putBlob('a', DIGEST, '"abc"');
-      await store.putBlob('a', OTHER, '"other"');
-      await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
-      await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
-      await store.rewrite('a', redactSecond(2, { blobs: [DIGEST] }));
-      await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
-      assert.deepEqual(await store.loadSnapshot('a'), { seq: 3, state: { text: 'gone' } });
-      assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
-      assert.equal((await store.readBlob('a', OTHER, 0, 5))?.length, 5);
-      assert.equal((await store.readBlob('fork', DIGEST, 0, 5))?.length, 5);
-    },
+  'a redaction of a run that is longer, driven or unknown changes nothing': async store => {
+    await store.create(begin('a'), undefined, {
+      events: [receive('two'), receive('three')],
+      status: 'waiting',
+    });
+    const before = await store.read('a');
+    assert.deepEqual(await store.rewrite('a', redactSecond(2)), { type: 'conflict' });
+    assert.deepEqual(await store.read('a'), before);
+    await store.claim('a', request('one'));
+    const driven = await store.read('a');
+    await rejectsWith('refused', store.rewrite('a', redactSecond(4, { now: 5999 })));
+    assert.deepEqual(await store.read('a'), driven);
+    assert.equal((await store.rewrite('a', redactSecond(4, { now: 6000 }))).type, 'appended');
+    await rejectsWith('run-unknown', store.rewrite('none', redactSecond(2)));
   },
-  {
-    name: 'a redaction of a run that is longer, driven or unknown changes nothing',
-    async run(store) {
-      await store.create(begin('a'), undefined, {
-        events: [receive('two'), receive('three')],
-        status: 'waiting',
-      });
-      const before = await store.read('a');
-      assert.deepEqual(await store.rewrite('a', redactSecond(2)), { type: 'conflict' });
-      assert.deepEqual(await store.read('a'), before);
-      await store.claim('a', request('one'));
-      const driven = await store.read('a');
-      await rejectsWith('refused', store.rewrite('a', redactSecond(4, { now: 5999 })));
-      assert.deepEqual(await store.read('a'), driven);
-      assert.equal((await store.rewrite('a', redactSecond(4, { now: 6000 }))).type, 'appended');
-      await rejectsWith('run-unknown', store.rewrite('none', redactSecond(2)));
-    },
+  'a redaction without an event appends nothing': async store => {
+    await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
+    const before = await store.read('a');
+    const { event: _, ...nothing } = redactSecond(2, { entries: [] });
+    assert.deepEqual(await store.rewrite('a', nothing), { type: 'appended', seq: 2 });
+    assert.deepEqual(await store.read('a'), before);
   },
-  {
-    name: 'a redaction without an event appends nothing',
-    async run(store) {
-      await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
-      const before = await store.read('a');
-      const { event: _, ...nothing } = redactSecond(2, { entries: [] });
-      assert.deepEqual(await store.rewrite('a', nothing), { type: 'appended', seq: 2 });
-      assert.deepEqual(await store.read('a'), before);
-    },
-  },
-];
-
-/** Checks of deletion and redaction. */
-export const removalChecks: readonly Check[] = [...deletionChecks, ...redactionChecks];
+};
 
 /** Durability checks of deletion and redaction. */
-export const removalDurabilityChecks: readonly DurabilityCheck[] = [
-  {
-    name: 'deletions and redactions survive reopening the store',
-    async run(store, reopen) {
-      await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
-      await store.create(begin('b'));
-      await store.rewrite('a', redactSecond(2));
-      await store.delete('b', { now: 5000 });
-      const journal = await store.read('a');
-      const later = await reopen();
-      assert.deepEqual(await later.read('a'), journal);
-      assert.equal(await later.get('b'), undefined);
-    },
+export const removalDurabilityChecks: DurabilityChecks = {
+  'deletions and redactions survive reopening the store': async (store, reopen) => {
+    await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
+    await store.create(begin('b'));
+    await store.rewrite('a', redactSecond(2));
+    await store.delete('b', { now: 5000 });
+    const journal = await store.read('a');
+    const later = await reopen();
+    assert.deepEqual(await later.read('a'), journal);
+    assert.equal(await later.get('b'), undefined);
   },
-];
+};

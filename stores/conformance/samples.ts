@@ -4,6 +4,10 @@ import type { MessageItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { ClaimRequest, Owner, Progress } from '../../protocol/store.ts';
 
+/** What an append or a start says of its run. */
+export const RUNNING = { status: 'running' } as const;
+export const WAITING = { status: 'waiting' } as const;
+
 /** Returns a user message. */
 export function say(text: string, id?: string): MessageItem {
   return { type: 'message', role: 'user', content: [{ type: 'text', text }], ...omitUndefined({ id }) };

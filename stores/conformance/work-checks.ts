@@ -1,61 +1,49 @@
 import assert from 'node:assert/strict';
-import type { RunStatus, Standing, Store, WorkRequest } from '../../protocol/store.ts';
-import type { Check } from './check.ts';
-import { begin, receive, rejectsWith, request } from './samples.ts';
-
-const RUNNING: Standing = { status: 'running' };
-const WAITING: Standing = { status: 'waiting' };
+import type { Store, WorkRequest } from '../../protocol/store.ts';
+import { checksOf } from './check.ts';
+import { begin, RUNNING, receive, rejectsWith, request, WAITING } from './samples.ts';
 
 /** Checks of the work that stores hand out. A store without `takeWork` passes them. */
-export const workChecks: readonly Check[] = [
-  workCheck('work is a run that no process drives and that has something to do', async (store, take) => {
+export const workChecks = checksOf(takeFrom, {
+  'work is a run that no process drives and that has something to do': async (store, take) => {
     await store.create(begin('free'));
     await store.create(begin('driven'), request('one'));
     await store.create(begin('waiting'), undefined, { events: [], status: 'waiting' });
     await store.create(begin('ended'), undefined, { events: [], status: 'finished' });
     assert.deepEqual(await take({}), ['free']);
     assert.deepEqual(await take({ now: 6000 }), ['driven', 'free']);
-  }),
-  workCheck(
-    'a reserved run is not work until its reservation ends, or its claim is released',
-    async (store, take) => {
-      await store.create(begin('a'));
-      assert.deepEqual(await take({ reserveMs: 500 }), ['a']);
-      assert.deepEqual(await take({ now: 5499 }), []);
-      assert.deepEqual(await take({ now: 5500, reserveMs: 9000 }), ['a']);
-      await store.claim('a', request('one', { now: 5600 }));
-      assert.deepEqual(await take({ now: 5700 }), []);
-      await store.release('a', 1);
-      assert.deepEqual(await take({ now: 5800 }), ['a']);
-    },
-  ),
-  workCheck(
-    'the records of the work are returned, longest untouched first, up to the limit',
-    async (store, take) => {
-      await store.create(begin('new', { at: 3000 }));
-      await store.create(begin('old', { at: 1000 }));
-      await store.create(begin('touched', { at: 500 }));
-      await store.append('touched', { after: 1, input: true }, [receive('x', 4000)], RUNNING);
-      assert.deepEqual(await store.takeWork?.({ ...WORK, limit: 1 }), [await store.get('old')]);
-      assert.deepEqual(await take({ limit: 0 }), []);
-      assert.deepEqual(await take({}), ['new', 'touched']);
-    },
-  ),
-  workCheck(
-    'a release wakes a run that rests without a lease, unless it was claimed since',
-    async (store, take) => {
-      await store.create(begin('a'), undefined, { events: [], status: 'waiting', wakeAt: 9000 });
-      await store.release('a', 0, 5000);
-      assert.deepEqual(await take({}), ['a']);
-      await store.claim('a', request('one', { now: 5000 }));
-      await store.release('a', 0, 5000);
-      assert.deepEqual(await take({}), []);
-      await store.release('a', 1, 9000);
-      assert.deepEqual(await take({}), []);
-      assert.equal((await store.get('a'))?.wakeAt, 9000);
-    },
-  ),
-  workCheck('work is of the agents, their versions and the charts of the request', async (store, take) => {
+  },
+  'a reserved run is not work until its reservation ends, or its claim is released': async (store, take) => {
+    await store.create(begin('a'));
+    assert.deepEqual(await take({ reserveMs: 500 }), ['a']);
+    assert.deepEqual(await take({ now: 5499 }), []);
+    assert.deepEqual(await take({ now: 5500, reserveMs: 9000 }), ['a']);
+    await store.claim('a', request('one', { now: 5600 }));
+    assert.deepEqual(await take({ now: 5700 }), []);
+    await store.release('a', 1);
+    assert.deepEqual(await take({ now: 5800 }), ['a']);
+  },
+  'the records of the work are returned, longest untouched first, up to the limit': async (store, take) => {
+    await store.create(begin('new', { at: 3000 }));
+    await store.create(begin('old', { at: 1000 }));
+    await store.create(begin('touched', { at: 500 }));
+    await store.append('touched', { after: 1, input: true }, [receive('x', 4000)], RUNNING);
+    assert.deepEqual(await store.takeWork?.({ ...WORK, limit: 1 }), [await store.get('old')]);
+    assert.deepEqual(await take({ limit: 0 }), []);
+    assert.deepEqual(await take({}), ['new', 'touched']);
+  },
+  'a release wakes a run that rests without a lease, unless it was claimed since': async (store, take) => {
+    await store.create(begin('a'), undefined, { events: [], status: 'waiting', wakeAt: 9000 });
+    await store.release('a', 0, 5000);
+    assert.deepEqual(await take({}), ['a']);
+    await store.claim('a', request('one', { now: 5000 }));
+    await store.release('a', 0, 5000);
+    assert.deepEqual(await take({}), []);
+    await store.release('a', 1, 9000);
+    assert.deepEqual(await take({}), []);
+    assert.equal((await store.get('a'))?.wakeAt, 9000);
+  },
+  'work is of the agents, their versions and the charts of the request': async (store, take) => {
     const chart = { version: 2, hash: 'later' };
     await store.create(begin('a', { agent: { name: 'refunds', version: '1' } }));
     await store.create(begin('b', { at: 1001, agent: { name: 'refunds', version: '2' }, chart }));
@@ -84,8 +72,8 @@ export const workChecks: readonly Check[] = [
       'd',
       'e',
     ]);
-  }),
-  workCheck('a run that rests is work at the time that its last append named', async (store, take) => {
+  },
+  'a run that rests is work at the time that its last append named': async (store, take) => {
     await store.create(begin('a'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
     assert.equal((await store.get('a'))?.wakeAt, 5500);
     assert.deepEqual(await take({ now: 5499 }), []);
@@ -96,46 +84,43 @@ export const workChecks: readonly Check[] = [
     assert.equal((await store.get('a'))?.wakeAt, undefined);
     await store.release('a', 1);
     assert.deepEqual(await take({ now: 9000 }), []);
-  }),
-  workCheck(
-    'a time to wake a run that has come stays until a claim, and one that has not is replaced',
-    async (store, take) => {
-      await store.create(begin('a'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
-      await store.takeWork?.({ ...WORK, now: 5200 });
-      await store.append('a', { after: 1, input: true }, [receive('x', 5200)], WAITING);
-      assert.equal((await store.get('a'))?.wakeAt, undefined);
-      await store.create(begin('b'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
-      assert.deepEqual(await take({ now: 5600, reserveMs: 0 }), ['b']);
-      await store.append('b', { after: 1, input: true }, [receive('x', 5600)], WAITING);
-      assert.deepEqual(await take({ now: 5600 }), ['b']);
-    },
-  ),
-  workCheck(
-    'a released lease names when the run is driven again; the earlier time counts',
-    async (store, take) => {
-      await store.create(begin('a'), request('one'), { events: [], status: 'waiting', wakeAt: 5900 });
-      await store.release('a', 1, 5700);
-      assert.deepEqual(await take({ now: 5699 }), []);
-      await store.claim('a', request('two', { now: 5699 }));
-      await store.release('a', 2, 5800);
-      assert.equal((await store.get('a'))?.wakeAt, 5700);
-      assert.deepEqual(await take({ now: 5700 }), ['a']);
-    },
-  ),
-  workCheck(
-    'a run whose owner did not release it is work when its lease has ended, although it rests',
-    async (store, take) => {
-      await store.create(begin('a'), request('one'), { events: [], status: 'waiting' });
-      assert.deepEqual(await take({ now: 5999 }), []);
-      assert.deepEqual(await take({ now: 6000 }), ['a']);
-    },
-  ),
-  workCheck('a run of a dead owner is work before its lease ends', async (store, take) => {
+  },
+  'a time to wake a run that has come stays until a claim, and one that has not is replaced': async (
+    store,
+    take,
+  ) => {
+    await store.create(begin('a'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
+    await store.takeWork?.({ ...WORK, now: 5200 });
+    await store.append('a', { after: 1, input: true }, [receive('x', 5200)], WAITING);
+    assert.equal((await store.get('a'))?.wakeAt, undefined);
+    await store.create(begin('b'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
+    assert.deepEqual(await take({ now: 5600, reserveMs: 0 }), ['b']);
+    await store.append('b', { after: 1, input: true }, [receive('x', 5600)], WAITING);
+    assert.deepEqual(await take({ now: 5600 }), ['b']);
+  },
+  'a released lease names when the run is driven again; the earlier time counts': async (store, take) => {
+    await store.create(begin('a'), request('one'), { events: [], status: 'waiting', wakeAt: 5900 });
+    await store.release('a', 1, 5700);
+    assert.deepEqual(await take({ now: 5699 }), []);
+    await store.claim('a', request('two', { now: 5699 }));
+    await store.release('a', 2, 5800);
+    assert.equal((await store.get('a'))?.wakeAt, 5700);
+    assert.deepEqual(await take({ now: 5700 }), ['a']);
+  },
+  'a run whose owner did not release it is work when its lease has ended, although it rests': async (
+    store,
+    take,
+  ) => {
+    await store.create(begin('a'), request('one'), { events: [], status: 'waiting' });
+    assert.deepEqual(await take({ now: 5999 }), []);
+    assert.deepEqual(await take({ now: 6000 }), ['a']);
+  },
+  'a run of a dead owner is work before its lease ends': async (store, take) => {
     const owner = (pid: number) => ({ id: `driver ${pid}`, host: 'host', pid, startedAt: 'then' });
     for (const pid of [1, 2]) await store.create(begin(`run ${pid}`), request('', { owner: owner(pid) }));
     assert.deepEqual(await take({ isDead: ({ pid }) => pid === 2 }), ['run 2']);
-  }),
-  workCheck('an append wakes another run in its commit, unless that has ended', async (store, take) => {
+  },
+  'an append wakes another run in its commit, unless that has ended': async (store, take) => {
     await store.create(begin('parent'), undefined, { events: [], status: 'waiting' });
     await store.create(begin('ended'), undefined, { events: [], status: 'finished' });
     const guard = { after: 2, epoch: 1 };
@@ -153,8 +138,8 @@ export const workChecks: readonly Check[] = [
       await store.release(id, 1);
       assert.deepEqual(await take({ reserveMs: 0 }), ['parent']);
     }
-  }),
-  workCheck('a new run changes the standing of others in its commit', async (store, take) => {
+  },
+  'a new run changes the standing of others in its commit': async (store, take) => {
     for (const id of ['old', 'below']) await store.create(begin(id), request(id));
     await store.create(begin('resting'), undefined, { events: [], status: 'waiting' });
     const beside = [
@@ -172,33 +157,21 @@ export const workChecks: readonly Check[] = [
     assert.deepEqual(await take({ now: 9000 }), ['new', 'resting']);
     const last = (await store.read('old')).at(-1);
     assert.equal(last?.event.type, 'run.claimed');
-  }),
-  workCheck('an append does not reopen a run that has ended', async (store, take) => {
-    await store.create(begin('a'), undefined, { events: [], status: 'cancelled' });
-    const send = (status: RunStatus) =>
-      store.append('a', { after: 1, input: true }, [receive('x')], { status });
-    for (const status of ['running', 'waiting'] as const) await rejectsWith('refused', send(status));
-    assert.deepEqual(await take({}), []);
-    assert.equal((await send('finished')).type, 'appended');
-    assert.equal((await store.read('a')).length, 2);
-  }),
-  workCheck(
-    'of runs that change together with a new run, none changes if one cannot',
-    async (store, take) => {
-      await store.create(begin('one'));
-      await store.create(begin('two'));
-      const other = { runId: 'one', after: 1, epoch: 0, status: 'cancelled' as const };
-      for (const changed of [{ after: 2 }, { after: 0 }, { epoch: 1 }]) {
-        const beside = [other, { ...other, runId: 'two', ...changed }];
-        await rejectsWith(
-          'refused',
-          store.create(begin('new'), undefined, { events: [], status: 'running', beside }),
-        );
-      }
-      assert.deepEqual(await take({}), ['one', 'two']);
-    },
-  ),
-  workCheck('work is counted as it would be taken, and stays', async (store, take) => {
+  },
+  'of runs that change together with a new run, none changes if one cannot': async (store, take) => {
+    await store.create(begin('one'));
+    await store.create(begin('two'));
+    const other = { runId: 'one', after: 1, epoch: 0, status: 'cancelled' as const };
+    for (const changed of [{ after: 2 }, { after: 0 }, { epoch: 1 }]) {
+      const beside = [other, { ...other, runId: 'two', ...changed }];
+      await rejectsWith(
+        'refused',
+        store.create(begin('new'), undefined, { events: [], status: 'running', beside }),
+      );
+    }
+    assert.deepEqual(await take({}), ['one', 'two']);
+  },
+  'work is counted as it would be taken, and stays': async (store, take) => {
     const count = async (changes: Partial<WorkRequest> = {}) =>
       (await store.countWork?.({ ...WORK, ...changes })) ?? (await take({ ...changes, reserveMs: 0 })).length;
     await store.create(begin('free'));
@@ -215,35 +188,30 @@ export const workChecks: readonly Check[] = [
     assert.equal(await count({ now: 6000 }), 5);
     assert.deepEqual(await take({ reserveMs: 9000 }), ['due', 'free']);
     assert.equal(await count(), 0);
-  }),
-  workCheck('of many concurrent requests, each gets other runs', async (store, take) => {
+  },
+  'of many concurrent requests, each gets other runs': async (store, take) => {
     const ids = Array.from({ length: 12 }, (_, index) => `run ${index}`);
     await Promise.all(ids.map(id => store.create(begin(id))));
     const taken = await Promise.all(Array.from({ length: 8 }, () => take({ limit: 3 })));
     const rest = await take({ limit: 12 });
     assert.deepEqual([...taken.flat(), ...rest].sort(), ids.sort());
-  }),
-];
+  },
+});
 
 const WORK: WorkRequest = { agents: [{ name: 'refunds' }], limit: 10, reserveMs: 1000, now: 5000 };
 
 type Take = (request: Partial<WorkRequest>) => Promise<string[]>;
 
-/** A check that takes the ids of runs; among runs that were touched at one time, in their order. */
-function workCheck(name: string, run: (store: Store, take: Take) => Promise<void>): Check {
-  return {
-    name,
-    async run(store) {
-      if (store.takeWork === undefined) return;
-      await run(store, async changes => {
-        const found = (await store.takeWork?.({ ...WORK, ...changes })) ?? [];
-        const order = found.map(({ updatedAt }) => updatedAt);
-        assert.deepEqual(
-          order,
-          order.toSorted((one, other) => one - other),
-        );
-        return found.map(({ runId }) => runId).sort();
-      });
-    },
+/** Returns what takes the ids of runs; it asserts that the longest untouched came first. */
+function takeFrom(store: Store): Take | undefined {
+  if (store.takeWork === undefined) return undefined;
+  return async changes => {
+    const found = (await store.takeWork?.({ ...WORK, ...changes })) ?? [];
+    const order = found.map(({ updatedAt }) => updatedAt);
+    assert.deepEqual(
+      order,
+      order.toSorted((one, other) => one - other),
+    );
+    return found.map(({ runId }) => runId).sort();
   };
 }
