@@ -64,6 +64,11 @@ export function toBoundedText(value: unknown): string {
   throw new TypeError(`the value is nested more than ${DEEPEST_JSON} levels deep`);
 }
 
+/** Throws the errors of `toBoundedText`. Makes no text of a usual value. */
+export function assertBounded(value: unknown): void {
+  if (!isPlain(value, 0)) toBoundedText(value);
+}
+
 /** Like `toJson`; also throws a `TypeError` for a value nested deeper than `DEEPEST_JSON`. */
 export function toBoundedJson(value: unknown): JsonValue {
   return JSON.parse(toBoundedText(value));

@@ -299,8 +299,8 @@ class MemoryStore implements Store {
     if (after !== lengthOf(run)) return { type: 'conflict' };
     replaceEntries(run, texts);
     const first = entries.find(({ seq }) => seq === 1)?.event;
-    if (first?.type === 'run.started') run.record = { ...run.record, title: titleOf(first) };
-    run.progress = JSON.stringify(progress);
+    if (first?.type === 'run.started') run.record.title = titleOf(first);
+    run.progress = { ...progress };
     if (event && eventText) this.#write(run, event, eventText);
     run.snapshot = { seq: lengthOf(run), state: JSON.stringify(state) };
     for (const digest of blobs) run.blobs.delete(digest);
@@ -336,7 +336,7 @@ class MemoryStore implements Store {
   #write(run: Run, event: RunEvent, text: string): void {
     run.journal.push(text);
     this.feed.add(run.record.runId, lengthOf(run));
-    run.record = { ...run.record, updatedAt: event.at };
+    run.record.updatedAt = event.at;
   }
 
   #grant(run: Run, request: ClaimRequest, text: string): void {

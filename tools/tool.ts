@@ -131,8 +131,8 @@ export function tool<
 >(options: ToolOptions<Input, Output, Context>): Tool {
   const { name, input, output, runContext, run, reconcile, approval = false } = options;
   const withContext = async <Given extends { runContext: unknown }>(given: Given) => {
-    const read = runContext ? await readRunContext(name, runContext, given.runContext) : given.runContext;
-    return { ...given, runContext: read as Out<Context> };
+    const read = runContext && { runContext: await readRunContext(name, runContext, given.runContext) };
+    return { ...given, ...read } as Given & { runContext: Out<Context> };
   };
   const { sideEffect = 'once', retries = 0, timeoutMs, maxResultBytes } = options;
   const fixed = fixedApproval(approval);

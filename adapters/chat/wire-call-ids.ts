@@ -11,7 +11,9 @@ export class WireCallIds {
 
   constructor(transcript: readonly Item[], form: CallIdForm | undefined) {
     if (!form) return;
-    const callIds = transcript.flatMap(item => (item.type === 'tool_call' ? item.callId : []));
+    const callIds: string[] = [];
+    for (const item of transcript) if (item.type === 'tool_call') callIds.push(item.callId);
+    if (callIds.every(form.fits)) return;
     const taken = new Set(callIds.filter(form.fits));
     for (const callId of callIds) {
       if (form.fits(callId) || this.#byCallId.has(callId)) continue;

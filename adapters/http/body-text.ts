@@ -1,14 +1,19 @@
-import type { JsonObject } from '../../protocol/json.ts';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 
-const serialized = new WeakMap<object, string>();
+type Noted = { list: readonly JsonObject[]; text: string };
+
+/** The list of the next request: an entry of a `WeakMap` for each request would cost as much as serializing a turn. */
+let noted: Noted | undefined;
 
 /**
- * Caches the JSON text of a list that will be a member of a request body. The list must not change
+ * Keeps the JSON text of a list that will be a member of the next request body. The list must not change
  * afterwards.
  */
 export function noteText(list: readonly JsonObject[], text: string): void {
-  serialized.set(list, text);
+  noted = { list, text };
 }
+
+const serialized = new WeakMap<readonly JsonValue[], string>();
 
 /**
  * Returns `convert` with its last result cached for each list, together with the result's JSON text: the tools of an
@@ -23,22 +28,25 @@ export function convertOnce<From extends object>(
     if (known?.of.length === list.length && known.of.every((one, at) => one === list[at]))
       return known.converted;
     const converted = convert(list);
-    noteText(converted, JSON.stringify(converted));
+    serialized.set(converted, JSON.stringify(converted));
     cache.set(list, { of: [...list], converted });
     return converted;
   };
 }
 
 /**
- * Returns the same text as `JSON.stringify(body)`, and takes the text of members cached by `noteText` from
- * the cache.
+ * Returns the same text as `JSON.stringify(body)`, with the known texts of lists from `convertOnce` and `noteText`.
  */
 export function bodyText(body: JsonObject): string {
   let members = '';
-  for (const [name, value] of Object.entries(body)) {
-    const cached = Array.isArray(value) ? serialized.get(value) : undefined;
-    const text: string | undefined = cached ?? JSON.stringify(value);
+  for (const name of Object.keys(body)) {
+    const value = body[name];
+    const text: string | undefined = (Array.isArray(value) && knownText(value)) || JSON.stringify(value);
     if (text !== undefined) members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${text}`;
   }
   return `{${members}}`;
+}
+
+function knownText(list: readonly JsonValue[]): string | undefined {
+  return noted?.list === list ? noted.text : serialized.get(list);
 }

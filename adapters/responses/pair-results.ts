@@ -26,11 +26,14 @@ export function withPairedResults(transcript: readonly Item[], from = 0): Item[]
       add(item, at);
     }
   }
-  return [...paired, ...open.map(missingResult)];
+  for (const callId of open) paired.push(missingResult(callId));
+  return paired;
 }
 
 function idsOf(transcript: readonly Item[], type: 'tool_call' | 'tool_result'): Set<string> {
-  return new Set(transcript.flatMap(item => (item.type === type ? item.callId : [])));
+  const ids = new Set<string>();
+  for (const item of transcript) if (item.type === type) ids.add(item.callId);
+  return ids;
 }
 
 function missingResult(callId: string): ToolResultItem {

@@ -16,7 +16,7 @@ import { playFrom } from '../run/forks/recorded-calls.ts';
 import type { CommandOptions } from '../run/run-command.ts';
 import type { RunEvents } from '../run/run-events.ts';
 import type { RunOptions } from '../run/run-options.ts';
-import { Cancelled, type Report, type ServiceScope, Stopped, Yielding } from '../services/service.ts';
+import { Cancelled, type Report, type ServiceScope, Stop, Stopped, Yielding } from '../services/service.ts';
 import type { Chart } from './chart.ts';
 import { findLiveAttempt } from './find-live-attempt.ts';
 import { runSoon, settledWithin } from './host.ts';
@@ -41,7 +41,7 @@ export type DriveOutcome = 'at-rest' | 'superseded' | 'yielded';
 /** Shared by all aborts: its stack trace is of no use. */
 const MOVED_ON = new Stopped('The run has moved on.');
 
-type Running = { generation: number; abort: AbortController | null; done: Promise<void> };
+type Running = { generation: number; stop: Stop; done: Promise<void> };
 
 /**
  * Drives one run while this process holds its lease.
@@ -122,7 +122,7 @@ export class Driver<State> {
   }
 
   async #cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
-    for (const { abort } of this.#running.values()) abort?.abort(new Cancelled('The run was cancelled.'));
+    for (const { stop } of this.#running.values()) stop.abort(new Cancelled('The run was cancelled.'));
     await this.#servicesEnd(this.#options.graceMs);
     return this.#isOver
       ? { type: 'driver-changed' }
@@ -161,10 +161,11 @@ export class Driver<State> {
     this.cancel(request).catch(error => this.#giveUp(error));
   }
 
-  #apply(effects: readonly Effect[]): void {
+  /** `reporter`: the service whose report had these effects. */
+  #apply(effects: readonly Effect[], reporter?: string): void {
     for (const effect of effects) {
       if (effect.type === 'start') this.#start(effect);
-      else if (effect.type === 'stop') this.#stop(effect.id);
+      else if (effect.type === 'stop') this.#stop(effect.id, effect.id === reporter);
       else this.#options.events.publishDelta(effect.notice);
     }
   }
@@ -182,39 +183,34 @@ export class Driver<State> {
   #start(effect: Extract<Effect, { type: 'start' }>): void {
     if (this.#isOver || this.#cancelling !== null || this.#yielding.signal.aborted) return;
     this.#options.host.reach?.('effect.before');
-    const abort = new AbortController();
-    const scope = this.#makeScope(effect, abort.signal);
+    const stop = new Stop();
+    const scope = this.#makeScope(effect, stop);
     const done = Promise.resolve()
       .then(() => this.#options.services[effect.service](scope))
       // A service throws because of a defect or a failed store: driving ends, and the run can be resumed.
-      .catch(error => void (isThrown(error, Stopped) || abort.signal.aborted || this.#giveUp(error)));
-    this.#running.set(effect.id, { generation: effect.input.generation, abort, done });
+      .catch(error => void (isThrown(error, Stopped) || stop.isStopped || this.#giveUp(error)));
+    this.#running.set(effect.id, { generation: effect.input.generation, stop, done });
     this.#options.host.reach?.('effect.after');
   }
 
-  #stop(id: string): void {
-    const running = this.#running.get(id);
+  #stop(id: string, reportedLast = false): void {
+    const stop = this.#running.get(id)?.stop;
     this.#running.delete(id);
-    running?.abort?.abort(MOVED_ON);
+    if (reportedLast) stop?.end();
+    else stop?.abort(MOVED_ON);
   }
 
-  #makeScope({ id, input }: Extract<Effect, { type: 'start' }>, signal: AbortSignal): ServiceScope {
+  #makeScope({ id, input }: Extract<Effect, { type: 'start' }>, stop: Stop): ServiceScope {
     const { host, inherited, events, store, runId, checkOwner } = this.#options;
     return {
       host,
-      signal,
+      stop,
       yielding: this.#yielding.signal,
       until: input.until,
       context: () => this.#chart.contextOf(this.#state),
       inherited: () => inherited,
-      report: report => this.#report(report, input.generation),
-      reportLast: report => {
-        const running = this.#running.get(id);
-        // Nothing is left to abort, and an abort costs as much as a step of the chart.
-        if (running?.generation === input.generation) running.abort = null;
-        return this.#report(report, input.generation);
-      },
-      durable: () => this.#durable(signal),
+      report: report => this.#report(report, id, input.generation),
+      durable: () => this.#durable(stop),
       assertDriving: () => this.#assertDriving(),
       publish: events.publishDelta,
       blobs: this.#blobs,
@@ -224,29 +220,29 @@ export class Driver<State> {
     };
   }
 
-  #report(report: Report, generation: number): boolean {
+  #report(report: Report, reporter: string, generation: number): boolean {
     if (this.#isOver) return false;
     this.#options.host.reach?.('report.before');
     const event = { ...report, at: this.#options.host.now(), generation } as ReportEvent;
     const effects = this.#log.report(event);
     if (effects === null) return false;
-    this.#apply(effects);
+    this.#apply(effects, reporter);
     if (event.type !== 'text.started' && event.type !== 'calls.started') this.#commitInBackground();
     this.#options.host.reach?.('report.after');
     return true;
   }
 
-  async #durable(signal: AbortSignal): Promise<void> {
-    this.#throwIfStopped(signal);
+  async #durable(stop: Stop): Promise<void> {
+    this.#throwIfStopped(stop);
     if (this.#options.durability === 'relaxed') this.#commitInBackground();
     else await this.#log.commit();
     this.#saveSnapshot();
     await this.#renewAfter(1 / 2);
-    this.#throwIfStopped(signal);
+    this.#throwIfStopped(stop);
   }
 
-  #throwIfStopped(signal: AbortSignal): void {
-    if (this.#isOver || signal.aborted) throw MOVED_ON;
+  #throwIfStopped({ isStopped }: Stop): void {
+    if (this.#isOver || isStopped) throw MOVED_ON;
   }
 
   #assertDriving(): void {

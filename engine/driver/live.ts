@@ -9,7 +9,7 @@ import type { Tool } from '../../protocol/tool.ts';
 import type { Settings } from '../../protocol/turn.ts';
 import type { PrepareTurn } from '../definition.ts';
 import { makeModelTurn } from '../services/model-turn.ts';
-import { type Report, type Service, type ServiceScope, Stopped } from '../services/service.ts';
+import { type Report, type Service, type ServiceScope, Stop, Stopped } from '../services/service.ts';
 import { type Host, systemHost } from './host.ts';
 
 /** A service as an actor of `agentMachine`, for `agentMachine.provide({ actors })`. */
@@ -53,17 +53,17 @@ function actorOf(
   describe: (error: unknown, host: Host) => Report | null = () => null,
 ): ServiceActor {
   return fromCallback(({ sendBack, input, self }) => {
-    const abort = new AbortController();
-    const scope = makeScope(parentOf(self), sendBack, input, abort.signal, options);
+    const stop = new Stop();
+    const scope = makeScope(parentOf(self), sendBack, input, stop, options);
     void Promise.resolve()
       .then(() => service(scope))
       .catch(error => {
-        if (isThrown(error, Stopped) || abort.signal.aborted) return;
+        if (isThrown(error, Stopped) || stop.isStopped) return;
         const report = describe(error, scope.host);
         if (report === null) reportDefect(error);
         else scope.report(report);
       });
-    return () => abort.abort(new Stopped('The run has moved on.'));
+    return () => stop.abort(new Stopped('The run has moved on.'));
   });
 }
 
@@ -88,11 +88,11 @@ function makeScope(
   machine: AnyActorRef,
   sendBack: (event: ReportEvent) => void,
   input: ServiceInput,
-  signal: AbortSignal,
+  stop: Stop,
   { persist, onDelta, host = systemHost }: LiveOptions,
 ): ServiceScope {
   const assertDriving = () => {
-    if (signal.aborted) throw new Stopped('The run has moved on.');
+    if (stop.isStopped) throw new Stopped('The run has moved on.');
   };
   const sendReport = (report: Report) => {
     const before = machine.getSnapshot();
@@ -101,13 +101,12 @@ function makeScope(
   };
   return {
     host,
-    signal,
+    stop,
     yielding: NEVER,
     until: input.until,
     context: () => machine.getSnapshot().context as Context,
     inherited: () => [],
     report: sendReport,
-    reportLast: sendReport,
     async durable() {
       assertDriving();
       if (persist !== undefined) await persist(persistedSnapshot(machine));

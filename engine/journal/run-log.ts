@@ -13,7 +13,7 @@ import type { Refusal, SubmitResult } from '../run/explain-refusal.ts';
 import { RunEvents } from '../run/run-events.ts';
 import type { LateOutcome } from '../services/service.ts';
 import { recordLate } from './late-evidence.ts';
-import { NO_WAITER, type Pending, type Refold, type Waiter } from './pending-events.ts';
+import { eventsOf, NO_WAITER, type Pending, type Refold, type Waiter } from './pending-events.ts';
 import { damagedJournal, readJournal, readPages } from './read-journal.ts';
 import { RequestIds } from './request-ids.ts';
 
@@ -109,7 +109,7 @@ export class RunLog<State> {
     const dropped = this.#pending.splice(this.#inFlight);
     for (const pending of this.#pending) pending.isAbandoned = true;
     this.#state = this.#pending.at(-1)?.after ?? this.#durable.state;
-    for (const { resolve } of dropped) resolve('dropped');
+    for (const { waiter } of dropped) waiter.resolve('dropped');
   }
 
   /** Appends inputs in one commit: all or none. Returns the refusal if the chart does not accept one of them. */
@@ -188,7 +188,7 @@ export class RunLog<State> {
     const { events, state: after, effects } = folded;
     if (this.#failure !== null || after === null) return null;
     const before = this.#state;
-    this.#pending.push({ refold, events, effects, before, after, isAbandoned: false, ...waiter });
+    this.#pending.push({ refold, events, effects, before, after, isAbandoned: false, waiter });
     this.#state = after;
     return effects;
   }
@@ -251,7 +251,7 @@ export class RunLog<State> {
   async #appendOrFail(batch: readonly Pending<State>[], state: State): Promise<AppendResult> {
     const { store, host, chart } = this.#options;
     const { seq: after } = this.#durable;
-    const events = batch.flatMap(pending => pending.events);
+    const events = eventsOf(batch);
     const standing = chart.standing(state, after + events.length);
     try {
       host.reach?.('append.before');
@@ -268,7 +268,7 @@ export class RunLog<State> {
   /** Rejects everything pending with the store's error. */
   #fail(error: unknown): never {
     this.#failure = { error };
-    for (const { reject } of this.#pending.splice(0)) reject(error);
+    for (const { waiter } of this.#pending.splice(0)) waiter.reject(error);
     this.#state = this.#durable.state;
     this.#follower?.onFailed(error);
     throw error;
@@ -276,11 +276,11 @@ export class RunLog<State> {
 
   #publishAppended(batch: readonly Pending<State>[], state: State): void {
     let { seq } = this.#durable;
-    const entries = batch.flatMap(({ events }) => events.map(event => ({ seq: ++seq, event })));
-    this.#durable = { state, seq };
+    const events = eventsOf(batch);
+    this.#durable = { state, seq: seq + events.length };
     this.#pending.splice(0, batch.length);
-    for (const entry of entries) this.#publish(entry);
-    for (const { resolve } of batch) resolve('appended');
+    for (const event of events) this.#publish({ seq: ++seq, event });
+    for (const { waiter } of batch) waiter.resolve('appended');
   }
 
   #supersede(): void {
@@ -288,7 +288,7 @@ export class RunLog<State> {
     const late = this.#pending.flatMap(({ events, before }) => chart.lateOutcomes(events, before));
     const follower = this.#follower;
     this.stopDriving();
-    for (const { resolve } of this.#pending.splice(0)) resolve('dropped');
+    for (const { waiter } of this.#pending.splice(0)) waiter.resolve('dropped');
     this.#state = this.#durable.state;
     follower?.onSuperseded();
     for (const outcome of late) this.recordLate(outcome);
@@ -332,7 +332,7 @@ export class RunLog<State> {
     const { chart } = this.#options;
     for (const outcome of chart.lateOutcomes(pending.events, pending.before)) this.recordLate(outcome);
     this.#follower?.onDropped(pending.effects);
-    pending.resolve('dropped');
+    pending.waiter.resolve('dropped');
   }
 }
 

@@ -5,14 +5,14 @@ import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { cutText } from '../../text/cut-text.ts';
-import { type Host, sleep } from '../driver/host.ts';
+import { sleep } from '../driver/host.ts';
 import { withinCall } from '../run/current-call.ts';
 import type { ChildAnswer, ChildRuns } from '../sub-agents/child-runs.ts';
 import { runChild } from '../sub-agents/run-child.ts';
 import { boundResult, describeLate, type FullResult, hasReturned, type Outcome } from './call-outcome.ts';
 import { findPlayed } from './find-played.ts';
 import { readOutput } from './read-output.ts';
-import { isCallRunning, trackCall } from './running-calls.ts';
+import { endWithin, isCallRunning, trackCall } from './running-calls.ts';
 import { Cancelled, type ServiceScope, Stopped } from './service.ts';
 
 /** The parts of an agent that run its tool batches. */
@@ -23,9 +23,6 @@ export type ToolBatchParts = {
   retryBaseMs: number;
   children: ChildRuns;
 };
-
-/** How long the function of a timed-out call may take to end, in ms, before the call becomes in doubt. */
-const RETURN_GRACE_MS = 1_000;
 
 /** The maximum size of the reason of a doubt. */
 const LONGEST_REASON_BYTES = 10_000;
@@ -74,7 +71,7 @@ export class CallRun {
     if (tool?.run === undefined || value === undefined) return;
     for (let failures = 0; ; failures += 1) {
       const outcome = await this.#attemptOnce(tool, value.input);
-      if (this.#scope.signal.aborted) return await this.#keepEvidence(outcome);
+      if (this.#scope.stop.isStopped) return await this.#keepEvidence(outcome);
       if (outcome.type === 'returned') return await this.#settle(outcome.output);
       if (outcome.type === 'answered') return await this.#settleAnswer(outcome.answer, outcome.spent);
       if (outcome.type === 'suspended') return this.#suspend(outcome.childRunId);
@@ -88,7 +85,7 @@ export class CallRun {
       if (failures >= tool.retries) {
         return await this.#fail(outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason);
       }
-      const stopped = AbortSignal.any([this.#scope.signal, this.#scope.yielding]);
+      const stopped = AbortSignal.any([this.#scope.stop.signal, this.#scope.yielding]);
       await sleep(this.#scope.host, this.#parts.retryBaseMs * 2 ** failures, stopped);
       if (stopped.aborted) return;
     }
@@ -139,16 +136,16 @@ export class CallRun {
     this.#scope.host.reach?.('reconcile.before');
     try {
       const alive = await this.#findLiveAttempt();
-      const found = await tool.reconcile(view, this.#toolContext(this.#scope.signal));
+      const found = await tool.reconcile(view, this.#toolContext(this.#scope.stop.signal));
       this.#scope.host.reach?.('reconcile.after');
-      if (this.#scope.signal.aborted) return;
+      if (this.#scope.stop.isStopped) return;
       if ('happened' in found && found.happened === true) return await this.#settle(found.output);
       // Only an explicit `happened: false` allows another attempt.
       if (!('happened' in found) || found.happened !== false) return this.#doubt(reason);
       if (alive !== null && found.final !== true)
         return this.#doubt(`${reason} It has not happened so far, but may yet: ${alive}.`);
     } catch (error) {
-      if (this.#scope.signal.aborted || isThrown(error, Stopped)) return;
+      if (this.#scope.stop.isStopped || isThrown(error, Stopped)) return;
       return this.#doubt(`${reason} Asking whether it happened failed: ${messageOf(error)}`);
     }
     await whenNot();
@@ -214,13 +211,14 @@ export class CallRun {
   }
 
   async #callWithin(tool: Tool, input: unknown): Promise<Outcome> {
-    const { host, signal } = this.#scope;
     const { timeoutMs } = tool;
     if (this.#parts.children.has(tool.name)) return await this.#askSubAgent(input);
-    if (timeoutMs === undefined) return await this.#track(callTool(tool, input, this.#toolContext(signal)));
+    const { host, stop } = this.#scope;
+    if (timeoutMs === undefined)
+      return await this.#track(callTool(tool, input, this.#toolContext(stop.signal)));
     const timeout = new AbortController();
     const called = this.#track(
-      callTool(tool, input, this.#toolContext(AbortSignal.any([signal, timeout.signal]))),
+      callTool(tool, input, this.#toolContext(AbortSignal.any([stop.signal, timeout.signal]))),
     );
     let cancel = () => {};
     const late = new Promise<Outcome>(resolve => {
@@ -233,7 +231,7 @@ export class CallRun {
     const outcome = await Promise.race([called, late]);
     cancel();
     if (outcome.type !== 'lost' || outcome.returned) return outcome;
-    const ended = this.#isOnce ? await endWithin(called, host, signal) : null;
+    const ended = this.#isOnce ? await endWithin(called, host, stop.signal) : null;
     if (ended === null) void called.then(rest => this.#keepEvidence(rest)).catch(() => {});
     if (ended?.type === 'returned') return ended;
     return { ...outcome, returned: ended !== null };
@@ -318,7 +316,7 @@ export class CallRun {
     const { shown: _, ...result } = bound;
     const { isError } = result;
     if (!isError && this.#scope.report({ type: 'tool.settled', callId, ...result })) return;
-    const isWanted = !isError || !(this.#scope.signal.reason instanceof Cancelled);
+    const isWanted = !isError || !(this.#scope.stop.signal.reason instanceof Cancelled);
     if (this.#isOnce && isWanted) this.#recordLate(bound);
   }
 }
@@ -335,13 +333,4 @@ async function callTool(tool: Tool, input: unknown, context: ToolCallContext): P
       ? { type: 'lost', reason: `The call was aborted: ${messageOf(error)}`, returned: true }
       : { type: 'threw', error };
   }
-}
-
-/** Returns the outcome if the function ends within its grace time; otherwise `null`. */
-async function endWithin(called: Promise<Outcome>, host: Host, signal: AbortSignal): Promise<Outcome | null> {
-  const stop = new AbortController();
-  const late = sleep(host, RETURN_GRACE_MS, AbortSignal.any([signal, stop.signal])).then(() => null);
-  const ended = await Promise.race([called, late]);
-  stop.abort();
-  return ended;
 }

@@ -18,7 +18,7 @@ export function makeFinishers(finishers: readonly Finisher[], output: OutputCont
     if (text === undefined) return;
     if (output === undefined) return void scope.report({ type: 'finishers.completed', text });
     const checked = await checkOutput(output, text);
-    if (scope.signal.aborted) return;
+    if (scope.stop.isStopped) return;
     if ('output' in checked) scope.report({ type: 'finishers.completed', text, output: checked.output });
     else if (isIncomplete(scope)) scope.report({ type: 'finishers.completed', text });
     else scope.report({ type: 'finishers.rejected', code: 'output-invalid', feedback: checked.fault });
@@ -49,13 +49,13 @@ async function applyFinishers(
         blob === undefined || scope.blobs === null ? (output as JsonValue) : await scope.blobs.load(blob),
     };
     try {
-      const outcome = await finish(input, { signal: scope.signal });
-      if (scope.signal.aborted) return undefined;
+      const outcome = await finish(input, { signal: scope.stop.signal });
+      if (scope.stop.isStopped) return undefined;
       if (outcome === undefined) continue;
       if ('reject' in outcome) return sendBack(scope, outcome.reject);
       text = outcome.text ?? text;
     } catch (error) {
-      if (scope.signal.aborted) return undefined;
+      if (scope.stop.isStopped) return undefined;
       return sendBack(scope, `The answer could not be checked: ${messageOf(error)}`);
     }
   }

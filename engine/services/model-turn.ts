@@ -43,10 +43,10 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       const turn = await watchCall(context, parts.watchers ?? [], call);
       scope.host.reach?.('model.after');
       const captured = exchanges && (await storeCapture(scope, exchanges));
-      if (!scope.signal.aborted)
-        scope.reportLast(await completeTurn(scope, turn, prepared, { startedAt, captured }));
+      if (!scope.stop.isStopped)
+        scope.report(await completeTurn(scope, turn, prepared, { startedAt, captured }));
     } catch (error) {
-      if (scope.signal.aborted) return;
+      if (scope.stop.isStopped) return;
       const notSetUp = isThrown(error, EngineError) ? error : setupError(error);
       if (notSetUp) throw notSetUp;
       const failure = describeFailure(error, scope.context(), parts.retry, scope.host, startedAt);
@@ -74,17 +74,16 @@ async function callModel(
   filters: readonly (() => TextFilter)[],
 ): Promise<ModelTurn> {
   const display = new TurnDisplay(scope, context, filters, () => usedCallIds(scope));
-  const { signal } = scope;
-  const options = { signal, ...omitUndefined({ capture: exchanges }) };
+  const options = { signal: scope.stop.signal, ...omitUndefined({ capture: exchanges }) };
   const turn = streams(context) ? await readStream() : await adapter.generate(request, options);
   if (turn.finishReason === 'error') throw endedInError(turn, adapter);
-  if (!signal.aborted) display.finish(turn);
+  if (!scope.stop.isStopped) display.finish(turn);
   return turn;
 
   async function readStream(): Promise<ModelTurn> {
     for await (const delta of adapter.stream(request, options)) {
       if (delta.type === 'turn') return delta.turn;
-      if (!signal.aborted) display.take(delta);
+      if (!scope.stop.isStopped) display.take(delta);
     }
     throw new ProviderError('The stream ended without a turn.', {
       ...origin(adapter),
@@ -174,11 +173,20 @@ function usedCallIds(scope: ServiceScope): Set<string> {
   return used;
 }
 
+/** Whether each of the calls has an id that no other call of the run has. */
+function hasNewIds(calls: readonly ToolCall[], scope: ServiceScope): boolean {
+  const ids = new Set<string>();
+  for (const { callId } of calls) ids.add(callId);
+  if (ids.size < calls.length) return false;
+  const isUsed = (item: Item) => item.type === 'tool_call' && ids.has(item.callId);
+  return !scope.context().transcript.some(isUsed) && !scope.inherited().some(isUsed);
+}
+
 /** Returns the turn's items and calls with call ids that are unique in the run. */
 function nameCalls(turn: ModelTurn, scope: ServiceScope) {
-  if (turn.toolCalls.length === 0) return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
+  if (hasNewIds(turn.toolCalls, scope))
+    return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
   const names = makeIdsUnique(turn.toolCalls, usedCallIds(scope));
-  if (names.size === 0) return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
   const toolCalls = turn.toolCalls.map(
     (call, index): ToolCall => ({ ...call, callId: names.get(index) ?? call.callId }),
   );

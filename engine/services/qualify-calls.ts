@@ -1,6 +1,6 @@
 import { messageOf } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
-import { type JsonValue, omitUndefined, toBoundedText } from '../../protocol/json.ts';
+import { assertBounded, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { type Approval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
 import { digestCall } from '../journal/digest.ts';
@@ -66,7 +66,7 @@ function invalidCall({ callId, name }: ToolCall, input: JsonValue, error: string
 /** Digests, schemas and stores process values recursively, so deeper input is rejected first. */
 function depthFault(input: JsonValue | undefined): string | undefined {
   try {
-    toBoundedText(input);
+    assertBounded(input);
   } catch (error) {
     return messageOf(error);
   }

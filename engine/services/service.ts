@@ -17,8 +17,8 @@ export type Report = Unstamped<ReportEvent>;
 /** The interface of a service to its driver. */
 export interface ServiceScope {
   readonly host: Host;
-  /** Aborted when the chart stops the service, the run is cancelled, or this process stops driving it. */
-  readonly signal: AbortSignal;
+  /** When the chart stops the service, the run is cancelled, or this process stops driving it. */
+  readonly stop: Readonly<Pick<Stop, 'isStopped' | 'signal'>>;
   /** Aborted when this process gives the run up: calls in progress may end, and no other begins. */
   readonly yielding: AbortSignal;
   /** When the timer is due, in ms since the epoch. */
@@ -27,10 +27,11 @@ export interface ServiceScope {
   context(): Context;
   /** Returns the transcript of the runs that this run continues. */
   inherited(): readonly Item[];
-  /** Sends a report to the chart; returns false if the chart did not accept it. */
+  /**
+   * Sends a report to the chart; returns false if the chart did not accept it. If the chart then stops the service, it
+   * was its last: no work of the service is left, and its signal is not aborted.
+   */
   report(report: Report): boolean;
-  /** Like `report`, for the last report of the service, which no longer uses its signal and ends. */
-  reportLast(report: Report): boolean;
   /**
    * The barrier: resolves when everything reported so far is durable. Awaited before any external effect, except by
    * calls that may run unrecorded. Rejects with `Stopped` if the service must end.
@@ -47,6 +48,27 @@ export interface ServiceScope {
   recordLate(outcome: LateOutcome): void;
   /** Describes, for people, an attempt of the call that may still be running; `null` if none can be. */
   findLiveAttempt(call: { callId: string; attempt: number }): Promise<string | null>;
+}
+
+/** How a service is told to stop. */
+export class Stop {
+  readonly #abort = new AbortController();
+  isStopped = false;
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** Aborts what the service still does. */
+  abort(reason: Stopped): void {
+    this.isStopped = true;
+    this.#abort.abort(reason);
+  }
+
+  /** Stops a service that reported its last: nothing is left to abort, and an abort costs as much as a step of the chart. */
+  end(): void {
+    this.isStopped = true;
+  }
 }
 
 /** Carries out one effect and reports its outcome. Returns without a report when its signal is aborted. */

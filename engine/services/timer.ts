@@ -6,7 +6,8 @@ import type { Service } from './service.ts';
  * after its duration by the monotonic clock, in case the wall clock was set back.
  */
 export const timer: Service = async scope => {
-  const { host, signal, until = 0 } = scope;
+  const { host, until = 0 } = scope;
+  const { signal } = scope.stop;
   const isBackOff = scope.context().failure !== null;
   const longest = host.monotonic() + Math.max(0, until - host.now());
   while (host.now() < until && !signal.aborted) {

@@ -34,7 +34,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
     const started = new Set<string>();
     let place = 0;
     const takeNext = () => {
-      if (scope.signal.aborted || scope.yielding.aborted) return undefined;
+      if (scope.stop.isStopped || scope.yielding.aborted) return undefined;
       const { calls } = scope.context();
       for (let checked = 0; checked < calls.length; checked += 1) {
         const call = calls[place % calls.length];

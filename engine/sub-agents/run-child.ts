@@ -25,11 +25,11 @@ export type ChildOutcome =
  * The child run survives this process; it is cancelled only if its parent is cancelled, and given up with its parent.
  */
 export async function runChild(
-  { signal: stopping, yielding, context }: ServiceScope,
+  { stop, yielding, context }: ServiceScope,
   children: ChildRuns,
   { call, key, input }: { call: Call; key: string; input: unknown },
 ): Promise<ChildOutcome | null> {
-  const signal = AbortSignal.any([stopping, yielding]);
+  const signal = AbortSignal.any([stop.signal, yielding]);
   const parent = context();
   const runId = childRunIdOf(key, parent.runId);
   const found = await children.lookFor(runId, parent.runId);

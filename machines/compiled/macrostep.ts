@@ -46,12 +46,15 @@ class Macrostep {
   #context: Context;
   #children: ChartState['children'];
   #output: unknown;
+  /** The arguments of guards and actions, until the context changes. */
+  #given: Given;
 
   constructor(place: Place, context: Context, children: ChartState['children'], event: Event) {
     this.#place = place;
     this.#context = context;
     this.#children = children;
     this.#event = event;
+    this.#given = new Given(context, event);
   }
 
   get state(): ChartState {
@@ -61,7 +64,8 @@ class Macrostep {
 
   /** Returns the first edge whose guard passes. */
   choose(edges: readonly Edge[]): Edge | undefined {
-    return edges.find(({ guard }) => guard === null || guard(new Given(this.#context, this.#event)));
+    for (const edge of edges) if (edge.guard === null || edge.guard(this.#given)) return edge;
+    return undefined;
   }
 
   /** Takes one edge; returns whether it changed anything. */
@@ -84,10 +88,11 @@ class Macrostep {
   }
 
   #do(op: Op): boolean {
-    const given = new Given(this.#context, this.#event);
+    const given = this.#given;
     switch (op.type) {
       case 'assign':
         this.#context = merge(this.#context, op.update(given));
+        this.#given = new Given(this.#context, this.#event);
         return true;
       case 'publish':
         this.effects.push({ type: 'publish', notice: op.notice(given) });
@@ -131,5 +136,7 @@ function isComplete(update: object | undefined, context: Context): update is Con
   if (update === undefined || update === context) return update === context;
   const keys = Object.keys(context);
   const others = Object.keys(update);
-  return keys.length === others.length && keys.every((key, place) => key === others[place]);
+  if (keys.length !== others.length) return false;
+  for (let place = 0; place < keys.length; place += 1) if (keys[place] !== others[place]) return false;
+  return true;
 }

@@ -12,8 +12,7 @@ import { earlier, isWork, nextWakeAt } from '../work/is-work.ts';
 /** A run in memory. */
 export type Run = {
   record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil' | keyof Progress>;
-  /** JSON of a `Progress`. */
-  progress?: string | undefined;
+  progress?: Progress | undefined;
   epoch: number;
   lease?: Lease | undefined;
   /** Until when `takeWork` does not return the run again, in ms since the epoch. */
@@ -59,7 +58,7 @@ export function makeRun({
   base = 0,
 }: Pick<Run, 'record'> & { progress: Progress | undefined; base?: number }): Run {
   const nothing = { journal: [], blobs: new Map(), stateHashes: new Map() };
-  return { record, progress: JSON.stringify(progress), epoch: 0, base, ...nothing };
+  return { record, progress: progress && { ...progress }, epoch: 0, base, ...nothing };
 }
 
 /** The `seq` of the last entry. */
@@ -87,10 +86,12 @@ export function recordStanding(
   { status, progress, stateHash, wakeAt }: Standing,
   at: number | undefined,
 ): void {
-  const { wakeAt: stored, ...record } = run.record;
-  run.record = { ...record, status };
-  setWakeAt(run, nextWakeAt(stored, wakeAt, at ?? 0));
-  run.progress = JSON.stringify(progress) ?? run.progress;
+  const { record } = run;
+  record.status = status;
+  const next = nextWakeAt(record.wakeAt, wakeAt, at ?? 0);
+  if (next === undefined && record.wakeAt !== undefined) delete record.wakeAt;
+  setWakeAt(run, next);
+  if (progress !== undefined) run.progress = { ...progress };
   if (stateHash !== undefined && at !== undefined) run.stateHashes.set(lengthOf(run), stateHash);
 }
 
@@ -118,6 +119,6 @@ function setWakeAt(run: Run, wakeAt: number | undefined): void {
 export function describe(run: Run): RunRecord {
   const { record, progress, epoch } = run;
   const lease = run.lease && { owner: { ...run.lease.owner }, leaseUntil: run.lease.until };
-  const shown: Progress = progress === undefined ? unknownProgress(record.status) : JSON.parse(progress);
-  return { ...structuredClone(record), ...shown, seq: lengthOf(run), epoch, ...lease };
+  const shown = progress ?? unknownProgress(record.status);
+  return { ...structuredClone({ ...record, ...shown }), seq: lengthOf(run), epoch, ...lease };
 }
