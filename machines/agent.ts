@@ -6,7 +6,7 @@
 import { assign, emit, enqueueActions, fromCallback, type SnapshotFrom, setup, stopChild } from 'xstate';
 import type { NextAction, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
-import { type Context, createContext } from './context.ts';
+import { type Context, createContext, replaces } from './context.ts';
 import { decideNextAction } from './decide-next-action.ts';
 import {
   beginBackOff,
@@ -76,8 +76,8 @@ export const agentMachine = setup({
     batchIsOver: ({ context }) => context.batch === 0,
   },
   actions: {
-    record: assign(({ context, event }) => fold(context, event)),
-    decide: assign(({ context }) => decide(context)),
+    record: assign(replaces(({ context, event }) => fold(context, event))),
+    decide: assign(replaces(({ context }) => decide(context))),
     publishNext: emit(({ context }) => ({
       type: 'decided',
       next: context.next ?? decideNextAction(context),
@@ -86,12 +86,12 @@ export const agentMachine = setup({
       if (context.failure === null || !context.turn.shown) return;
       enqueue.emit({ type: 'text.discarded', turn: context.turn.number, attempt: context.turn.attempt });
     }),
-    beginTurn: assign(({ context }) => beginTurn(context)),
-    beginBatch: assign(({ context }) => beginBatch(context)),
-    beginFinishing: assign(({ context }) => beginFinishing(context)),
-    beginBackOff: assign(({ context }) => beginBackOff(context)),
-    beginRest: assign(({ context }) => beginRest(context)),
-    endWait: assign(({ context }) => endWait(context)),
+    beginTurn: assign(replaces(({ context }) => beginTurn(context))),
+    beginBatch: assign(replaces(({ context }) => beginBatch(context))),
+    beginFinishing: assign(replaces(({ context }) => beginFinishing(context))),
+    beginBackOff: assign(replaces(({ context }) => beginBackOff(context))),
+    beginRest: assign(replaces(({ context }) => beginRest(context))),
+    endWait: assign(replaces(({ context }) => endWait(context))),
     startExpiryTimer: enqueueActions(({ context, enqueue }) => {
       if (context.timer !== null)
         enqueue.spawnChild('timer', { id: 'timer', input: serviceInput({ context }) });

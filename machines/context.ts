@@ -141,6 +141,19 @@ export type Context = {
   next: NextAction | null;
 };
 
+const replacing = new WeakSet<object>();
+
+/** Marks the function of an `assign` that returns a whole context: the compiled chart does not merge it into the last one. */
+export function replaces<Given>(update: (given: Given) => Context): (given: Given) => Context {
+  replacing.add(update);
+  return update;
+}
+
+/** Whether the function is marked by `replaces`. */
+export function isReplacement(update: object): boolean {
+  return replacing.has(update);
+}
+
 /** Returns the initial context of a run. */
 export function createContext(started: RunStarted): Context {
   return {

@@ -16,7 +16,7 @@ type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
 /** Returns the context after an event. Pure; the guards have already checked that the event is allowed. */
 export function fold(context: Context, event: ChartEvent): Context {
-  const now = { ...context, now: Math.max(context.now, event.at) };
+  const now = event.at > context.now ? { ...context, now: event.at } : context;
   switch (event.type) {
     case 'message.received':
       return receiveMessage(now, event);
@@ -215,7 +215,7 @@ function beginActivity(context: Context, at: number): Context {
 
 function endActivity(context: Context, at: number): Context {
   const since = context.activeSince;
-  return since === null
+  return since === null || since === at
     ? context
     : { ...context, activeMs: context.activeMs + Math.max(0, at - since), activeSince: at };
 }

@@ -11,21 +11,20 @@ type ReachedLimit = { limit: string; why: string };
  * allowed number of calls continues.
  */
 export function findReachedLimit(context: Context): ReachedLimit | null {
-  const limits = limitsOf(context);
-  const spent: [string, number, number | undefined][] = [
-    ['turns', context.turns, limits.turns],
-    ['toolCalls', context.toolCalls, limits.toolCalls],
-    ['tokens', countTokens(context.usage), limits.tokens],
-    ['cost', context.cost, limits.cost],
-    ['activeMs', context.activeMs, limits.activeMs],
-    ['repeatedFailures', mostFailures(context), limits.repeatedFailures],
-  ];
-  for (const [limit, used, allowed] of spent) {
-    if (allowed === undefined || used < allowed) continue;
-    if (limit === 'toolCalls' && context.deniedCalls === 0) continue;
-    return { limit, why: `limit ${limit}: ${used} of ${allowed}` };
-  }
-  return null;
+  const { turns, toolCalls, tokens, cost, activeMs, repeatedFailures } = limitsOf(context);
+  return (
+    reached('turns', context.turns, turns) ??
+    (context.deniedCalls === 0 ? null : reached('toolCalls', context.toolCalls, toolCalls)) ??
+    reached('tokens', countTokens(context.usage), tokens) ??
+    reached('cost', context.cost, cost) ??
+    reached('activeMs', context.activeMs, activeMs) ??
+    reached('repeatedFailures', mostFailures(context), repeatedFailures)
+  );
+}
+
+function reached(limit: keyof Limits, used: number, allowed: number | undefined): ReachedLimit | null {
+  if (allowed === undefined || used < allowed) return null;
+  return { limit, why: `limit ${limit}: ${used} of ${allowed}` };
 }
 
 /** Returns the limits of the run, including changed parameters. */
@@ -34,7 +33,9 @@ export function limitsOf({ config, params }: Context): Limits {
 }
 
 function mostFailures(context: Context): number {
-  return Object.values(context.failures).reduce((most, count) => Math.max(most, count), 0);
+  let most = 0;
+  for (const digest in context.failures) most = Math.max(most, context.failures[digest] ?? 0);
+  return most;
 }
 
 function countTokens(usage: Usage | null): number {

@@ -1,6 +1,9 @@
 import type { AnyActorRef, Snapshot } from 'xstate';
 import { type Effect, SERVICE_NAMES, type ServiceName } from '../protocol/effect.ts';
 
+const ignore = () => {};
+const describeActive = () => ({ status: 'active' });
+
 /** Returns a placeholder actor that represents a started service in a state's `children`. */
 export function pendingService({ id, service, input }: Extract<Effect, { type: 'start' }>): AnyActorRef {
   const stub: Partial<AnyActorRef> & { _syncSnapshot: boolean } = {
@@ -8,8 +11,8 @@ export function pendingService({ id, service, input }: Extract<Effect, { type: '
     src: service,
     sessionId: id,
     _syncSnapshot: false,
-    send: () => {},
-    getSnapshot: () => ({ status: 'active' }),
+    send: ignore,
+    getSnapshot: describeActive,
     getPersistedSnapshot: () =>
       ({ status: 'active', output: undefined, error: undefined, input }) as Snapshot<unknown>,
   };

@@ -40,24 +40,22 @@ export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options
   const stored = dialect.remembers && (providerOptions.store ?? options.store) !== false;
   const previous = stored ? nonEmpty(request.continuation) : undefined;
   const from = previous === undefined ? undefined : endOfLastTurn(request.transcript);
-  const body = mergeOptions(
-    {
-      model: options.model,
-      ...instructionsInput(request, dialect, from !== undefined),
-      ...(previous === undefined || from === undefined ? {} : { previous_response_id: previous }),
-      input:
-        from === undefined
-          ? options.inputOf(request.transcript, stored)
-          : inputAfter(request.transcript, { ...inputOptions(dialect, { stored }), from }),
-      ...(options.stream ? { stream: true } : {}),
-      ...(stored || !dialect.remembers ? {} : { store: false }),
-      ...(options.encryptedReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
-      ...(request.tools.length > 0 ? { tools: options.toolsOf(request.tools) } : {}),
-      ...(request.output ? { text: { format: formatInput(request.output, dialect) } } : {}),
-      ...settingsInput(request.settings),
-    },
-    providerOptions,
-  );
+  const own: JsonObject = {
+    model: options.model,
+    ...instructionsInput(request, dialect, from !== undefined),
+    ...settingsInput(request.settings),
+  };
+  if (previous !== undefined && from !== undefined) own.previous_response_id = previous;
+  own.input =
+    from === undefined
+      ? options.inputOf(request.transcript, stored)
+      : inputAfter(request.transcript, { ...inputOptions(dialect, { stored }), from });
+  if (options.stream) own.stream = true;
+  if (dialect.remembers && !stored) own.store = false;
+  if (options.encryptedReasoning) own.include = ['reasoning.encrypted_content'];
+  if (request.tools.length > 0) own.tools = options.toolsOf(request.tools);
+  if (request.output) own.text = { format: formatInput(request.output, dialect) };
+  const body = mergeOptions(own, providerOptions);
   const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
   return hasTools ? { ...toolSettings(request, dialect), ...body } : body;
 }

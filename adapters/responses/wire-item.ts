@@ -1,5 +1,5 @@
 import type { Opaque } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { nonEmpty, objectOf } from '../turn/json-access.ts';
 
 /**
@@ -25,33 +25,21 @@ export type Kept = {
   before?: string;
 };
 
-/** Cached because items never change and every turn reads all of them again. */
-const cache = new WeakMap<Opaque, Kept>();
+const TEXTS = ['id', 'phase', 'refusal', 'namespace', 'after', 'before'] as const;
 
 /** Returns the data that an item keeps for this provider; `undefined` if it belongs to another provider. */
 export function keptBy(provider: string, opaque: Opaque | undefined): Kept | undefined {
   if (opaque?.provider !== provider) return undefined;
-  const known = cache.get(opaque);
-  if (known !== undefined) return known;
-  const kept = readKept(opaque);
-  cache.set(opaque, kept);
-  return kept;
-}
-
-function readKept(opaque: Opaque): Kept {
   const data = objectOf(opaque.data);
-  const { id, phase, refusal, namespace, caller, after, before } = data;
-  return omitUndefined({
-    item: data.item === undefined ? undefined : objectOf(data.item),
-    id: nonEmpty(id),
-    phase: nonEmpty(phase),
-    refusal: nonEmpty(refusal),
-    custom: data.custom === true ? (true as const) : undefined,
-    namespace: nonEmpty(namespace),
-    caller: isJsonObject(caller) ? caller : undefined,
-    after: nonEmpty(after),
-    before: nonEmpty(before),
-  });
+  const kept: Kept = {};
+  for (const name of TEXTS) {
+    const text = nonEmpty(data[name]);
+    if (text !== undefined) kept[name] = text;
+  }
+  if (data.item !== undefined) kept.item = objectOf(data.item);
+  if (data.custom === true) kept.custom = true;
+  if (isJsonObject(data.caller)) kept.caller = data.caller;
+  return kept;
 }
 
 /** Identifies an output item among its neighbours: its id, else its call id, else its type. */

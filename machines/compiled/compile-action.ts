@@ -10,6 +10,7 @@ import {
   stopChild,
 } from 'xstate';
 import { type Notice, SERVICE_NAMES, type ServiceInput, type ServiceName } from '../../protocol/effect.ts';
+import { isReplacement } from '../context.ts';
 
 /** Names a feature that cannot be compiled; XState's own transition is used instead. */
 export class Refusal extends Error {
@@ -46,7 +47,8 @@ export type Expression<Value> = (given: Given) => Value;
 
 /** One operation of an edge. Later operations see the changes of an `assign`. */
 export type Op =
-  | { type: 'assign'; update: Expression<object | undefined> }
+  /** `replaces`: the update is a whole context. */
+  | { type: 'assign'; update: Expression<object | undefined>; replaces: boolean }
   | { type: 'publish'; notice: Expression<Notice> }
   | { type: 'start'; service: ServiceName; id: string; input: Expression<ServiceInput> }
   | { type: 'stop'; id: string }
@@ -95,7 +97,11 @@ export function compileAction(action: unknown, machine: AnyStateMachine): Op {
   if (!isBuiltIn(found)) throw new Refusal(`the action "${name}"`);
   switch (found.type) {
     case 'xstate.assign':
-      return { type: 'assign', update: bindUpdate(found.assignment, params) };
+      return {
+        type: 'assign',
+        update: bindUpdate(found.assignment, params),
+        replaces: isReplacement(found.assignment),
+      };
     case 'xstate.emit':
       return { type: 'publish', notice: bind(found.event, params) };
     case 'xstate.enqueueActions':

@@ -91,7 +91,7 @@ class Macrostep {
     const given = this.#given;
     switch (op.type) {
       case 'assign':
-        this.#context = merge(this.#context, op.update(given));
+        this.#context = changed(this.#context, op.update(given), op.replaces);
         this.#given = new Given(this.#context, this.#event);
         return true;
       case 'publish':
@@ -127,16 +127,6 @@ class Macrostep {
   }
 }
 
-/** Returns `update` itself if it has all keys of the context, to avoid a second copy. */
-function merge(context: Context, update: object | undefined): Context {
-  return isComplete(update, context) ? update : { ...context, ...update };
-}
-
-function isComplete(update: object | undefined, context: Context): update is Context {
-  if (update === undefined || update === context) return update === context;
-  const keys = Object.keys(context);
-  const others = Object.keys(update);
-  if (keys.length !== others.length) return false;
-  for (let place = 0; place < keys.length; place += 1) if (keys[place] !== others[place]) return false;
-  return true;
+function changed(context: Context, update: object | undefined, replaces: boolean): Context {
+  return replaces ? (update as Context) : { ...context, ...update };
 }
