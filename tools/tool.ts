@@ -130,9 +130,12 @@ export function tool<
   Context extends StandardSchemaV1,
 >(options: ToolOptions<Input, Output, Context>): Tool {
   const { name, input, output, runContext, run, reconcile, approval = false } = options;
-  const withContext = async <Given extends { runContext: unknown }>(given: Given) => {
-    const read = runContext && { runContext: await readRunContext(name, runContext, given.runContext) };
-    return { ...given, ...read } as Given & { runContext: Out<Context> };
+  type Read<Given> = Omit<Given, 'runContext'> & { runContext: Out<Context> };
+  const withContext = <Given extends { runContext: unknown }>(given: Given) => {
+    if (runContext === undefined) return given as Read<Given>;
+    return readRunContext(name, runContext, given.runContext).then(
+      read => ({ ...given, runContext: read }) as Read<Given>,
+    );
   };
   const { sideEffect = 'once', retries = 0, timeoutMs, maxResultBytes } = options;
   const fixed = fixedApproval(approval);

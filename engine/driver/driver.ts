@@ -237,7 +237,7 @@ export class Driver<State> {
     if (this.#options.durability === 'relaxed') this.#commitInBackground();
     else await this.#log.commit();
     this.#saveSnapshot();
-    await this.#renewAfter(1 / 2);
+    if (!this.#lease.isFreshUntil(1 / 2)) await this.#renewAfter(1 / 2);
     this.#throwIfStopped(stop);
   }
 

@@ -44,13 +44,17 @@ export class Lease {
     return elapsedSince(this.#renewedAt, this.#options.host);
   }
 
+  /** Whether this process has the lease and less than this part of its time (0 to 1) has passed. */
+  isFreshUntil(part: number): boolean {
+    return !this.#isLost && this.#age < this.#options.leaseMs * part;
+  }
+
   /** Renews the lease if this part of its time (0 to 1) has passed. Returns false if another process drives the run. */
   async renewAfter(part: number): Promise<boolean> {
-    const isDue = () => !this.#isLost && this.#age >= this.#options.leaseMs * part;
-    if (!isDue()) return !this.#isLost;
+    if (this.#isLost || this.isFreshUntil(part)) return !this.#isLost;
     const held = this.#held;
     await held.renewal;
-    if (isDue()) {
+    if (!this.#isLost && !this.isFreshUntil(part)) {
       held.renewal ??= this.#renewAll(held).finally(() => {
         held.renewal = null;
       });

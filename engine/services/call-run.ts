@@ -7,10 +7,10 @@ import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { cutText } from '../../text/cut-text.ts';
 import { sleep } from '../driver/host.ts';
 import { withinCall } from '../run/current-call.ts';
+import type { PlayedCall } from '../run/forks/recorded-calls.ts';
 import type { ChildAnswer, ChildRuns } from '../sub-agents/child-runs.ts';
 import { runChild } from '../sub-agents/run-child.ts';
 import { boundResult, describeLate, type FullResult, hasReturned, type Outcome } from './call-outcome.ts';
-import { findPlayed } from './find-played.ts';
 import { readOutput } from './read-output.ts';
 import { endWithin, isCallRunning, trackCall } from './running-calls.ts';
 import { Cancelled, type ServiceScope, Stopped } from './service.ts';
@@ -22,6 +22,12 @@ export type ToolBatchParts = {
   /** The first wait before a call is retried, in ms; it doubles. */
   retryBaseMs: number;
   children: ChildRuns;
+};
+
+/** Without a store, the original's results are out of reach. */
+const OUT_OF_REACH: PlayedCall = {
+  missing:
+    'Not executed: this run plays the results of another one, and has no store. Retry executes the call.',
 };
 
 /** The maximum size of the reason of a doubt. */
@@ -61,7 +67,7 @@ export class CallRun {
 
   /** Runs the call, with retries, and reports its outcome. */
   async execute(): Promise<void> {
-    if (await this.play()) return;
+    if (this.isPlayed) return await this.play();
     const tool = this.#tool;
     if (this.#wasInterrupted && becameOnce(this.call, tool)) {
       this.#reportStart();
@@ -96,19 +102,20 @@ export class CallRun {
    * can no longer happen.
    */
   async recover(): Promise<void> {
-    if (await this.play()) return;
+    if (this.isPlayed) return await this.play();
     await this.#reconcile('The process that ran it stopped before its outcome was recorded.', () =>
       this.execute(),
     );
   }
 
-  /**
-   * In a fork that plays the results of its original: settles the call with its result there, or puts it in doubt if
-   * there is none. Returns false if the call has to be executed: also after a person decided to retry it.
-   */
-  async play(): Promise<boolean> {
-    const played = await findPlayed(this.#scope, this.call);
-    if (played === null) return false;
+  /** Whether the call has to be played and not executed: the run plays results, and no person decided to retry it. */
+  get isPlayed(): boolean {
+    return this.#scope.context().config.playsResultsOf !== undefined && this.call.doubt === undefined;
+  }
+
+  /** Settles the call with its result in the run whose results this one plays, or puts it in doubt without one. */
+  async play(): Promise<void> {
+    const played = (await this.#scope.play?.(this.#scope.context(), this.call)) ?? OUT_OF_REACH;
     const { callId } = this.call;
     const result =
       'missing' in played ? null : await this.#bound({ ...played, text: JSON.stringify(played.output) });
@@ -117,7 +124,6 @@ export class CallRun {
       this.#scope.report({ type: 'tool.settled', callId, ...result, played: played.from });
     else if ('missing' in played)
       this.#scope.report({ type: 'tool.doubted', callId, reason: played.missing, returned: true });
-    return true;
   }
 
   /**

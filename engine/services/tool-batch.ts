@@ -25,7 +25,11 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
     const tools = await parts.connectTools();
     for (const call of scope.context().calls.filter(({ status }) => status === 'running')) {
       const { callId } = call;
-      if (await new CallRun(scope, call, tools.get(call.name), parts).play()) continue;
+      const run = new CallRun(scope, call, tools.get(call.name), parts);
+      if (run.isPlayed) {
+        await run.play();
+        continue;
+      }
       const isOnceNow = becameOnce(call, tools.get(call.name));
       scope.report(
         isOnceNow ? { type: 'tool.doubted', callId, reason: ONCE_NOW } : { type: 'tool.interrupted', callId },
