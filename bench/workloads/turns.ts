@@ -16,9 +16,9 @@ import type { Workload } from '../workload.ts';
 
 const ROUNDS = 20;
 const CALLS = ROUNDS + 1;
-/** The number of runs until the JIT compiler has settled, as on a server: about 12,000 turns. */
-const WARM_UP = 600;
-const RUNS = 60;
+/** The number of runs until the JIT compiler has settled, as on a server: about 30,000 turns. */
+const WARM_UP = 1_500;
+const RUNS = 100;
 
 /** The cost of a turn: the loop's own work around a model that responds immediately. */
 export const turns: Workload = {
