@@ -21,7 +21,7 @@ export function isHeld(
 /** Returns the refusal of a claim if another owner, not known to be dead, holds an unexpired lease. */
 export function refuseClaim(
   lease: Lease | undefined,
-  request: ClaimRequest,
+  request: Pick<ClaimRequest, 'owner' | 'now' | 'isDead'>,
 ): Extract<ClaimResult, { type: 'held' }> | undefined {
   if (lease?.owner.id === request.owner.id || !isHeld(lease, request)) return undefined;
   return { type: 'held', owner: lease.owner, until: lease.until };

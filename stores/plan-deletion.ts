@@ -10,9 +10,12 @@ export type Kinship = {
   childrenOf(runId: string): readonly string[];
   /** The runs that continue this one. */
   continuationsOf(runId: string): readonly string[];
-  /** The runs that have not ended, each with the ids of the child runs that it waits for. */
-  waiting(): Iterable<{ runId: string; awaited: ReadonlySet<string> }>;
+  /** The runs that have not ended. */
+  waiting(): Iterable<Waiting>;
 };
+
+/** A run that has not ended, and the ids of the child runs that it waits for. */
+export type Waiting = { runId: string; awaited: ReadonlySet<string> };
 
 type Kin = { record: RunRecord; parent: string | undefined };
 

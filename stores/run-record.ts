@@ -1,8 +1,11 @@
 import { EngineError } from '../protocol/error.ts';
 import type { RunEvent } from '../protocol/event.ts';
-import type { Progress, RunRecord, RunStatus, Standing } from '../protocol/store.ts';
+import type { JournalRest, Progress, RunRecord, RunStatus, Standing } from '../protocol/store.ts';
 import { describeDamage } from './journal-text.ts';
 import type { Lease } from './lease.ts';
+
+/** What `create` is given without a rest of the journal. */
+export const NO_REST: JournalRest = { events: [], status: 'running' };
 
 /** Whether the run has not ended. */
 export function isOpen({ status }: Pick<RunRecord, 'status'>): boolean {

@@ -6,7 +6,7 @@ import type { RunEvent } from '../../protocol/event.ts';
 import { changedRun } from '../../protocol/listing/work.ts';
 import type { ClaimRequest, Standing, StandingChange } from '../../protocol/store.ts';
 import { encodeEvent } from '../journal-text.ts';
-import { escapeText, type Row, type Transaction } from '../rows.ts';
+import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
 import type { Database } from './database.ts';
 import { notifyRun, notifyWork } from './listener.ts';
 

@@ -1,6 +1,6 @@
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import type { Row, Transaction } from '../rows.ts';
 import { closedStore } from '../run-record.ts';
+import type { Row, Transaction } from '../sql/rows.ts';
 import { migrate } from './schema.ts';
 
 type Answer = { rows: Row[]; rowCount: number | null };

@@ -1,66 +1,52 @@
-import type { DeltaStore, StoredText } from '../../protocol/store.ts';
-import { escapeText, type Row, type Transaction } from '../rows.ts';
+import type { DeltaStore } from '../../protocol/store.ts';
+import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
 
 /** How long a run keeps its row after its last follower has left, in ms. */
 const FORGET_MS = 60_000;
 
 /** The texts of turns in progress, in the table `deltas`. Reads come first: most calls then need no write. */
-export class PostgresDeltas implements DeltaStore {
-  readonly #query: Transaction;
-  readonly #schema: string;
-
-  constructor(query: Transaction, schema: string) {
-    this.#query = query;
-    this.#schema = schema;
-  }
-
-  async follow(
-    runId: string,
-    { now, until }: { now: number; until: number },
-  ): Promise<StoredText | undefined> {
-    const s = this.#schema;
-    const key = escapeText(runId);
-    const row = await this.#read(key);
-    if (Number(row?.left_ms ?? 0) < (until - now) / 2) {
-      await this.#query(`DELETE FROM ${s}.deltas WHERE followed_until < ${s}.now_ms() - ${FORGET_MS}`);
-      await this.#query(
-        `INSERT INTO ${s}.deltas AS old (run, followed_until)
-         SELECT run, ${s}.now_ms() + $2::float8 FROM ${s}.runs WHERE run_id = $1
-         ON CONFLICT (run) DO UPDATE SET followed_until = GREATEST(old.followed_until, excluded.followed_until)`,
-        ...[key, until - now],
-      );
-    }
-    return typeof row?.json === 'string' ? { seq: Number(row.seq), json: row.json } : undefined;
-  }
-
-  async save(runId: string, { seq, json }: StoredText): Promise<boolean> {
-    const s = this.#schema;
-    const key = escapeText(runId);
-    if (Number((await this.#read(key))?.left_ms ?? 0) <= 0) return false;
-    const saved = await this.#query(
-      `UPDATE ${s}.deltas d SET seq = $2, json = $3 FROM ${s}.runs r
-       WHERE r.run_id = $1 AND d.run = r.run AND d.followed_until > ${s}.now_ms() RETURNING 1`,
-      ...[key, seq, json],
-    );
-    return saved.length > 0;
-  }
-
-  async clear(runId: string): Promise<void> {
-    const s = this.#schema;
-    await this.#query(
-      `UPDATE ${s}.deltas d SET seq = NULL, json = NULL FROM ${s}.runs r
-       WHERE r.run_id = $1 AND d.run = r.run AND d.json IS NOT NULL`,
-      escapeText(runId),
-    );
-  }
-
-  async #read(key: string): Promise<Row | undefined> {
-    const s = this.#schema;
-    const [row] = await this.#query(
+export function postgresDeltas(query: Transaction, s: string): DeltaStore {
+  const read = async (key: string): Promise<Row | undefined> => {
+    const [row] = await query(
       `SELECT d.followed_until - ${s}.now_ms() AS left_ms, d.seq, d.json
        FROM ${s}.runs r JOIN ${s}.deltas d USING (run) WHERE r.run_id = $1`,
       key,
     );
     return row;
-  }
+  };
+  return {
+    async follow(runId, { now, until }) {
+      const key = escapeText(runId);
+      const row = await read(key);
+      if (Number(row?.left_ms ?? 0) < (until - now) / 2) {
+        await query(`DELETE FROM ${s}.deltas WHERE followed_until < ${s}.now_ms() - ${FORGET_MS}`);
+        await query(
+          `INSERT INTO ${s}.deltas AS old (run, followed_until)
+           SELECT run, ${s}.now_ms() + $2::float8 FROM ${s}.runs WHERE run_id = $1
+           ON CONFLICT (run) DO UPDATE SET followed_until = GREATEST(old.followed_until, excluded.followed_until)`,
+          ...[key, until - now],
+        );
+      }
+      return typeof row?.json === 'string' ? { seq: Number(row.seq), json: row.json } : undefined;
+    },
+
+    async save(runId, { seq, json }) {
+      const key = escapeText(runId);
+      if (Number((await read(key))?.left_ms ?? 0) <= 0) return false;
+      const saved = await query(
+        `UPDATE ${s}.deltas d SET seq = $2, json = $3 FROM ${s}.runs r
+         WHERE r.run_id = $1 AND d.run = r.run AND d.followed_until > ${s}.now_ms() RETURNING 1`,
+        ...[key, seq, json],
+      );
+      return saved.length > 0;
+    },
+
+    async clear(runId) {
+      await query(
+        `UPDATE ${s}.deltas d SET seq = NULL, json = NULL FROM ${s}.runs r
+         WHERE r.run_id = $1 AND d.run = r.run AND d.json IS NOT NULL`,
+        escapeText(runId),
+      );
+    },
+  };
 }

@@ -1,10 +1,11 @@
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { Page } from '../../protocol/store.ts';
-import { sumOfEntry } from '../checksum.ts';
 import { decodeEntry, describeDamage } from '../journal-text.ts';
 import { takePage, WHOLE } from '../page.ts';
-import type { Row, Transaction } from '../rows.ts';
 import { missingRun } from '../run-record.ts';
+import { sumOfEntry } from '../sql/checksum.ts';
+import type { Replacements } from '../sql/redaction.ts';
+import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
 
 /** An entry as stored. */
 export type Entry = { seq: number; text: string; stateHash: string | undefined };
@@ -25,16 +26,18 @@ function selectRows(schema: string): string {
 
 /**
  * Reads the entries after `after`, all or one page. Throws `run-unknown`, and `journal-damaged` for missing rows and
- * rows that do not match their checksum. `key` is the id as stored.
+ * rows that do not match their checksum.
  */
 export async function readTexts(
   query: Transaction,
   schema: string,
-  { runId, key, after, page = WHOLE }: { runId: string; key: string; after: number; page?: Page | undefined },
+  runId: string,
+  after: number,
+  page: Page = WHOLE,
 ): Promise<Entry[]> {
   if (page.entries <= 0) return [];
   const limits = [page.entries, page.chars].map(limit => Math.min(limit, MOST));
-  const rows = await query(selectRows(schema), key, after, ...limits);
+  const rows = await query(selectRows(schema), escapeText(runId), after, ...limits);
   const [first] = rows;
   if (first === undefined) throw missingRun(runId);
   const isCut = rows.length >= page.entries || charsOf(rows) >= page.chars;
@@ -100,7 +103,7 @@ export async function rewriteRows(
   query: Transaction,
   schema: string,
   run: number,
-  changed: ReadonlyMap<number, { text: string; stateHash: string | undefined }>,
+  changed: Replacements,
 ): Promise<string | undefined> {
   const first = Math.min(...changed.keys());
   const rows = await query(

@@ -1,5 +1,5 @@
 import type { ListQuery } from '../list-query.ts';
-import { escapeText, type Row, type Transaction } from '../rows.ts';
+import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
 
 /**
  * The columns that `toRecord` reads. The lease is shown on the clock of this process, whose time is the parameter

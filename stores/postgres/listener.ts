@@ -1,5 +1,5 @@
 import { EngineError } from '../../protocol/error.ts';
-import { escapeText } from '../rows.ts';
+import { escapeText } from '../sql/rows.ts';
 import type { Watchers } from '../work/watchers.ts';
 import type { Database, Listening } from './database.ts';
 import { nameOfSchema } from './schema.ts';

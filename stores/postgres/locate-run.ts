@@ -1,6 +1,6 @@
 import type { RunStatus } from '../../protocol/store.ts';
-import { escapeText, type Row, type Transaction } from '../rows.ts';
 import { missingRun } from '../run-record.ts';
+import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
 
 /** Where a run is: what a claim and a deletion decide on. `now` is the server's time. */
 export type Place = { run: number; seq: number; epoch: number; now: number; status: RunStatus; row: Row };

@@ -1,5 +1,6 @@
-import { findAwaited, type Kinship } from '../plan-deletion.ts';
-import { escapeText, type Row, type Transaction, toRecord, unescapeText } from '../rows.ts';
+import type { Kinship, Waiting } from '../plan-deletion.ts';
+import { escapeText, type Row, type Transaction, toRecord, unescapeText } from '../sql/rows.ts';
+import { toWaiting } from '../sql/waiting-runs.ts';
 import { recordOf } from './list-runs.ts';
 
 type Kin = { row: Row; parent: string | undefined };
@@ -57,9 +58,6 @@ export async function readKinship(
   };
 }
 
-/** A run that has not ended, and the child runs whose results it needs. */
-type Waiting = { runId: string; awaited: ReadonlySet<string> };
-
 async function readWaiting(query: Transaction, schema: string): Promise<Waiting[]> {
   const rows = await query(
     `SELECT r.run_id, a.json FROM ${schema}.runs r JOIN ${schema}.appends a USING (run)
@@ -67,10 +65,7 @@ async function readWaiting(query: Transaction, schema: string): Promise<Waiting[
        AND (position('"tool.suspended"' IN a.json) > 0 OR position('"result.received"' IN a.json) > 0)
      ORDER BY a.run, a.seq`,
   );
-  return [...Map.groupBy(rows, ({ run_id }) => String(run_id))].map(([key, appends]) => ({
-    runId: unescapeText(key),
-    awaited: findAwaited(appends.flatMap(({ json }) => String(json).split('\n'))),
-  }));
+  return toWaiting(rows);
 }
 
 function readKey(value: unknown): string | undefined {

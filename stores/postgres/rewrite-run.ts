@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { titleOf } from '../../protocol/listing/label.ts';
 import type { AppendResult, Redaction } from '../../protocol/store.ts';
 import { encodeEvent } from '../journal-text.ts';
 import { isHeld } from '../lease.ts';
 import { foldText } from '../list-query.ts';
-import { escapeText, type Transaction, toLease } from '../rows.ts';
 import { drivenRun } from '../run-record.ts';
+import { readRedaction } from '../sql/redaction.ts';
+import { escapeText, type Transaction, toLease } from '../sql/rows.ts';
 import { valuesOf, writeSql } from './appends.ts';
 import { rewriteRows } from './journal.ts';
 import { locateRun } from './locate-run.ts';
@@ -16,13 +16,11 @@ export async function rewriteRun(
   query: Transaction,
   s: string,
   runId: string,
-  { after, entries, blobs, state, progress, event, now, isDead }: Redaction,
+  redaction: Redaction,
 ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
   const key = escapeText(runId);
-  const texts = new Map(
-    entries.map(entry => [entry.seq, { text: encodeEvent(entry.event), stateHash: entry.stateHash }]),
-  );
-  const first = entries.find(({ seq }) => seq === 1)?.event;
+  const { after, blobs, state, progress, event, now, isDead } = redaction;
+  const { texts, title } = readRedaction(redaction);
   const written = event && encodeEvent(event);
   const place = await locateRun(query, s, runId, 'FOR UPDATE');
   const lease = toLease(place.row);
@@ -34,10 +32,8 @@ export async function rewriteRun(
   if (sum !== undefined) await query(`UPDATE ${s}.runs SET last_sum = $2 WHERE run = $1`, run, sum);
   await query(`DELETE FROM ${s}.blobs WHERE run = $1 AND digest = ANY($2)`, run, [...blobs]);
   await query(`UPDATE ${s}.runs SET progress = $2 WHERE run = $1`, run, JSON.stringify(progress));
-  if (first?.type === 'run.started') {
-    const title = titleOf(first);
+  if (title !== undefined)
     await query(`UPDATE ${s}.runs SET title = $2, search = $3 WHERE run = $1`, run, title, foldText(title));
-  }
   if (event && written) {
     const change = { key, after, epoch: null, json: written, count: 1, at: event.at, standing: {} };
     await query(writeSql(s), ...valuesOf(change, randomUUID()));

@@ -1,5 +1,5 @@
 import { EngineError } from '../../protocol/error.ts';
-import type { Transaction } from '../rows.ts';
+import type { Transaction } from '../sql/rows.ts';
 
 /** The version of the tables below, stored in the table `meta`. */
 export const SCHEMA_VERSION = 2;
@@ -9,18 +9,6 @@ const ERA = 2 ** 40;
 
 /** PostgreSQL cuts longer names; the channel of notifications is eight bytes longer. */
 const MOST_BYTES = 55;
-
-/** The words that PostgreSQL takes for a name only in quotes. */
-const RESERVED = new Set(
-  `all analyse analyze and any array as asc asymmetric authorization binary both case cast check
-  collate collation column concurrently constraint create cross current_catalog current_date
-  current_role current_schema current_time current_timestamp current_user default deferrable desc
-  distinct do else end except false fetch for foreign freeze from full grant group having ilike in
-  initially inner intersect into is isnull join lateral leading left like limit localtime
-  localtimestamp natural not notnull null offset on only or order outer overlaps placing primary
-  references returning right select session_user similar some symmetric system_user table tablesample
-  then to trailing true union unique user using variadic verbose when where window with`.split(/\s+/),
-);
 
 /** The advisory lock under which the tables are created and migrated: the letters "agct". */
 const MIGRATION_LOCK = 0x61676374;
@@ -148,7 +136,7 @@ ${indexesOfWork(schema)}
 UPDATE ${schema}.meta SET version = 2;`;
 }
 
-/** Returns the name of a schema as SQL has it: in quotes, if it needs them. Throws `input-invalid`. */
+/** Returns the name of a schema as SQL has it, in quotes. Throws `input-invalid`. */
 export function quoteSchema(name: string): string {
   const isName = /^[\p{L}\p{N}_ .-]{1,40}$/u.test(name) && !/^pg_/i.test(name);
   if (!isName || Buffer.byteLength(name) > MOST_BYTES)
@@ -156,7 +144,7 @@ export function quoteSchema(name: string): string {
       'input-invalid',
       `Expected a schema of at most 40 letters, digits, spaces, and ".", "_" or "-", that does not begin with pg_, got "${name}".`,
     );
-  return /^[a-z_][a-z0-9_]*$/.test(name) && !RESERVED.has(name) ? name : `"${name}"`;
+  return `"${name}"`;
 }
 
 /** Returns the name that `quoteSchema` was given. */

@@ -1,7 +1,7 @@
 import type { StoredSnapshot } from '../../protocol/store.ts';
-import { sumOfSnapshot } from '../checksum.ts';
-import { describeDamage } from '../journal-text.ts';
-import { escapeText, type Transaction } from '../rows.ts';
+import { sumOfSnapshot } from '../sql/checksum.ts';
+import { escapeText, type Transaction } from '../sql/rows.ts';
+import { toSnapshot } from '../sql/snapshot.ts';
 
 /** Stores the state after an entry, unless a later one is stored. */
 export async function saveSnapshotAs(
@@ -17,27 +17,15 @@ export async function saveSnapshotAs(
   );
 }
 
-/**
- * Returns the stored snapshot. A damaged snapshot is ignored if the journal is complete; for an adopted run it throws
- * `journal-damaged`.
- */
+/** Returns the stored snapshot. Throws the errors of `toSnapshot`. */
 export async function readSnapshot(
   query: Transaction,
   s: string,
   runId: string,
 ): Promise<StoredSnapshot | undefined> {
-  const key = escapeText(runId);
   const [row] = await query(
     `SELECT n.seq, n.sum, n.state, r.base FROM ${s}.runs r JOIN ${s}.snapshots n USING (run) WHERE r.run_id = $1`,
-    key,
+    escapeText(runId),
   );
-  if (row === undefined) return undefined;
-  const [seq, text, base] = [Number(row.seq), String(row.state), Number(row.base)];
-  if (row.sum === sumOfSnapshot(key, seq, text)) return { seq, state: JSON.parse(text) };
-  if (base === 0) return undefined;
-  throw describeDamage(
-    runId,
-    base,
-    'and the entries before it exist only in a snapshot, which does not match its checksum',
-  );
+  return toSnapshot(runId, row);
 }

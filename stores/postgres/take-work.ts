@@ -1,5 +1,5 @@
 import type { RunRecord, WorkRequest } from '../../protocol/store.ts';
-import { escapeText, hasDeadOwner, type Transaction, toRecords } from '../rows.ts';
+import { escapeText, hasDeadOwner, type Transaction, toRecords } from '../sql/rows.ts';
 import { recordOf } from './list-runs.ts';
 
 /** Reserves runs that have something to do, and returns their records: see `Store.takeWork`. */

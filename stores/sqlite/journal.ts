@@ -4,11 +4,11 @@
 import type { RunEvent } from '../../protocol/event.ts';
 import { changedRun } from '../../protocol/listing/work.ts';
 import type { ClaimRequest, Page, Standing, StandingChange } from '../../protocol/store.ts';
-import { sumOfEntry } from '../checksum.ts';
 import { describeDamage } from '../journal-text.ts';
 import { grantLease } from '../lease.ts';
 import { takePage, WHOLE } from '../page.ts';
-import { escapeText } from '../rows.ts';
+import { sumOfEntry } from '../sql/checksum.ts';
+import { escapeText } from '../sql/rows.ts';
 import { locateRun, type Position } from './locate-run.ts';
 import type { Statements } from './statements.ts';
 

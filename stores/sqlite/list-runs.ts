@@ -1,6 +1,6 @@
 import type { ListQuery } from '../list-query.ts';
-import type { Row } from '../rows.ts';
-import { escapeText } from '../rows.ts';
+import type { Row } from '../sql/rows.ts';
+import { escapeText } from '../sql/rows.ts';
 import { RECORD, type Statements } from './statements.ts';
 
 type Value = string | number;

@@ -1,8 +1,8 @@
 import { EngineError } from '../../protocol/error.ts';
 import type { RunRecord, RunStatus } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
-import { escapeText, type Row, toLease, toRecord } from '../rows.ts';
 import { missingRun } from '../run-record.ts';
+import { escapeText, type Row, toLease, toRecord } from '../sql/rows.ts';
 import type { Statements } from './statements.ts';
 
 /**

@@ -1,10 +1,10 @@
 import type { JournalEntry } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { Page, StoredSnapshot } from '../../protocol/store.ts';
-import { SUM_CHARS, sumOfEntry, sumOfRecord, sumOfSnapshot } from '../checksum.ts';
+import type { Page } from '../../protocol/store.ts';
 import { decodeEntry, decodeJson, describeDamage } from '../journal-text.ts';
 import { takePage, WHOLE } from '../page.ts';
-import { escapeText, type Row } from '../rows.ts';
+import { SUM_CHARS, sumOfEntry, sumOfRecord } from '../sql/checksum.ts';
+import { escapeText, type Row } from '../sql/rows.ts';
 import { locateRun } from './locate-run.ts';
 import type { Statements } from './statements.ts';
 
@@ -87,24 +87,4 @@ export function readSum(
   const row = sql.rowThatEnds.get(run, seq);
   if (row === undefined) throw describeDamage(runId, seq, 'is missing');
   return String(row.sums).slice(-SUM_CHARS);
-}
-
-/**
- * Returns the stored snapshot. A damaged snapshot is ignored if the journal is complete; for an adopted run it throws
- * `journal-damaged`.
- */
-export function readSnapshot(sql: Statements, runId: string): StoredSnapshot | undefined {
-  const key = escapeText(runId);
-  const row = sql.snapshot.get(key);
-  if (row === undefined) return undefined;
-  const [seq, base] = [Number(row.seq), Number(row.base)];
-  if (row.sum === sumOfSnapshot(key, seq, String(row.state))) {
-    return { seq, state: JSON.parse(String(row.state)) };
-  }
-  if (base === 0) return undefined;
-  throw describeDamage(
-    runId,
-    base,
-    'and the entries before it exist only in a snapshot, which does not match its checksum',
-  );
 }

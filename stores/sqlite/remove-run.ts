@@ -1,26 +1,11 @@
-import type { DeleteOptions, PruneOptions } from '../../protocol/store.ts';
-import { findAwaited, type Kinship, planDeletion } from '../plan-deletion.ts';
-import { planPruning } from '../prune.ts';
-import { escapeText, type Row, unescapeText } from '../rows.ts';
+import type { Kinship } from '../plan-deletion.ts';
+import { escapeText, type Row, unescapeText } from '../sql/rows.ts';
+import { toWaiting } from '../sql/waiting-runs.ts';
 import { describeRun, locateRun } from './locate-run.ts';
 import type { Statements } from './statements.ts';
 
-/** Deletes the runs that `planDeletion` lists and returns their ids. Throws the errors of `planDeletion`. */
-export function removeRuns(sql: Statements, runId: string, options: DeleteOptions): string[] {
-  return dropAll(sql, planDeletion(makeKinship(sql), runId, options));
-}
-
-/** Deletes the runs that `planPruning` lists and returns their ids. */
-export function prunePage(
-  sql: Statements,
-  runIds: readonly string[],
-  gone: ReadonlySet<string>,
-  options: PruneOptions,
-): string[] {
-  return dropAll(sql, planPruning(makeKinship(sql), runIds, gone, options));
-}
-
-function dropAll(sql: Statements, doomed: string[]): string[] {
+/** Deletes runs with all that belongs to them, and returns their ids. */
+export function removeRuns(sql: Statements, doomed: string[]): string[] {
   if (doomed.length > 0) sql.raiseFloor.run();
   for (const id of doomed) {
     const { run } = locateRun(sql, id);
@@ -51,13 +36,6 @@ export function makeKinship(sql: Statements): Kinship {
     },
     childrenOf: runId => idsOf(sql.children.all(escapeText(runId))),
     continuationsOf: runId => idsOf(sql.continuations.all(escapeText(runId))),
-    *waiting() {
-      const texts = new Map<string, string[]>();
-      for (const { run_id, json } of sql.suspensions.all()) {
-        const runId = unescapeText(String(run_id));
-        texts.set(runId, [...(texts.get(runId) ?? []), ...String(json).split('\n')]);
-      }
-      for (const [runId, lines] of texts) yield { runId, awaited: findAwaited(lines) };
-    },
+    waiting: () => toWaiting(sql.suspensions.all()),
   };
 }

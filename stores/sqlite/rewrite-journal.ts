@@ -1,4 +1,5 @@
-import { sumOfEntry } from '../checksum.ts';
+import { sumOfEntry } from '../sql/checksum.ts';
+import type { Replacements } from '../sql/redaction.ts';
 import type { Position } from './locate-run.ts';
 import { readSum, readTexts, splitRow } from './read-journal.ts';
 import type { Statements } from './statements.ts';
@@ -11,7 +12,7 @@ export function rewriteEntries(
   sql: Statements,
   runId: string,
   position: Position,
-  changed: ReadonlyMap<number, { text: string; stateHash: string | undefined }>,
+  changed: Replacements,
 ): Position {
   if (changed.size === 0) return position;
   const { run, base, seq: last } = position;

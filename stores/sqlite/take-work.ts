@@ -1,5 +1,5 @@
 import type { RunRecord, WorkRequest } from '../../protocol/store.ts';
-import { escapeText, hasDeadOwner, type Row, toLease, toRecords } from '../rows.ts';
+import { escapeText, hasDeadOwner, type Row, toLease, toRecords } from '../sql/rows.ts';
 import { isWork } from '../work/is-work.ts';
 import type { Statements } from './statements.ts';
 

@@ -1,4 +1,4 @@
-import { unescapeText } from '../rows.ts';
+import { unescapeText } from '../sql/rows.ts';
 import type { Watchers } from '../work/watchers.ts';
 import type { Connection } from './database/connection.ts';
 

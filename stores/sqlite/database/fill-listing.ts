@@ -7,7 +7,7 @@ import { titleOf, titleSchema } from '../../../protocol/listing/label.ts';
 import type { Progress } from '../../../protocol/store.ts';
 import { type Usage, usageSchema } from '../../../protocol/turn.ts';
 import { foldText } from '../../list-query.ts';
-import { escapeOptional } from '../../rows.ts';
+import { escapeOptional } from '../../sql/rows.ts';
 
 const startSchema = z.object({
   title: z.exactOptional(titleSchema),

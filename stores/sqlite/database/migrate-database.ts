@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../../checksum.ts';
-import { escapeOptional, type Row } from '../../rows.ts';
+import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../../sql/checksum.ts';
+import { escapeOptional, type Row } from '../../sql/rows.ts';
 import { fillListing } from './fill-listing.ts';
 import {
   APPENDS,

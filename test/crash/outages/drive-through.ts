@@ -55,7 +55,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     return `${processes} processes gave no answer for ${2 * LEASE_MS} ms`;
   },
   async 'cut after COMMIT'({ proxy }) {
-    proxy.dropReplies(/INSERT INTO agentchart\.appends/, { every: 4 });
+    proxy.dropReplies(/INSERT INTO "agentchart"\.appends/, { every: 4 });
     const isCut = () => proxy.dropped() >= LEAST_DROPPED;
     for (const end = Date.now() + REST_MS; !isCut() && Date.now() < end; ) await delay(50);
     return isCut() ? `at least ${LEAST_DROPPED} replies to commits were dropped` : null;

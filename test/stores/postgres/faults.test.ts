@@ -76,7 +76,7 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
     async () => {
       const proxy = await startProxy(server.url);
       await driveThrough(postgres(proxy.url, { schema: 'cut' }), async () => {
-        proxy.dropReplies(/INSERT INTO cut\.appends/, { every: 4, times: 40 });
+        proxy.dropReplies(/INSERT INTO "cut"\.appends/, { every: 4, times: 40 });
         await expect.poll(() => proxy.dropped()).toBeGreaterThan(5);
       });
       await proxy.close();
@@ -87,15 +87,15 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
     const proxy = await startProxy(server.url);
     const store = postgres(proxy.url, { schema: 'lost' });
     await store.get('none');
-    proxy.dropReplies(/INSERT INTO lost\.runs/, { times: 1 });
+    proxy.dropReplies(/INSERT INTO "lost"\.runs/, { times: 1 });
     expect(await store.create(begin('a'))).toEqual({ epoch: 0, seq: 1 });
-    proxy.dropReplies(/INSERT INTO lost\.appends/, { times: 1 });
+    proxy.dropReplies(/INSERT INTO "lost"\.appends/, { times: 1 });
     const guard = { after: 1, input: true } as const;
     expect(await store.append('a', guard, [receive('x')], { status: 'running' })).toEqual({
       type: 'appended',
       seq: 2,
     });
-    proxy.dropReplies(/INSERT INTO lost\.appends/, { times: 1 });
+    proxy.dropReplies(/INSERT INTO "lost"\.appends/, { times: 1 });
     expect(await store.claim('a', request('one'))).toEqual({ type: 'claimed', epoch: 1, seq: 3 });
     expect(proxy.dropped()).toBe(3);
     expect((await store.read('a')).map(({ event }) => event.type)).toEqual([

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
-import { sumOfEntry, sumOfRecord } from '../../../stores/checksum.ts';
+import { sumOfEntry, sumOfRecord } from '../../../stores/sql/checksum.ts';
 
 /** Changes the text of a journal, with valid checksums, as if another release had written it. */
 export function rewriteJournal(

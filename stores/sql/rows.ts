@@ -1,11 +1,14 @@
+// stores/sql: what SQLite and PostgreSQL have in common: how rows are read and written, and their checksums.
+
 import * as z from 'zod';
-import { EngineError } from '../protocol/error.ts';
-import { omitUndefined } from '../protocol/json.ts';
-import { labelsSchema } from '../protocol/listing/label.ts';
-import { progressSchema } from '../protocol/listing/run-list.ts';
-import type { ListFilter, Owner, RunRecord, RunStatus } from '../protocol/store.ts';
-import type { Lease } from './lease.ts';
-import { unknownProgress } from './run-record.ts';
+import { EngineError } from '../../protocol/error.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import { labelsSchema } from '../../protocol/listing/label.ts';
+import { progressSchema } from '../../protocol/listing/run-list.ts';
+import type { ListFilter, Owner, RunList, RunRecord, RunStatus } from '../../protocol/store.ts';
+import type { Lease } from '../lease.ts';
+import type { ListQuery } from '../list-query.ts';
+import { unknownProgress } from '../run-record.ts';
 
 /** A row of `runs`, or of a query for some of its columns. */
 export type Row = Record<string, unknown>;
@@ -96,16 +99,31 @@ function readChart({ chart_version: version, chart_hash: hash }: z.infer<typeof 
 }
 
 /** Converts the rows of a list. Reports invalid rows to `onDamaged` and leaves them out; without it, throws. */
-export function toRecords(rows: readonly Row[], { onDamaged }: Pick<ListFilter, 'onDamaged'>): RunRecord[] {
-  return rows.flatMap(row => {
-    try {
-      return [toRecord(row)];
-    } catch (error) {
-      if (!(error instanceof EngineError) || onDamaged === undefined) throw error;
-      onDamaged(error);
-      return [];
-    }
-  });
+export function toRecords(rows: readonly Row[], query: Pick<ListFilter, 'onDamaged'>): RunRecord[] {
+  return rows.flatMap(row => readOrReport(query, () => [toRecord(row)]));
+}
+
+/** Returns a page of a list from its rows, which are one more if there is a next page. */
+export function toRunList(found: readonly Row[], query: ListQuery, filter: ListFilter): RunList {
+  const rows = found.slice(0, query.limit);
+  const runs = toRecords(rows, filter);
+  const last = rows.length < found.length ? rows.at(-1) : undefined;
+  if (last === undefined) return { runs };
+  return { runs, next: query.cursorAt({ createdAt: Number(last.created_at), runId: String(last.run_id) }) };
+}
+
+/** Returns what `read` returns. Reports its `EngineError` to `onDamaged` and returns nothing; without it, throws. */
+export function readOrReport<Read>(
+  { onDamaged }: Pick<ListFilter, 'onDamaged'>,
+  read: () => readonly Read[],
+): readonly Read[] {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof EngineError) || onDamaged === undefined) throw error;
+    onDamaged(error);
+    return [];
+  }
 }
 
 type RunRow = z.infer<typeof runRowSchema>;
