@@ -1,5 +1,7 @@
 import { EngineError } from '../protocol/error.ts';
-import type { RunEvent } from '../protocol/event.ts';
+import type { RunEvent, RunStarted } from '../protocol/event.ts';
+import { omitUndefined } from '../protocol/json.ts';
+import { titleOf } from '../protocol/listing/label.ts';
 import type { JournalRest, Progress, RunRecord, RunStatus, Standing } from '../protocol/store.ts';
 import { describeDamage } from './journal-text.ts';
 import type { Lease } from './lease.ts';
@@ -93,6 +95,20 @@ export function countByStatus(counts: readonly Record<string, unknown>[]): Recor
   const found = { running: 0, waiting: 0, finished: 0, failed: 0, cancelled: 0 };
   for (const { status, count } of counts) found[status as RunStatus] += Number(count);
   return found;
+}
+
+/** Returns what the record of a run has from its first event. */
+export function describeStart(event: RunStarted) {
+  const { runId, at, agent, chart, labels = {}, parent, forkOf, continues } = event;
+  return {
+    runId,
+    agent: agent.name,
+    title: titleOf(event),
+    labels: { ...labels },
+    chart,
+    createdAt: at,
+    ...omitUndefined({ agentVersion: agent.version, parent, forkOf, continues }),
+  };
 }
 
 /** Returns the progress of a run that no append described. */

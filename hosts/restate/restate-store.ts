@@ -33,11 +33,13 @@ import { redactIn } from '../../stores/redact-run.ts';
 import {
   closedStore,
   countByStatus,
+  describeStart,
   drivenRun,
   endedRun,
   existingRun,
   followChain,
   missingRun,
+  NO_REST,
   unknownProgress,
 } from '../../stores/run-record.ts';
 import type { RestateCalls } from './ingress.ts';
@@ -56,8 +58,6 @@ const WATCH_MS = 30_000;
 const SOON_MS = 100;
 const LATER_MS = 1_000;
 const IDLE = { keepAlive: false };
-
-const NO_REST: JournalRest = { events: [], status: 'running' };
 
 /** The deliveries of this process, by run id. Only they may claim. */
 export type Deliveries = ReadonlyMap<string, number>;
@@ -91,21 +91,15 @@ export class RestateStore implements Store {
   ): Promise<{ epoch: number; seq: number }> {
     if (beside.length > 0) throw oneObject(event.runId);
     const json = [event, ...events].map(toEventJson);
-    const { runId, at, continues, parent, labels = {}, forkOf } = event;
+    const { runId } = event;
     const record: RunRecord = {
       ...unknownProgress(status),
       ...progress,
-      runId,
-      agent: event.agent.name,
-      title: titleOf(event),
-      labels: { ...labels },
+      ...describeStart(event),
       status,
-      createdAt: at,
-      updatedAt: events.at(-1)?.at ?? at,
+      updatedAt: events.at(-1)?.at ?? event.at,
       seq: 0,
       epoch: 0,
-      chart: event.chart,
-      ...omitUndefined({ continues, parent, forkOf, agentVersion: event.agent.version }),
     };
     const request = { events: json, record, ...omitUndefined({ wakeAt }) };
     const answer = await this.#calls.run(runId, 'create', request);

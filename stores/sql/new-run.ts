@@ -1,8 +1,8 @@
 import type { RunStarted } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { titleOf } from '../../protocol/listing/label.ts';
 import type { AdoptedRun, JournalRest, RunRecord } from '../../protocol/store.ts';
 import { foldText } from '../list-query.ts';
+import { describeStart } from '../run-record.ts';
 import { escapeOptional, escapeText } from './rows.ts';
 
 /** A run to insert. Its journal begins after the entry `base`. */
@@ -14,18 +14,7 @@ export function newRunOf(
   event: RunStarted,
   { status, progress, wakeAt }: Pick<JournalRest, 'status' | 'progress' | 'wakeAt'>,
 ): NewRun {
-  const { runId, at, agent, chart, labels = {}, parent, forkOf, continues } = event;
-  return {
-    runId,
-    agent: agent.name,
-    title: titleOf(event),
-    labels,
-    chart,
-    status,
-    createdAt: at,
-    base: 0,
-    ...omitUndefined({ agentVersion: agent.version, parent, forkOf, continues, progress, wakeAt }),
-  };
+  return { ...describeStart(event), status, base: 0, ...omitUndefined({ progress, wakeAt }) };
 }
 
 /** Returns the columns of a new run that the tables of all databases have. */

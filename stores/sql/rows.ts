@@ -16,9 +16,12 @@ export type Row = Record<string, unknown>;
 /** Runs the statements of one transaction of a database server. */
 export type Transaction = (text: string, ...values: readonly unknown[]) => Promise<Row[]>;
 
+/** A text as `escapeText` returns it. */
+const escaped = z.string().transform(unescapeText);
+
 const runRowSchema = z.object({
-  run_id: z.string(),
-  agent: z.string(),
+  run_id: escaped,
+  agent: escaped,
   title: z.string().nullable(),
   labels: z.string(),
   status: z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled'] satisfies RunStatus[]),
@@ -26,17 +29,17 @@ const runRowSchema = z.object({
   updated_at: z.number(),
   seq: z.number(),
   epoch: z.number(),
-  continues: z.string().nullable(),
-  parent: z.string().nullable(),
-  parent_call: z.string().nullable(),
-  fork_of: z.string().nullable(),
+  continues: escaped.nullable(),
+  parent: escaped.nullable(),
+  parent_call: escaped.nullable(),
+  fork_of: escaped.nullable(),
   fork_at: z.number().nullable(),
   progress: z.string().nullable(),
   owner: z.string().nullable(),
   lease_until: z.number().nullable(),
-  agent_version: z.string().nullable(),
+  agent_version: escaped.nullable(),
   chart_version: z.number().nullable(),
-  chart_hash: z.string().nullable(),
+  chart_hash: escaped.nullable(),
   wake_at: z.number().nullable(),
 });
 
@@ -68,8 +71,8 @@ export function toRecord(row: Row): RunRecord {
     const run = runRowSchema.parse(row);
     const lease = readLease(row);
     return {
-      runId: unescapeText(run.run_id),
-      agent: unescapeText(run.agent),
+      runId: run.run_id,
+      agent: run.agent,
       title: run.title ?? '',
       labels: labelsSchema.parse(JSON.parse(run.labels)),
       status: run.status,
@@ -81,12 +84,12 @@ export function toRecord(row: Row): RunRecord {
       seq: run.seq,
       epoch: run.epoch,
       ...omitUndefined({
-        continues: unescapeOptional(run.continues),
+        continues: run.continues ?? undefined,
         parent: readParent(run),
         forkOf: readOrigin(run),
         owner: lease?.owner,
         leaseUntil: lease?.until,
-        agentVersion: unescapeOptional(run.agent_version),
+        agentVersion: run.agent_version ?? undefined,
         chart: readChart(run),
         wakeAt: run.wake_at ?? undefined,
       }),
@@ -95,7 +98,7 @@ export function toRecord(row: Row): RunRecord {
 }
 
 function readChart({ chart_version: version, chart_hash: hash }: z.infer<typeof runRowSchema>) {
-  return version === null || hash === null ? undefined : { version, hash: unescapeText(hash) };
+  return version === null || hash === null ? undefined : { version, hash };
 }
 
 /** Converts the rows of a list. Reports invalid rows to `onDamaged` and leaves them out; without it, throws. */
@@ -130,11 +133,11 @@ type RunRow = z.infer<typeof runRowSchema>;
 
 function readParent({ parent, parent_call }: RunRow): RunRecord['parent'] {
   if (parent === null || parent_call === null) return undefined;
-  return { runId: unescapeText(parent), callId: unescapeText(parent_call) };
+  return { runId: parent, callId: parent_call };
 }
 
 function readOrigin({ fork_of, fork_at }: RunRow): RunRecord['forkOf'] {
-  return fork_of === null || fork_at === null ? undefined : { runId: unescapeText(fork_of), at: fork_at };
+  return fork_of === null || fork_at === null ? undefined : { runId: fork_of, at: fork_at };
 }
 
 /** Returns the lease in a row with `owner` and `lease_until`. Throws `store-damaged` for invalid columns. */
@@ -166,10 +169,6 @@ export function hasDeadOwner(column: unknown, isDead: ((owner: Owner) => boolean
 /** Reverses `escapeText`. */
 export function unescapeText(text: string): string {
   return z.string().parse(JSON.parse(`"${text}"`));
-}
-
-function unescapeOptional(text: string | null): string | undefined {
-  return text === null ? undefined : unescapeText(text);
 }
 
 function readSafely<Result>(row: Row, read: () => Result): Result {
