@@ -1,7 +1,13 @@
 import { fromStored, type StoredState, toStored } from '../../machines/snapshot.ts';
 import { type ChartState, initial, next } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { JOURNAL_FORMAT, type JournalEntry, type RunStarted } from '../../protocol/event.ts';
+import {
+  type ChartEvent,
+  JOURNAL_FORMAT,
+  type JournalEntry,
+  type RunEvent,
+  type RunStarted,
+} from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Progress, RunStatus, Standing, Store } from '../../protocol/store.ts';
@@ -123,23 +129,25 @@ function missingStart(runId: string): EngineError {
 
 /** The state after one more entry. Throws `journal-damaged` for an entry that the chart does not accept. */
 export function foldEntry(state: ChartState, { seq, event }: JournalEntry, runId: string): ChartState {
+  if (event.type === 'run.started') throw damagedJournal(runId, seq, 'is a second run.started');
+  if (!isOfChart(event)) return state;
+  const step = next(state, event);
+  if (step.handled) return step.state;
+  throw damagedJournal(runId, seq, `(${event.type}) does not fit the state ${JSON.stringify(state.value)}`);
+}
+
+/** Whether the chart folds this event; the others are bookkeeping. `run.started` counts as bookkeeping here. */
+export function isOfChart(event: RunEvent): event is ChartEvent {
   switch (event.type) {
+    case 'run.started':
     case 'run.claimed':
     case 'tool.late':
     case 'run.noted':
     case 'run.redacted':
-      return state;
-    case 'run.started':
-      throw damagedJournal(runId, seq, 'is a second run.started');
-    default: {
-      const step = next(state, event);
-      if (step.handled) return step.state;
-      throw damagedJournal(
-        runId,
-        seq,
-        `(${event.type}) does not fit the state ${JSON.stringify(state.value)}`,
-      );
-    }
+      return false;
+    default:
+      event satisfies ChartEvent;
+      return true;
   }
 }
 

@@ -68,14 +68,14 @@ function recordJournal([first, ...rest]: WholeJournal): { run: RecordedRun; end:
   const { type: _, format, chart, tools: listed, launch, forkOf, parent, ...started } = first.event;
   const { runId } = started;
   const events = rest.map(({ event }) => event);
-  const suspended = new Set(namesOf(events, type => type === 'tool.suspended'));
+  const suspended = new Set(namesOf(events, 'tool.suspended'));
   const recorder = new Recorder(suspended);
   let state = beginFold(first.event);
   for (const entry of rest) {
     state = foldEntry(state, entry, runId);
     recorder.take(entry.event, state);
   }
-  const doubted = new Set(namesOf(recorder.events, type => type === 'tool.doubted'));
+  const doubted = new Set(namesOf(recorder.events, 'tool.doubted'));
   const tools = collectTools(events, listed?.map(({ name }) => name) ?? []).map(
     (tool): RecordedTool => ({
       ...tool,
@@ -154,14 +154,12 @@ function asResult({ at, callId, output, isError }: Extract<ReportEvent, { type: 
   return { type: 'result.received', at, callId, output, isError } as const;
 }
 
-/** Returns the names of the tools to whose calls such events refer. */
+/** Returns the names of the tools to whose calls the events of a type refer. */
 function namesOf(
   events: readonly (RunEvent | RecordedEvent)[],
-  matches: (type: RunEvent['type']) => boolean,
+  type: 'tool.suspended' | 'tool.doubted',
 ): string[] {
-  const ids = new Set(
-    events.flatMap(event => (matches(event.type) && 'callId' in event ? [event.callId] : [])),
-  );
+  const ids = new Set(events.flatMap(event => (event.type === type ? [event.callId] : [])));
   const calls = events.flatMap(callsOf).filter(({ callId }) => ids.has(callId));
   return calls.map(({ name }) => name);
 }

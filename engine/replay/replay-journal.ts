@@ -5,7 +5,7 @@ import type { RunEvent } from '../../protocol/event.ts';
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
-import { beginFold, hashState } from '../journal/load-run.ts';
+import { beginFold, hashState, isOfChart } from '../journal/load-run.ts';
 import { checkDigests } from './export-run.ts';
 
 /**
@@ -108,22 +108,15 @@ export function replayJournal(
 }
 
 function takeEvent(state: ChartState | null, event: RunEvent): Step | string {
-  switch (event.type) {
-    case 'run.started':
-      if (state !== null) return 'is a second run.started';
-      beginFold(event);
-      return initial(event);
-    case 'run.claimed':
-    case 'tool.late':
-    case 'run.noted':
-    case 'run.redacted':
-      return state === null ? 'is not run.started' : { state, effects: [], handled: true };
-    default: {
-      if (state === null) return 'is not run.started';
-      const step = next(state, event);
-      return step.handled ? step : `(${event.type}) does not fit the state ${JSON.stringify(state.value)}`;
-    }
+  if (event.type === 'run.started') {
+    if (state !== null) return 'is a second run.started';
+    beginFold(event);
+    return initial(event);
   }
+  if (state === null) return 'is not run.started';
+  if (!isOfChart(event)) return { state, effects: [], handled: true };
+  const step = next(state, event);
+  return step.handled ? step : `(${event.type}) does not fit the state ${JSON.stringify(state.value)}`;
 }
 
 function decisionOf({ effects }: Step): { next?: NextAction } {

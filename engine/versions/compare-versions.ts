@@ -143,22 +143,18 @@ export async function compareAgents(
 }
 
 function compareNames(was: RunStarted['agent'], is: RunStarted['agent']): VersionDifference[] {
-  const differences: VersionDifference[] = [];
-  if (was.name !== is.name) {
-    const effect = 'another agent does not open the run';
-    differences.push({ what: 'agent', name: 'name', was: was.name, is: is.name, effect });
-  }
-  if (was.version !== is.version) {
-    const effect = 'the run continues with the current version';
-    differences.push({
-      what: 'agent',
-      name: 'version',
-      was: was.version ?? null,
-      is: is.version ?? null,
-      effect,
-    });
-  }
-  return differences;
+  const effects = {
+    name: 'another agent does not open the run',
+    version: 'the run continues with the current version',
+  };
+  const changed = (['name', 'version'] as const).filter(name => was[name] !== is[name]);
+  return changed.map(name => ({
+    what: 'agent',
+    name,
+    was: was[name] ?? null,
+    is: is[name] ?? null,
+    effect: effects[name],
+  }));
 }
 
 /** The run continues with the agent's models, by their places. An agent without models gets one when it resumes. */

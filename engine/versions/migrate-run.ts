@@ -4,9 +4,9 @@ import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts
 import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
 import { isDriven, type Owner, type StandingChange, type Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
-import { beginFold, foldEntry, hasEnded, standingOf } from '../journal/load-run.ts';
+import { beginFold, foldEntry, hasEnded, isOfChart, standingOf } from '../journal/load-run.ts';
 import { describeRestored, readStart } from '../journal/read-journal.ts';
-import { beginDoubting, isOfChart } from '../run/forks/fork-run.ts';
+import { beginDoubting } from '../run/forks/fork-run.ts';
 import { suspendedCalls } from '../sub-agents/child-runs.ts';
 import { checkRun, successorOf } from './check-run.ts';
 import { findSteps, type JournalMigration, migrateJournal, versionsOf } from './migrate-journal.ts';

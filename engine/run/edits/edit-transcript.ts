@@ -49,9 +49,9 @@ export async function retryCall(
 ): Promise<Command | Refusal> {
   const { transcript } = run.context;
   const failed = knownResults(run.context).get(callId);
-  const last = transcript.findLastIndex(item => item.type === 'tool_call');
-  const round = transcript.slice(startOfTurn(transcript, last), last + 1);
-  if (!round.some(item => item.type === 'tool_call' && item.callId === callId)) {
+  const round = callsIn(transcript.slice(startOfLastTurn(transcript)));
+  const made = round.find(call => call.callId === callId);
+  if (made === undefined) {
     return refuse(
       'call-not-open',
       `Call ${callId} is not part of the last round. Only failed calls of the last round can be retried.`,
@@ -59,15 +59,14 @@ export async function retryCall(
   }
   if (failed?.isError !== true)
     return refuse('call-not-open', `Call ${callId} has not failed. Only failed calls can be retried.`);
-  const made = round.find(item => item.type === 'tool_call' && item.callId === callId);
-  const tool = made?.type === 'tool_call' ? (await run.connectTools()).get(made.name) : undefined;
+  const tool = (await run.connectTools()).get(made.name);
   if (tool?.subAgent !== undefined) {
     return refuse(
       'refused',
       `Call ${callId} is a sub-agent's run, which has ended and cannot be retried. Send a message that asks for it again.`,
     );
   }
-  const ofRound = new Set(round.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])));
+  const ofRound = new Set(round.map(call => call.callId));
   const without = transcript.filter(item => item.type !== 'tool_result' || !ofRound.has(item.callId));
   const edit = await editTranscript(without, run, options);
   if (!('type' in edit) || edit.type !== 'transcript.edited') return edit;
@@ -75,9 +74,8 @@ export async function retryCall(
 }
 
 function knownResults({ transcript }: Pick<Context, 'transcript'>): ReadonlyMap<string, ToolResultItem> {
-  return new Map(
-    transcript.flatMap(item => (item.type === 'tool_result' ? [[item.callId, item] as const] : [])),
-  );
+  const results = transcript.filter(item => item.type === 'tool_result');
+  return new Map(results.map(result => [result.callId, result]));
 }
 
 function keepResult(item: ToolResultItem) {
@@ -87,10 +85,7 @@ function keepResult(item: ToolResultItem) {
 /** Adds the run's recorded results of earlier turns' calls, each right after its turn. */
 function answerEarlierCalls(items: readonly Item[], known: ReadonlyMap<string, ToolResultItem>): Item[] {
   const answered = answeredIds(items);
-  const lastTurn = startOfTurn(
-    items,
-    items.findLastIndex(item => item.type === 'tool_call'),
-  );
+  const lastTurn = startOfLastTurn(items);
   const repaired: Item[] = [];
   const missing: ToolResultItem[] = [];
   for (const [index, item] of items.entries()) {
@@ -103,20 +98,22 @@ function answerEarlierCalls(items: readonly Item[], known: ReadonlyMap<string, T
   return [...repaired, ...missing];
 }
 
+/** The calls among items. */
+export function callsIn(items: readonly Item[]): ToolCallItem[] {
+  return items.filter(item => item.type === 'tool_call');
+}
+
 function answeredIds(items: readonly Item[]): Set<string> {
   return new Set(items.flatMap(item => (item.type === 'tool_result' ? [item.callId] : [])));
 }
 
 function unansweredCalls(items: readonly Item[]): ToolCallItem[] {
   const answered = answeredIds(items);
-  return items.flatMap(item => (item.type === 'tool_call' && !answered.has(item.callId) ? [item] : []));
+  return callsIn(items).filter(({ callId }) => !answered.has(callId));
 }
 
 function findUnpaired(items: readonly Item[]): string | null {
-  const lastTurn = startOfTurn(
-    items,
-    items.findLastIndex(item => item.type === 'tool_call'),
-  );
+  const lastTurn = startOfLastTurn(items);
   const called = new Set<string>();
   const unanswered = new Set<string>();
   for (const [index, item] of items.entries()) {
@@ -147,20 +144,16 @@ function findRepeated(items: readonly Item[], { transcript }: Context): string |
 
 function countCalls(items: readonly Item[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
-  for (const item of items) {
-    if (item.type === 'tool_call') counts.set(item.callId, (counts.get(item.callId) ?? 0) + 1);
-  }
+  for (const { callId } of callsIn(items)) counts.set(callId, (counts.get(callId) ?? 0) + 1);
   return counts;
 }
 
 /** A call with a result must keep its name and arguments: its idempotency key stands for them. */
 function findReused(items: readonly Item[], { transcript }: Context): string | null {
   const known = knownResults({ transcript });
-  const made = new Map(
-    transcript.flatMap(item => (item.type === 'tool_call' ? [[item.callId, item] as const] : [])),
-  );
-  for (const item of items) {
-    if (item.type !== 'tool_call' || !known.has(item.callId)) continue;
+  const made = new Map(callsIn(transcript).map(call => [call.callId, call]));
+  for (const item of callsIn(items)) {
+    if (!known.has(item.callId)) continue;
     const before = made.get(item.callId);
     if (before === undefined || (before.name === item.name && before.arguments === item.arguments)) continue;
     return `Call ${item.callId} was already run with other arguments. Give the changed call a different call id.`;
@@ -168,9 +161,12 @@ function findReused(items: readonly Item[], { transcript }: Context): string | n
   return null;
 }
 
-/** The index of the first item of the model turn that includes the item at `index`. */
-function startOfTurn(items: readonly Item[], index: number): number {
-  let start = Math.max(0, index);
+/** The index of the first item of the last model turn with calls; 0 without calls. */
+function startOfLastTurn(items: readonly Item[]): number {
+  let start = Math.max(
+    0,
+    items.findLastIndex(item => item.type === 'tool_call'),
+  );
   while (start > 0 && isOfModel(items[start - 1])) start -= 1;
   return start;
 }

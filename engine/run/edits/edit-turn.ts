@@ -12,7 +12,7 @@ import { addItemIds, type Command } from '../command.ts';
 import { type Refusal, refuse } from '../explain-refusal.ts';
 import type { EditCallOptions, EditTurnOptions } from '../run-command.ts';
 import { checkEdit, readJson } from './check-value.ts';
-import { type EditedRun, qualify, toolCallOf } from './edit-transcript.ts';
+import { callsIn, type EditedRun, qualify, toolCallOf } from './edit-transcript.ts';
 
 /** More calls than a turn has. */
 const MOST_CALLS = 1_000;
@@ -39,8 +39,7 @@ export async function editTurn(
   const named = calls === undefined ? context.calls : nameCalls(calls, before, context, host);
   if ('accepted' in named) return named;
   const items = rewriteItems(before, text, named);
-  const made = items.filter(item => item.type === 'tool_call');
-  const qualified = await qualify(made, context, host, await connectTools());
+  const qualified = await qualify(callsIn(items), context, host, await connectTools());
   const broken = qualified.find(
     ({ callId, digest, error }) => error !== undefined && findCall(context, callId)?.digest !== digest,
   );
@@ -83,10 +82,9 @@ function nameCalls(
 ): NamedCall[] | Refusal {
   if (calls.length > MOST_CALLS)
     return refuse('input-invalid', `Expected at most ${MOST_CALLS} calls, got ${calls.length}.`);
-  const own = new Set(before.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])));
-  const taken = new Set(
-    transcript.flatMap(item => (item.type === 'tool_call' && !own.has(item.callId) ? [item.callId] : [])),
-  );
+  const own = new Set(callsIn(before).map(({ callId }) => callId));
+  const others = callsIn(transcript).filter(({ callId }) => !own.has(callId));
+  const taken = new Set(others.map(({ callId }) => callId));
   const named: NamedCall[] = [];
   for (const { callId = host.newId('call'), name, input } of calls) {
     const read = readJson(input);

@@ -5,7 +5,7 @@ import type { Call } from '../../../machines/context.ts';
 import { type ChartState, next } from '../../../machines/step.ts';
 import type { Prices } from '../../../protocol/config.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
+import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { countRedactions } from '../../../protocol/redaction.ts';
@@ -16,6 +16,7 @@ import {
   foldEntry,
   hasEnded,
   isAtRest,
+  isOfChart,
   type LoadedRun,
   standingOf,
   statusOf,
@@ -212,20 +213,6 @@ function describeEnded([first, ...rest]: WholeJournal, at: number, ended: ChartS
       `entry ${last} or earlier, or start a run that continues it (--continues ${runId}).`,
     { runId, last },
   );
-}
-
-/** Whether the chart folds this event; the others are bookkeeping. `run.started` counts as bookkeeping here. */
-export function isOfChart(event: RunEvent): event is ChartEvent {
-  switch (event.type) {
-    case 'run.started':
-    case 'run.claimed':
-    case 'tool.late':
-    case 'run.noted':
-    case 'run.redacted':
-      return false;
-    default:
-      return true;
-  }
 }
 
 /**

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import { standingOf } from '../../../engine/journal/load-run.ts';
-import { isOfChart } from '../../../engine/run/forks/fork-run.ts';
+import { isOfChart, standingOf } from '../../../engine/journal/load-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
