@@ -10,13 +10,13 @@ import { answerRounds, finalText, StandIn } from '../provider.ts';
 import { repeat, time } from '../stopwatch.ts';
 import type { Metrics, Workload } from '../workload.ts';
 
-/** `warmUp` runs are not measured: a server is warm. */
+/** `warmUp` runs are not measured: the JIT compiler settles, as on a server. */
 type Shape = { metric: string; rounds: number; parallel: number; warmUp: number; runs: number };
 
 const SHAPES: readonly Shape[] = [
-  { metric: '3x16', rounds: 3, parallel: 16, warmUp: 60, runs: 20 },
-  { metric: '1x64', rounds: 1, parallel: 64, warmUp: 60, runs: 20 },
-  { metric: '1x256', rounds: 1, parallel: 256, warmUp: 60, runs: 15 },
+  { metric: '3x16', rounds: 3, parallel: 16, warmUp: 400, runs: 40 },
+  { metric: '1x64', rounds: 1, parallel: 64, warmUp: 200, runs: 40 },
+  { metric: '1x256', rounds: 1, parallel: 256, warmUp: 100, runs: 20 },
 ];
 
 /** Parallel tool calls: the cost of a run, and how the cost per call grows with their number. */

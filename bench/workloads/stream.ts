@@ -14,7 +14,9 @@ import type { Workload } from '../workload.ts';
 const CHUNKS = 20_000;
 const STREAMS = 2;
 const SHORT = 200;
-const SHORT_STREAMS = 60;
+/** The number of short streams until the JIT compiler has settled, as on a server. */
+const SHORT_WARM_UP = 600;
+const SHORT_STREAMS = 100;
 
 /** A long streamed answer: the throughput for the reader, and the time to the first delta. */
 export const stream: Workload = {
@@ -39,7 +41,7 @@ export const stream: Workload = {
     await repeat(2, read);
     const { cpuMs, wallMs } = await time(() => repeat(STREAMS, read));
     provider.answer = answerStream(SHORT);
-    await repeat(SHORT_STREAMS, () => timeFirstDelta(contender));
+    await repeat(SHORT_WARM_UP, () => timeFirstDelta(contender));
     const firstDeltas: number[] = [];
     await repeat(SHORT_STREAMS, async () => firstDeltas.push(await timeFirstDelta(contender)));
     await contender.close();
