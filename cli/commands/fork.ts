@@ -19,7 +19,7 @@ import { type DriveOptions, readEntryNumber, userName } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { makeView, orderEvent } from '../render/make-view.ts';
 import { Output } from '../render/output.ts';
-import { assertChanges, type ForkChanges, readChanges } from './read-fork-changes.ts';
+import { type ForkChanges, readChanges } from './read-fork-changes.ts';
 
 export type ForkOptions = DriveOptions &
   ForkChanges & {
@@ -38,7 +38,8 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const at = readEntryNumber('--at', options.at);
   if (options.message?.trim() === '') throw new EngineError('input-invalid', '--message must not be empty.');
-  assertChanges(options);
+  const { by = userName() } = options;
+  const changesFor = readChanges(options, by);
   const model = options.model === undefined ? undefined : await nameModel(options.model);
   const named = omitUndefined({ model: model?.launch });
   const file = storeFile(options.db);
@@ -54,12 +55,12 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
           )
         : bareAgent(source, store);
       return await withAgent(agent, output, async () => {
-        const { message, paused, replayTools, by = userName() } = options;
+        const { message, paused, replayTools } = options;
         const editsReply = options.text !== undefined;
         const decided = options.result === undefined ? [] : [options.result];
         const how = { message, paused: paused === true || editsReply, replayTools, model, decided, by };
         const forked = await forkRun({ store, host: systemHost }, source.runId, at, how);
-        const changes = readChanges(options, forked.loaded.state.context, by);
+        const changes = changesFor(forked.loaded.state.context);
         if (editsReply && paused !== true) changes.push({ type: 'unpause', by });
         await change(store, await agent.open(forked.runId), changes);
         const shown = { ...forked, store, output, commands: new CommandLines(file) };

@@ -1,4 +1,5 @@
 import type { Run } from '../../engine/run/run.ts';
+import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { changeRun, submitCommands } from '../change-run.ts';
 import type { DriveOptions, ShowOptions } from '../options.ts';
@@ -52,5 +53,7 @@ export async function resume(id: string, options: DriveOptions): Promise<number>
 
 /** Implements `agentchart send`. */
 export async function send(id: string, words: readonly string[], options: DriveOptions): Promise<number> {
-  return await changeRun(id, options, (run, by) => run.send(words.join(' '), { by }));
+  const message = words.join(' ');
+  if (message.trim() === '') throw new EngineError('input-invalid', 'The message must not be empty.');
+  return await changeRun(id, options, (run, by) => run.send(message, { by }));
 }

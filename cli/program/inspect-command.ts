@@ -27,7 +27,7 @@ export function addDoctor(program: Command, end: (exitCode: number) => void): vo
   reading(program.command('doctor'))
     .summary('list the runs that a deploy would strand')
     .description(
-      'List the unfinished runs that workers of this release, with the given agents, would not drive: each with the reason and what to do. Also list runs in doubt and runs whose process is gone, and check the database. Changes nothing. Exits with 1 if a run would be stranded.',
+      'List the unfinished runs that workers of this release, with the given agents, would not drive: each with the reason and what to do. Also list runs in doubt and runs whose process is gone, and check the database. Reads the list of runs, not their journals. Changes nothing. Exits with 1 if a run would be stranded.',
     )
     .option('--agent <module>', `${AGENT}; repeatable; without it, agents are not compared`, collect)
     .action(async (options: DoctorOptions) =>

@@ -20,6 +20,7 @@ describe.concurrent('bad usage exits 2 with advice', () => {
     [['diagram'], 'exactly one of --mermaid, --json'],
     [['show', 'run_1'], 'does not exist'],
     [['run'], 'No input. Give it as an argument'],
+    [['send', 'run_1', ' '], 'The message must not be empty'],
   ];
   test.each(lines)('%j', async (args, expected) => {
     const ended = await new Desk([done]).run(args);

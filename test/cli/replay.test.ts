@@ -248,6 +248,9 @@ describe.concurrent('fork', () => {
     const runs = await desk.run(['runs', '--json']);
     expect((await desk.run([...args, '--approve', 'no_such_call'])).code).toBe(2);
     expect((await desk.run([...args, '--result', 'call_0_1'])).code).toBe(2);
+    expect((await desk.run([...args, '--result', 'call_0_1', '--output', '{no'])).code).toBe(2);
+    expect((await desk.run([...args, '--approve', 'call_0_1', '--input', '{no'])).code).toBe(2);
+    expect((await desk.run([...args, '--set-param', 'settings'])).code).toBe(2);
     expect(eventsOf((await desk.run(['runs', '--json'])).stdout)).toHaveLength(eventsOf(runs.stdout).length);
   });
 
