@@ -6,7 +6,7 @@ import { recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
 import { WHOLE } from './page.ts';
 import { planDeletion } from './plan-deletion.ts';
-import { Appends } from './postgres/appends.ts';
+import { makeAppends } from './postgres/appends.ts';
 import { readBytes, writeBlob } from './postgres/blobs.ts';
 import { Database, type PostgresPool } from './postgres/database.ts';
 import { postgresDeltas } from './postgres/deltas.ts';
@@ -64,7 +64,7 @@ export type PostgresOptions = {
  * const agent = createAgent({ name, model, store: postgres('postgres://localhost/agents') });
  */
 export function postgres(target: string | PostgresPool, options: PostgresOptions = {}): Store {
-  const { schema = 'agentchart', now = Date.now, listen, migrates = true, patienceMs } = options;
+  const { schema = 'agentchart', now = Date.now, listen, migrates = true, patienceMs = 60_000 } = options;
   const quoted = quoteSchema(schema);
   return makeStore(new Database(target, quoted, { listen, migrates, patienceMs }), quoted, now);
 }
@@ -78,7 +78,7 @@ export function postgres(target: string | PostgresPool, options: PostgresOptions
 function makeStore(database: Database, s: string, now: () => number): Store {
   const watchers = new Watchers();
   const listener = new Listener(database, s, watchers);
-  const appends = new Appends(database, s, now);
+  const appends = makeAppends(database, s, now);
   const query: Transaction = (text, ...values) => database.query(text, ...values);
   const locate = (runId: string) => locateRun(query, s, runId);
   const store: Store = {

@@ -17,19 +17,20 @@ type Guard = { after: number; epoch: number | null };
 type Claimed = { request: ClaimRequest; epoch: number; from: unknown };
 
 /** Writes journals. Each append is one statement, which counts once although its reply may be lost. */
-export class Appends {
-  readonly #database: Database;
-  readonly #schema: string;
-  readonly #now: () => number;
+export function makeAppends(database: Database, s: string, now: () => number) {
+  /** How long it is until then by the clock of this process, in ms. */
+  const untilOf = (time: number | undefined) => (time === undefined ? undefined : time - now());
 
-  constructor(database: Database, schema: string, now: () => number) {
-    this.#database = database;
-    this.#schema = schema;
-    this.#now = now;
-  }
+  /** Returns the row of an append that was committed. */
+  const findCommit = (key: string, seq: number, commit: string): Promise<Row[]> =>
+    database.query(
+      `SELECT a.seq FROM ${s}.runs r JOIN ${s}.appends a USING (run)
+       WHERE r.run_id = $1 AND a.seq = $2 AND a.commit_id = $3`,
+      ...[key, seq, commit],
+    );
 
   /** Appends events, and takes the lease with `claimed`. Resolves to false if the run is not as expected. */
-  async write(
+  async function write(
     runId: string,
     { after, epoch }: Guard,
     events: readonly RunEvent[],
@@ -41,87 +42,77 @@ export class Appends {
     const at = events.at(-1)?.at ?? 0;
     const commit = randomUUID();
     const values = valuesOf({ key, after, epoch, json, count: events.length, at, standing }, commit);
-    const [text, more] = claimed === undefined ? this.#append(epoch, standing) : this.#claim(claimed);
-    const written = await this.#database.queryOnce(text, [...values, ...more], () =>
-      this.findCommit(key, after + events.length, commit),
+    const wakeInMs = untilOf(standing.wakeAt) ?? null;
+    const [text, more] =
+      claimed === undefined ? appendSql(s, epoch, wakeInMs, standing.wakes) : claimSql(s, claimed);
+    const written = await database.queryOnce(text, [...values, ...more], () =>
+      findCommit(key, after + events.length, commit),
     );
     return written.length > 0;
   }
 
-  /** Runs a statement, and changes the records of runs in its transaction. Rejects with `refused` if one is not as expected. */
-  async changeWith(
-    [text, values]: readonly [string, readonly unknown[]],
-    changes: readonly StandingChange[],
-  ): Promise<Row[]> {
-    const inOrder = changes.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));
-    return await this.#database.transact(async query => {
-      for (const change of inOrder)
-        if (!(await this.setStanding(change.runId, change, change, query))) throw changedRun(change.runId);
-      return await query(text, ...values);
-    });
-  }
-
   /** Changes what the record says about a run, without an entry. Resolves to false if the run is not as expected. */
-  async setStanding(
+  async function setStanding(
     runId: string,
     { after, epoch }: Guard,
     { status, progress, wakeAt }: Standing,
-    query: Transaction = (text, ...values) => this.#database.query(text, ...values),
+    query: Transaction = (text, ...values) => database.query(text, ...values),
   ): Promise<boolean> {
     const set = await query(
-      `UPDATE ${this.#schema}.runs r SET status = $4, progress = COALESCE($5, progress),
-         ${setWakeAt(this.#schema, '$6')}
+      `UPDATE ${s}.runs r SET status = $4, progress = COALESCE($5, progress), ${setWakeAt(s, '$6')}
        WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3) RETURNING 1`,
-      ...[escapeText(runId), after, epoch, status, textOf(progress), this.untilOf(wakeAt) ?? null],
+      ...[escapeText(runId), after, epoch, status, textOf(progress), untilOf(wakeAt) ?? null],
     );
     return set.length > 0;
   }
 
-  /** Returns the row of an append that was committed. */
-  async findCommit(key: string, seq: number, commit: string): Promise<Row[]> {
-    const s = this.#schema;
-    return await this.#database.query(
-      `SELECT a.seq FROM ${s}.runs r JOIN ${s}.appends a USING (run)
-       WHERE r.run_id = $1 AND a.seq = $2 AND a.commit_id = $3`,
-      ...[key, seq, commit],
-    );
+  /** Runs a statement, and changes the records of runs in its transaction. Rejects with `refused` if one is not as expected. */
+  async function changeWith(
+    [text, values]: readonly [string, readonly unknown[]],
+    changes: readonly StandingChange[],
+  ): Promise<Row[]> {
+    const inOrder = changes.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));
+    return await database.transact(async query => {
+      for (const change of inOrder)
+        if (!(await setStanding(change.runId, change, change, query))) throw changedRun(change.runId);
+      return await query(text, ...values);
+    });
   }
 
-  /** How long it is until then by the clock of this process, in ms. */
-  untilOf(time: number | undefined): number | undefined {
-    return time === undefined ? undefined : time - this.#now();
-  }
+  return { untilOf, findCommit, write, setStanding, changeWith };
+}
 
-  /** $12 is how long until the run is woken, in ms, and $13 the id of a run to wake, if there is one. */
-  #append(epoch: number | null, { wakeAt, wakes }: Partial<Standing>): [string, unknown[]] {
-    const s = this.#schema;
-    const told = `, ${notifyRun(s, '$1::text')} AS told,
+/** $12 is how long until the run is woken, in ms, and $13 the id of a run to wake, if there is one. */
+function appendSql(
+  s: string,
+  epoch: number | null,
+  wakeInMs: number | null,
+  wakes: string | undefined,
+): [string, unknown[]] {
+  const told = `, ${notifyRun(s, '$1::text')} AS told,
       CASE WHEN $8 = 'running' AND (SELECT owner IS NULL OR lease_until <= ${s}.now_ms() FROM old)
       THEN ${notifyWork(s)} END AS work`;
-    const woken = `,
+  const woken = `,
     woken AS (
       UPDATE ${s}.runs r SET wake_at = LEAST(r.wake_at, ${s}.now_ms()) FROM summed
       WHERE r.run_id = $13 AND r.status IN ('running', 'waiting') RETURNING ${notifyWork(s)} AS told)`;
-    const returning = [epoch === null && told, wakes !== undefined && ', (SELECT count(told) FROM woken)'];
-    const text = writeSql(s, {
-      columns: setWakeAt(s, '$12'),
-      parts: wakes === undefined ? '' : woken,
-      returning: returning.filter(part => part !== false).join(''),
-    });
-    return [text, [this.untilOf(wakeAt) ?? null, ...(wakes === undefined ? [] : [escapeText(wakes)])]];
-  }
+  const text = writeSql(s, {
+    columns: setWakeAt(s, '$12'),
+    parts: wakes === undefined ? '' : woken,
+    returning: `${epoch === null ? told : ''}${wakes === undefined ? '' : ', (SELECT count(told) FROM woken)'}`,
+  });
+  return [text, wakes === undefined ? [wakeInMs] : [wakeInMs, escapeText(wakes)]];
+}
 
-  /** $12 is the epoch, $13 the owner, $14 the length of the lease, and $15 the end of the lease before. */
-  #claim({ request, epoch, from }: Claimed): [string, unknown[]] {
-    const s = this.#schema;
-    const text = writeSql(s, {
-      columns: `epoch = $12, owner = $13, lease_until = ${s}.now_ms() + $14::float8, reserved_until = NULL,
+/** $12 is the epoch, $13 the owner, $14 the length of the lease, and $15 the end of the lease before. */
+function claimSql(s: string, { request, epoch, from }: Claimed): [string, unknown[]] {
+  const text = writeSql(s, {
+    columns: `epoch = $12, owner = $13, lease_until = ${s}.now_ms() + $14::float8, reserved_until = NULL,
         wake_at = CASE WHEN r.wake_at <= ${s}.now_ms() THEN NULL ELSE r.wake_at END`,
-      condition: 'AND lease_until IS NOT DISTINCT FROM $15::float8',
-      returning: `, ${notifyRun(s, '$1::text')} AS told`,
-    });
-    return [text, [epoch, JSON.stringify(request.owner), request.leaseMs, from]];
-  }
+    condition: 'AND lease_until IS NOT DISTINCT FROM $15::float8',
+    returning: `, ${notifyRun(s, '$1::text')} AS told`,
+  });
+  return [text, [epoch, JSON.stringify(request.owner), request.leaseMs, from]];
 }
 
 /** An append: `epoch` is null for an input, `at` is the time of the last event. */

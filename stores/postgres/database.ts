@@ -24,8 +24,6 @@ export interface PostgresPool {
   on(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** By default, how long a call is tried again while the server cannot be reached, in ms. */
-const PATIENCE_MS = 60_000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 
@@ -53,11 +51,7 @@ export class Database {
   constructor(
     source: string | PostgresPool,
     schema: string,
-    {
-      listen,
-      migrates = true,
-      patienceMs = PATIENCE_MS,
-    }: { listen?: string | undefined; migrates?: boolean; patienceMs?: number | undefined } = {},
+    { listen, migrates, patienceMs }: { listen: string | undefined; migrates: boolean; patienceMs: number },
   ) {
     this.#patienceMs = patienceMs;
     this.#migrates = migrates;

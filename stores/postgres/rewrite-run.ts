@@ -29,11 +29,18 @@ export async function rewriteRun(
   if (after !== place.seq) return { type: 'conflict' };
   const { run } = place;
   const sum = texts.size === 0 ? undefined : await rewriteRows(query, s, run, texts);
-  if (sum !== undefined) await query(`UPDATE ${s}.runs SET last_sum = $2 WHERE run = $1`, run, sum);
   await query(`DELETE FROM ${s}.blobs WHERE run = $1 AND digest = ANY($2)`, run, [...blobs]);
-  await query(`UPDATE ${s}.runs SET progress = $2 WHERE run = $1`, run, JSON.stringify(progress));
-  if (title !== undefined)
-    await query(`UPDATE ${s}.runs SET title = $2, search = $3 WHERE run = $1`, run, title, foldText(title));
+  await query(
+    `UPDATE ${s}.runs SET last_sum = COALESCE($2, last_sum), progress = $3, title = COALESCE($4, title),
+       search = COALESCE($5, search) WHERE run = $1`,
+    ...[
+      run,
+      sum ?? null,
+      JSON.stringify(progress),
+      title ?? null,
+      title === undefined ? null : foldText(title),
+    ],
+  );
   if (event && written) {
     const change = { key, after, epoch: null, json: written, count: 1, at: event.at, standing: {} };
     await query(writeSql(s), ...valuesOf(change, randomUUID()));

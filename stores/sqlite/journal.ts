@@ -9,6 +9,7 @@ import { grantLease } from '../lease.ts';
 import { takePage, WHOLE } from '../page.ts';
 import { sumOfEntry } from '../sql/checksum.ts';
 import { escapeText } from '../sql/rows.ts';
+import { nextWakeAt } from '../work/is-work.ts';
 import { locateRun, type Position } from './locate-run.ts';
 import type { Statements } from './statements.ts';
 
@@ -52,8 +53,8 @@ export function writeWakeUps(
   { wakeAt, wakes }: { wakeAt?: number | undefined; wakes?: string | undefined },
   now: number,
 ): void {
-  const isDue = recorded !== undefined && recorded <= now;
-  if (wakeAt !== recorded && !isDue) sql.setWakeAt.run(wakeAt ?? null, run);
+  const next = nextWakeAt(recorded, wakeAt, now);
+  if (next !== recorded) sql.setWakeAt.run(next ?? null, run);
   if (wakes !== undefined) sql.wake.run(now, now, escapeText(wakes));
 }
 

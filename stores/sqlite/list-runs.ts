@@ -1,3 +1,4 @@
+import { omitUndefined } from '../../protocol/json.ts';
 import type { ListQuery } from '../list-query.ts';
 import type { Row } from '../sql/rows.ts';
 import { escapeText } from '../sql/rows.ts';
@@ -31,7 +32,7 @@ export function findRuns(sql: Statements, query: ListQuery): Row[] {
   const paths = pathsOf(query);
   const path = narrowest(sql, paths);
   const others = paths.filter(other => other !== path).map(asCondition);
-  const conditions = [path, ...others, ...rangesOf(query, path.key), ...textOf(query)];
+  const conditions = [path, ...others, ...rangesOf(query, path.key)];
   const where = conditions.map(condition => condition.where).join(' AND ');
   const values = conditions.flatMap(condition => condition.values);
   const direction = order === 'asc' ? 'ASC' : 'DESC';
@@ -44,18 +45,13 @@ export function findRuns(sql: Statements, query: ListQuery): Row[] {
 }
 
 function pathsOf({ status, agent, parent, labels }: ListQuery): Path[] {
-  const columns = { parent, status, agent };
-  const ofColumns = Object.entries(columns).flatMap(([column, value]): Path[] =>
-    value === undefined
-      ? []
-      : [
-          {
-            ...BY_AGE,
-            from: `runs INDEXED BY runs_by_${column}`,
-            where: `runs.${column} = ?`,
-            values: [escapeText(value)],
-          },
-        ],
+  const ofColumns = Object.entries(omitUndefined({ parent, status, agent })).map(
+    ([column, value]): Path => ({
+      ...BY_AGE,
+      from: `runs INDEXED BY runs_by_${column}`,
+      where: `runs.${column} = ?`,
+      values: [escapeText(value)],
+    }),
   );
   const ofLabels = Object.entries(labels).map(
     (label): Path => ({
@@ -92,7 +88,8 @@ function asCondition({ key, where, values }: Path): Condition {
   };
 }
 
-function rangesOf({ since, before, after, order }: ListQuery, key: Path['key']): Condition[] {
+/** The conditions that no index answers alone: times, the place of the cursor, and the text. */
+function rangesOf({ since, before, after, order, text }: ListQuery, key: Path['key']): Condition[] {
   const ranges: Condition[] = [];
   if (since !== undefined) ranges.push({ where: `${key}.created_at >= ?`, values: [since] });
   if (before !== undefined) ranges.push({ where: `${key}.created_at < ?`, values: [before] });
@@ -101,9 +98,6 @@ function rangesOf({ since, before, after, order }: ListQuery, key: Path['key']):
       where: `(${key}.created_at, ${key}.run_id) ${order === 'asc' ? '>' : '<'} (?, ?)`,
       values: [after.createdAt, after.runId],
     });
+  if (text !== undefined) ranges.push({ where: 'instr(runs.search, ?) > 0', values: [text] });
   return ranges;
-}
-
-function textOf({ text }: ListQuery): Condition[] {
-  return text === undefined ? [] : [{ where: 'instr(runs.search, ?) > 0', values: [text] }];
 }

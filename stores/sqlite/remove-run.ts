@@ -31,7 +31,7 @@ export function makeKinship(sql: Statements): Kinship {
     find(runId) {
       const record = describeRun(sql, runId);
       if (record === undefined) return undefined;
-      const parent = sql.parent.get(escapeText(runId))?.parent;
+      const parent = sql.run.get(escapeText(runId))?.parent;
       return { record, parent: typeof parent === 'string' ? unescapeText(parent) : undefined };
     },
     childrenOf: runId => idsOf(sql.children.all(escapeText(runId))),

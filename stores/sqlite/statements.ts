@@ -89,7 +89,6 @@ const SQL = {
   isBlobKept: 'SELECT 1 FROM run_blobs WHERE digest = ? LIMIT 1',
   blobParts:
     'SELECT start, bytes, sum FROM blobs WHERE digest = ? AND start >= ? AND start < ? ORDER BY start',
-  parent: 'SELECT parent FROM runs WHERE run_id = ?',
   children: 'SELECT run_id FROM runs WHERE parent = ? ORDER BY run',
   continuations: 'SELECT run_id FROM runs WHERE continues = ? ORDER BY run',
   suspensions: `SELECT run_id, json FROM runs JOIN appends ON place > (runs.run << 32) AND place < (runs.run + 1) << 32

@@ -1,5 +1,6 @@
 import type { RunRecord, WorkRequest } from '../../protocol/store.ts';
 import { isHeld, type Lease } from '../lease.ts';
+import { isOpen } from '../run-record.ts';
 
 /** What decides whether a run may be driven now. `reservedUntil` and `wakeAt` are in ms since the epoch. */
 type Candidate = Pick<RunRecord, 'status' | 'wakeAt' | 'agent' | 'agentVersion' | 'chart'> & {
@@ -10,8 +11,7 @@ type Candidate = Pick<RunRecord, 'status' | 'wakeAt' | 'agent' | 'agentVersion' 
 /** Whether a worker may take the run: see `Store.takeWork`. */
 export function isWork(run: Candidate, { now, isDead = () => false, ...request }: WorkRequest): boolean {
   const { status, lease, wakeAt = Number.POSITIVE_INFINITY, reservedUntil = 0 } = run;
-  if (status !== 'running' && status !== 'waiting') return false;
-  if (reservedUntil > now || isHeld(lease, { now, isDead })) return false;
+  if (!isOpen(run) || reservedUntil > now || isHeld(lease, { now, isDead })) return false;
   if (status === 'waiting' && lease === undefined && wakeAt > now) return false;
   return fits(run, request);
 }

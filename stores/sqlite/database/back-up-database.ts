@@ -1,13 +1,12 @@
 import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { EngineError } from '../../../protocol/error.ts';
 import { loadSqlite } from './load-module.ts';
 import { refuseRemains } from './opened-file.ts';
 import { readPragma } from './read-pragma.ts';
 import { APPLICATION_ID } from './schema.ts';
-import { describeFault, translateError } from './translate-error.ts';
+import { describeFault, isLocked, translateError } from './translate-error.ts';
 
 /** A finished backup: its absolute path, its size, and the number of runs in it. */
 export type Backup = { file: string; bytes: number; runs: number };
@@ -53,7 +52,7 @@ async function copyTo(partial: string, source: string, until: number): Promise<n
         db.prepare('VACUUM INTO ?').run(partial);
         break;
       } catch (error) {
-        if (!isLocked(source, error) || performance.now() > until) throw error;
+        if (!isLocked(translateError(source, error)) || performance.now() > until) throw error;
         rmSync(partial, { force: true });
         await delay(PAUSE_MS);
       }
@@ -63,19 +62,10 @@ async function copyTo(partial: string, source: string, until: number): Promise<n
   }
   const copied = new DatabaseSync(partial, { readOnly: true });
   try {
-    return countRuns(copied);
+    return Number(copied.prepare('SELECT count(*) AS runs FROM runs').get()?.runs);
   } finally {
     copied.close();
   }
-}
-
-function countRuns(db: DatabaseSync): number {
-  return Number(db.prepare('SELECT count(*) AS runs FROM runs').get()?.runs);
-}
-
-function isLocked(file: string, error: unknown): boolean {
-  const translated = translateError(file, error);
-  return translated instanceof EngineError && translated.code === 'store-locked';
 }
 
 /** Renames the complete copy to its final name, without replacing a file that appeared there in the meantime. */
@@ -100,8 +90,6 @@ function existing(file: string): EngineError {
   return new EngineError(
     'refused',
     `${file} exists. A backup replaces no file: name another one, or move it away.`,
-    {
-      file,
-    },
+    { file },
   );
 }

@@ -1,12 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
-import { EngineError } from '../../../protocol/error.ts';
 import { closedStore } from '../../run-record.ts';
 import { prepareStatements, type Statements } from '../statements.ts';
 import { emptyLog, freePages, rebuildFile } from './free-pages.ts';
 import { openDatabase } from './open-database.ts';
 import { OpenedFile } from './opened-file.ts';
-import { describeLostReply, isRefusedCommit, translateError } from './translate-error.ts';
+import { describeLostReply, isLocked, isRefusedCommit, translateError } from './translate-error.ts';
 import { LONGEST_PAUSE_MS, type Write, WriteQueue } from './write-queue.ts';
 
 type Opened = { db: DatabaseSync; sql: Statements; file: OpenedFile | undefined };
@@ -209,7 +208,3 @@ export class Connection {
 
 /** SQLite rolled back the transaction because of one of several writes: nothing was written. */
 class TransactionEnded extends Error {}
-
-function isLocked(error: unknown): boolean {
-  return error instanceof EngineError && error.code === 'store-locked';
-}

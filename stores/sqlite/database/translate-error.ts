@@ -73,6 +73,11 @@ export function describeLostReply(file: string, cause: unknown): EngineError {
   return describeFault('store-reply-lost', file, messageOf(cause), { cause });
 }
 
+/** Whether an error says that another process holds the lock. */
+export function isLocked(error: unknown): boolean {
+  return error instanceof EngineError && error.code === 'store-locked';
+}
+
 /** Whether a failed COMMIT surely wrote nothing. */
 export function isRefusedCommit(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && REFUSED_COMMITS.has(Number(error.errcode));
