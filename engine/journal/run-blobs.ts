@@ -156,9 +156,9 @@ export async function boundCommand<Submitted extends Command>(
   }
 }
 
-/** Returns the reference to the captured requests of a model call, which may be missing from the store. */
-export function captureOf(event: RunEvent): BlobReference | undefined {
-  return event.type === 'turn.completed' || event.type === 'turn.failed' ? event.captured : undefined;
+/** Returns the reference to the captured requests of a model call, if there are any; the store may not have them. */
+export function capturesOf(event: RunEvent): BlobReference[] {
+  return 'captured' in event && event.captured !== undefined ? [event.captured] : [];
 }
 
 /** Checks each blob that entries name with `findFault`. Returns the faults by the seq of the entry. */

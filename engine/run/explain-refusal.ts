@@ -128,19 +128,11 @@ const ADVICE: Partial<Record<CallStatus, string>> = {
 /** The latest decision of the same kind: approving a call and resolving a doubt about it are separate decisions. */
 function findDecision(journal: readonly JournalEntry[], { type, callId }: CallEvent) {
   for (const { event } of journal.toReversed()) {
-    switch (event.type) {
-      case 'approval.decided':
-        if (event.callId === callId && type !== 'doubt.resolved')
-          return { ...event, what: PAST_TENSE[event.decision.type] };
-        break;
-      case 'result.received':
-        if (event.callId === callId && type !== 'doubt.resolved') return { ...event, what: 'answered' };
-        break;
-      case 'doubt.resolved':
-        if (event.callId === callId && type === 'doubt.resolved') return { ...event, what: 'resolved' };
-        break;
-      default:
-    }
+    if (!('callId' in event) || event.callId !== callId) continue;
+    if (type === 'doubt.resolved') {
+      if (event.type === 'doubt.resolved') return { ...event, what: 'resolved' };
+    } else if (event.type === 'result.received') return { ...event, what: 'answered' };
+    else if (event.type === 'approval.decided') return { ...event, what: PAST_TENSE[event.decision.type] };
   }
   return undefined;
 }

@@ -4,7 +4,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { isInsideCharacter } from '../../text/cut-text.ts';
 import { loadRun } from '../journal/load-run.ts';
-import { BLOB_PAGE_BYTES, captureOf, RunBlobs } from '../journal/run-blobs.ts';
+import { BLOB_PAGE_BYTES, capturesOf, RunBlobs } from '../journal/run-blobs.ts';
 
 /** The JSON text of a result, of any size. All offsets and lengths are in bytes of UTF-8. */
 type ResultText = {
@@ -47,7 +47,7 @@ export async function openCapture(
   seq: number,
 ): Promise<AsyncIterable<Uint8Array>> {
   const [entry] = Number.isSafeInteger(seq) && seq > 0 ? await store.read(runId, seq - 1, ONE_ENTRY) : [];
-  const blob = entry && captureOf(entry.event);
+  const [blob] = entry === undefined ? [] : capturesOf(entry.event);
   const message = `The store has no captured requests for entry ${seq} of run "${runId}": its agent captures none (\`capture: 'requests'\`), or they were deleted.`;
   if (blob === undefined || (await store.readBlob(runId, blob.digest, 0, 0)) === undefined)
     throw new EngineError('result-missing', message, { runId });

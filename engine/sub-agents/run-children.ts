@@ -67,7 +67,7 @@ export class RunChildren {
   async #findEnded(context: Context): Promise<SuspendedCall[]> {
     const ended: SuspendedCall[] = [];
     for (const call of suspendedCalls(context))
-      if ((await findEndedChild(this.#environment.store, [call.childRunId])) !== undefined) ended.push(call);
+      if (await isOver(this.#environment.store, call.childRunId)) ended.push(call);
     return ended;
   }
 
@@ -140,7 +140,7 @@ export class RunChildren {
   /** The result of a child that this run must not drive: a fork reads how the child of its original ended. */
   async #resultElsewhere(context: Context, call: SuspendedCall): Promise<Command | undefined> {
     const { store } = this.#environment;
-    if ((await findEndedChild(store, [call.childRunId])) === undefined) return undefined;
+    if (!(await isOver(store, call.childRunId))) return undefined;
     const { state } = await loadRun(store, call.childRunId);
     const settled = describeSettled(state, text => text);
     if (settled === null || settled.status === 'waiting') return undefined;
@@ -156,13 +156,10 @@ export class RunChildren {
   }
 }
 
-/** Returns one of the child runs that has ended, if any. */
-async function findEndedChild(store: Store, childIds: readonly string[]): Promise<string | undefined> {
-  for (const childId of childIds) {
-    const status = (await store.get(childId))?.status;
-    if (status !== undefined && status !== 'running' && status !== 'waiting') return childId;
-  }
-  return undefined;
+/** Whether the store has the run, and it has ended. */
+async function isOver(store: Store, runId: string): Promise<boolean> {
+  const status = (await store.get(runId))?.status;
+  return status !== undefined && status !== 'running' && status !== 'waiting';
 }
 
 /** Returns the result of a child for its parent; an output too large for the parent's journal is stored as a blob. */

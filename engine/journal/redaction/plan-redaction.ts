@@ -4,16 +4,15 @@
 import { toStored } from '../../../machines/snapshot.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import { blobsOf, type JournalEntry, type RunEvent } from '../../../protocol/event.ts';
+import { blobsOf, type JournalEntry } from '../../../protocol/event.ts';
 import { isRunEvent } from '../../../protocol/is-run-event.ts';
-import type { BlobReference } from '../../../protocol/item.ts';
 import { canonicalJson, isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import { isRedaction, redactionOf } from '../../../protocol/redaction.ts';
 import { checkDigests } from '../../replay/export-run.ts';
 import { hashOf } from '../digest.ts';
 import { beginFold, foldEntry, hasEnded, hashState } from '../load-run.ts';
 import type { WholeJournal } from '../read-journal.ts';
-import { captureOf } from '../run-blobs.ts';
+import { capturesOf } from '../run-blobs.ts';
 import { isContent } from './content-paths.ts';
 import { followPointer, type Place, pointerTo, replaceAt, textsOf } from './journal-pointer.ts';
 
@@ -53,7 +52,8 @@ export function planRedaction(journal: WholeJournal, paths: readonly string[]): 
   const { state, hashes } = foldAlike(journal, redacted, originals);
   const changed = redacted.map(entry => withHash(entry, hashes.get(entry.seq)));
   const named = new Set(changed.flatMap(({ event }) => blobsOf(event)).map(({ digest }) => digest));
-  const blobs = journal.flatMap(({ event }) => [...blobsOf(event), ...listCaptures(event)]);
+  // Captured requests repeat the transcript, so no redaction leaves any of them.
+  const blobs = journal.flatMap(({ event }) => [...blobsOf(event), ...capturesOf(event)]);
   return {
     entries: changed.filter((entry, index) => entry !== journal[index]),
     blobs: [...new Set(blobs.map(({ digest }) => digest))].filter(digest => !named.has(digest)),
@@ -61,12 +61,6 @@ export function planRedaction(journal: WholeJournal, paths: readonly string[]): 
     redacted: places.map(pointerTo),
     elsewhere: findElsewhere(changed, places),
   };
-}
-
-/** Captured requests repeat the transcript, so no redaction leaves any of them. */
-function listCaptures(event: RunEvent): BlobReference[] {
-  const capture = captureOf(event);
-  return capture === undefined ? [] : [capture];
 }
 
 /** The values to redact, without duplicates and without values inside another one. */
