@@ -10,7 +10,7 @@ import {
   type Step,
   statePath,
 } from '../../machines/step.ts';
-import { runEventSchema } from '../../protocol/event.ts';
+import { type ChartEvent, runEventSchema } from '../../protocol/event.ts';
 import { abstractState } from '../../tools/explore/abstract-state.ts';
 import type { Environment } from '../../tools/explore/environment/environment.ts';
 import { generateEvents } from '../../tools/explore/events/generate-events.ts';
@@ -34,6 +34,7 @@ const COMPILED = 'the compiled chart takes the same step as XState';
 const PURE = 'the step equals the pure transition of XState in value, context and effects';
 const ALIKE = 'states that the walk merges have the same successors';
 const VOCABULARY = 'the walk generates only valid events';
+const LAST = 'a service that its own report stops has nothing left to do';
 
 /**
  * Sampling intervals of the repeated steps: with XState and with the pure `transition` (another sample each day), and
@@ -78,6 +79,7 @@ function walkOver(walk: Walk): Exploration {
       const fail = (property: string, wrong: string | null) =>
         note(property, walk, before, wrong, JSON.stringify(event));
       taken += 1;
+      fail(LAST, findWorkLeft(event, step));
       if ((taken + SAMPLE_SEED) % COMPILED_SAMPLE === 0) {
         const expected = look(xstate.next(before.state, event));
         fail(COMPILED, isDeepStrictEqual(look(step), expected) ? null : 'they differ');
@@ -110,6 +112,30 @@ function walkOver(walk: Walk): Exploration {
 function look({ state, effects, handled }: Step): unknown {
   const { value, context, status, tags, children } = state;
   return { value, context, status, tags, children: Object.keys(children), effects, handled };
+}
+
+/** The driver does not abort a service that its own report stops (`Stop.end`). */
+function findWorkLeft({ type, ...event }: ChartEvent, { state, effects }: Step): string | null {
+  if (!('generation' in event)) return null;
+  const service = serviceOf(type);
+  if (!effects.some(effect => effect.type === 'stop' && effect.id === service)) return null;
+  if (service !== 'toolBatch') return LAST_REPORTS.has(type) ? null : `${type} stops ${service}`;
+  const left = state.context.calls.find(({ status }) => status === 'running' || status === 'reconciling');
+  return left === undefined ? null : `${left.callId} is ${left.status}`;
+}
+
+const LAST_REPORTS: ReadonlySet<ChartEvent['type']> = new Set([
+  'turn.completed',
+  'turn.failed',
+  'timer.fired',
+  'finishers.completed',
+  'finishers.rejected',
+]);
+
+function serviceOf(report: ChartEvent['type']): string {
+  if (report.startsWith('tool.')) return 'toolBatch';
+  if (report.startsWith('finishers.')) return 'finishers';
+  return report === 'timer.fired' ? 'timer' : 'modelTurn';
 }
 
 function toText({ value, context, status }: ChartState, effects: readonly string[]): string {
@@ -146,7 +172,7 @@ describe('all behavior of a run', () => {
     for (const walk of OF_THE_DAY) explorations.set(walk.name, walkOver(walk));
   }, 600_000);
 
-  it.each([...BUILT_IN, COMPILED, PURE, ALIKE, VOCABULARY])('%s', property => {
+  it.each([...BUILT_IN, COMPILED, PURE, ALIKE, VOCABULARY, LAST])('%s', property => {
     expect(failures.get(property) ?? []).toEqual([]);
   });
 
