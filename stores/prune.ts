@@ -23,11 +23,8 @@ export async function pruneRuns(
   do {
     const page = { ...filter, limit: BATCH, ...omitUndefined({ cursor }), onDamaged: () => {} };
     const { runs, next } = await store.list(page);
-    for (const runId of await remove(
-      runs.map(run => run.runId),
-      gone,
-    ))
-      gone.add(runId);
+    const runIds = runs.map(run => run.runId);
+    for (const runId of await remove(runIds, gone)) gone.add(runId);
     cursor = next;
   } while (cursor !== undefined);
   return [...gone];

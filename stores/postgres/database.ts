@@ -74,12 +74,7 @@ export class Database {
    * repeated if it did nothing.
    */
   async queryOnce(text: string, values: readonly unknown[], find: () => Promise<Row[]>): Promise<Row[]> {
-    let isUnknown = false;
     for (;;) {
-      if (isUnknown) {
-        const found = await find();
-        if (found.length > 0) return found;
-      }
       try {
         const { rows } = await this.#persist(
           async pool => await pool.query(text, [...values]),
@@ -88,7 +83,8 @@ export class Database {
         return rows;
       } catch (error) {
         if (!(error instanceof EngineError) || !mayBeCommitted(error.cause)) throw error;
-        isUnknown = true;
+        const found = await find();
+        if (found.length > 0) return found;
       }
     }
   }
@@ -103,10 +99,10 @@ export class Database {
 
   /** Listens to a channel on a connection of its own, or on one of a pool that the caller made. */
   async listen(channel: string, onPayload: (payload: string) => void): Promise<Listening> {
-    await this.#open();
+    const pool = await this.#open();
     const url = this.#listenUrl;
     const { promise: ended, resolve } = Promise.withResolvers<void>();
-    const pooled = url === undefined ? await (await this.#open()).connect() : undefined;
+    const pooled = url === undefined ? await pool.connect() : undefined;
     const client = pooled ?? (await makeClient(url ?? ''));
     client.on('error', () => resolve());
     client.on('end', () => resolve());
