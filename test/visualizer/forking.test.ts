@@ -103,6 +103,14 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     return (await store.read(runId)).map(({ event }) => event);
   }
 
+  test('by the key f, which moves the focus into the form', async () => {
+    const { page } = await visitAt(1);
+    await page.getByRole('button', { name: /Fork here/ }).waitFor();
+    await page.keyboard.press('f');
+    await page.getByLabel(/Replay tools/).waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement.type')).toBe('checkbox');
+  });
+
   test('with half the amount, and compares the two', async () => {
     const page = await visit('Change a call…');
     await page.getByLabel('Input of refund').fill('{ "orderId": "A-1", "cents": 2100 }');

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { formatSpan } from '../../visualizer/page/render/format.ts';
 import { testInTurn } from '../support/in-turn.ts';
 import { sampled } from '../support/sample.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
@@ -171,6 +172,12 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(await row.innerText()).toMatch(/approved[\s\S]*rejected/);
     await page.getByText(`fork of`).first().waitFor();
     expect(await page.getByRole('row', { name: /^Turns/ }).innerText()).toMatch(/Turns\s+3\s+3\s+none/);
+    const names = await page.getByRole('rowheader').allInnerTexts();
+    expect(names).toContain('At work');
+    expect(names, 'the model has no price').not.toContain('Cost');
+    await page.goto(new URL(`/runs/${run.id}`, page.url()).href);
+    const worked = formatSpan((await demo.store.get(run.id))?.activeMs ?? -1);
+    await page.locator('header .facts', { hasText: ` ${worked} at work` }).waitFor();
     expect(watched.problems).toEqual([]);
   });
 

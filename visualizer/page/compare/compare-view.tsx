@@ -173,14 +173,16 @@ function Facts({ left: one, right: other }: { left: Side; right: Side }) {
           </td>
           <td>{before === now ? 'none' : 'differs'}</td>
         </tr>
-        {FACTS.map(({ name, of, format }) => (
-          <tr key={name}>
-            <th scope="row">{name}</th>
-            <td>{format(of(left))}</td>
-            <td>{format(of(right))}</td>
-            <td>{describeChange(of(left), of(right), format)}</td>
-          </tr>
-        ))}
+        {FACTS.filter(({ name, of }) => name !== 'Cost' || of(left) > 0 || of(right) > 0).map(
+          ({ name, of, format }) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>{format(of(left))}</td>
+              <td>{format(of(right))}</td>
+              <td>{describeChange(of(left), of(right), format)}</td>
+            </tr>
+          ),
+        )}
         <tr>
           <th scope="row">Answer</th>
           <td>

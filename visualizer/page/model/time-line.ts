@@ -13,7 +13,6 @@ export class TimeLine {
   readonly #activities: readonly Activity[];
   readonly #places: Float64Array;
   readonly spans: Span[] = [];
-  readonly activeMs: number;
   readonly restMs: number;
 
   constructor({ activities }: Pick<RunStory, 'activities'>) {
@@ -25,7 +24,6 @@ export class TimeLine {
       else active += length;
       return length;
     });
-    this.activeMs = active;
     this.restMs = rest;
     const least = Math.max(active, 1) / Math.max(1, activities.length) / 4;
     const weights = activities.map(({ kind }, index) => {

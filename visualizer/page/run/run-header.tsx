@@ -39,7 +39,7 @@ export function RunHeader() {
         </h1>
         {view === null ? null : <Safe text={view.agent} class="agent" />}
         {view === null ? null : <StatusBadge status={view.status} />}
-        <p class="facts">{view === null ? '' : describeSpent(view, timeLine.activeMs, timeLine.restMs)}</p>
+        <p class="facts">{view === null ? '' : describeSpent(view, timeLine.restMs)}</p>
         <span class="space" />
         {source.live && mayOperate() ? <Buttons /> : null}
         <p class="connection" role="status" data-is={connection.value.type}>
@@ -68,8 +68,8 @@ function describeConnection(connection: Connection): string {
   }
 }
 
-function describeSpent(view: RunView, activeMs: number, restMs: number): string {
-  const { usage, cost, turns, toolCalls, limits } = view;
+function describeSpent(view: RunView, restMs: number): string {
+  const { usage, cost, turns, toolCalls, limits, activeMs } = view;
   const near = (spent: number, limit: number | undefined): string =>
     limit !== undefined && spent * 2 >= limit ? ` of ${formatNumber(limit)}` : '';
   return [

@@ -1,5 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { type JsonObject, omitUndefined } from '../../../../protocol/json.ts';
 import type { AgentView } from '../../../../protocol/run-view.ts';
 import { navigate } from '../../app/router.ts';
@@ -26,6 +26,11 @@ type Send = (fork: Fork) => Promise<string | null>;
 export function ForkPanel({ at }: { at: number }) {
   const { model } = useDesk();
   const { runId } = model;
+  const place = useRef<HTMLElement>(null);
+  useEffect(() => {
+    place.current?.scrollIntoView({ block: 'nearest' });
+    place.current?.querySelector('input')?.focus();
+  }, []);
   const replays = useSignal(false);
   const holds = useSignal(false);
   const chosen = useSignal('');
@@ -55,7 +60,7 @@ export function ForkPanel({ at }: { at: number }) {
   const reply = lastReply(at, seq => model.entry(seq));
   const shared = { at, send, draftKey };
   return (
-    <section class="fork-panel" aria-label={`Fork at entry ${at}`}>
+    <section class="fork-panel" ref={place} aria-label={`Fork at entry ${at}`}>
       <p class="muted">
         A fork is a new run from a copy of this journal. What it still does is real: its tools run.
       </p>
