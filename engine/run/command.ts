@@ -12,10 +12,9 @@ import {
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
-import type { Tool } from '../../protocol/tool.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../driver/host.ts';
-import { checkEdit, checkOutput } from './edits/check-value.ts';
+import { type ConnectTools, checkEdit, checkOutput } from './edits/check-value.ts';
 import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import type {
   AnswerOptions,
@@ -65,19 +64,22 @@ export type MakeCommand<State = ChartState> = (state: State) => Command;
 export function makeDecision(
   command: Exclude<CallCommand, { type: 'edit-call' }>,
   call: Call | undefined,
-  connectTools: () => Promise<ReadonlyMap<string, Tool>>,
+  connectTools: ConnectTools,
 ): Command | Refusal | Promise<Command | Refusal> {
   switch (command.type) {
     case 'approve':
-      return approveCall(command.callId, call, command, connectTools);
+      return approveCall(command, call, connectTools);
     case 'reject':
-      return rejectCall(command.callId, call, command);
+      return rejectCall(command, call);
     case 'answer':
-      return answerCall(command.callId, call, command, connectTools);
+      return answerCall(command, call, connectTools);
     case 'resolve':
-      return resolveDoubt(command.callId, call, command, connectTools);
+      return resolveDoubt(command, call, connectTools);
   }
 }
+
+/** The options of a command about a call, with its id. */
+type Of<Options> = Options & { callId: string };
 
 /** The input for a command that is not about a call. */
 export function makeInput(
@@ -111,10 +113,9 @@ export function makeInput(
 }
 
 async function approveCall(
-  callId: string,
+  { callId, input, digest, by, sticky }: Of<ApproveOptions>,
   call: Call | undefined,
-  { input, digest, by, sticky }: ApproveOptions,
-  connectTools: () => Promise<ReadonlyMap<string, Tool>>,
+  connectTools: ConnectTools,
 ): Promise<Command | Refusal> {
   const edit = input === undefined ? undefined : await checkEdit(call, input, connectTools);
   if (edit !== undefined && 'accepted' in edit) return edit;
@@ -123,9 +124,8 @@ async function approveCall(
 }
 
 function rejectCall(
-  callId: string,
+  { callId, reason, digest, by, sticky }: Of<RejectOptions>,
   call: Call | undefined,
-  { reason, digest, by, sticky }: RejectOptions,
 ): Command {
   const decision = { type: 'reject', ...omitUndefined({ reason }) } as const;
   return { ...decide(callId, call, digest, by), decision, ...omitUndefined({ sticky }) };
@@ -133,10 +133,9 @@ function rejectCall(
 
 /** Answers a gated call with a decision, and a client tool's call with its result. */
 async function answerCall(
-  callId: string,
+  { callId, output, isError = false, digest, by }: Of<AnswerOptions>,
   call: Call | undefined,
-  { output, isError = false, digest, by }: AnswerOptions,
-  connectTools: () => Promise<ReadonlyMap<string, Tool>>,
+  connectTools: ConnectTools,
 ): Promise<Command | Refusal> {
   const read = await checkOutput(isError ? undefined : call, output, connectTools);
   if ('accepted' in read) return read;
@@ -147,14 +146,14 @@ async function answerCall(
 }
 
 async function resolveDoubt(
-  callId: string,
+  command: Of<Resolution>,
   call: Call | undefined,
-  resolution: Resolution,
-  connectTools: () => Promise<ReadonlyMap<string, Tool>>,
+  connectTools: ConnectTools,
 ): Promise<Command | Refusal> {
-  const made = await makeResolution(resolution, output => checkOutput(call, output, connectTools));
-  if ('accepted' in made) return made;
-  return { type: 'doubt.resolved', callId, resolution: made, ...omitUndefined({ by: resolution.by }) };
+  const { callId, by } = command;
+  const resolution = await makeResolution(command, call, connectTools);
+  if ('accepted' in resolution) return resolution;
+  return { type: 'doubt.resolved', callId, resolution, ...omitUndefined({ by }) };
 }
 
 /** The input that delivers a message. A text becomes a user message; items without an id get one. */
@@ -283,15 +282,12 @@ function decide(callId: string, call: Call | undefined, digest: string | undefin
   return { type: 'approval.decided', callId, digest: seen, ...omitUndefined({ by }) } as const;
 }
 
-async function makeResolution(
-  resolution: Resolution,
-  check: (output: unknown) => ReturnType<typeof checkOutput>,
-) {
+async function makeResolution(resolution: Resolution, call: Call | undefined, connectTools: ConnectTools) {
   if ('retry' in resolution) {
     const force = resolution.force === true ? (true as const) : undefined;
     return { type: 'retry', ...omitUndefined({ force }) } as const;
   }
   if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
-  const read = await check(resolution.output);
+  const read = await checkOutput(call, resolution.output, connectTools);
   return 'accepted' in read ? read : ({ type: 'happened', output: read.json } as const);
 }

@@ -7,7 +7,8 @@ import { type Refusal, refuse } from '../explain-refusal.ts';
 
 /* Checks the inputs and outputs in the commands of people and clients with the tool of their call. */
 
-type ConnectTools = () => Promise<ReadonlyMap<string, Tool>>;
+/** Connects the tools of the run's agent. */
+export type ConnectTools = () => Promise<ReadonlyMap<string, Tool>>;
 
 /** Returns an edited input with its digest, or why it is refused; `undefined` for an unknown call. */
 export async function checkEdit(
