@@ -178,6 +178,8 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   const { description = name } = options;
   check(typeof description === 'string' && description !== '', 'description must be a non-empty string.');
   const models = listModels(model);
+  const forkModels = [...(options.forkModels ?? [])];
+  checkParts(options, [...models, ...forkModels]);
   const limits = { ...DEFAULT_LIMITS, ...omitUndefined(options.limits ?? {}) };
   const retry = { ...DEFAULT_RETRY, ...omitUndefined(options.retry ?? {}) };
   const toolConcurrency = options.toolConcurrency ?? DEFAULT_CONCURRENCY;
@@ -192,7 +194,6 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     'maxResultBytes must be a positive integer.',
   );
   check(capture === undefined || capture === 'requests', "capture must be 'requests' or absent.");
-  const forkModels = [...(options.forkModels ?? [])];
   checkPrices(limits, prices, [...models, ...forkModels]);
   const validateRunContext = runContextValidator(name, options.runContext);
   assertHasContext({ name, validateRunContext }, options.tools ?? []);
@@ -240,6 +241,32 @@ function runContextValidator(agent: string, schema: StandardSchemaV1 | undefined
 function listModels(model: AgentOptions['model']): readonly ModelAdapter[] {
   if (model === undefined) return [];
   return Array.isArray(model) ? [...model] : [model as ModelAdapter];
+}
+
+/** Throws `agent-invalid` for a model, tool or store that is none: without a check of types, it would fail later. */
+function checkParts({ tools = [], store }: AgentOptions, models: readonly unknown[]): void {
+  const hasMethod = (value: unknown, name: string): boolean =>
+    typeof value === 'object' && value !== null && typeof Reflect.get(value, name) === 'function';
+  for (const model of models)
+    check(
+      hasMethod(model, 'stream'),
+      `expected an adapter as model, such as openaiResponses({ model: 'gpt-5-mini' }), got ${describe(model)}. For a text, use modelFromEnv('openai:gpt-5-mini').`,
+    );
+  check(Array.isArray(tools), `expected a list of tools, such as tools: [refund], got ${describe(tools)}.`);
+  for (const [index, entry] of tools.entries())
+    check(
+      hasMethod(entry, 'validate') || hasMethod(entry, 'connect'),
+      `expected tools[${index}] to be made by tool() or mcp(), got ${describe(entry)}. For tools of the AI SDK, use aiSdkTools(); for an agent, agent.asTool().`,
+    );
+  check(
+    store === undefined || hasMethod(store, 'append'),
+    `expected a store, such as sqlite('runs.db'), got ${describe(store)}.`,
+  );
+}
+
+function describe(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? typeof value;
+  return `an object with ${Object.keys(value).slice(0, 5).join(', ') || 'no members'}`;
 }
 
 function outputContract(agent: string, output: OutputSchema): OutputContract {

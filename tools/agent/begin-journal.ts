@@ -120,6 +120,11 @@ function withoutNone(labels: Labels): Labels | undefined {
 }
 
 function readInput(input: string | readonly Item[], host: Host): Item[] {
+  if (typeof input !== 'string' && !Array.isArray(input))
+    throw new EngineError(
+      'input-invalid',
+      `Expected the input to be a text or a list of items, got ${JSON.stringify(input)}.`,
+    );
   const items = typeof input === 'string' ? [userMessage(input)] : input.map(readItem);
   return items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
 }

@@ -38,6 +38,25 @@ describe('start', () => {
     });
   });
 
+  test.each([
+    [{ model: 'openai:gpt-5' }, /expected an adapter as model.* got "openai:gpt-5"\. .*modelFromEnv/],
+    [{ tools: { read: makeTool('read') } }, /expected a list of tools.* got an object with read/],
+    [{ tools: [{ name: 'read', run: () => 1 }] }, /tools\[0\].* got an object with name, run\. /],
+    [{ tools: [createAgent({ name: 'b' })] }, /tools\[0\].*asTool/],
+    [{ store: 'runs.db' }, /expected a store, such as sqlite.* got "runs\.db"/],
+  ])('a part of another kind is refused with what to use: %#', (options, message) => {
+    const untyped = { name: 'a', ...options } as unknown as Parameters<typeof createAgent>[0];
+    expect(() => createAgent(untyped)).toThrow(message);
+  });
+
+  test.each([5, undefined, { role: 'user' }])(
+    'an input that is no text and no list is refused: %j',
+    async input => {
+      const agent = createAgent({ name: 'a', model: scripted([{ text: 'done' }]) });
+      await expect(agent.start(input as unknown as string)).rejects.toMatchObject({ code: 'input-invalid' });
+    },
+  );
+
   test('an undefined limit has the default value', async () => {
     const limits: Partial<Limits> = Object.fromEntries([['turns', undefined]]);
     const options = { name: 'a', host: new ManualHost(), model: scripted([{ text: 'done' }]) };
