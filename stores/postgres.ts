@@ -66,7 +66,8 @@ export type PostgresOptions = {
 export function postgres(target: string | PostgresPool, options: PostgresOptions = {}): Store {
   const { schema = 'agentchart', now = Date.now, listen, migrates = true, patienceMs = 60_000 } = options;
   const quoted = quoteSchema(schema);
-  return makeStore(new Database(target, quoted, { listen, migrates, patienceMs }), quoted, now);
+  const database = new Database({ source: target, schema: quoted, listen, migrates, patienceMs });
+  return makeStore(database, quoted, now);
 }
 
 /**

@@ -30,6 +30,18 @@ const LONGEST_PAUSE_MS = 1_000;
 /** A statement that takes longer ends with an error, in ms. */
 const STATEMENT_MS = 30_000;
 
+export type DatabaseOptions = {
+  source: string | PostgresPool;
+  /** The schema, as SQL has it. */
+  schema: string;
+  /** Where to listen, if not at `source`. */
+  listen: string | undefined;
+  /** With false, the tables are used as they are. */
+  migrates: boolean;
+  /** How long a call is tried again while the server cannot be reached, in ms. */
+  patienceMs: number;
+};
+
 /**
  * The connections of one store.
  *
@@ -38,26 +50,13 @@ const STATEMENT_MS = 30_000;
  * 3. A call with a lost reply is repeated only if it is idempotent.
  */
 export class Database {
-  readonly #source: string | PostgresPool;
-  readonly #schema: string;
-  readonly #listenUrl: string | undefined;
-  readonly #migrates: boolean;
-  readonly #patienceMs: number;
+  readonly #options: DatabaseOptions;
   #pool: Promise<PostgresPool> | undefined;
   #isReached = false;
   #isClosed = false;
 
-  /** `listen`: where to listen, if not at `source`. `migrates: false`: the tables are used as they are. */
-  constructor(
-    source: string | PostgresPool,
-    schema: string,
-    { listen, migrates, patienceMs }: { listen: string | undefined; migrates: boolean; patienceMs: number },
-  ) {
-    this.#patienceMs = patienceMs;
-    this.#migrates = migrates;
-    this.#listenUrl = listen ?? (typeof source === 'string' ? source : undefined);
-    this.#source = source;
-    this.#schema = schema;
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
   }
 
   /** Runs one statement that may be repeated, and returns its rows. */
@@ -100,7 +99,8 @@ export class Database {
   /** Listens to a channel on a connection of its own, or on one of a pool that the caller made. */
   async listen(channel: string, onPayload: (payload: string) => void): Promise<Listening> {
     const pool = await this.#open();
-    const url = this.#listenUrl;
+    const { source, listen } = this.#options;
+    const url = listen ?? (typeof source === 'string' ? source : undefined);
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const pooled = url === undefined ? await pool.connect() : undefined;
     const client = pooled ?? (await makeClient(url ?? ''));
@@ -122,7 +122,7 @@ export class Database {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const pool = await this.#pool?.catch(() => undefined);
-    if (typeof this.#source === 'string') await pool?.end();
+    if (typeof this.#options.source === 'string') await pool?.end();
   }
 
   /** Repeats `work` while the server cannot be reached, or after a deadlock, if `mayRepeat` allows it. */
@@ -131,6 +131,7 @@ export class Database {
     mayRepeat: (error: unknown) => boolean,
   ): Promise<Result> {
     if (this.#isClosed) throw closedStore();
+    const { patienceMs } = this.#options;
     const begun = performance.now();
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       try {
@@ -138,7 +139,7 @@ export class Database {
         this.#isReached = true;
         return result;
       } catch (error) {
-        const isOver = !this.#isReached || this.#isClosed || performance.now() - begun > this.#patienceMs;
+        const isOver = !this.#isReached || this.#isClosed || performance.now() - begun > patienceMs;
         if (isOver || !isPassing(error) || !mayRepeat(error)) throw translateError(error);
         await new Promise(resolve => setTimeout(resolve, pauseMs * (0.5 + Math.random() / 2)));
       }
@@ -154,13 +155,13 @@ export class Database {
   }
 
   async #connect(): Promise<PostgresPool> {
-    const source = this.#source;
+    const { source, schema, migrates } = this.#options;
     const pool = typeof source === 'string' ? await makePool(source) : source;
     // A connection that dies while idle; the next call opens another.
     pool.on('error', () => {});
-    if (!this.#migrates) return pool;
+    if (!migrates) return pool;
     try {
-      await runTransaction(pool, query => migrate(query, this.#schema));
+      await runTransaction(pool, query => migrate(query, schema));
       const [setting] = (await pool.query('SHOW synchronous_commit')).rows;
       if (setting?.synchronous_commit === 'off')
         process.emitWarning(
