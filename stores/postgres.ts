@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RunEvent } from '../protocol/event.ts';
 import type { Store } from '../protocol/store.ts';
-import { decodeJson, lostEntries } from './journal-text.ts';
+import { decodeJson } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
 import { WHOLE } from './page.ts';
@@ -23,7 +23,7 @@ import { readSnapshot, saveSnapshotAs } from './postgres/snapshots.ts';
 import { countRuns, takeRuns } from './postgres/take-work.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
-import { assertNotReopened, countByStatus, existingRun, followChain, isOpen, NO_REST } from './run-record.ts';
+import { countByStatus, existingRun, followChain, isOpen, NO_REST, refuseAppend } from './run-record.ts';
 import { escapeText, type Transaction, toLease, toRecord, toRunList } from './sql/rows.ts';
 import { Watchers } from './work/watchers.ts';
 
@@ -120,11 +120,8 @@ function makeStore(database: Database, s: string, now: () => number): Store {
           ? await appends.setStanding(runId, { after, epoch }, standing)
           : await appends.write(runId, { after, epoch }, events, standing);
       if (moved) return { type: 'appended', seq: after + events.length };
-      const place = await locate(runId);
-      if (epoch !== null && epoch !== place.epoch) return { type: 'superseded' };
-      if (after > place.seq) throw lostEntries(runId, place.seq, after);
-      if (after === place.seq) assertNotReopened(runId, place.status, events, standing);
-      return { type: 'conflict' };
+      const refusal = refuseAppend(runId, await locate(runId), guard, { events, standing });
+      return refusal ?? { type: 'conflict' };
     },
 
     async read(runId, after = 0, page) {

@@ -2,8 +2,16 @@ import { EngineError } from '../protocol/error.ts';
 import type { RunEvent, RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { titleOf } from '../protocol/listing/label.ts';
-import type { JournalRest, Progress, RunRecord, RunStatus, Standing } from '../protocol/store.ts';
-import { describeDamage } from './journal-text.ts';
+import type {
+  AppendGuard,
+  AppendResult,
+  JournalRest,
+  Progress,
+  RunRecord,
+  RunStatus,
+  Standing,
+} from '../protocol/store.ts';
+import { describeDamage, lostEntries } from './journal-text.ts';
 import type { Lease } from './lease.ts';
 
 /** What `create` is given without a rest of the journal. */
@@ -44,16 +52,21 @@ export function drivenRun(
 }
 
 /**
- * Throws if an append would reopen a run that has ended. The engine tries that only with a run that was migrated: its
- * journal does not say that it has ended.
+ * Returns why an append to a run at this place is not made; `undefined` if it is. Throws `journal-damaged` if entries
+ * that its writer knows are missing, and `refused` if it would reopen a run that has ended: the engine tries that only
+ * with a run that was migrated, whose journal does not say that it has ended.
  */
-export function assertNotReopened(
+export function refuseAppend(
   runId: string,
-  stored: RunStatus,
-  events: readonly RunEvent[],
-  { status }: Standing,
-): void {
-  if (reopens(stored, events, status)) throw endedRun(runId, stored);
+  { seq, epoch, status }: Pick<RunRecord, 'seq' | 'epoch' | 'status'>,
+  guard: AppendGuard,
+  { events, standing }: { events: readonly RunEvent[]; standing: Standing },
+): Exclude<AppendResult, { type: 'appended' }> | undefined {
+  if ('epoch' in guard && guard.epoch !== epoch) return { type: 'superseded' };
+  if (guard.after > seq) throw lostEntries(runId, seq, guard.after);
+  if (guard.after !== seq) return { type: 'conflict' };
+  if (reopens(status, events, standing.status)) throw endedRun(runId, status);
+  return undefined;
 }
 
 /** Whether events that lead to `status` would reopen a run that has ended. */

@@ -5,13 +5,13 @@
 import { resolve } from 'node:path';
 import type { RunEvent } from '../protocol/event.ts';
 import type { AppendResult, ClaimResult, Store } from '../protocol/store.ts';
-import { encodeEvent, lostEntries } from './journal-text.ts';
+import { encodeEvent } from './journal-text.ts';
 import { isHeld, recordClaim, refuseClaim } from './lease.ts';
 import { foldText, readListFilter } from './list-query.ts';
 import { planDeletion } from './plan-deletion.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
-import { assertNotReopened, countByStatus, drivenRun, followChain, isOpen, NO_REST } from './run-record.ts';
+import { countByStatus, drivenRun, followChain, isOpen, NO_REST, refuseAppend } from './run-record.ts';
 import { sumOfSnapshot } from './sql/checksum.ts';
 import { newRunOf } from './sql/new-run.ts';
 import { readRedaction } from './sql/redaction.ts';
@@ -96,11 +96,8 @@ function makeStore(connection: Connection): Store {
       const texts = events.map(encodeEvent);
       const result = await connection.write<AppendResult>(sql => {
         const position = locateRun(sql, runId);
-        const { seq, epoch } = position;
-        if ('epoch' in guard && guard.epoch !== epoch) return { type: 'superseded' };
-        if (guard.after > seq) throw lostEntries(runId, seq, guard.after);
-        if (guard.after !== seq) return { type: 'conflict' };
-        assertNotReopened(runId, position.status, events, standing);
+        const refusal = refuseAppend(runId, position, guard, { events, standing });
+        if (refusal !== undefined) return refusal;
         const end = writeEvents(sql, runId, position, events, texts, standing);
         writeWakeUps(sql, position, standing, events.at(-1)?.at ?? 0);
         return { type: 'appended', seq: end.seq };
