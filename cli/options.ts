@@ -17,14 +17,17 @@ export function userName(): string {
   }
 }
 
-/** Parses the JSON value of an option. Throws `input-invalid`, which names the option. */
+/** Parses the JSON value of an option, or of stdin. Throws `input-invalid`, which names the option. */
 export function parseJson(text: string, option: string): JsonValue {
   try {
     return JSON.parse(text);
   } catch (cause) {
+    const advice = option.startsWith('--')
+      ? ` Quote it for your shell, such as ${option} '{"ok": true}'.`
+      : '';
     throw new EngineError(
       'input-invalid',
-      `${option} must be valid JSON, got ${JSON.stringify(text)}: ${messageOf(cause)}. Quote it for your shell, such as ${option} '{"ok": true}'.`,
+      `${option} must be valid JSON, got ${JSON.stringify(text)}: ${messageOf(cause)}.${advice}`,
       null,
       { cause },
     );

@@ -38,11 +38,15 @@ export async function runs(options: RunsOptions): Promise<number> {
   if (output.json) for (const record of page.runs) output.data(record);
   else if (page.runs.length > 0) showTable(output, page.runs);
   else if (damaged.length === 0)
-    output.line(`No ${filter.status ?? ''} runs in ${formatStore(file)}.`.replace('  ', ' '));
+    output.line(`No runs in ${formatStore(file)}${isFiltered(options) ? ' match' : ''}.`);
   if (page.next !== undefined)
     output.problem(`There are more runs: repeat the command with --cursor ${page.next}`);
   for (const { message } of damaged) output.problem(message);
   return damaged.length === 0 ? EXIT.done : EXIT.failed;
+}
+
+function isFiltered({ db: _, json: __, limit: ___, ...filters }: RunsOptions): boolean {
+  return Object.values(filters).some(value => value !== undefined);
 }
 
 const LONGEST_TITLE = 40;

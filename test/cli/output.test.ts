@@ -158,9 +158,10 @@ test('runs finds runs by label, prints what they wait for, and says how to get t
   const desk = new Desk([calling(REFUND), done]);
   const seven = await desk.begin('--label', 'user=7', '--label', 'tenant=a', '--title', 'Refund of A-1');
   const eight = await desk.begin('--label', 'user=8');
-  const [waiting, none, page, refused, unknown] = await Promise.all([
+  const [waiting, none, noneShown, page, refused, unknown] = await Promise.all([
     desk.run(['runs', '--label', 'user=7', '--waiting']),
     desk.run(['runs', '--label', 'user=9', '--json']),
+    desk.run(['runs', '--status', 'failed']),
     desk.run(['runs', '--limit', '1', '--json', '--agent', 'desk', '--since', '2020-01-01']),
     desk.run(['runs', '--label', 'user']),
     desk.run(['runs', '--since', 'yesterday']),
@@ -169,6 +170,7 @@ test('runs finds runs by label, prints what they wait for, and says how to get t
   expect(waiting.stdout).toMatch(new RegExp(`${seven.runId} +waiting .* Refund of A-1 +approval of refund`));
   expect(waiting.stdout).not.toContain(eight.runId);
   expect(none).toMatchObject({ code: 0, stdout: '', stderr: '' });
+  expect(noneShown.stdout).toMatch(/^No runs in \S+ match\.\n$/);
   expect(JSON.parse(page.stdout)).toMatchObject({ runId: eight.runId, labels: { user: '8' }, title: 'go' });
   const cursor = /--cursor (\S+)/.exec(page.stderr)?.[1] ?? expect.unreachable('no cursor');
   const next = ['runs', '--limit', '1', '--json', '--agent', 'desk', '--since', '2020-01-01'];

@@ -131,6 +131,7 @@ describe.concurrent('agentchart edit', () => {
     [[], '', 'Nothing to edit. Give --text, --calls'],
     [[], '{"words":"x"}', 'Expected { "text"?'],
     [[], 'text', 'stdin must be valid JSON'],
+    [[], '{', 'at position 1 (line 1 column 2).\n'],
     [['--calls', '[{"tool":"x"}]'], '', 'Expected { "text"?'],
     [['--input', '{}'], '', '--input and --digest need the id of a call'],
     [['call_0_0', '--text', 'x'], '', 'leave out the call'],

@@ -220,7 +220,7 @@ function Decision({ item, onTaken }: DecisionProps) {
             <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} />
           </ActContext.Provider>
         ) : null}
-        {mayOnlyRead() ? <p class="muted">Your token may read runs, but not decide.</p> : null}
+        {mayOnlyRead() ? <p class="muted">Read-only: you cannot decide here.</p> : null}
       </footer>
     </article>
   );

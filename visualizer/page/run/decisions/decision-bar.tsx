@@ -123,7 +123,7 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
           <ReadableValue value={call.input} />
         </SeenBox>
         {mayDecide() ? <DecisionForms call={call} unseen={unseen} /> : null}
-        {mayOnlyRead() ? <p class="muted">Your token may read runs, but not decide.</p> : null}
+        {mayOnlyRead() ? <p class="muted">Read-only: you cannot decide here.</p> : null}
       </div>
     </section>
   );
