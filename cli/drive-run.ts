@@ -58,7 +58,7 @@ async function driveToRest(drive: Drive): Promise<number> {
     if (settled === 'left') return EXIT.left;
     await watch(drive, position);
     if (settled.status !== 'waiting') {
-      view.end(settled);
+      view.end(settled, commands);
       return exitCodeOfRun(settled);
     }
     if (await decide(drive, settled, position.seq)) continue;

@@ -1,6 +1,7 @@
 import type { Settled } from '../../engine/run/settled.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { RunStatus } from '../../protocol/store.ts';
+import type { CommandLines } from './command-lines.ts';
 import { describeUsage } from './describe-event.ts';
 import type { Output, Style } from './output.ts';
 import { shorten } from './show-safely.ts';
@@ -18,7 +19,7 @@ export const STATUS_STYLES: Readonly<Record<RunStatus, Style>> = {
 export function showEnd(
   output: Output,
   settled: Exclude<Settled, { status: 'waiting' }>,
-  { runId, isTextShown }: { runId: string; isTextShown: boolean },
+  { runId, commands, isTextShown }: { runId: string; commands: CommandLines; isTextShown: boolean },
 ): void {
   output.endLine();
   switch (settled.status) {
@@ -35,7 +36,7 @@ export function showEnd(
     case 'failed':
       output.line({ style: 'red', text: settled.error.code }, `: ${settled.error.message}`);
       output.line(
-        `A failed run cannot be resumed. To start a new run from its transcript: run --continues ${runId} TEXT`,
+        `A failed run cannot be resumed. To start a new run from its transcript: ${commands.of('run', '--continues', runId)} TEXT`,
       );
       break;
     case 'cancelled':

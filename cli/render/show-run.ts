@@ -122,7 +122,7 @@ function showSituation(output: Output, { record, state, settled, commands, late 
     return showStatus(output, 'running', { usage, turns });
   }
   if (settled.status !== 'waiting') {
-    showEnd(output, settled, { runId, isTextShown: false });
+    showEnd(output, settled, { runId, commands, isTextShown: false });
     return showLate(
       state,
       output,

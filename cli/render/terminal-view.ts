@@ -4,6 +4,7 @@ import type { Settled } from '../../engine/run/settled.ts';
 import { findCall } from '../../machines/calls.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
+import type { CommandLines } from './command-lines.ts';
 import {
   describeEvent,
   describeFailedTurn,
@@ -33,7 +34,7 @@ export interface View {
   /** Shows a journal entry (in order) or a delta. */
   take(happening: RunHappening): void;
   /** Shows how the run ended. Waiting runs are shown by the caller. */
-  end(settled: Exclude<Settled, { status: 'waiting' }>): void;
+  end(settled: Exclude<Settled, { status: 'waiting' }>, commands: CommandLines): void;
 }
 
 /**
@@ -66,10 +67,11 @@ export class TerminalView {
   }
 
   /** Prints how the run ended. */
-  end(settled: Exclude<Settled, { status: 'waiting' }>): void {
+  end(settled: Exclude<Settled, { status: 'waiting' }>, commands: CommandLines): void {
     const runId = this.#state?.context.runId ?? '';
     showEnd(this.#output, settled, {
       runId,
+      commands,
       isTextShown: settled.status === 'finished' && settled.text === this.#lastText,
     });
   }

@@ -157,6 +157,9 @@ describe.concurrent('a failing run', () => {
     expect(ended.stdout).toContain('● backingOff — attempt 2 of 3 after network');
     expect(ended.stdout).toContain('127.0.0.1:1');
     expect(ended.stdout + ended.stderr).not.toContain('0123456789abcdef');
+    expect(ended.stdout).toMatch(
+      /new run from its transcript: (?:node \S+|agentchart) run --continues run_\w+/,
+    );
   });
 
   test('exits 1 when its own code ends the process, and stays resumable', async () => {
