@@ -18,7 +18,6 @@ export type {
   ClaimRequest,
   ClaimResult,
   HeldLease,
-  LeaseTime,
   ListFilter,
   Owner,
   Progress,
