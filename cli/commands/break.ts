@@ -92,7 +92,7 @@ function readBreakpoint(options: BreakOptions): Omit<Breakpoint, 'id'> | null {
 /** Reads `input.cents>10000`. A value that is not JSON is a text. */
 function readCondition(text: string): NonNullable<Breakpoint['where']> {
   const [, path, op, value] =
-    /^(input(?:\.[^\s<>=!]+)?)\s*(<=|>=|!=|=|<|>)(?!=)(.+)$/s.exec(text.trim()) ?? [];
+    /^(input(?:\.[^\s<>=!]+)?)\s*((?:<=|>=|!=|=)(?!=)|[<>](?![<>=!]))(.+)$/s.exec(text.trim()) ?? [];
   if (path === undefined || value === undefined)
     throw new EngineError(
       'input-invalid',

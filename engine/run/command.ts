@@ -2,6 +2,7 @@ import { findCall } from '../../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Effect } from '../../protocol/effect.ts';
+import { EngineError } from '../../protocol/error.ts';
 import {
   type ChartEvent,
   type CommandEvent,
@@ -162,8 +163,16 @@ export function sendMessage(
   { by }: CommandOptions,
   host: Host,
 ): Extract<Command, { type: 'message.received' }> {
-  const items = typeof message === 'string' ? [userMessage(message)] : message;
-  return { type: 'message.received', items: addItemIds(items, host), ...omitUndefined({ by }) };
+  const items = addItemIds(itemsOf(message), host);
+  return { type: 'message.received', items, ...omitUndefined({ by }) };
+}
+
+/** The items of an input: a text becomes a user message. Throws `input-invalid` for what is neither a text nor a list. */
+export function itemsOf(input: string | readonly Item[]): readonly Item[] {
+  if (typeof input === 'string') return [userMessage(input)];
+  if (Array.isArray(input)) return input;
+  const message = `Expected the input to be a text or a list of items, got ${JSON.stringify(input)}.`;
+  throw new EngineError('input-invalid', message);
 }
 
 /** The items, each with an id. */

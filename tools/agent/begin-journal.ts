@@ -1,6 +1,7 @@
 import { type AgentDefinition, runConfigOf } from '../../engine/definition.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import { digestTools } from '../../engine/journal/digest.ts';
+import { addItemIds, itemsOf } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import type { Limits } from '../../protocol/config.ts';
@@ -9,7 +10,6 @@ import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { type Labels, readLabels, readTitle } from '../../protocol/listing/label.ts';
-import { userMessage } from '../../protocol/message.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { checkLimits, checkPrices } from './agent-options.ts';
 
@@ -120,13 +120,8 @@ function withoutNone(labels: Labels): Labels | undefined {
 }
 
 function readInput(input: string | readonly Item[], host: Host): Item[] {
-  if (typeof input !== 'string' && !Array.isArray(input))
-    throw new EngineError(
-      'input-invalid',
-      `Expected the input to be a text or a list of items, got ${JSON.stringify(input)}.`,
-    );
-  const items = typeof input === 'string' ? [userMessage(input)] : input.map(readItem);
-  return items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
+  const items = itemsOf(input);
+  return addItemIds(typeof input === 'string' ? items : items.map(readItem), host);
 }
 
 function readItem(item: unknown, index: number): Item {

@@ -70,6 +70,7 @@ describe.concurrent('agentchart break', () => {
     [['--before', 'lunch'], '--before must be one of callModel, streamFinal, executeTools'],
     [['--where', 'cents>3'], "such as 'input.cents>10000'"],
     [['--where', 'input.cents == 3'], "such as 'input.cents>10000'"],
+    [['--where', 'input.cents>>1'], "such as 'input.cents>10000'"],
     [['--turn', 'x'], '--turn must be a number, got "x"'],
     [['--turn', '0.5'], 'The breakpoint is not valid: turn'],
     [['--once'], 'Say what the breakpoint matches'],

@@ -145,6 +145,7 @@ describe('E5: decisions are consumed once', () => {
     const run = await make().start('go');
     await run.settled();
     expect(await run.send([])).toMatchObject({ accepted: false, code: 'input-invalid' });
+    await expect(run.send(5 as never)).rejects.toThrow('Expected the input to be a text or a list of items');
     expect(await run.reject('call_0_0')).toEqual({ accepted: true });
     expect(await run.reject('call_0_1')).toEqual({ accepted: true });
     expect((await host.settle(run.settled())).status).toBe('finished');
