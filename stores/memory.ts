@@ -43,15 +43,9 @@ import { Watchers } from './work/watchers.ts';
  * const agent = createAgent({ name, model, store: memory() });
  */
 export function memory(): Store {
-  return makeStore();
-}
-
-/**
- * 1. Every method is atomic: it does all its work before it first yields.
- * 2. Every refusal comes before any change.
- * 3. The store shares no data with callers: it keeps events and snapshots as JSON.
- */
-function makeStore(): Store {
+  // 1. Every method is atomic: it does all its work before it first yields.
+  // 2. Every refusal comes before any change.
+  // 3. The store shares no data with callers: it keeps events and snapshots as JSON.
   const runs = new Map<string, Run>();
   const watchers = new Watchers();
   const feed = new MemoryFeed(find);

@@ -1,9 +1,9 @@
 import type { RunOptions } from '../run/run-options.ts';
 
-/** How often the entries of other processes are looked for in a store that does not tell, in ms. */
+/** How often the entries of other processes are looked for in a store that sends no notifications, in ms. */
 export const POLL_MS = 150;
 
-/** The same in a store that tells of inputs and claims, in ms: only for what it did not tell. */
+/** The same in a store that notifies of inputs and claims, in ms: for what it did not report. */
 const WATCHED_POLL_MS = 5_000;
 
 /**

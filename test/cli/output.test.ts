@@ -39,7 +39,7 @@ describe.concurrent('when stdout is not a terminal', () => {
     expect(plain(whole.stdout)).toBe(plain(streamed.stdout));
   });
 
-  test('nobody is prompted; the whole input and the commands to continue are printed', async () => {
+  test('there is no prompt; the whole input and the commands to continue are printed', async () => {
     const note = `first line\nsecond line ${'long '.repeat(500)}`;
     const desk = new Desk([calling(['refund', { orderId: 'A-1', cents: 1, note }]), done]);
     const { stdout, code } = await desk.run(['run', '--agent', AGENT, 'go'], desk.model);

@@ -110,7 +110,7 @@ describe('agentchart serve', () => {
       .map(line => JSON.parse(line));
     expect(lines[0]).toMatchObject({
       level: 'info',
-      message: expect.stringContaining('No token is an operator'),
+      message: expect.stringContaining('No token has the role operator'),
     });
     expect(lines).toContainEqual(
       expect.objectContaining({

@@ -124,7 +124,7 @@ async function runAll(): Promise<void> {
   removeTemporaryFolders();
   const least = server === null ? Math.min(LEAST_SCENARIOS, scenarios) : scenarios * LEAST_SHARE;
   const tooFew = proof.scenarios < least;
-  if (tooFew) proof.problems.push(`only ${proof.scenarios} scenarios were killed and went on to their end`);
+  if (tooFew) proof.problems.push(`only ${proof.scenarios} scenarios were killed and continued to their end`);
   for (const problem of proof.problems) console.error(problem);
   console.log(options.json ? JSON.stringify(proof) : describe(proof));
   if (proof.problems.length === 0) return rmSync(folder, { recursive: true, force: true });

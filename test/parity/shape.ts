@@ -46,7 +46,7 @@ function describeEvent({ type, item }: JsonObject): string {
   return `${String(type)}${of}`;
 }
 
-/** Repeated events in a row become one line: the number of deltas says nothing. */
+/** Repeated events in a row become one line: the number of deltas is arbitrary. */
 function collapse(lines: readonly string[]): string[] {
   return lines.filter((line, at) => line !== lines[at - 1]);
 }

@@ -85,7 +85,7 @@ describe.each(STORES)('workers on %s', kind => {
     expect(killed.finished + killed.doubted).toBe(16);
   });
 
-  inTurn('that are stopped for longer than their lease are fenced when they go on', async () => {
+  inTurn('that are stopped for longer than their lease are fenced when they continue', async () => {
     const pool = await pools.make(kind);
     const pace = { toolMs: 300, leaseMs: 1_000 };
     const stopped = await pool.startWorker({ ...pace, toolMs: 3_000 }, ['--port', '0']);

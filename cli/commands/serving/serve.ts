@@ -169,7 +169,7 @@ function announce(
       ...(drives ? [] : ['         Runs are not driven here: start `agentchart worker` on the same runs.']),
       ...(callers.length > 0 ? [`tokens   required: ${named.join(', ')}`] : []),
       ...(callers.length > 0 && !hasOperator
-        ? ['         No token is an operator’s: nobody can start, steer or delete runs here.']
+        ? ['         No token has the role operator: runs cannot be started, steered or deleted here.']
         : []),
       'Press Ctrl-C to stop; runs can be resumed.',
     ].join('\n'),

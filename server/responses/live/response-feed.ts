@@ -234,7 +234,7 @@ export class ResponseFeed {
   }
 }
 
-/** Whether an error says nothing about the run: another process can continue it. */
+/** Whether an error is not about the run itself: another process can continue it. */
 function isPassing(error: unknown): boolean {
   return error instanceof EngineError && /^(store|lease)-/.test(error.code);
 }

@@ -56,7 +56,7 @@ describe('modelFromEnv', () => {
     });
     const imports = Object.values(metafile.inputs).flatMap(input => input.imports);
     const packages = imports.filter(({ external }) => external).map(({ path }) => path);
-    // Optional packages are loaded by name on the first call, and bundled by nobody.
+    // Optional packages are loaded by name on the first call, and not bundled.
     expect(new Set(packages)).toEqual(
       new Set(['zod', 'zod/mini', '@noble/hashes/sha2.js', '@noble/hashes/utils.js']),
     );

@@ -20,7 +20,7 @@ async function openChat(script: ScriptedTurn[], ...tools: AgentTool[]) {
   return { store, agent, openRun, client: desk.client('thread-1') };
 }
 
-/** A tool of which nobody knows, the first time, whether it acted. */
+/** A tool of which it is unknown, the first time, whether it acted. */
 function doubtful() {
   let runs = 0;
   const run = () => {

@@ -237,7 +237,7 @@ describe('deadlines', () => {
   });
 });
 
-describe('what repeating cannot mend', () => {
+describe('what a retry cannot fix', () => {
   const tool = () => makeTool('pay', { approval: true });
 
   it('quarantines a run whose agent no worker serves, until it is unpaused', async () => {

@@ -173,7 +173,7 @@ describe('the apps of agentchart/server, mounted below a path', () => {
     expect(runs.map(({ labels }) => labels)).toEqual([{ tenant: 'a' }, { tenant: 'a' }]);
   });
 
-  it('fail, and let nobody in, when authorize returns something else than a caller', async () => {
+  it('fail, and admit no one, when authorize returns something else than a caller', async () => {
     const log: string[] = [];
     const careless = runsApp({
       agents: [agent],

@@ -87,7 +87,7 @@ describe('a reference', () => {
     expect(await resolves(list?.id?.replace(/_0$/, '_1'))).toBe(false);
   });
 
-  it('without a previous response resolves to output items, whose ids nobody can guess, and not to input items', async () => {
+  it('without a previous response resolves to output items, whose ids cannot be guessed, and not to input items', async () => {
     const id = 'msg_1';
     const one = await gateway.create(talk({ input: [{ ...USER, id }] }));
     expect(await resolves(one.output[0]?.id)).toBe(true);

@@ -4,7 +4,7 @@ import { ManualHost } from '../../../tools/testing/manual-host.ts';
 
 const NEVER = new Promise<never>(() => {});
 
-/** A process of a test that dies at a fault point of its driver: from then on it does nothing and hears nothing. */
+/** A process of a test that dies at a fault point of its driver: from then on it does nothing and receives nothing. */
 export type DyingProcess = {
   host: ManualHost;
   /** The store as the process has it: no call returns once the process has died. */

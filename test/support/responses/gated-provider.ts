@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A word of the model; `gate`: the answer waits until the gate is opened; `hang`: it says nothing more. */
+/** A word of the model; `gate`: the answer waits until the gate is opened; `hang`: it sends nothing more. */
 type Step = string | { gate: true } | { hang: true } | { call: string };
 
 export const GATE = { gate: true } as const;

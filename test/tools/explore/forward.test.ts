@@ -59,7 +59,7 @@ async function runOf(
 const statesOf = ({ ahead }: ForwardReport) => ahead.map(({ state }) => state);
 
 describe('an exploration from where a run stands', () => {
-  it('knows that a person has to approve the refund first, and nobody the lookup', async () => {
+  it('knows that a person has to approve the refund first, but not the lookup', async () => {
     const { agent, entries } = await runOf([LOOKUP, REFUND]);
     const report = exploreFrom(agent, entries, { maxStates: 200 });
     expect(report).toMatchObject({ at: entries.length, state: 'resting.awaitingApproval', breaches: [] });
@@ -81,7 +81,7 @@ describe('an exploration from where a run stands', () => {
     );
   });
 
-  it('knows that a call that a person has approved already needs nobody', async () => {
+  it('knows that a call that a person has already approved needs no approval', async () => {
     const { agent, entries } = await runOf([REFUND]);
     const [gated] = exploreFrom(agent, entries, { maxStates: 50 }).approvals;
     const call = entries.flatMap(({ event }) => (event.type === 'turn.completed' ? event.calls : []))[0];

@@ -94,7 +94,7 @@ beforeAll(async () => {
   await exported.run();
 });
 
-/** Writes the test of a path on which a tool ran without an approval: for the agent that broke it, and for a mended one. */
+/** Writes the test of a path on which a tool ran without an approval: for the agent that broke it, and for a fixed one. */
 function writeBreach(): void {
   const pay = (approval: boolean) =>
     tool({ name: 'pay', description: 'Pays.', input: z.object({}), approval, run: () => 'paid' });

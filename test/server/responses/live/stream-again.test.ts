@@ -121,7 +121,7 @@ describe('a response that has ended and is streamed again', () => {
     });
   });
 
-  it('has numbers from 0 if nobody can know others', async () => {
+  it('has numbers from 0 if no reader can know others', async () => {
     const { id, output } = await gateway.create({ model: 'hello', input: 'x' });
     const here = await (await again(id)).untilEnd();
     expect(addUp(here)).toEqual(output);

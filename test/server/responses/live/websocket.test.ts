@@ -70,7 +70,7 @@ describe('a WebSocket', () => {
     socket.close();
   });
 
-  it('continues unstored responses of its own, and nobody else does', async () => {
+  it('continues unstored responses of its own, and no other connection does', async () => {
     const socket = await open();
     const first = endOf(await socket.create({ ...TALK, store: false }));
     const next = { ...TALK, store: false, previous_response_id: first.id };

@@ -170,7 +170,7 @@ describe('a request', () => {
     await other.close();
   });
 
-  it('that this server fails to answer is a 500 that says nothing of why, and the log does', async () => {
+  it('that this server fails to answer is a 500 without the reason, which is in the log', async () => {
     const broken = new Gateway(
       { any: [{ text: 'x' }] },
       { store: faultyStore('disk at /var/runs.db is gone') },

@@ -132,7 +132,7 @@ describe('what a request does not ask to see', () => {
   });
 });
 
-describe('the calls of built-in tools go on', () => {
+describe('the calls of built-in tools continue', () => {
   const withoutIds = (items: readonly Item[]) => items.map(({ id: _, ...item }) => item);
   const ways: Record<string, (first: Resource) => JsonObject> = {
     'after the response': first => ({ previous_response_id: first.id, input: [USER] }),

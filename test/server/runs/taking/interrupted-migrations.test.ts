@@ -56,7 +56,7 @@ async function startWorker(worker: Worker, isFamily: boolean): Promise<() => voi
   return () => taker.stop();
 }
 
-/** A run of version 1 that has something to do; with a sub-agent, whose payment was approved. Nobody drives it. */
+/** A run of version 1 that has something to do; with a sub-agent, whose payment was approved. No process drives it. */
 async function leaveRun(store: Store, isFamily: boolean): Promise<number> {
   const host: ManualHost = new ManualHost({ name: 'first_' });
   const worker: Worker = { version: '1', store, host, paid: [] };
