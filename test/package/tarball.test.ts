@@ -9,11 +9,12 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, extname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -26,6 +27,8 @@ import { packCheckout } from '../support/package/pack-checkout.ts';
 import { CHROMIUM } from '../support/visualizer/browser.ts';
 
 const STRICT = { strict: true, module: 'nodenext', target: 'es2023' };
+
+const PACKED_KINDS = ['', '.js', '.json', '.map', '.md', '.png', '.svg', '.ts', '.txt', '.webp'];
 
 /** The package as its users get it: packed, installed in an empty project, compiled and run. */
 
@@ -201,6 +204,28 @@ test('an installation takes less than 30 MB, without optional packages', async (
   expect(Number.parseInt(stdout, 10)).toBeLessThan(30 * 1024);
   for (const peer of Object.keys(readManifest(installed).peerDependencies))
     expect(existsSync(join(project, 'node_modules', peer)), peer).toBe(false);
+});
+
+test('the package holds dist, documents and licence, in at most 6 MB, and only kinds of files it needs', () => {
+  const files = globSync('**/*', { cwd: installed }).filter(file => statSync(join(installed, file)).isFile());
+  const places = new Set(files.map(file => (file.includes('/') ? file.split('/')[0] : file)));
+  expect([...places].sort()).toEqual(
+    ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'dist', 'docs', 'package.json'].sort(),
+  );
+  const kinds = new Set(files.map(file => extname(file)));
+  expect([...kinds].sort()).toEqual(PACKED_KINDS.toSorted());
+  expect(statSync(join(project, tarball)).size).toBeLessThan(6_000_000);
+});
+
+test('no link of a document in the package leads out of it', () => {
+  const documents = globSync('{*.md,docs/**/*.md}', { cwd: installed });
+  expect(documents.length).toBeGreaterThan(30);
+  const leading = documents.flatMap(document =>
+    [...readFileSync(join(installed, document), 'utf8').matchAll(/\]\((?![a-z]+:|#)([^)#\s]+)/g)]
+      .filter(([, link = '']) => !existsSync(join(installed, dirname(document), link)))
+      .map(([, link]) => `${document}: ${link}`),
+  );
+  expect(leading).toEqual([]);
 });
 
 test('the package has the docs, and nothing for developing it', () => {

@@ -1,0 +1,83 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, statSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+/** What may be in the repository: the kinds of files of each room, and their sizes. */
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+const SOURCES = ['.ts'];
+
+/** The kinds of files of each top-level folder; of the root, the names of the files. */
+const KINDS: Readonly<Record<string, readonly string[]>> = {
+  '.ci': ['run'],
+  adapters: SOURCES,
+  bench: [...SOURCES, '.js', '.json'],
+  cli: SOURCES,
+  deploy: ['.js', '.yaml', 'Dockerfile'],
+  docs: ['.md', '.json', '.svg', '.png', '.webp'],
+  engine: SOURCES,
+  examples: [...SOURCES, '.tsx', '.jsx', '.js', '.css', '.csv', '.html', '.json', '.md'],
+  fronts: [...SOURCES, '.tsx'],
+  hosts: SOURCES,
+  machines: SOURCES,
+  protocol: SOURCES,
+  server: SOURCES,
+  stores: SOURCES,
+  test: [...SOURCES, '.json', '.mjs', '.proto', '.sql'],
+  text: SOURCES,
+  tools: SOURCES,
+  visualizer: [...SOURCES, '.tsx', '.css', '.html', '.svg', '.json'],
+};
+
+const AT_ROOT: readonly string[] = [
+  '.dockerignore',
+  '.editorconfig',
+  '.gitignore',
+  '.nvmrc',
+  'ARCHITECTURE.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'LICENSE',
+  'README.md',
+  'SECURITY.md',
+  'biome.json',
+  'build.ts',
+  'knip.json',
+  'package-lock.json',
+  'package.json',
+  'tsconfig.build.json',
+  'tsconfig.json',
+  'vitest.config.ts',
+];
+
+/** The largest files, in bytes, by kind; of other kinds 64 KiB. */
+const MOST: Readonly<Record<string, number>> = {
+  '.webp': 700_000,
+  '.png': 250_000,
+  '.json': 260_000,
+  '.md': 120_000,
+};
+
+const files = existsSync(join(ROOT, '.git'))
+  ? execFileSync('git', ['ls-files'], { cwd: ROOT, encoding: 'utf8' })
+      .split('\n')
+      .filter(file => file !== '' && existsSync(join(ROOT, file)))
+  : [];
+
+test.runIf(files.length > 0)('each file is of a kind that its folder is for', () => {
+  const odd = files.filter(file => {
+    const [room = '', ...rest] = file.split('/');
+    if (rest.length === 0) return !AT_ROOT.includes(file);
+    const name = rest.at(-1) ?? '';
+    return !(KINDS[room] ?? []).includes(extname(name) || name);
+  });
+  expect(odd).toEqual([]);
+});
+
+test.runIf(files.length > 0)('no file is larger than its kind needs', () => {
+  const large = files.filter(file => statSync(join(ROOT, file)).size > (MOST[extname(file)] ?? 65_536));
+  expect(large).toEqual([]);
+});
