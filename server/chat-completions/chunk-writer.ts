@@ -22,8 +22,8 @@ export function chunkFormat(options: { nameCall: NameCall; includeUsage: boolean
 /**
  * Translates the events of a response into the chunks of a completion.
  *
- * K1 The deltas add up to the message of `completionOf`. Clients cannot take text back, so text of a failed attempt stays
- *    part of the message, and the texts of two items are separated.
+ * K1 The deltas add up to the message of `completionOf` and, before it, the text of failed attempts, because clients cannot
+ *    take text back. The texts of two items are separated.
  * K2 A call is written once it is complete, because a failed attempt's calls must not reach the client.
  * K3 Exactly one chunk has a finish reason, unless the stream ends with an error.
  */

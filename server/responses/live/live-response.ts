@@ -15,7 +15,7 @@ export type LiveResponse = {
    * does not affect the run.
    */
   batches(after?: number): AsyncGenerator<readonly WireEvent[], void>;
-  /** The final response object, after all events. */
+  /** The response object of the journal, after all events: as a later `GET` returns it, without failed attempts. */
   finished(): Promise<JsonObject>;
   /** See `Translation.retryAfter`. */
   retryAfter(): number | null;

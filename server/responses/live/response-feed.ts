@@ -1,4 +1,5 @@
 import type { Host } from '../../../engine/driver/host.ts';
+import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run, RunHappening } from '../../../engine/run/run.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
@@ -46,6 +47,7 @@ export class ResponseFeed {
   readonly id: string;
   readonly spec: ResponseSpec;
   readonly run: Run;
+  readonly #head: ResponseHead;
   readonly #options: FeedOptions;
   readonly #translation: Translation;
   readonly #happenings: AsyncGenerator<readonly RunHappening[]>;
@@ -63,6 +65,7 @@ export class ResponseFeed {
   #broken: { error: unknown } | null = null;
 
   constructor(run: Run, head: ResponseHead, options: FeedOptions) {
+    this.#head = head;
     this.id = head.id;
     this.spec = head.spec;
     this.run = run;
@@ -99,6 +102,8 @@ export class ResponseFeed {
   /** Adds a reader. */
   attach(): LiveResponse {
     const translation = this.#translation;
+    const readRecorded = () => this.#recorded();
+    let recorded = translation;
     let hasLeft = false;
     const detach = () => {
       if (this.#readers.delete(reader)) this.#afterLeaving();
@@ -119,9 +124,10 @@ export class ResponseFeed {
       batches: read,
       async finished(): Promise<JsonObject> {
         for await (const _batch of read());
-        return translation.response;
+        recorded = await readRecorded();
+        return recorded.response;
       },
-      retryAfter: () => translation.retryAfter,
+      retryAfter: () => recorded.retryAfter,
       leave: () => {
         hasLeft = true;
         detach();
@@ -135,6 +141,15 @@ export class ResponseFeed {
   release(): void {
     this.#whenUnread = 'stop';
     if (this.#readers.size === 0) this.#stop();
+  }
+
+  /** The translation of the journal alone. Some of the events that readers got may be about failed attempts. */
+  async #recorded(): Promise<Translation> {
+    if (!this.#translation.isAhead) return this.#translation;
+    const { run } = this;
+    const recorded = new Translation(this.#head, { runId: run.id, from: this.#options.from });
+    for (const entry of await readJournal(run.source.store, run.id)) recorded.takeEntry(entry);
+    return recorded;
   }
 
   async *#read(hasLeft: () => boolean, after = this.#first - 1): AsyncGenerator<readonly WireEvent[], void> {

@@ -26,7 +26,8 @@ type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 /**
  * Translates the journal entries and live output of a part of a run into the events of one response.
  *
- * R1 The response depends only on the journal; deltas deliver parts of it earlier.
+ * R1 The response depends only on the journal; deltas deliver parts of it earlier. They also show what failed attempts
+ *    said, which the journal does not have.
  * R2 Entries before `from` are folded but produce no events. The response ends at the first entry where the run rests or
  *    has ended and everything in the request was accepted. Later entries belong to the next response.
  */
@@ -38,7 +39,10 @@ export class Translation {
   readonly #tools: CallTools;
   readonly #calls: CallWriter;
   readonly #sealed: boolean;
-  /** Compactions and calls of the provider come before the turn's text, but are known only when the turn is complete. */
+  /**
+   * Whether nothing of a turn is written before it is complete: for a response that nobody reads as it is made, and
+   * because compactions and calls of the provider come before the turn's text, but are known only then.
+   */
   readonly #holdsTurns: boolean;
   /** The open calls of the current round. */
   readonly #open = new Map<string, PlacedCall>();
@@ -58,6 +62,7 @@ export class Translation {
   #refused = false;
   /** The last failed attempt of the current turn. */
   #failure: Of<'turn.failed'> | null = null;
+  #isAhead = false;
 
   /**
    * `previous` is the translation of the previous response, which has taken every entry before `from`. This one
@@ -85,7 +90,9 @@ export class Translation {
       for (const [callId, call] of previous.#open) this.#open.set(callId, call);
     }
     this.#sealed = included.includes('reasoning.encrypted_content');
-    this.#holdsTurns = head.spec.request.context_management != null || passesBuiltins(head.spec);
+    const { context_management, stream, background } = head.spec.request;
+    const isStreamed = stream === true || background === true;
+    this.#holdsTurns = !isStreamed || context_management != null || passesBuiltins(head.spec);
   }
 
   /** Whether the response has ended. */
@@ -96,6 +103,11 @@ export class Translation {
   /** The current response object. */
   get response() {
     return this.#writer.response;
+  }
+
+  /** Whether deltas have written something, so that the output may have more than the journal: failed attempts. */
+  get isAhead(): boolean {
+    return this.#isAhead;
   }
 
   /** The completed output items. */
@@ -143,6 +155,7 @@ export class Translation {
     if (delta.type === 'call.delta') return [];
     // Without streaming, a turn delivers its text before its reasoning, so its deltas would come in the wrong order.
     if (this.#state?.context.stream !== true || this.#holdsTurns) return [];
+    this.#isAhead = true;
     if (delta.type === 'text.discarded') this.#turn?.discard();
     else this.#turnWriter().take(delta.type === 'text.delta' ? 'message' : 'reasoning', delta.text);
     return this.#writer.drain();

@@ -42,7 +42,7 @@ describe('a completion whose provider stream breaks off in the middle of a text'
     expect(error).toMatchObject({ type: 'server_error' });
   });
 
-  it('adds up to the unstreamed completion, or fails with the same error, wherever the stream breaks off', async () => {
+  it('ends with the unstreamed completion, or fails with the same error, wherever the stream breaks off', async () => {
     const words = fc.array(fc.constantFrom('a', 'be', 'see'), { minLength: 1, maxLength: 5 });
     const cuts = fc.array(fc.nat(6), { maxLength: 4 });
     const outcomes = new Set<string>();
@@ -57,7 +57,7 @@ describe('a completion whose provider stream breaks off in the middle of a text'
           return;
         }
         const [choice] = (await complete(gateway, ASK)).choices;
-        expect(choice?.message.content).toBe(message.content);
+        expect(choice?.message.content).toBe(message.content?.split('\n\n').at(-1));
         expect(finishReasons).toEqual([choice?.finish_reason]);
       }),
       { numRuns: 30, seed: 7 },
