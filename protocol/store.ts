@@ -278,8 +278,7 @@ export interface Store {
   get(runId: string): Promise<RunRecord | undefined>;
   /**
    * Returns one page of the matching runs, without reading journals. Runs that are created or deleted between two pages
-   * neither repeat nor hide another run. Rejects with `input-invalid` for an invalid filter, and for the cursor of a
-   * list with another filter.
+   * neither repeat nor hide another run. Rejects with `input-invalid` for an invalid filter or another filter's cursor.
    */
   list(filter?: ListFilter): Promise<RunList>;
   /**
@@ -291,6 +290,8 @@ export interface Store {
   readBlob(runId: string, digest: string, offset: number, length: number): Promise<Uint8Array | undefined>;
   /** The text of turns in progress. Without it, a process that follows a run has the text of a turn at its end. */
   readonly deltas?: DeltaStore;
+  /** Rejects with `store-full` after a write was refused for want of room, while a megabyte does not fit. */
+  assertRoom?(): Promise<void>;
   /** Returns the number of runs with each status, without reading them. */
   count?(): Promise<Record<RunStatus, number>>;
   /** The entries of all runs in one order; absent for a store without. `agent.on` needs it. */

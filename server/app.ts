@@ -102,7 +102,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   let isClosing = false;
   app.get('/readyz', async c => {
     if (isClosing) throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
-    if (!(await probe.answers())) throw new ApiError('store-unavailable', 'The store does not answer.');
+    await probe.assertReady();
     return c.json({ ok: true });
   });
   if (assets !== undefined) addPage(app, assets);

@@ -19,7 +19,12 @@ export type MountedApi = {
 };
 
 /** The errors of a store that may answer again soon. A command is sent again with its `requestId`. */
-const PASSING: ReadonlySet<string> = new Set(['store-unavailable', 'store-locked', 'store-reply-lost']);
+const PASSING: ReadonlySet<string> = new Set([
+  'store-unavailable',
+  'store-locked',
+  'store-full',
+  'store-reply-lost',
+]);
 
 /** How long callers wait before they ask again then, in seconds. */
 const STORE_AWAY_S = 5;

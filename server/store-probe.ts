@@ -2,6 +2,7 @@ import type { MiddlewareHandler } from 'hono';
 import type { Host } from '../engine/driver/host.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import type { Store } from '../protocol/store.ts';
+import { ApiError } from './error-envelope.ts';
 
 /** How long the store may take to answer, in ms. */
 const ANSWER_MS = 2_000;
@@ -9,7 +10,7 @@ const ANSWER_MS = 2_000;
 /** How long a request may take before the store is asked whether it answers, in ms. */
 const REQUEST_MS = 10_000;
 
-/** Finds out whether a store answers. */
+/** Finds out whether a store answers, and whether it has room. */
 export class StoreProbe {
   readonly #store: Store;
   readonly #host: Host;
@@ -26,18 +27,26 @@ export class StoreProbe {
 
   /** Whether the store answers within two seconds. */
   async answers(): Promise<boolean> {
-    this.#asked ??= this.#ask().finally(() => {
+    this.#asked ??= this.#ask(async () => void (await this.#store.list({ limit: 1 }))).finally(() => {
       this.#asked = undefined;
     });
     return await this.#asked;
   }
 
-  async #ask(): Promise<boolean> {
+  /** Throws `store-unavailable` or `store-full` unless the store can take a request. */
+  async assertReady(): Promise<void> {
+    if (!(await this.answers())) throw new ApiError('store-unavailable', 'The store does not answer.');
+    const hasRoom = await this.#ask(async () => await this.#store.assertRoom?.());
+    if (!hasRoom)
+      throw new ApiError('store-full', 'The disk of the store is full. Free space; runs then continue.');
+  }
+
+  async #ask(question: () => Promise<void>): Promise<boolean> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const giveUp = () => reject(new Error(`no answer within ${ANSWER_MS} ms`));
     const cancel = this.#host.setTimer(ANSWER_MS, giveUp, { keepAlive: false });
     try {
-      await Promise.race([this.#store.list({ limit: 1 }), late]);
+      await Promise.race([question(), late]);
       return true;
     } catch (error) {
       this.#log(`The store is not ready: ${messageOf(error)}`);

@@ -22,6 +22,7 @@ export function nonDrivingStore(store: Store): Store {
     putBlob: (runId, digest, text) => store.putBlob(runId, digest, text),
     readBlob: (runId, digest, offset, length) => store.readBlob(runId, digest, offset, length),
     ...(store.deltas && { deltas: store.deltas }),
+    ...(store.assertRoom && { assertRoom: store.assertRoom.bind(store) }),
     ...(store.count && { count: store.count.bind(store) }),
     ...(store.feed && { feed: idleFeed(store.feed, holder) }),
     chain: runId => store.chain(runId),

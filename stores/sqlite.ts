@@ -187,6 +187,8 @@ function makeStore(connection: Connection): Store {
     readBlob: (runId, digest, offset, length) =>
       connection.query(sql => readBytes(sql, runId, digest, { offset, length })),
 
+    assertRoom: () => connection.assertRoom(),
+
     async count() {
       return countByStatus(await connection.query(sql => sql.countByStatus.all()));
     },

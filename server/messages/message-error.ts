@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import { describeResponsesError } from '../responses/api-error.ts';
 import { NO_THREADS } from './request/message-body.ts';
 
@@ -34,10 +34,25 @@ export function describeMessageError(
   const { code } = body.error;
   const status = statusFor(found, code);
   const type = TYPES[status] ?? 'api_error';
-  const details = code === NO_THREADS ? { error_code: code } : undefined;
   const message = inMessageTerms(body.error);
-  const error = { type, message, ...omitUndefined({ details }) };
+  const error = { type, message, ...detailsOf(code) };
   return { status, body: { type: 'error', error, request_id: requestId }, reported };
+}
+
+/** The error of a stream that breaks off, from the event of the response that says so. */
+export function describeInterruption({ message, code }: JsonObject): JsonObject {
+  const type = isStoreFault(code) ? 'api_error' : 'overloaded_error';
+  return { type, message: String(message), ...detailsOf(code) };
+}
+
+/** Anthropic's `type` does not tell these errors from others. */
+function detailsOf(code: unknown): JsonObject {
+  return code === NO_THREADS || isStoreFault(code) ? { details: { error_code: code } } : {};
+}
+
+/** Whether the code is one of the store of this server, which is not Anthropic's overload. */
+function isStoreFault(code: unknown): code is string {
+  return typeof code === 'string' && code.startsWith('store_');
 }
 
 /** The message with the path of its tool as Anthropic writes it: `tools.0.name`. */
@@ -47,9 +62,10 @@ function inMessageTerms({ message, param }: { message: string; param: string | n
   return `${path}: ${message.replace(`'${param}'`, 'This field')}`;
 }
 
-/** Anthropic answers 404 for unknown models, 529 when overloaded, and 500 for failures. */
+/** Anthropic answers 404 for unknown models, 529 when overloaded, and 500 for failures. A store's fault stays 503. */
 function statusFor(status: number, code: unknown): number {
   if (code === 'model_not_found') return 404;
+  if (isStoreFault(code)) return status;
   if (status === 503) return 529;
   return status > 500 ? 500 : status;
 }

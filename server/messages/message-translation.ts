@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { WireEvent } from '../responses/wire/response-writer.ts';
-import { describeFailure } from './message-error.ts';
+import { describeFailure, describeInterruption } from './message-error.ts';
 import { type MessageEnd, type MessageEvent, MessageWriter } from './message-writer.ts';
 import { proofOf } from './thinking-proof.ts';
 import { searchBlocksOf } from './web-search.ts';
@@ -81,7 +81,7 @@ export class MessageTranslation {
       case 'response.failed':
         return this.#end(objectIn(event.response));
       case 'error':
-        return this.#failed({ type: 'overloaded_error', message: String(event.message) });
+        return this.#failed(describeInterruption(event));
       default:
         return undefined;
     }

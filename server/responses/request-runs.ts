@@ -297,9 +297,8 @@ export class RequestRuns {
       .catch(() => {})
       .finally(() => void close());
     const whenUnread = isStored ? 'keep' : 'cancel';
-    const isBackground = head.spec.request.background === true;
     const { closing } = this.#live;
-    const options = { host, from, settled, closing, log, whenUnread, isBackground } as const;
+    const options = { host, from, settled, closing, log, whenUnread } as const;
     const feed = new ResponseFeed(run, head, options);
     this.#live.add(feed, settled);
     return feed.attach();

@@ -27,7 +27,7 @@ export function respondWithEvents(
 export async function finishedResponse(c: Context<RunsEnv>, live: LiveResponse): Promise<JsonObject> {
   c.req.raw.signal.addEventListener('abort', () => live.leave());
   const response = await live.finished().catch(error => {
-    // The run continues in the next process. A repeated request would start another run.
+    // The run continues. A repeated request would start another run.
     c.header('x-should-retry', 'false');
     throw error;
   });

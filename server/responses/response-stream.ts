@@ -24,8 +24,8 @@ export const RESPONSE_EVENTS: StreamFormat = {
 
 /**
  * The events of a response after number `after` as server-sent events of a protocol, at the reader's pace. Events that are
- * available together are one chunk; an event is never split. A stream that the server's shutdown ends
- * has an `error` event as its last event.
+ * available together are one chunk; an event is never split. A stream that breaks off before the response has ended has
+ * an `error` event as its last event.
  */
 export function streamEvents(
   live: LiveResponse,

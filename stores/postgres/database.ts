@@ -50,6 +50,8 @@ export type DatabaseOptions = {
  * 3. A call with a lost reply is repeated only if it is idempotent.
  */
 export class Database {
+  /** Set when a statement is refused because the disk is full; whoever finds room resets it. */
+  isFull = false;
   readonly #options: DatabaseOptions;
   #pool: Promise<PostgresPool> | undefined;
   #isReached = false;
@@ -139,6 +141,7 @@ export class Database {
         this.#isReached = true;
         return result;
       } catch (error) {
+        if (codeOf(error) === DISK_FULL) this.isFull = true;
         const isOver = !this.#isReached || this.#isClosed || performance.now() - begun > patienceMs;
         if (isOver || !isPassing(error) || !mayRepeat(error)) throw translateError(error);
         await new Promise(resolve => setTimeout(resolve, pauseMs * (0.5 + Math.random() / 2)));
@@ -286,6 +289,7 @@ const LOST = new Set([
   '08006',
   '25006',
 ]);
+const DISK_FULL = '53100';
 const DEADLOCKS = new Set(['40P01', '40001']);
 
 /** What `pg` and its pool say, without a code, of connections that ended or could not be made. */
@@ -323,7 +327,7 @@ function codeOf(error: unknown): string {
 export function translateError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof EngineError) return error;
   const code = codeOf(error);
-  if (code === '53100') {
+  if (code === DISK_FULL) {
     const message = `The disk of PostgreSQL is full: ${error.message}. No acknowledged write is lost. Free space, then resume the runs.`;
     return new EngineError('store-full', message, null, { cause: error });
   }

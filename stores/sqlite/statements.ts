@@ -112,6 +112,8 @@ const SQL = {
   clearDeltas:
     'UPDATE deltas SET seq = NULL, json = NULL WHERE run = (SELECT run FROM runs WHERE run_id = ?)',
   dropDeltas: 'DELETE FROM deltas WHERE run = ?',
+  fillRoom: 'INSERT OR REPLACE INTO deltas (run, followed_until, json) VALUES (-1, 0, hex(zeroblob(524288)))',
+  clearRoom: 'DELETE FROM deltas WHERE run = -1',
   rewriteRow: 'UPDATE appends SET state_hash = ?, sums = ?, json = ? WHERE place = (? << 32) + ?',
   rewriteEnd: 'UPDATE runs SET last_sum = ? WHERE run = ?',
   setTitle: 'UPDATE runs SET title = ?, search = ? WHERE run = ?',

@@ -20,6 +20,7 @@ import { translateError } from '../../stores/sqlite/database/translate-error.ts'
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 import { change, fail, makeJournal } from '../support/stores/make-journal.ts';
+import { makeDisk } from '../support/stores/sqlite-disk.ts';
 
 function query(file: string, sql: string): unknown {
   const db = new DatabaseSync(file);
@@ -156,6 +157,23 @@ describe('a file that the sqlite store cannot use', () => {
       code: 'store-full',
       message: expect.stringMatching(/^\/disk\/runs.db .* full.* Free space .* resume/),
     });
+  });
+
+  test('is full from the first write without room until there is room', async () => {
+    const disk = makeDisk();
+    const store = sqlite(makeFile());
+    await store.create(begin('a'));
+    const append = (after: number) =>
+      store.append('a', { after, input: true }, [receive('x'.repeat(2_000_000))], { status: 'running' });
+    disk.fill();
+    await store.assertRoom?.();
+    expect(await fail(append(1))).toMatchObject({ code: 'store-full' });
+    expect(await fail(store.assertRoom?.() ?? Promise.resolve())).toMatchObject({ code: 'store-full' });
+    disk.empty();
+    await store.assertRoom?.();
+    disk.restore();
+    expect(await append(1)).toEqual({ type: 'appended', seq: 2 });
+    await store.close();
   });
 
   test('is opened again by the first call for which it is available', async () => {

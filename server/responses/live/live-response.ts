@@ -2,8 +2,8 @@ import type { JsonObject } from '../../../protocol/json.ts';
 import type { WireEvent } from '../wire/response-writer.ts';
 
 /**
- * One reader of a response, which may be in progress. When the server shuts down, `batches` and `finished` throw
- * `shutting-down`: the run continues in the next process.
+ * One reader of a response, which may be in progress. `batches` and `finished` throw an `ApiError` if this process stops
+ * following the run before it has ended: `shutting-down`, or the code of the store's or lease's error.
  */
 export type LiveResponse = {
   id: string;

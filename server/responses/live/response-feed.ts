@@ -5,6 +5,7 @@ import { EngineError, messageOf } from '../../../protocol/error.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { ApiError } from '../../error-envelope.ts';
+import { isAnswered } from '../wire/response-ending.ts';
 import type { ResponseHead } from '../wire/response-object.ts';
 import { RESPONSES, type ResponseSpec } from '../wire/response-spec.ts';
 import type { WireEvent } from '../wire/response-writer.ts';
@@ -25,10 +26,11 @@ type FeedOptions = {
   firstNumber?: number;
   /** Settles when the run settles; rejects if this process cannot drive it further. */
   settled?: Promise<unknown>;
-  /** What happens when the last reader leaves before the end: the feed is kept, or stops, or also cancels the run. */
+  /**
+   * What happens when the last reader leaves before the end: the feed of a stored run is kept, one that only reads stops,
+   * and one of an unstored run also cancels the run.
+   */
   whenUnread: 'keep' | 'stop' | 'cancel';
-  /** Whether the run waits for another process if this one loses its store or its lease. Otherwise it is cancelled. */
-  isBackground?: boolean;
   /** Aborted when the server shuts down. */
   closing: AbortSignal;
   log?(line: string): void;
@@ -42,6 +44,8 @@ type FeedOptions = {
  *    queue.
  * F3 The last `MOST_EVENTS` events are kept. A reader that needs earlier ones gets an error.
  * F4 After `closing`, readers get the error `shutting-down`; the run is not changed.
+ * F5 A response ends as failed only if its run has ended. If this process cannot drive a run that any process can
+ *    continue, readers get an error that says so.
  */
 export class ResponseFeed {
   readonly id: string;
@@ -78,9 +82,11 @@ export class ResponseFeed {
     this.#keep(this.#translation.begin());
     options.closing.addEventListener('abort', this.#close);
     options.settled?.catch(error => {
+      // The journal has the whole response: what failed came after it.
+      if (isAnswered(run.durable.state, this.spec)) return;
       this.#failure = { error };
       this.#stop();
-      if (options.isBackground === true) void this.#giveUp(error).finally(() => this.#wake());
+      if (options.whenUnread === 'keep') void this.#giveUp(error).finally(() => this.#wake());
     });
   }
 
@@ -203,18 +209,15 @@ export class ResponseFeed {
     return this.#givingUp;
   }
 
-  /** Cancels the run and fails the response. Otherwise the run would wait for another process to resume it. */
+  /** Ends the run and fails the response, unless the run can be continued. */
   async #fail(error: unknown): Promise<void> {
     if (this.#broken !== null) return;
-    const { isBackground, host, log = () => {} } = this.#options;
-    const message = 'The server failed on this response. See its log for the cause.';
+    const { whenUnread, host, log = () => {} } = this.#options;
     log(`The response of run ${this.run.id} failed: ${messageOf(error)}`);
-    if (isBackground === true && isPassing(error))
-      return this.#break(
-        new ApiError('store-unavailable', 'The response continues later. Retrieve it again.'),
-      );
-    await this.#cancel(message);
-    this.#keep(this.#translation.fail(host.now(), { code: 'server_error', message }));
+    const mayContinue = whenUnread === 'stop' || (whenUnread === 'keep' && isPassing(error));
+    const hasEnded = !mayContinue && (await this.#cancel(FAILED));
+    if (!hasEnded && whenUnread !== 'cancel') return this.#break(interruption(this.id, error));
+    this.#keep(this.#translation.fail(host.now(), { code: 'server_error', message: FAILED }));
   }
 
   #afterLeaving(): void {
@@ -224,8 +227,15 @@ export class ResponseFeed {
     if (this.#whenUnread !== 'keep') this.#stop();
   }
 
-  async #cancel(reason: string): Promise<void> {
-    await this.run.cancel({ by: RESPONSES, reason }).catch(() => {});
+  /** Returns whether the run has ended by it. */
+  async #cancel(reason: string): Promise<boolean> {
+    try {
+      const { accepted } = await this.run.cancel({ by: RESPONSES, reason });
+      if (accepted) await this.run.settled();
+      return accepted;
+    } catch {
+      return false;
+    }
   }
 
   #break(error: unknown): void {
@@ -235,7 +245,8 @@ export class ResponseFeed {
   }
 
   readonly #close = (): void => {
-    this.#break(new ApiError('shutting-down', 'The server is shutting down. The response continues later.'));
+    const closing = new ApiError('shutting-down', 'The server is shutting down.');
+    this.#break(interruption(this.#options.whenUnread === 'cancel' ? null : this.id, closing));
   };
 
   #stop(): void {
@@ -249,7 +260,32 @@ export class ResponseFeed {
   }
 }
 
+const FAILED = 'The server failed on this response. See its log for the cause.';
+
+/** What a client waits before it looks for an interrupted response, in ms. */
+const LOOK_AGAIN_MS = 5_000;
+
+/**
+ * The error for the readers of a response that this process stops following before it has ended; `null` for the id if the
+ * response is not stored. Its code is that of `error`, whose message may name files of the server.
+ */
+function interruption(responseId: string | null, error: unknown): ApiError {
+  const code = isPassing(error) || error instanceof ApiError ? error.code : 'internal';
+  const rest =
+    responseId === null
+      ? 'The response is not stored and ends with it.'
+      : `The response has not ended: its run continues, here or in another process. Retrieve it later with GET /v1/responses/${responseId}. A repeated request starts another run.`;
+  return new ApiError(code, `${reasonOf(code)} ${rest}`, { retryAfterMs: LOOK_AGAIN_MS });
+}
+
+function reasonOf(code: string): string {
+  if (code === 'shutting-down') return 'The server is shutting down.';
+  if (code === 'store-full') return 'The disk of the server is full.';
+  if (code.startsWith('store-')) return 'The server cannot use its store now.';
+  return code.startsWith('lease-') ? 'Another process has taken over the run.' : FAILED;
+}
+
 /** Whether an error is not about the run itself: another process can continue it. */
-function isPassing(error: unknown): boolean {
+function isPassing(error: unknown): error is EngineError {
   return error instanceof EngineError && /^(store|lease)-/.test(error.code);
 }

@@ -5,7 +5,7 @@ import { prepareStatements, type Statements } from '../statements.ts';
 import { emptyLog, freePages, rebuildFile } from './free-pages.ts';
 import { openDatabase } from './open-database.ts';
 import { OpenedFile } from './opened-file.ts';
-import { describeLostReply, isLocked, isRefusedCommit, translateError } from './translate-error.ts';
+import { describeLostReply, isFull, isLocked, isRefusedCommit, translateError } from './translate-error.ts';
 import { LONGEST_PAUSE_MS, type Write, WriteQueue } from './write-queue.ts';
 
 type Opened = { db: DatabaseSync; sql: Statements; file: OpenedFile | undefined };
@@ -29,6 +29,8 @@ export class Connection {
   readonly #writes: WriteQueue;
   #opened: Opened | undefined;
   #closed = false;
+  /** Whether a write was refused for want of room, and none was found since. */
+  #isFull = false;
 
   /** A call waits for a lock for up to `busyTimeoutMs`, then rejects with `store-locked`. */
   constructor(file: string, busyTimeoutMs: number) {
@@ -68,6 +70,14 @@ export class Connection {
     return await this.#writes.add(work);
   }
 
+  /** See `Store.assertRoom`. Two commits: what one commit writes and removes does not reach the disk. */
+  async assertRoom(): Promise<void> {
+    if (!this.#isFull) return;
+    await this.write(sql => void sql.fillRoom.run());
+    await this.write(sql => void sql.clearRoom.run());
+    this.#isFull = false;
+  }
+
   /**
    * Erases deleted data from the file and its log, and frees the space. Pages may keep copies of data that SQLite moved
    * between them; only `rebuild`, which rewrites the file, erases these too. A rebuild takes as long as copying the
@@ -96,7 +106,7 @@ export class Connection {
     try {
       this.#disconnect();
     } catch (error) {
-      throw translateError(this.#file, error);
+      throw this.#translate(error);
     }
   }
 
@@ -150,7 +160,7 @@ export class Connection {
       } catch {
         throw new TransactionEnded();
       }
-      return () => write.reject(translateError(this.#file, error));
+      return () => write.reject(this.#translate(error));
     }
   }
 
@@ -180,8 +190,14 @@ export class Connection {
     try {
       return work(this.#open());
     } catch (error) {
-      throw translateError(this.#file, error);
+      throw this.#translate(error);
     }
+  }
+
+  #translate(error: unknown): unknown {
+    const translated = translateError(this.#file, error);
+    if (isFull(translated)) this.#isFull = true;
+    return translated;
   }
 
   #open(): Opened {

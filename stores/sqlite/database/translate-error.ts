@@ -23,6 +23,9 @@ const FAULTS: Record<number, StoreFault> = {
   26: 'store-damaged',
 };
 
+/** SQLITE_IOERR_SHMSIZE: the file that the processes of a store share could not grow. */
+const NO_SHARED_MEMORY = 4874;
+
 /**
  * The codes of a COMMIT that did not write the last page of the transaction, which makes it valid, to the log: busy,
  * full, and SQLITE_IOERR_WRITE. Source: https://www.sqlite.org/fileformat.html#walformat
@@ -78,6 +81,11 @@ export function isLocked(error: unknown): boolean {
   return error instanceof EngineError && error.code === 'store-locked';
 }
 
+/** Whether an error says that there is no room. */
+export function isFull(error: unknown): boolean {
+  return error instanceof EngineError && error.code === 'store-full';
+}
+
 /** Whether a failed COMMIT surely wrote nothing. */
 export function isRefusedCommit(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && REFUSED_COMMITS.has(Number(error.errcode));
@@ -92,11 +100,12 @@ export function translateError(file: string, error: unknown): unknown {
 
 function classifyError(error: Error): StoreFault | undefined {
   if ('errcode' in error && typeof error.errcode === 'number') {
+    if (error.errcode === NO_SHARED_MEMORY) return 'store-full';
     return FAULTS[error.errcode & 0xff] ?? 'store-unavailable';
   }
   if (!('code' in error)) return undefined;
   // A column holds a number that the store never writes.
   if (error.code === 'ERR_OUT_OF_RANGE') return 'store-damaged';
-  if (error.code === 'ENOSPC') return 'store-full';
+  if (error.code === 'ENOSPC' || error.code === 'EDQUOT') return 'store-full';
   return 'syscall' in error ? 'store-unavailable' : undefined;
 }

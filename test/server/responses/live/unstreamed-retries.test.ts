@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
-import { completionOf } from '../../../server/chat-completions/completion.ts';
-import { post } from '../../support/messages/client.ts';
-import { BreakingProvider, chatFrames, responseFrames } from '../../support/responses/breaking-provider.ts';
-import { endOf, fastHost, Gateway, parseStream } from '../../support/responses/gateway.ts';
+import { isJsonObject, type JsonObject } from '../../../../protocol/json.ts';
+import { completionOf } from '../../../../server/chat-completions/completion.ts';
+import { post } from '../../../support/messages/client.ts';
+import { endOf, fastHost, Gateway, parseStream } from '../../../support/responses/gateway.ts';
+import {
+  BreakingProvider,
+  chatFrames,
+  responseFrames,
+} from '../../../support/responses/providers/breaking-provider.ts';
 
 let provider: BreakingProvider;
 let gateway: Gateway;

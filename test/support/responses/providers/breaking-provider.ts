@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { JsonObject } from '../../../protocol/json.ts';
+import type { JsonObject } from '../../../../protocol/json.ts';
 
 /** A provider that streams one turn. Its first connection breaks off where the test says; the next ones are complete. */
 export class BreakingProvider {
