@@ -17,8 +17,17 @@ const LEAST_BUDGET = 1_024;
  * Converts `reasoningEffort` to the form that the model takes: nothing, a budget that leaves room for the
  * answer within `maxTokens`, or adaptive thinking with an effort. An unknown effort means the `medium`
  * budget, or is sent unchanged.
+ *
+ * A model that always thinks writes its text between calls as thinking, which it leaves empty unless the request asks
+ * for it. Source: https://platform.claude.com/docs/en/build-with-claude/thinking#controlling-thinking-display
  */
 export function thinkingInput(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
+  const input = inputFor(effort, rules, maxTokens);
+  if (rules.thinkingOff !== 'impossible') return input;
+  return { ...input, thinking: { type: 'adaptive', display: 'summarized' } };
+}
+
+function inputFor(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
   if (effort === undefined || rules.thinking === 'never') return {};
   if (effort === 'none') return thinkingOffInput(rules);
   if (rules.thinking === 'adaptive') {

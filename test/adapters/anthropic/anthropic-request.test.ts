@@ -17,6 +17,8 @@ const instructed = (role: 'system' | 'developer', text: string): Item => ({
 const body = (more: Partial<ModelRequest>, model = 'claude-sonnet-4-5') =>
   bodyFor(request('hi', more), { model });
 
+const SHOWN = { thinking: { type: 'adaptive', display: 'summarized' } };
+
 describe('a request', () => {
   test('has the model, its maximum output and the messages, and nothing that was not requested', async () => {
     expect(await bodyFor(request('hi'))).toEqual({
@@ -146,11 +148,12 @@ describe('the choice of tools', () => {
 
 describe('thinking and sampling', () => {
   const thinkingFor = async (
-    reasoningEffort: string,
+    reasoningEffort: string | undefined,
     model: string,
     more: Partial<ModelRequest['settings']> = {},
   ) => {
-    const { thinking, output_config } = await body({ settings: { reasoningEffort, ...more } }, model);
+    const effort = omitUndefined({ reasoningEffort });
+    const { thinking, output_config } = await body({ settings: { ...effort, ...more } }, model);
     return { thinking, output_config };
   };
 
@@ -181,10 +184,20 @@ describe('thinking and sampling', () => {
     ['claude-opus-5', { thinking: { type: 'disabled' } }],
     ['claude-haiku-5-5', { thinking: { type: 'disabled' } }],
     ['claude-sonnet-5-5', { thinking: { type: 'between_tools' } }],
-    ['claude-opus-5-5', { output_config: { effort: 'low' } }],
-    ['claude-fable-5', { output_config: { effort: 'low' } }],
+    ['claude-opus-5-5', { ...SHOWN, output_config: { effort: 'low' } }],
+    ['claude-fable-5', { ...SHOWN, output_config: { effort: 'low' } }],
   ])('no effort is sent to %s in its own form', async (model, expected) => {
     expect(await thinkingFor('none', model)).toEqual(expected);
+  });
+
+  test('a model that always thinks is asked to show its text between calls, unless the options say otherwise', async () => {
+    for (const model of ['claude-opus-5-5', 'claude-fable-5']) {
+      expect(await thinkingFor(undefined, model)).toEqual(SHOWN);
+      expect(await thinkingFor('high', model)).toEqual({ ...SHOWN, output_config: { effort: 'high' } });
+      const providerOptions = { thinking: { display: 'omitted' } };
+      expect(await body({ providerOptions }, model)).toMatchObject({ thinking: { display: 'omitted' } });
+    }
+    expect(await thinkingFor(undefined, 'claude-sonnet-5-5')).toEqual({});
   });
 
   test('models that cannot think are not asked to', async () => {
