@@ -33,7 +33,6 @@ export class Answer {
   /** The URLs of generated images. */
   readonly images = new Set<string>();
   readonly #calls = new CallAccumulator();
-  readonly #extras = new Map<string, JsonObject>();
   readonly #executed: JsonObject[] = [];
   readonly #executedAt = new Map<number, JsonObject>();
   readonly #dialect: ChatDialect;
@@ -60,9 +59,9 @@ export class Answer {
     this.#readExecuted(delta);
   }
 
-  /** Returns the calls. `extra` holds provider-specific members that are sent back with the call. */
-  calls(): (AccumulatedCall & { extra: JsonObject | undefined })[] {
-    return this.#calls.calls().map(call => ({ ...call, extra: this.#extras.get(call.id ?? '') }));
+  /** Returns the calls. */
+  calls(): AccumulatedCall[] {
+    return this.#calls.calls();
   }
 
   /** Returns the tools that the provider ran itself. */
@@ -109,13 +108,13 @@ export class Answer {
   }
 
   #fragmentOf(call: JsonObject): CallFragment {
-    const id = nonEmpty(call.id);
-    if (id !== undefined && isJsonObject(call.extra_content)) {
-      this.#extras.set(id, { extra_content: call.extra_content });
-    }
     const called = objectOf(call.function);
+    const { extra_content } = call;
     return {
-      ...omitUndefined({ id }),
+      ...omitUndefined({
+        id: nonEmpty(call.id),
+        extra: isJsonObject(extra_content) ? { extra_content } : undefined,
+      }),
       index: integerIn(call.index) ?? null,
       name: nonEmpty(called.name) ?? null,
       arguments: called.arguments ?? null,

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { TurnDelta } from '../../protocol/turn.ts';
 import { callStarted } from './turn-deltas.ts';
 
@@ -11,12 +11,14 @@ export type CallFragment = {
   index?: number | null;
   name?: string | null;
   arguments?: JsonValue;
+  /** Members of the provider that are sent back with the call. */
+  extra?: JsonObject;
 };
 
 /** An assembled call. `id` is `null` when the provider sent none; `arguments` is the text as received. */
-export type AccumulatedCall = { id: string | null; name: string; arguments: string };
+export type AccumulatedCall = { id: string | null; name: string; arguments: string; extra?: JsonObject };
 
-type OpenCall = { position: number; id: string | null; name: string; pieces: string[] };
+type OpenCall = { position: number; id: string | null; name: string; pieces: string[]; extra?: JsonObject };
 
 /**
  * Assembles streamed tool calls from their fragments.
@@ -59,6 +61,7 @@ export class CallAccumulator {
       id: call.id,
       name: call.name,
       arguments: call.pieces.join(''),
+      ...omitUndefined({ extra: call.extra }),
     }));
   }
 
@@ -82,6 +85,7 @@ export class CallAccumulator {
 
   #extend(call: OpenCall, fragment: CallFragment): TurnDelta[] {
     this.#last = call;
+    if (fragment.extra !== undefined) call.extra = { ...call.extra, ...fragment.extra };
     const deltas: TurnDelta[] = [];
     const text = argumentText(fragment.arguments);
     if (text !== '') call.pieces.push(text);

@@ -55,6 +55,16 @@ describe('OpenAI Chat Completions and compatible providers', () => {
       piece({ index: 0, id: 'a', ...extra, function: { name: 'get_weather', arguments: '{}' } }),
       ended('stop'),
     );
+    const inPieces = [
+      piece({ index: 0, id: '', function: { name: 'get_weather', arguments: '{}' } }),
+      piece({ index: 0, ...extra }),
+    ];
+    const { turn: unnamed } = await stream(openaiChat, ...inPieces, ended('stop'));
+    const [sent] = await messagesBy(openaiChat, [
+      ...stored(unnamed),
+      result(unnamed.toolCalls[0]?.callId ?? '', 'x'),
+    ]);
+    expect(sent?.tool_calls).toMatchObject([extra]);
     const renamed = stored(turn).map(item => (item.type === 'tool_call' ? { ...item, callId: 'a_2' } : item));
     const [message] = await messagesBy(openaiChat, [...renamed, result('a_2', 'x')]);
     expect(message?.tool_calls).toEqual([
