@@ -132,7 +132,7 @@ export const inputEventSchema = lazySchema(() =>
         /** `input` is the validated edited input, and `editDigest` its digest. */
         z.object({ type: z.literal('approve'), input: z.exactOptional(json), editDigest: optionalText }),
         z.object({ type: z.literal('reject'), reason: optionalText }),
-        z.object({ type: z.literal('answer'), output: json, blob }),
+        z.object({ type: z.literal('answer'), output: json, isError: z.exactOptional(z.boolean()), blob }),
       ]),
       digest: text,
       /** Also applies to later calls of the same tool. */

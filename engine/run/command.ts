@@ -143,7 +143,8 @@ async function answerCall(
   if (call?.status === 'waiting') {
     return { type: 'result.received', callId, output: read.json, isError, ...omitUndefined({ by }) };
   }
-  return { ...decide(callId, call, digest, by), decision: { type: 'answer', output: read.json } };
+  const decision = { type: 'answer', output: read.json, ...(isError && { isError }) } as const;
+  return { ...decide(callId, call, digest, by), decision };
 }
 
 async function resolveDoubt(

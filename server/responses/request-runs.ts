@@ -192,7 +192,7 @@ export class RequestRuns {
         messages: named,
         limits: budgetOf(left, { toolCalls, turns, callsBefore }),
       },
-      async () => assertNotOtherwise(known, limited, await readJournal(source, runId)),
+      async () => assertNotOtherwise(known, callAnswers, await readJournal(source, runId)),
     );
     const span = await this.#spanOf(source, runId, note);
     return this.#follow(run, span, { ...request, from: span.from, isStored, close });

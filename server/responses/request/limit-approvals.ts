@@ -3,7 +3,7 @@ import type { ResponseSpec } from '../wire/response-spec.ts';
 import type { CallAnswer } from './plan.ts';
 
 type LimitedApprovals = {
-  /** The answers, with rejections in place of the approvals over the limit. */
+  /** The answers, with errors as results in place of the approvals over the limit. */
   limited: CallAnswer[];
   /** The calls over the limit. */
   overBudget?: string[];
@@ -17,12 +17,11 @@ export function limitApprovals(callAnswers: readonly CallAnswer[], most: number)
     callAnswer.type === 'approval' && callAnswer.approve ? [callAnswer.callId] : [],
   );
   const over = approved.slice(most);
-  const reason = `Not run: this response has reached its limit of ${most} tool calls.`;
-  const limited = callAnswers.map(callAnswer =>
-    callAnswer.type === 'approval' && over.includes(callAnswer.callId)
-      ? { ...callAnswer, approve: false, reason }
-      : callAnswer,
-  );
+  const output = `Not run: the call was approved, but the response's limit of ${most} tool calls is reached.`;
+  const limited = callAnswers.map((callAnswer): CallAnswer => {
+    const { callId } = callAnswer;
+    return over.includes(callId) ? { type: 'output', callId, output, isError: true } : callAnswer;
+  });
   const left = Math.max(0, most - approved.length);
   return { limited, left, ...omitUndefined({ overBudget: over.length > 0 ? over : undefined }) };
 }

@@ -46,6 +46,19 @@ describe('an approval', () => {
     expect(await run.settled()).toMatchObject({ status: 'waiting', approvals: [{ callId: 'call_0_0' }] });
   });
 
+  test('answered with an error has an error as its result', async () => {
+    const { agent, host } = makeRefunds();
+    const run = await agent.start('go');
+    await run.settled();
+    expect(await run.answer('call_0_0', { output: 'the desk is closed', isError: true })).toEqual({
+      accepted: true,
+    });
+    await host.settle(run.settled());
+    expect(run.context.transcript).toContainEqual(
+      expect.objectContaining({ callId: 'call_0_0', output: 'the desk is closed', isError: true }),
+    );
+  });
+
   test('with an edited input runs that input, and the model reads about the edit', async () => {
     const { agent, store, paid, requests, host } = makeRefunds();
     const run = await agent.start('go');

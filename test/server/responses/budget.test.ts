@@ -109,6 +109,8 @@ describe('the budget of tool calls', () => {
     expect(calls.filter(({ status }) => status === 'completed')).toHaveLength(ran);
     expect(done.incomplete_details).toEqual(most === 2 ? null : { reason: 'max_tool_calls' });
     expect(done.output.at(-1)).toMatchObject({ content: [{ text: 'End.' }] });
+    if (most === 0) expect(JSON.stringify(calls[0]?.error)).toMatch(/approved, but .* limit of 0 tool calls/);
+    expect(JSON.stringify(calls)).not.toContain('rejected');
     expect(await gateway.get(done.id)).toEqual(done);
     const again = await gateway.create({
       model: 'mixed',
