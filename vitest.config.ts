@@ -11,7 +11,7 @@ const PROCESSES = [
   'cli',
   'durability/{cli-takeover,decision-race,pid-namespaces,two-drivers}',
   'deploy/readme-processes',
-  'engine/driver/kill',
+  'engine/driver/{kill,live-process}',
   'engine/versions/command-line',
   'examples',
   'fronts/ag-ui/killed',

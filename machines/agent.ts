@@ -27,7 +27,13 @@ import {
   isInDoubt,
   isWaitingFor,
 } from './guards.ts';
-import { describeCancelled, describeFailed, describeFinished, type Ended } from './settled.ts';
+import {
+  describeCancel,
+  describeCancelled,
+  describeFailed,
+  describeFinished,
+  type Ended,
+} from './settled.ts';
 
 /** The version of the chart; raised whenever the same events could lead to a different state. */
 export const CHART_VERSION = 6;
@@ -42,6 +48,21 @@ export const serviceInput = ({ context }: { context: Context }): ServiceInput =>
   generation: context.generation,
   ...(context.timer === null ? {} : { until: context.timer }),
 });
+
+/**
+ * Ends a resting run that is being cancelled. Only an XState actor carries it out: at rest, no service is there to do
+ * it. It is no effect, because a driver ends the run itself.
+ */
+export function endCancelled({
+  context,
+  self,
+}: {
+  context: Context;
+  self: { send(event: ChartEvent): void };
+}): void {
+  if (context.cancelling === null) return;
+  self.send({ ...describeCancel(context, context.cancelling), at: context.now });
+}
 
 /**
  * The agent loop: plan (one model call), run tools, wait for people, stream the answer. Every wait ends in the state
@@ -81,6 +102,7 @@ export const agentMachine = setup({
     publishNext: emit(({ context }) => ({
       type: 'decided',
       next: context.next ?? decideNextAction(context),
+      ...(context.quarantined === null ? {} : { reason: context.quarantined }),
     })),
     discardText: enqueueActions(({ context, enqueue }) => {
       if (context.failure === null || !context.turn.shown) return;
@@ -95,6 +117,7 @@ export const agentMachine = setup({
     startExpiryTimer: enqueueActions(({ context, enqueue }) => {
       if (context.timer !== null)
         enqueue.spawnChild('timer', { id: 'timer', input: serviceInput({ context }) });
+      if (context.cancelling !== null) enqueue(endCancelled);
     }),
     stopExpiryTimer: stopChild('timer'),
   },

@@ -1,3 +1,4 @@
+import type { ChartEvent } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { JsonCall, Settled } from '../protocol/run-view.ts';
 import { callsWith } from './calls.ts';
@@ -48,6 +49,15 @@ export function describeWaiting(context: Context): In<'waiting'> {
     paused,
     ...(quarantined === null ? {} : { reason: quarantined }),
   };
+}
+
+/** Returns the event that ends a run as cancelled, without its time. */
+export function describeCancel(
+  context: Context,
+  { by, reason }: { by?: string; reason?: string },
+): Omit<Extract<ChartEvent, { type: 'run.cancelled' }>, 'at'> {
+  const unsettled = listOpenCalls(context).map(call => call.callId);
+  return { type: 'run.cancelled', unsettled, ...omitUndefined({ reason, by }) };
 }
 
 /** Returns the calls of the open round that have no result. */

@@ -2,7 +2,7 @@ import { type AnyActorScope, createActor, createMachine, initialTransition } fro
 import type { Effect, Notice, ServiceInput } from '../protocol/effect.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import { type AgentMachine, agentMachine, type ChartState } from './agent.ts';
+import { type AgentMachine, agentMachine, type ChartState, endCancelled } from './agent.ts';
 import { type CompiledMachine, compile } from './compiled/compile.ts';
 import { Refusal } from './compiled/compile-action.ts';
 import { beginRun, type Step, takeEvent } from './compiled/macrostep.ts';
@@ -187,7 +187,7 @@ function lowerAction(type: string, params: unknown, isStrict: boolean): Effect |
     case 'xstate.emit':
       return { type: 'publish', notice: (params as { event: Notice }).event };
     default:
-      if (!isStrict) return null;
+      if (!isStrict || type === endCancelled.name) return null;
       throw new Error(`The chart has an action that is not an effect: ${type}`);
   }
 }

@@ -26,7 +26,8 @@ export type ServiceInput = { generation: number; until?: number };
 
 /** A message for observers; never journaled. */
 export type Notice =
-  | { type: 'decided'; next: NextAction }
+  /** `reason`: why the run is quarantined. */
+  | { type: 'decided'; next: NextAction; reason?: string }
   | { type: 'text.discarded'; turn: number; attempt: number };
 
 /** An effect that the chart requests, as plain data. */

@@ -191,7 +191,7 @@ export const inputEventSchema = lazySchema(() =>
     input('cancel.requested', { by: optionalText, reason: optionalText, deadline: z.number() }),
     input('step.requested', { by: optionalText }),
     input('run.unpaused', { by: optionalText }),
-    /** The engine paused the run because several processes in a row died while they drove it. */
+    /** The engine paused the run: several processes in a row died while they drove it, or an actor's snapshot could not be stored. */
     input('run.quarantined', { reason: text }),
     /** `unsettled`: the ids of the calls without a result. */
     input('run.cancelled', { by: optionalText, reason: optionalText, unsettled: z.array(text) }),

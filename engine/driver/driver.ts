@@ -211,6 +211,7 @@ export class Driver<State> {
       inherited: () => inherited,
       report: report => this.#report(report, id, input.generation),
       durable: () => this.#durable(stop),
+      commitsInBackground: true,
       assertDriving: () => this.#assertDriving(),
       publish: events.publishDelta,
       blobs: this.#blobs,

@@ -48,6 +48,9 @@ export interface Host {
 /** Waits for a wall-clock time are split into naps of this length: timers stop while the machine sleeps. */
 export const LONGEST_NAP_MS = 60_000;
 
+/** How long the services of a cancelled run may take to end, in ms. */
+export const GRACE_MS = 5_000;
+
 /** The longest delay of a platform timer, in ms; longer timers fire early. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -87,6 +90,16 @@ export function momentOf(host: Host): Moment {
  */
 export function elapsedSince(moment: Moment, host: Host): number {
   return Math.max(host.monotonic() - moment.monotonic, host.now() - moment.wall);
+}
+
+/** The wait after a number of failures in a row, in ms: doubles from `baseMs` up to `maxMs`, less up to one half at random. */
+export function backOffMs(
+  failures: number,
+  { baseMs, maxMs }: { baseMs: number; maxMs: number },
+  host: Pick<Host, 'random'>,
+): number {
+  const full = Math.min(maxMs, baseMs * 2 ** (failures - 1));
+  return Math.round(full / 2 + (full / 2) * host.random());
 }
 
 /** Resolves after `ms`, or as soon as `signal` is aborted. `options` are those of `setTimer`. */

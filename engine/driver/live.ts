@@ -1,16 +1,39 @@
 import { type AnyActorRef, type CallbackActorLogic, fromCallback } from 'xstate';
 import type { Context } from '../../machines/context.ts';
+import { describeCancel } from '../../machines/settled.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Delta, Notice, ServiceInput, ServiceName } from '../../protocol/effect.ts';
-import { EngineError, isThrown } from '../../protocol/error.ts';
-import type { ChartEvent, ReportEvent } from '../../protocol/event.ts';
+import { EngineError, isThrown, messageOf } from '../../protocol/error.ts';
+import type { ChartEvent } from '../../protocol/event.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { Settings } from '../../protocol/turn.ts';
+import { cutText } from '../../text/cut-text.ts';
 import type { PrepareTurn } from '../definition.ts';
 import { makeModelTurn } from '../services/model-turn.ts';
-import { type Report, type Service, type ServiceScope, Stop, Stopped } from '../services/service.ts';
-import { type Host, systemHost } from './host.ts';
+import {
+  Cancelled,
+  LONGEST_REASON_BYTES,
+  type Service,
+  type ServiceScope,
+  Stop,
+  Stopped,
+  Yielding,
+} from '../services/service.ts';
+import { GRACE_MS, type Host, settledWithin, systemHost } from './host.ts';
+import { type PersistCalls, SnapshotBarrier } from './snapshot-barrier.ts';
+
+/*
+ * The live host: runs the services as XState actors of the machine, without a store and a driver.
+ *
+ * H1 With `persist`, no model, finisher or tool function is called before a `persist` that began after everything was
+ *    reported has succeeded.
+ * H2 A failure to store and a defect end in a state: calls in progress may end, no other begins, and the run rests as
+ *    quarantined, with the reason. The actor stays active.
+ * H3 A call that was reported as started, and whose function this process did not call, begins again with the same
+ *    attempt. After any other interruption the chart decides: repeat, reconcile, or doubt.
+ * H4 A cancel request aborts what runs. `run.cancelled` follows once it has ended, after the grace time at the latest.
+ */
 
 /** A service as an actor of `agentMachine`, for `agentMachine.provide({ actors })`. */
 export type ServiceActor = CallbackActorLogic<ChartEvent, ServiceInput, Notice>;
@@ -20,104 +43,196 @@ export type ServiceActors = Readonly<Record<ServiceName, ServiceActor>>;
 /** Options for running services as XState actors. */
 export type LiveOptions = {
   /**
-   * Stores the result of `actor.getPersistedSnapshot()`. Awaited before each model call, and between `tool.started`
-   * and the call of the tool. Without it, a restored actor may run a call again.
+   * Stores the result of `actor.getPersistedSnapshot()`. Awaited before each model call and the finishers, and between
+   * `tool.started` and the call of the tool; called once at a time. Without it, a restored actor may run a call again.
+   * A call that throws or rejects is repeated after a wait. After `patienceMs` the run rests in `resting.paused`, with
+   * the reason in `context.quarantined`, until `run.unpaused`. `signal` is aborted when nothing waits for the call any
+   * more.
    */
-  persist?: (snapshot: JsonValue) => void | Promise<void>;
-  /** Receives text and progress as they arrive; they do not pass through the machine. */
+  persist?: (snapshot: JsonValue, options: { signal: AbortSignal }) => void | Promise<void>;
+  /** How long a `persist` that fails is repeated, and one that does not return is awaited, in ms. Default 30 000. */
+  patienceMs?: number;
+  /**
+   * Receives text and progress as they arrive; they do not pass through the machine. What it throws is ignored.
+   */
   onDelta?: (delta: Delta) => void;
   /** Time, ids and randomness. Default: `systemHost`. */
   host?: Host;
 };
 
-/** All services as actors of `agentMachine`. */
+/** All services as actors of `agentMachine`. Throws `agent-invalid` for a `patienceMs` that is not above 0. */
 export function actorsOf(
   services: Readonly<Record<ServiceName, Service>>,
   options: LiveOptions = {},
 ): ServiceActors {
   return {
-    modelTurn: actorOf(services.modelTurn, options, describeSetupFailure),
+    modelTurn: actorOf(services.modelTurn, options),
     toolBatch: actorOf(services.toolBatch, options),
     timer: actorOf(services.timer, options),
     finishers: actorOf(services.finishers, options),
   };
 }
 
-/**
- * Runs a service as an actor of the machine. The service reads the machine's current context rather than the actor's
- * input, which is outdated in a restored actor. `describe` turns an error into a report; `null` means a defect.
- */
-function actorOf(
-  service: Service,
-  options: LiveOptions = {},
-  describe: (error: unknown, host: Host) => Report | null = () => null,
-): ServiceActor {
+/** What this process knows about an actor, from all services that it has run for it. */
+type LiveRun = { unbegun: Map<string, number>; calls: PersistCalls };
+
+const liveRuns = new WeakMap<AnyActorRef, LiveRun>();
+
+function liveRunOf(machine: AnyActorRef): LiveRun {
+  const known = liveRuns.get(machine) ?? { unbegun: new Map(), calls: { returned: Promise.resolve() } };
+  liveRuns.set(machine, known);
+  return known;
+}
+
+/** Runs a service as an actor of the machine. */
+function actorOf(service: Service, options: LiveOptions): ServiceActor {
+  const { patienceMs = 30_000 } = options;
+  if (!(patienceMs > 0)) {
+    const message = `Expected patienceMs to be a number of milliseconds above 0, got ${patienceMs}.`;
+    throw new EngineError('agent-invalid', message);
+  }
   return fromCallback(({ sendBack, input, self }) => {
-    const stop = new Stop();
-    const scope = makeScope(parentOf(self), sendBack, input, stop, options);
-    void Promise.resolve()
-      .then(() => service(scope))
-      .catch(error => {
-        if (isThrown(error, Stopped) || stop.isStopped) return;
-        const report = describe(error, scope.host);
-        if (report === null) reportDefect(error);
-        else scope.report(report);
-      });
-    return () => stop.abort(new Stopped('The run has moved on.'));
+    const live = new LiveService(parentOf(self), sendBack, input, { ...options, patienceMs });
+    void live.run(service);
+    return () => live.end();
   });
 }
 
-/** Fails the turn for an error in the app's setup: an actor has no caller to reject to. */
-function describeSetupFailure(error: unknown, host: Host): Report | null {
-  if (!(error instanceof EngineError)) return null;
-  const { code, message } = error;
-  return { type: 'turn.failed', error: { code, message }, retryable: false, startedAt: host.now() };
+/** An event without its time, which the actor adds. */
+type Unstamped<Event> = Event extends ChartEvent ? Omit<Event, 'at'> : never;
+
+/**
+ * One start of a service. The service reads the machine's current context rather than the actor's input, which is
+ * outdated in a restored actor.
+ */
+class LiveService {
+  readonly #machine: AnyActorRef;
+  readonly #sendBack: (event: ChartEvent) => void;
+  readonly #input: ServiceInput;
+  readonly #options: LiveOptions & { patienceMs: number };
+  readonly #host: Host;
+  readonly #stop = new Stop();
+  readonly #yielding = new AbortController();
+  readonly #watch: { unsubscribe(): void };
+  /** Why nothing more may start. */
+  #failure: { error: unknown; reason: string } | null = null;
+  #done: Promise<void> = Promise.resolve();
+  #isCancelling = false;
+
+  constructor(
+    machine: AnyActorRef,
+    sendBack: (event: ChartEvent) => void,
+    input: ServiceInput,
+    options: LiveOptions & { patienceMs: number },
+  ) {
+    this.#machine = machine;
+    this.#sendBack = sendBack;
+    this.#input = input;
+    this.#options = options;
+    this.#host = options.host ?? systemHost;
+    // A subscription would take part in how the actor reports its errors.
+    this.#watch = machine.system.inspect(({ actorRef }) => {
+      if (actorRef === machine) this.#honourCancelRequest();
+    });
+  }
+
+  /** Runs the service until it has ended. Never rejects. */
+  async run(service: Service): Promise<void> {
+    this.#done = Promise.resolve().then(() => this.#run(service));
+    await this.#done;
+  }
+
+  /** Called when the machine has moved on, or its actor was stopped. */
+  end(): void {
+    this.#watch.unsubscribe();
+    this.#stop.abort(new Stopped('The run has moved on.'));
+  }
+
+  async #run(service: Service): Promise<void> {
+    this.#honourCancelRequest();
+    if (this.#stop.isStopped) return;
+    try {
+      await service(this.#makeScope());
+    } catch (error) {
+      if (!isThrown(error, Stopped)) this.#giveUp(error, messageOf(error));
+    }
+    if (this.#failure === null || this.#stop.isStopped) return;
+    const { error, reason } = this.#failure;
+    const isTaken = this.#send({ type: 'run.quarantined', reason: cutText(reason, LONGEST_REASON_BYTES) });
+    if (!isTaken) reportDefect(error);
+  }
+
+  #giveUp(error: unknown, reason: string): void {
+    this.#failure ??= { error, reason };
+    this.#yielding.abort(new Yielding(Number.POSITIVE_INFINITY));
+  }
+
+  get #context(): Context {
+    return this.#machine.getSnapshot().context;
+  }
+
+  /** Sends an event to the machine. Returns whether the chart has taken it. */
+  #send(event: Unstamped<ChartEvent>): boolean {
+    const before = this.#machine.getSnapshot();
+    this.#sendBack({ ...event, at: this.#host.now() } as ChartEvent);
+    return this.#machine.getSnapshot() !== before;
+  }
+
+  #honourCancelRequest(): void {
+    const { cancelling } = this.#context;
+    if (cancelling === null || this.#isCancelling) return;
+    this.#isCancelling = true;
+    this.#stop.abort(new Cancelled('The run was cancelled.'));
+    const graceMs = Math.min(GRACE_MS, cancelling.deadline - this.#host.now());
+    void settledWithin(this.#host, graceMs, [this.#done]).then(() =>
+      this.#send(describeCancel(this.#context, cancelling)),
+    );
+  }
+
+  #assertDriving(): void {
+    if (this.#stop.isStopped) throw new Stopped('The run has moved on.');
+  }
+
+  #makeScope(): ServiceScope {
+    const { onDelta, persist, patienceMs } = this.#options;
+    const { unbegun, calls } = liveRunOf(this.#machine);
+    const { signal: stopped } = this.#stop;
+    const host = this.#host;
+    const snapshot = () => persistedSnapshot(this.#machine);
+    const barrier = persist && new SnapshotBarrier({ persist, patienceMs, host, calls, snapshot, stopped });
+    return {
+      host,
+      stop: this.#stop,
+      yielding: this.#yielding.signal,
+      until: this.#input.until,
+      context: () => this.#context,
+      inherited: () => [],
+      report: report => this.#send({ ...report, generation: this.#input.generation }),
+      durable: async () => {
+        this.#assertDriving();
+        await barrier?.pass().catch(error => {
+          if (isThrown(error, Stopped)) throw error;
+          this.#giveUp(error, `The snapshot could not be stored: ${messageOf(error)}`);
+          throw new Stopped('The run is given up.');
+        });
+        this.#assertDriving();
+      },
+      commitsInBackground: false,
+      unbegun,
+      assertDriving: () => this.#assertDriving(),
+      publish: delta => void new Promise(resolve => resolve(onDelta?.(delta))).catch(() => {}),
+      blobs: null,
+      recordLate: () => {},
+      findLiveAttempt: async () => 'an attempt of an earlier process',
+    };
+  }
 }
 
-/** Raises an uncaught error: a service that rejects has a defect. */
+/** Raises an uncaught error: the service has a defect, in a state that cannot be quarantined. */
 function reportDefect(error: unknown): void {
   queueMicrotask(() => {
     throw error;
   });
-}
-
-/** An actor is not handed over. */
-const NEVER = new AbortController().signal;
-
-function makeScope(
-  machine: AnyActorRef,
-  sendBack: (event: ReportEvent) => void,
-  input: ServiceInput,
-  stop: Stop,
-  { persist, onDelta, host = systemHost }: LiveOptions,
-): ServiceScope {
-  const assertDriving = () => {
-    if (stop.isStopped) throw new Stopped('The run has moved on.');
-  };
-  const sendReport = (report: Report) => {
-    const before = machine.getSnapshot();
-    sendBack({ ...report, at: host.now(), generation: input.generation } as ReportEvent);
-    return machine.getSnapshot() !== before;
-  };
-  return {
-    host,
-    stop,
-    yielding: NEVER,
-    until: input.until,
-    context: () => machine.getSnapshot().context as Context,
-    inherited: () => [],
-    report: sendReport,
-    async durable() {
-      assertDriving();
-      if (persist !== undefined) await persist(persistedSnapshot(machine));
-      assertDriving();
-    },
-    assertDriving,
-    publish: delta => onDelta?.(delta),
-    blobs: null,
-    recordLate: () => {},
-    findLiveAttempt: async () => 'an attempt of an earlier process',
-  };
 }
 
 function persistedSnapshot(machine: AnyActorRef): JsonValue {
@@ -160,5 +275,5 @@ export function fromAdapter(adapter: ModelAdapter, options: FromAdapterOptions =
     retry: { attempts: 3, baseMs: 500, maxMs: 30_000 },
     ...omitUndefined({ instructions, providerOptions, prepareTurn }),
   });
-  return actorOf(service, live, describeSetupFailure);
+  return actorOf(service, live);
 }

@@ -1,7 +1,7 @@
 import { hashText } from '../../protocol/content/hash-text.ts';
 import { type NamedProcess, readOwnerName } from '../../protocol/owner-name.ts';
 import type { Owner } from '../../protocol/store.ts';
-import type { Host } from './host.ts';
+import { GRACE_MS, type Host } from './host.ts';
 
 /**
  * What this process knows about an owner. `self`: this copy of the engine. `alive` and `dead`: a process of the same
@@ -157,7 +157,6 @@ const fs = () => process.getBuiltinModule('node:fs');
 const os = () => process.getBuiltinModule('node:os');
 
 const LEASE_MS = 10_000;
-const GRACE_MS = 5_000;
 
 /** How a run is driven in this process: by a new owner, with the lease of its host and a grace time of 5 s. */
 export function driverOptions(host: Host) {

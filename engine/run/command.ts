@@ -1,5 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
+import { describeCancel } from '../../machines/settled.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Effect } from '../../protocol/effect.ts';
 import { EngineError } from '../../protocol/error.ts';
@@ -26,7 +27,6 @@ import type {
   Resolution,
   RunCommand,
 } from './run-command.ts';
-import { listOpenCalls } from './settled.ts';
 
 /* Turns the commands of people and clients into input events of the chart. */
 
@@ -186,8 +186,7 @@ export function cancelRun(
   { context }: ChartState,
   { reason, by, requestId }: CommandOptions & { reason?: string },
 ): Extract<Command, { type: 'run.cancelled' }> {
-  const unsettled = listOpenCalls(context).map(call => call.callId);
-  return { type: 'run.cancelled', unsettled, ...omitUndefined({ reason, by, requestId }) };
+  return { ...describeCancel(context, omitUndefined({ reason, by })), ...omitUndefined({ requestId }) };
 }
 
 /** Time for the driver to see a cancel request and to record the end, on top of the tools' grace time, in ms. */

@@ -13,7 +13,7 @@ import { runChild } from '../sub-agents/run-child.ts';
 import { boundResult, describeLate, type FullResult, hasReturned, type Outcome } from './call-outcome.ts';
 import { readOutput } from './read-output.ts';
 import { endWithin, isCallRunning, trackCall } from './running-calls.ts';
-import { Cancelled, type ServiceScope, Stopped } from './service.ts';
+import { Cancelled, LONGEST_REASON_BYTES, type ServiceScope, Stopped } from './service.ts';
 
 /** The parts of an agent that run its tool batches. */
 export type ToolBatchParts = {
@@ -29,9 +29,6 @@ const OUT_OF_REACH: PlayedCall = {
   missing:
     'Not executed: this run plays the results of another one, and has no store. Retry executes the call.',
 };
-
-/** The maximum size of the reason of a doubt. */
-const LONGEST_REASON_BYTES = 10_000;
 
 /** The reason of a doubt about a call whose tool is now declared `once`. */
 export const ONCE_NOW =
@@ -205,11 +202,14 @@ export class CallRun {
   }
 
   async #attemptOnce(tool: Tool, input: unknown): Promise<Outcome> {
-    const waitsForDisk = this.#attempt > 0 || tool.sideEffect !== 'none' || !mayRunUnrecorded(this.call);
+    const { commitsInBackground, unbegun } = this.#scope;
+    const mayRunNow = commitsInBackground && this.#attempt === 0 && tool.sideEffect === 'none';
     this.#reportStart();
-    if (waitsForDisk) await this.#scope.durable();
+    unbegun?.set(this.call.callId, this.#attempt);
+    if (!mayRunNow || !mayRunUnrecorded(this.call)) await this.#scope.durable();
     if (!this.#is('running')) throw new Stopped('The call is no longer running in the chart.');
     this.#scope.assertDriving();
+    unbegun?.delete(this.call.callId);
     this.#scope.host.reach?.('tool.before');
     const outcome = await this.#callWithin(tool, input);
     this.#scope.host.reach?.('tool.after');

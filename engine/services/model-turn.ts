@@ -7,12 +7,12 @@ import { omitUndefined } from '../../protocol/json.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { Retry } from '../definition.ts';
-import type { Host } from '../driver/host.ts';
+import { backOffMs, type Host } from '../driver/host.ts';
 import type { DriveWatcher } from '../driver/watch-drive.ts';
 import { digestOf } from '../journal/digest.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
 import { makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
-import type { Report, Service, ServiceScope } from './service.ts';
+import { type Report, type Service, type ServiceScope, Stopped } from './service.ts';
 import { TurnDisplay } from './show-turn.ts';
 
 type ModelTurnParts = Omit<TurnParts, 'tools'> & {
@@ -46,7 +46,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       if (!scope.stop.isStopped)
         scope.report(await completeTurn(scope, turn, prepared, { startedAt, captured }));
     } catch (error) {
-      if (scope.stop.isStopped) return;
+      if (scope.stop.isStopped || isThrown(error, Stopped)) return;
       const notSetUp = isThrown(error, EngineError) ? error : setupError(error);
       if (notSetUp) throw notSetUp;
       const failure = describeFailure(error, scope.context(), parts.retry, scope.host, startedAt);
@@ -221,12 +221,7 @@ function describeFailure(
   return { ...failed, retryAt: host.now() + waitBefore(context.turn.attempt, retryAfterMs, retry, host) };
 }
 
-/**
- * Exponential backoff from `baseMs` with random jitter of up to one half; at least the wait that the provider asked
- * for.
- */
+/** At least the wait that the provider asked for. */
 function waitBefore(attempt: number, retryAfterMs: number | null, retry: Retry, host: Host): number {
-  const full = Math.min(retry.maxMs, retry.baseMs * 2 ** (attempt - 1));
-  const jittered = Math.round(full / 2 + (full / 2) * host.random());
-  return Math.max(jittered, retryAfterMs ?? 0);
+  return Math.max(backOffMs(attempt, retry, host), retryAfterMs ?? 0);
 }

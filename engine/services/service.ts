@@ -37,6 +37,13 @@ export interface ServiceScope {
    * calls that may run unrecorded. Rejects with `Stopped` if the service must end.
    */
   durable(): Promise<void>;
+  /** Whether reports become durable without `durable()` too: only then does a call run unrecorded. */
+  readonly commitsInBackground: boolean;
+  /**
+   * The attempts that were reported as started and whose function was not called, by call id, over all batches of this
+   * process. Absent where a driver that cannot commit gives the run up, and its reports are forgotten.
+   */
+  readonly unbegun?: Map<string, number>;
   /** Throws `Stopped` unless this process still drives the run. Called directly before a tool. */
   assertDriving(): void;
   publish(delta: Delta): void;
@@ -49,6 +56,9 @@ export interface ServiceScope {
   /** Describes, for people, an attempt of the call that may still be running; `null` if none can be. */
   findLiveAttempt(call: { callId: string; attempt: number }): Promise<string | null>;
 }
+
+/** The longest reason of a doubt or a quarantine, in bytes of UTF-8. */
+export const LONGEST_REASON_BYTES = 10_000;
 
 /** How a service is told to stop. */
 export class Stop {

@@ -8,6 +8,7 @@ import { type Service, Stopped } from './service.ts';
  *
  * B1 A call found `running` was started by an earlier process: it is first reported as interrupted (or in doubt), and
  *    then handled as the chart decides.
+ *    A call whose function this process is known not to have called begins again with the same attempt.
  * B2 Before a tool's function is called, `tool.started` is durable and this process is known to drive the run. The
  *    first attempt of a call without side effects and approval starts while that commit is pending; if the commit
  *    conflicts and the run has moved on, the call is aborted and its result dropped.
@@ -23,6 +24,8 @@ import { type Service, Stopped } from './service.ts';
 export function makeToolBatch(parts: ToolBatchParts): Service {
   return async scope => {
     const tools = await parts.connectTools();
+    const isUnbegun = ({ callId, status, attempt }: Call) =>
+      status === 'running' && scope.unbegun?.get(callId) === attempt;
     for (const call of scope.context().calls.filter(({ status }) => status === 'running')) {
       const { callId } = call;
       const run = new CallRun(scope, call, tools.get(call.name), parts);
@@ -30,6 +33,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
         await run.play();
         continue;
       }
+      if (isUnbegun(call)) continue;
       const isOnceNow = becameOnce(call, tools.get(call.name));
       scope.report(
         isOnceNow ? { type: 'tool.doubted', callId, reason: ONCE_NOW } : { type: 'tool.interrupted', callId },
@@ -43,7 +47,9 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
       for (let checked = 0; checked < calls.length; checked += 1) {
         const call = calls[place % calls.length];
         place += 1;
-        if (call !== undefined && awaitsStart(call) && !started.has(call.callId)) return call;
+        if (call === undefined || started.has(call.callId)) continue;
+        if (awaitsStart(call)) return call;
+        if (isUnbegun(call)) return { ...call, attempt: call.attempt - 1 };
       }
       return undefined;
     };

@@ -10,6 +10,7 @@ import {
   stopChild,
 } from 'xstate';
 import { type Notice, SERVICE_NAMES, type ServiceInput, type ServiceName } from '../../protocol/effect.ts';
+import { endCancelled } from '../agent.ts';
 import { isReplacement } from '../context.ts';
 
 /** Names a feature that cannot be compiled; XState's own transition is used instead. */
@@ -179,7 +180,7 @@ function bindCollect(
 ): Expression<readonly Op[]> {
   let ops: Op[] = [];
   const put = (action: unknown) => {
-    ops.push(compileAction(action, machine));
+    if (action !== endCancelled) ops.push(compileAction(action, machine));
   };
   const creators = Object.entries(CREATORS).map(([name, create]: [string, (...args: never[]) => unknown]) => [
     name,

@@ -1,52 +1,21 @@
 import { describe, expect, test } from 'vitest';
-import { type Actor, createActor, type Snapshot } from 'xstate';
-import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
+import { createActor } from 'xstate';
 import { scripted } from '../../../adapters/scripted.ts';
-import type { AgentMachine } from '../../../machines/agent.ts';
 import type { Context } from '../../../machines/context.ts';
-import { fromStored, type StoredState, toStored } from '../../../machines/snapshot.ts';
-import type { ChartEvent } from '../../../protocol/event.ts';
+import { fromStored, type StoredState } from '../../../machines/snapshot.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
-import type { Tool } from '../../../protocol/tool.ts';
-import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
-import { calls, clientTool, makeGate, makeTool, makeTracedTool } from '../../support/engine/agents.ts';
-
-type LiveActor = Actor<AgentMachine>;
-
-function begin(agent: Agent, input: string, options: Parameters<Agent['services']>[0] = {}): LiveActor {
-  const machine = agent.machine.provide({ actors: agent.services(options) });
-  return createActor(machine, { input: agent.input(input, { runId: 'run_1' }) }).start();
-}
-
-function resume(agent: Agent, snapshot: Snapshot<unknown>): LiveActor {
-  const machine = agent.machine.provide({ actors: agent.services() });
-  return createActor(machine, { snapshot, input: agent.input('') }).start();
-}
-
-function isSettled(actor: LiveActor): boolean {
-  const snapshot = actor.getSnapshot();
-  return snapshot.status !== 'active' || snapshot.hasTag('rest');
-}
-
-async function rest(host: ManualHost, actor: LiveActor): Promise<void> {
-  const settled = makeGate();
-  const subscription = actor.subscribe({
-    next: () => isSettled(actor) && settled.open(),
-    complete: () => settled.open(),
-  });
-  if (isSettled(actor)) settled.open();
-  await host.settle(settled.promise);
-  subscription.unsubscribe();
-  await host.idle();
-}
-
-function storedStateOf(actor: LiveActor): StoredState {
-  return JSON.parse(JSON.stringify(toStored(actor.getSnapshot())));
-}
-
-type Script = { name: string; turns: ScriptedTurn[]; finalAnswer?: 'live' | 'held' | 'separate' };
+import { calls, makeGate, makeTool, makeTracedTool } from '../../support/engine/agents.ts';
+import {
+  answersTo,
+  begin,
+  makeAgent,
+  rest,
+  resume,
+  type Script,
+  storedStateOf,
+} from '../../support/engine/live-actors.ts';
 
 const SCRIPTS: Script[] = [
   { name: 'an answer', turns: [{ text: 'done' }] },
@@ -64,56 +33,6 @@ const SCRIPTS: Script[] = [
   { name: 'a held answer', turns: [{ text: 'a', ...calls('read') }, { text: 'done' }], finalAnswer: 'held' },
   { name: 'no more turns', turns: [calls('read')] },
 ];
-
-function makeAgent(
-  { turns, finalAnswer = 'live' }: Omit<Script, 'name'>,
-  host: ManualHost,
-  tools: Tool[] = [],
-) {
-  let failures = 0;
-  return createAgent({
-    name: 'a',
-    host,
-    store: memory(),
-    finalAnswer,
-    model: scripted(turns),
-    tools: [
-      ...tools,
-      ...[
-        makeTool('read', { sideEffect: 'none' }),
-        makeTool('pay'),
-        makeTool('act', { approval: true }),
-        clientTool('show'),
-        makeTool('fail', {
-          run: () => {
-            throw new Error('no');
-          },
-        }),
-        makeTool('flaky', {
-          sideEffect: 'idempotent',
-          retries: 1,
-          run: () => {
-            failures += 1;
-            if (failures === 1) throw new Error('busy');
-            return 'ok';
-          },
-        }),
-      ].filter(({ name }) => !tools.some(tool => tool.name === name)),
-    ],
-  });
-}
-
-/** The answers at a rest: approvals, and results of client calls. */
-function answersTo({ calls: open }: Context, at: number): ChartEvent[] {
-  return open.flatMap((call): ChartEvent[] => {
-    const { callId, digest, status } = call;
-    if (status === 'gated')
-      return [{ type: 'approval.decided', at, callId, digest, decision: { type: 'approve' } }];
-    return status === 'waiting'
-      ? [{ type: 'result.received', at, callId, output: 'shown', isError: false }]
-      : [];
-  });
-}
 
 /** The states of a live actor at every rest and at the end. */
 async function playLive(script: Script): Promise<StoredState[]> {

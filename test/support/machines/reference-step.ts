@@ -1,5 +1,5 @@
 import { transition } from 'xstate';
-import { agentMachine } from '../../../machines/agent.ts';
+import { agentMachine, endCancelled } from '../../../machines/agent.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Effect, ServiceInput } from '../../../protocol/effect.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
@@ -16,6 +16,7 @@ export function transitionOf(state: ChartState, event: ChartEvent): ReferenceSte
 
 function nameActions(actions: readonly Action[]): string[] {
   return actions.flatMap(({ type, params }) => {
+    if (type === endCancelled.name) return [];
     if (type === 'xstate.emit') return [`publish ${JSON.stringify((params as { event: unknown }).event)}`];
     if (type === 'xstate.stopChild') {
       return params === undefined ? [] : [`stop ${(params as { id: string }).id}`];
