@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 
 test.each(blocks.filter(isRun).map((block, index) => ({ ...block, index })))(
-  'docs/guide: $title runs and prints what the guide says',
+  '$title runs and prints what the document says',
   ({ prints, index }) => {
     const { printed, error } = results[index] ?? {};
     expect(error).toBeUndefined();

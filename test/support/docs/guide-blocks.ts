@@ -1,4 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A TypeScript block of a guide. */
@@ -26,13 +27,16 @@ export type GuideBlock = {
 const BLOCK =
   /(?:<!-- (compiled|model: [\s\S]*?) -->\n+)?```ts\n([\s\S]*?)```(?:\n+```text\n([\s\S]*?)```)?/g;
 
-/** Returns the blocks of docs/guide, page by page. */
+/** Returns the blocks of docs/guide and docs/embedding.md, page by page. */
 export function guideBlocks(): GuideBlock[] {
-  const folder = new URL('../../../docs/guide/', import.meta.url);
-  const files = readdirSync(folder).filter(file => file.endsWith('.md'));
-  return files.toSorted().flatMap(file => {
-    const page = file.slice(0, -'.md'.length);
-    return [...readFileSync(new URL(file, folder), 'utf8').matchAll(BLOCK)].map((match, index) => {
+  const docs = new URL('../../../docs/', import.meta.url);
+  const guides = readdirSync(new URL('guide/', docs))
+    .toSorted()
+    .map(file => `guide/${file}`);
+  const files = ['embedding.md', ...guides].filter(file => file.endsWith('.md'));
+  return files.flatMap(file => {
+    const page = basename(file, '.md');
+    return [...readFileSync(new URL(file, docs), 'utf8').matchAll(BLOCK)].map((match, index) => {
       const [, note = '', code = '', prints] = match;
       const turns = note.startsWith('model: ') ? JSON.parse(note.slice('model: '.length)) : [];
       const named = /^\/\/ ([\w-]+\.ts)\n/.exec(code)?.[1];
