@@ -53,6 +53,11 @@ export async function rest(host: ManualHost, actor: LiveActor): Promise<void> {
   await host.idle();
 }
 
+/** Sends what the person sends whose storage works again. */
+export function unpause(actor: LiveActor, host: ManualHost): void {
+  actor.send({ type: 'run.unpaused', at: host.now() });
+}
+
 /** The actor's state as JSON. */
 export function storedStateOf(actor: LiveActor): StoredState {
   return JSON.parse(JSON.stringify(toStored(actor.getSnapshot())));
