@@ -12,6 +12,6 @@ export type GatewayOptions = {
   model?: string;
   /** Clock and id generator. Default: the system's. */
   clock?: Host;
-  /** Receives one line per problem, for the operator; never a secret. */
+  /** Receives one line per problem, for the operator; never a secret. Default: a warning of the process. */
   log?(line: string): void;
 };

@@ -1,4 +1,5 @@
 import { systemHost } from '../engine/driver/host.ts';
+import { warn } from '../engine/warn.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { Admission } from './access/admission.ts';
 import { createChatApi } from './chat-completions/chat-api.ts';
@@ -24,7 +25,7 @@ export type Gateway = {
 
 /** Creates the gateway. */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { store, config = EMPTY_GATEWAY, model, clock = systemHost, log = () => {} } = options;
+  const { store, config = EMPTY_GATEWAY, model, clock = systemHost, log = warn } = options;
   const responses = createResponsesApi({
     store,
     host: clock,
@@ -44,7 +45,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
 /** Resumes the runs of requests whose process is gone, now and periodically, until the result is called. */
 export function recoverRequests(gateway: Gateway, options: GatewayOptions): () => void {
-  const { store, clock = systemHost, log = () => {} } = options;
+  const { store, clock = systemHost, log = warn } = options;
   const runs = createRunsApi({
     store,
     clock,

@@ -3,14 +3,15 @@
  * the same APIs behind tokens and adds the page; `mounted-api.ts` says what an API is.
  */
 import { Hono } from 'hono';
+import type { Authorize } from '../access/caller.ts';
 import { systemHost } from '../engine/driver/host.ts';
+import { warn } from '../engine/warn.ts';
 import { messageOf } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Agent } from '../tools/agent/agent.ts';
 import { Admission } from './access/admission.ts';
 import { authorizeWith } from './access/authorize.ts';
-import type { Authorize } from './access/caller.ts';
 import { limitStreams } from './access/limit-streams.ts';
 import type { RequestRecord } from './access/request-record.ts';
 import { ApiError } from './error-envelope.ts';
@@ -22,7 +23,8 @@ import { logRequests } from './request-log.ts';
 import { createRunsApi } from './runs/runs-api.ts';
 import type { RunsEnv } from './runs-env.ts';
 
-export type { Authorize, Caller, Role } from './access/caller.ts';
+export type { Authorize, AuthorizedCaller, Caller } from '../access/caller.ts';
+export type { Role } from '../access/role.ts';
 export type { RequestRecord } from './access/request-record.ts';
 export type { GatewayOptions } from './gateway-options.ts';
 export type { GatewayConfig } from './responses/gateway/gateway-config.ts';
@@ -47,7 +49,7 @@ export type RunsOptions = AccessOptions & {
   store?: Store;
   /** The options object of `responsesApp` and `chatApp`, so that their runs can be decided here too. */
   gateway?: GatewayOptions;
-  /** Receives one line per problem, for the operator; never a secret. */
+  /** Receives one line per problem, for the operator; never a secret. Default: a warning of the process. */
   log?(line: string): void;
 };
 
@@ -63,7 +65,7 @@ export function runsApp({
   gateway,
   authorize,
   onRequest,
-  log = () => {},
+  log = warn,
   ...given
 }: RunsOptions): ServerApp {
   const store = given.store ?? agents[0]?.store;
@@ -122,11 +124,11 @@ function gatewayOf(options: GatewayOptions): Gateway {
 type AppOptions = AccessOptions & { admission: Admission; log(line: string): void };
 
 function accessOf(
-  { authorize, onRequest, log }: GatewayOptions & AccessOptions,
+  { authorize, onRequest, log = warn }: GatewayOptions & AccessOptions,
   { service }: Gateway,
 ): AppOptions {
   const { admission } = service;
-  return { admission, log: log ?? (() => {}), ...omitUndefined({ authorize, onRequest }) };
+  return { admission, log, ...omitUndefined({ authorize, onRequest }) };
 }
 
 /** One API with its checks on its own paths only, so that other routes can be mounted next to it. */

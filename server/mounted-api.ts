@@ -1,6 +1,6 @@
 import type { Context, Hono } from 'hono';
 import { EngineError, messageOf } from '../protocol/error.ts';
-import type { Area } from './access/caller.ts';
+import type { Area } from './access/gate.ts';
 import { ApiError, describeError } from './error-envelope.ts';
 import type { RunsEnv } from './runs-env.ts';
 

@@ -1,5 +1,5 @@
 import type { HttpBindings } from '@hono/node-server';
-import type { Caller } from './access/caller.ts';
+import type { Caller } from '../access/caller.ts';
 import type { BodyLimits } from './read-body.ts';
 
 /** Runs a request that comes as a message on a connection, and reports it. `work` returns its status. */

@@ -11,9 +11,13 @@ import { makeConfig, makeStarted } from './support/machines/builders.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
+/** What the fronts may import that need the server. */
+const OF_SERVED = ['protocol', 'access', 'machines', 'engine', 'tools/agent', 'server'];
+
 /** The layers that each layer may import. Imports go one way. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
+  access: ['protocol'],
   machines: ['protocol'],
   text: ['protocol', 'machines'],
   engine: ['protocol', 'machines', 'text'],
@@ -27,6 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'tools/testing': ['protocol', 'machines', 'engine', 'adapters', 'stores', 'tools/agent', 'tools/explore'],
   server: [
     'protocol',
+    'access',
     'machines',
     'text',
     'engine',
@@ -38,24 +43,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   fronts: ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'tools/agent', 'stores'],
   hosts: ['protocol', 'machines', 'engine', 'tools/agent', 'stores'],
-  'fronts/ai-sdk-ui': ['protocol', 'machines', 'engine', 'tools/agent', 'fronts/chat'],
+  'fronts/ai-sdk-ui': ['protocol', 'access', 'machines', 'engine', 'tools/agent', 'fronts/chat'],
   'fronts/chat': ['protocol'],
   'fronts/react': ['protocol', 'machines', 'engine', 'adapters'],
-  'fronts/ag-ui': ['protocol', 'machines', 'text', 'engine', 'tools', 'tools/agent', 'server', 'fronts/chat'],
-  'fronts/served': ['protocol', 'machines', 'engine', 'tools/agent', 'server'],
-  'fronts/mcp': ['protocol', 'machines', 'text', 'engine', 'tools', 'tools/agent', 'server', 'fronts/served'],
-  'fronts/a2a': [
-    'protocol',
-    'machines',
-    'text',
-    'engine',
-    'tools/agent',
-    'server',
-    'fronts/served',
-    'fronts/chat',
-  ],
+  'fronts/ag-ui': [...OF_SERVED, 'text', 'tools', 'fronts/chat'],
+  'fronts/served': OF_SERVED,
+  'fronts/mcp': [...OF_SERVED, 'text', 'tools', 'fronts/served'],
+  'fronts/a2a': [...OF_SERVED, 'text', 'fronts/served', 'fronts/chat'],
   cli: [
     'protocol',
+    'access',
     'machines',
     'text',
     'engine',

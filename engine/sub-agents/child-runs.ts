@@ -38,7 +38,7 @@ export type ChildRequest = {
   runContext: JsonValue | undefined;
   limits: Partial<Limits>;
   /** The labels of the parent run. */
-  labels?: Labels;
+  inheritedLabels?: Labels;
   stream: boolean;
   /** Whether the parent's batch is waiting for the child; if so, its end need not be delivered to the parent. */
   isAwaited(): boolean;

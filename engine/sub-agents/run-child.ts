@@ -47,7 +47,7 @@ export async function runChild(
       parent: { runId: parent.runId, callId: call.callId },
       input: taskOf(input),
       isAwaited: () => isAwaited && !signal.aborted,
-      ...omitUndefined({ labels: parent.labels }),
+      ...omitUndefined({ inheritedLabels: parent.labels }),
     });
     const settled = await settleUnlessStopped(child, signal);
     if (settled.status === 'waiting') return { type: 'suspended', childRunId: runId };

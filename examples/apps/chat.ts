@@ -49,7 +49,7 @@ process.stderr.write('> ');
 for await (const line of createInterface({ input: process.stdin })) {
   if (line.trim() !== '') {
     const continues = last === undefined ? {} : { continues: last };
-    const run = await agent.start(await readInput(line), { ...continues, labels: { chat } });
+    const run = await agent.start(await readInput(line), { ...continues, chat });
     for await (const piece of run.text()) process.stdout.write(piece);
     const settled = await run.settled();
     if (settled.status === 'finished') last = run.id;

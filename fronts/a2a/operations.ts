@@ -1,12 +1,14 @@
 /** The operations of A2A on the runs of one agent. A task is a run; its context is a chat, the label `chat`. */
+
+import type { Caller } from '../../access/caller.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { chatLabels, chatOf } from '../../protocol/listing/reserved-label.ts';
 import { MOST_LISTED } from '../../protocol/listing/run-list.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { RunRecord } from '../../protocol/store.ts';
-import type { Caller } from '../../server/access/caller.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
-import { chatLabels, chatOf, findLatestRun } from '../chat/find-chat.ts';
+import { findLatestRun } from '../chat/find-chat.ts';
 import { listQuestions } from '../served/questions.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { A2aError } from './a2a-error.ts';
@@ -119,7 +121,7 @@ export class Operations {
       agent === this.#agent.name && status !== 'running' && status !== 'waiting';
     const before = await findLatestRun(this.#runs.store, labels, hasEnded);
     return await this.#runs.begin(this.#agent, [readItem(message.parts)], this.#caller, {
-      labels,
+      chat,
       ...omitUndefined({ continues: before?.runId }),
     });
   }

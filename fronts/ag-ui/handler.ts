@@ -1,14 +1,17 @@
+import { type Authorize, byOf, type Caller, callerOf } from '../../access/caller.ts';
+import { describeRole, may, mayCommand } from '../../access/role.ts';
 import { systemHost } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { RunCommand } from '../../engine/run/run-command.ts';
+import { warn } from '../../engine/warn.ts';
 import type { Item } from '../../protocol/item.ts';
-import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import type { Labels } from '../../protocol/listing/label.ts';
-import { ANYONE, type Authorize, type Caller, mayCommand } from '../../server/access/caller.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import { chatLabels } from '../../protocol/listing/reserved-label.ts';
 import { ApiError, describeError } from '../../server/error-envelope.ts';
 import { BODY_LIMITS, readBody } from '../../server/read-body.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
-import { chatLabels, findLatestRun } from '../chat/find-chat.ts';
+import type { StartOptions } from '../../tools/agent/begin-journal.ts';
+import { findLatestRun } from '../chat/find-chat.ts';
 import { AgentsByTools } from './client-tools.ts';
 import { seqsOf } from './follow-run.ts';
 import { commandOf } from './interrupts.ts';
@@ -21,15 +24,18 @@ import { ThreadMessages } from './thread-messages.ts';
 /** Options of `createAgUiHandler`. */
 export type AgUiOptions = {
   /**
-   * Authenticates a request: returns `{ name, role, labels }`, or `null` to answer 401. New runs get the labels, and a
-   * caller can access only threads whose runs have them. Default: every caller may do everything, so mount the handler
-   * behind your own checks.
+   * Authenticates a request: returns `{ name, role, labels? }`, or `null` to answer 401. New runs get the labels, and a
+   * caller can access only threads whose runs have them. A `viewer` may only read, an `approver` may also answer
+   * interrupts, and a `client` may do neither. Default: every caller may do everything, so mount the handler behind
+   * your own checks.
    */
   authorize?: Authorize;
   /** The run context of a new run, for an agent that requires one. `input` is the request's body. */
   runContext?(input: RunInput, request: Request): unknown;
   /** The size limit of a request body, in bytes. Default 16 MiB. Every request contains the thread's messages. */
   maxBytes?: number;
+  /** Receives one line per failed request, for the operator. Default: a warning of the process. */
+  log?(line: string): void;
 };
 
 const BODY_BYTES = 16 * 1024 * 1024;
@@ -78,28 +84,31 @@ class Endpoint {
 
   async answer(request: Request): Promise<Response> {
     try {
-      const { authorize = () => ANYONE, maxBytes = BODY_BYTES } = this.#options;
-      const caller = await authorize(request);
+      const { authorize, maxBytes = BODY_BYTES } = this.#options;
+      const caller = await callerOf(request, authorize);
       if (caller === null) throw new ApiError('unauthorized', 'This endpoint needs credentials.');
-      if (caller.role === 'client') throw forbidden(caller);
+      if (!may(caller, 'read')) throw forbidden(caller);
       if (request.method !== 'POST') return new Response(null, { status: 405, headers: { Allow: 'POST' } });
       const input = await readBody(request, runInputSchema, { ...BODY_LIMITS, maxBytes });
       const labels = chatLabels(input.threadId, caller.labels);
-      const plan = () =>
-        this.#inOrder(JSON.stringify(labels), () => this.#plan(input, labels, caller, request));
+      const plan = () => this.#inOrder(JSON.stringify(labels), () => this.#plan(input, caller, request));
       const host = this.#agent.options.host ?? systemHost;
       return new Response(streamRun(input, plan, host), { headers: HEADERS });
     } catch (error) {
       const { status, envelope } = describeError(error);
+      if (envelope.error.code === 'internal') {
+        const { log = warn } = this.#options;
+        log(`An AG-UI request failed: ${error instanceof Error ? error.stack : error}`);
+      }
       return Response.json(envelope, { status });
     }
   }
 
   /** Applies the request's commands and returns the plan of its response stream. */
-  async #plan(input: RunInput, labels: Labels, caller: Caller, request: Request): Promise<Plan> {
+  async #plan(input: RunInput, caller: Caller, request: Request): Promise<Plan> {
     const agent = this.#agents.for(input.tools);
     const messages = new ThreadMessages();
-    const latest = await findLatestRun(agent.store, labels);
+    const latest = await findLatestRun(agent.store, chatLabels(input.threadId, caller.labels));
     const chain = latest === undefined ? [] : await agent.store.chain(latest.runId);
     for (const record of chain.slice(0, -1)) await this.#past.addTo(messages, agent, record);
     const before = latest && (await this.#hold(agent, latest.runId));
@@ -122,7 +131,8 @@ class Endpoint {
     }
     if (!mayCommand(caller, 'start')) throw forbidden(caller);
     const run = await this.#begin(agent, [...contextItems(input), ...items], {
-      labels,
+      labels: caller.labels,
+      chat: input.threadId,
       runContext: await this.#options.runContext?.(input, request),
       continues: before?.id,
     });
@@ -155,7 +165,7 @@ class Endpoint {
         given.push({ id: callId, command });
     }
     if (items.length > 0) given.push({ id: '', command: { type: 'send', message: items } });
-    const by = this.#options.authorize === undefined ? undefined : caller.name;
+    const by = byOf(caller);
     const signed = given.map(({ id, command }) => ({
       id,
       command: { ...command, ...omitUndefined({ by }) },
@@ -167,9 +177,16 @@ class Endpoint {
   async #begin(
     agent: Agent,
     items: Item[],
-    { labels, runContext, continues }: { labels: Labels; runContext: unknown; continues: string | undefined },
+    {
+      continues,
+      runContext,
+      ...start
+    }: Pick<StartOptions, 'labels' | 'chat'> & {
+      continues: string | undefined;
+      runContext: unknown;
+    },
   ): Promise<Run> {
-    const run = await agent.start(items, { labels, ...omitUndefined({ runContext, continues }) });
+    const run = await agent.start(items, { ...start, ...omitUndefined({ runContext, continues }) });
     this.#keep(run);
     return run;
   }
@@ -239,7 +256,6 @@ function hasEnded({ durable }: Run): boolean {
   return durable.state.status !== 'active';
 }
 
-function forbidden({ role }: Caller): ApiError {
-  const details: JsonObject = { role };
-  return new ApiError('forbidden', `The role "${role}" does not allow this.`, { details });
+function forbidden(caller: Caller): ApiError {
+  return new ApiError('forbidden', describeRole(caller));
 }

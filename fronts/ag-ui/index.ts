@@ -1,2 +1,3 @@
 /** `agentchart/ag-ui`: an AG-UI 1.0 endpoint for an agent. */
+export type { Authorize, AuthorizedCaller } from '../../access/caller.ts';
 export { type AgUiOptions, createAgUiHandler } from './handler.ts';

@@ -3,7 +3,8 @@
  * chunks of UI messages. `stream-message.ts` uses it to stream one answer, `messages.ts` to read the history from
  * journals, and `chat-handler.ts` handles the requests of a page.
  */
-export { type ChatCaller, type ChatHandlerOptions, createChatHandler } from './chat/chat-handler.ts';
+export type { Authorize, AuthorizedCaller } from '../../access/caller.ts';
+export { type ChatHandlerOptions, createChatHandler } from './chat/chat-handler.ts';
 export type { ProgressData, RunData, UIMessage, UIMessageChunk, UIMessagePart } from './chunk.ts';
 export type { UIError } from './describe-error.ts';
 export { toUIMessages, type UIMessageOptions } from './messages.ts';

@@ -1,6 +1,6 @@
 import type { Server, ServerContext } from '@modelcontextprotocol/server';
+import { ANYONE, type Caller } from '../../access/caller.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
-import { ANYONE, type Caller } from '../../server/access/caller.ts';
 
 /** The extension with which a client takes a run as a task. */
 export const TASKS = 'io.modelcontextprotocol/tasks';

@@ -4,7 +4,7 @@
  */
 import type { CallToolResult, Server, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import type { Caller } from '../../server/access/caller.ts';
+import type { Caller } from '../../access/caller.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
 import { describeWaiting } from '../served/questions.ts';
 import { messageForClient, plainName, type ServedRuns } from '../served/served-runs.ts';

@@ -1,7 +1,7 @@
 import type { AuthInfo, McpServerFactory } from '@modelcontextprotocol/server';
 import type { Hono } from 'hono';
 import * as z from 'zod';
-import type { Caller } from '../../server/access/caller.ts';
+import type { Caller } from '../../access/caller.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';
 import { readBody } from '../../server/read-body.ts';

@@ -4,7 +4,7 @@ import type {
   McpServerFactory,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
-import type { Caller } from '../../server/access/caller.ts';
+import type { Caller } from '../../access/caller.ts';
 
 /** The maximum number of sessions; the least recently used one ends first. */
 const MOST_SESSIONS = 1_000;

@@ -1,9 +1,9 @@
 import type { Tool } from '@modelcontextprotocol/server';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import * as z from 'zod';
+import type { Caller } from '../../access/caller.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import type { Caller } from '../../server/access/caller.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { defineAgent } from '../../tools/agent/agent-options.ts';
 import { buildObjectSchema } from '../../tools/build-object-schema.ts';

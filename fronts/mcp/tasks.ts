@@ -1,8 +1,8 @@
 /** The tasks extension: a run is a task, and its id the task's. A run that waits for a decision is `input_required`. */
 import type { CallToolResult, ProtocolError, Server, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
+import type { Caller } from '../../access/caller.ts';
 import type { RunRecord } from '../../protocol/store.ts';
-import type { Caller } from '../../server/access/caller.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
 import { listQuestions } from '../served/questions.ts';
 import { messageForClient, plainName, type ServedRuns } from '../served/served-runs.ts';

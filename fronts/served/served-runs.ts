@@ -1,15 +1,14 @@
 // fronts/served: what fronts need of the server that hosts them: runs, their questions and their events.
 
+import type { Caller } from '../../access/caller.ts';
 import { type Host, systemHost } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import type { Labels } from '../../protocol/listing/label.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../../server/access/admission.ts';
-import type { Caller } from '../../server/access/caller.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { findRecord, type Hold, type RunRegistry } from '../../server/runs/run-registry.ts';
 import { showTranscript } from '../../server/runs/run-view.ts';
@@ -32,8 +31,8 @@ export type ServedRunsOptions = {
   log?(line: string): void;
 };
 
-/** The options of a new run, besides the agent's. The caller's labels are added. */
-type Start = Pick<StartOptions, 'continues' | 'runContext'> & { labels?: Labels };
+/** The options of a new run, which gets the caller's labels. */
+type Start = Pick<StartOptions, 'continues' | 'runContext' | 'chat'>;
 
 /**
  * The runs that the clients of a protocol start, follow and decide. This process drives them in the background; a
@@ -69,7 +68,7 @@ export class ServedRuns {
   ): Promise<Hold> {
     const runId = this.host.newId('run');
     const launch = this.#served.launchOf(agent.name);
-    const options = { ...start, labels: { ...start.labels, ...caller.labels }, runId };
+    const options = { ...start, labels: caller.labels, runId };
     const leave = (await this.#admission?.admit(caller)) ?? (() => {});
     try {
       const run = await this.#held.begin(runId, () =>

@@ -1,8 +1,9 @@
 import * as z from 'zod';
+import { ROLES } from '../../access/role.ts';
+import { messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { labelsSchema } from '../../protocol/listing/label.ts';
+import { readGivenLabels } from '../../protocol/listing/reserved-label.ts';
 import { fields } from '../config-fields.ts';
-import { ROLES } from './caller.ts';
 
 const count = z.int().positive();
 const dollars = z.number().positive();
@@ -48,13 +49,16 @@ export const tokensConfig = z.record(
     labels: z.exactOptional(
       z
         .record(text, text)
-        .refine(
-          labels => labelsSchema.safeParse(labels).success,
-          'expected at most 16 labels, with names of up to 64 and values of up to 256 characters',
-        )
+        .superRefine((labels, context) => {
+          try {
+            readGivenLabels(labels);
+          } catch (error) {
+            context.addIssue({ code: 'custom', message: messageOf(error) });
+          }
+        })
         .meta({
           description:
-            'The labels of the runs that requests with this token start. Clients share conversations with tokens of the same labels, and with no others.',
+            'The labels of the runs that requests with this token start; the name chat is reserved. Clients share conversations with tokens of the same labels, and with no others.',
         }),
     ),
     limits: z.exactOptional(callerLimits),

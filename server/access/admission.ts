@@ -1,9 +1,9 @@
+import type { Caller } from '../../access/caller.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import type { Prices } from '../../protocol/config.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { ApiError } from '../error-envelope.ts';
 import { type CallerLimits, DEFAULT_LIMITS, type ServerLimits, type TokensConfig } from './access-config.ts';
-import type { Caller } from './caller.ts';
 import { DAY_MS, MINUTE_MS, UsageLedger, type UsedTurn } from './usage-ledger.ts';
 
 export type AdmissionOptions = {

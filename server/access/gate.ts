@@ -1,12 +1,17 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
+import { ANYONE, type Caller } from '../../access/caller.ts';
+import { describeRole, may, mayCommand } from '../../access/role.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
 import { ApiError } from '../error-envelope.ts';
 import { isForeign } from '../guard-request.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import { ANYONE, type Area, type Caller, mayRequest } from './caller.ts';
 import type { Sessions } from './sessions.ts';
 import type { SignInPace } from './sign-in-pace.ts';
 import type { Tokens } from './tokens.ts';
+
+/** The APIs of a server: those about runs, and those below `/v1`. */
+export type Area = 'runs' | 'v1';
 
 /** What a client's token may read outside `/v1`. It names no run. */
 const OPEN_TO_CLIENTS: readonly string[] = ['/healthz', '/readyz'];
@@ -37,8 +42,8 @@ export class Gate {
     const caller = this.#callerOf(c);
     if (caller !== undefined) c.set('caller', caller);
     const { path } = c.req;
-    if (caller?.role === 'client' && !path.startsWith('/v1/') && !OPEN_TO_CLIENTS.includes(path))
-      throw forbidden(caller);
+    const isOpen = path.startsWith('/v1/') || OPEN_TO_CLIENTS.includes(path);
+    if (caller !== undefined && !may(caller, 'read') && !isOpen) throw forbidden(caller);
     await next();
   };
 
@@ -66,7 +71,7 @@ export class Gate {
     const caller = this.#tokens.find(token);
     if (caller === undefined) throw unauthorized('runs');
     this.#pace.forget();
-    if (caller.role === 'client') throw forbidden(caller);
+    if (!may(caller, 'read')) throw forbidden(caller);
     this.signOut(c);
     const session = this.#sessions.begin(caller);
     setCookie(c, cookieName(c), session, { httpOnly: true, sameSite: 'Strict', path: '/' });
@@ -98,11 +103,20 @@ function cookieName(c: Context): string {
   return `agentchart-${port}`;
 }
 
-/** Throws `forbidden` for a request to this area that the caller's role may not send. */
+/**
+ * Throws `forbidden` for a request to this area that the caller's role may not send. Lists of commands are also checked
+ * one by one.
+ */
 export function assertMay({ req }: Context, caller: Caller, area: Area): void {
   const { method, path } = req;
-  const isUpgrade = req.header('upgrade') !== undefined;
-  if (!mayRequest(caller, { method, path, area, isUpgrade })) throw forbidden(caller);
+  const isRead = (method === 'GET' || method === 'HEAD') && req.header('upgrade') === undefined;
+  const [, command] = (method === 'POST' && /\/runs\/[^/]+\/([a-z]+)$/.exec(path)) || [];
+  const isAllowed =
+    may(caller, area === 'v1' ? 'generate' : 'command') ||
+    (isRead && may(caller, 'read')) ||
+    (area === 'runs' && command !== undefined && mayCommand(caller, command)) ||
+    (area === 'runs' && command === 'commands' && may(caller, 'decide'));
+  if (!isAllowed) throw forbidden(caller);
 }
 
 const HOW_TO_SEND_A_TOKEN: Readonly<Record<Area, string>> = {
@@ -115,14 +129,14 @@ function unauthorized(area: Area): ApiError {
   return new ApiError('unauthorized', `This server requires a token. ${HOW_TO_SEND_A_TOKEN[area]}`);
 }
 
-const ALLOWED: Readonly<Record<Caller['role'], string>> = {
-  operator: 'can do everything',
-  approver: 'can read runs and decide calls (approve, reject, answer, resolve)',
-  viewer: 'can only read runs',
-  client: 'can only use /v1',
-};
-
 /** The refusal of what a caller's role may not do. */
-export function forbidden({ role }: Caller): ApiError {
-  return new ApiError('forbidden', `This token has the role "${role}", which ${ALLOWED[role]}.`);
+export function forbidden(caller: Caller): ApiError {
+  return new ApiError('forbidden', describeRole(caller));
+}
+
+/** The labels and the caller's. Throws `forbidden` where they contradict each other. */
+export function withLabelsOf({ labels: own }: Caller, labels: Labels): Labels {
+  const other = Object.keys(own).find(name => Object.hasOwn(labels, name) && labels[name] !== own[name]);
+  if (other === undefined) return { ...labels, ...own };
+  throw new ApiError('forbidden', `Your runs have another value for the label "${other}". Leave it out.`);
 }

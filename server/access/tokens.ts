@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { ANYONE, type Caller, MAIN_OPERATOR } from '../../access/caller.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { TokensConfig } from './access-config.ts';
-import { ANYONE, type Caller, MAIN_OPERATOR } from './caller.ts';
 
 /** The fewest characters of a configured token. */
 const SHORTEST = 16;

@@ -1,6 +1,6 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
-import type { Caller } from '../access/caller.ts';
+import type { Caller } from '../../access/caller.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { readBody } from '../read-body.ts';
 import { callNamer, continueOrStart } from '../responses/continued-run.ts';

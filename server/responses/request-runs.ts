@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Caller } from '../../access/caller.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
@@ -12,7 +13,6 @@ import { memory } from '../../stores/memory.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { createAgent } from '../../tools/agent/agent.ts';
 import type { Admission } from '../access/admission.ts';
-import type { Caller } from '../access/caller.ts';
 import { currentNote } from '../request-log.ts';
 import { assertToolsProvided } from './gateway/assert-tools-provided.ts';
 import { holdCalls } from './gateway/call-tools.ts';

@@ -1,8 +1,8 @@
+import { type Caller, sees } from '../../access/caller.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { Store } from '../../protocol/store.ts';
-import { type Caller, sees } from '../access/caller.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
 import { Translation } from './wire/translation.ts';
 import { readResponseId } from './wire/wire-ids.ts';

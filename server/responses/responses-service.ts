@@ -1,3 +1,4 @@
+import type { Caller } from '../../access/caller.ts';
 import { type Host, sleep } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { hasEnded } from '../../engine/journal/load-run.ts';
@@ -7,7 +8,6 @@ import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { Admission } from '../access/admission.ts';
-import type { Caller } from '../access/caller.ts';
 import { invalid, ResponsesError } from './api-error.ts';
 import { readCompactBody } from './compaction/compact-body.ts';
 import { compactedResponse, summaryRequest, summaryTranscript } from './compaction/compact-conversation.ts';

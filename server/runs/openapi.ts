@@ -1,7 +1,7 @@
 import * as z from 'zod';
+import { ROLES } from '../../access/role.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
-import { ROLES } from '../access/caller.ts';
 import { bulkBody, bulkSchema } from './commands/command-routes.ts';
 import { forkBody } from './commands/fork-route.ts';
 import { listQuery, sessionBody, startBody } from './commands/request-bodies.ts';

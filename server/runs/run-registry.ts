@@ -1,10 +1,10 @@
+import { ANYONE, type Caller, seesRun } from '../../access/caller.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { existingRun } from '../../stores/run-record.ts';
-import { ANYONE, type Caller, seesRun } from '../access/caller.ts';
 import { ApiError } from '../error-envelope.ts';
 
 /** A run that is held open to follow, command or drive it. Call `release` when done. */

@@ -1,5 +1,6 @@
 import type { Context, Hono } from 'hono';
 import { etag } from 'hono/etag';
+import type { Caller } from '../../access/caller.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { digestOf } from '../../engine/journal/digest.ts';
@@ -8,12 +9,13 @@ import type { Run } from '../../engine/run/run.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { canonicalJson, omitUndefined, toJson } from '../../protocol/json.ts';
-import { parseLabels, readLabels } from '../../protocol/listing/label.ts';
+import { parseLabels } from '../../protocol/listing/label.ts';
+import { readGivenLabels } from '../../protocol/listing/reserved-label.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
-import { type Caller, withLabelsOf } from '../access/caller.ts';
+import { withLabelsOf } from '../access/gate.ts';
 import { ApiError } from '../error-envelope.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
@@ -112,13 +114,15 @@ async function startRun(c: Request, options: RunRoutesOptions): Promise<Response
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
   const caller = c.get('caller');
-  const before = continues === undefined ? undefined : await findRecord(options.store, continues, caller);
-  const own = withLabelsOf(caller, labels === undefined ? (before?.labels ?? {}) : readLabels(labels));
-  const given = omitUndefined({ launch, continues });
+  // The run that it continues has the caller's labels, so that the new run inherits them.
+  if (continues !== undefined) await findRecord(options.store, continues, caller);
+  const isInherited = labels === undefined && continues !== undefined;
+  const own = isInherited ? undefined : withLabelsOf(caller, readGivenLabels(labels ?? {}));
+  const given = omitUndefined({ launch, continues, labels: own });
   const runId = requestId === undefined ? clock.newId('run') : runIdOf(caller, requestId);
   const release = await admission.admit(caller);
   const run = await held
-    .begin(runId, () => agent.start(input, { ...start, ...given, labels: own, runId }))
+    .begin(runId, () => agent.start(input, { ...start, ...given, runId }))
     .catch(error => findStarted(error, runId, { ...options, agent: agent.name, input }))
     .catch(error => {
       release();

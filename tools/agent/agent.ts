@@ -128,7 +128,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
 
   async #begin(
     input: string | readonly Item[],
-    options: StartOptions & Pick<RunStarted, 'parent'>,
+    options: StartOptions & Pick<ResolvedStart, 'parent' | 'inheritedLabels'>,
     awaited: Pick<RunOptions, 'isAwaited'> = {},
   ): Promise<Run<Tools, Output>> {
     const runId = options.runId ?? this.#host.newId('run');
@@ -137,8 +137,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     assertToolChoice(this.#definition, tools);
     const runContext = await readRunContext(this.#definition, options.runContext);
     await assertToolsAccept(this.name, tools, runContext);
-    const labels = options.labels ?? (await labelsOf(this.store, options.continues));
-    const started = this.#describeStart(input, { ...options, labels, runId, tools, runContext });
+    const inheritedLabels = options.inheritedLabels ?? (await labelsOf(this.store, options.continues));
+    const start = { ...options, inheritedLabels, runId, tools, runContext };
+    const started = this.#describeStart(input, start);
     return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited);
   }
 

@@ -9,7 +9,8 @@ import { EngineError } from '../../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { type Labels, readLabels, readTitle } from '../../protocol/listing/label.ts';
+import { type Labels, readTitle } from '../../protocol/listing/label.ts';
+import { chatLabels, givenLabelsOf, readGivenLabels } from '../../protocol/listing/reserved-label.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { checkLimits, checkPrices } from './agent-options.ts';
 
@@ -21,9 +22,12 @@ export type StartOptions<RunContext = unknown> = {
   continues?: string;
   /**
    * Labels to find the run by, such as `{ user: '7', tenant: 'a' }`: at most 16, with names of up to 64 and values of up
-   * to 256 characters. The runs of its sub-agents and its forks have them too. Default: those of the run it continues.
+   * to 256 characters; the name `chat` is reserved. The runs of its sub-agents and its forks have them too. Default:
+   * those of the run it continues.
    */
   labels?: Labels;
+  /** The id of the chat that the run belongs to, which becomes its label `chat`. Default: that of the run it continues. */
+  chat?: string;
   /** The title of the run in lists, up to 200 characters. Default: the first line of the input. */
   title?: string;
   /** Overrides the agent's limits. */
@@ -67,6 +71,8 @@ export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
 export type ResolvedStart = StartOptions &
   Pick<RunStarted, 'parent'> & {
     runId: string;
+    /** The labels of the run that it continues, or that calls it. */
+    inheritedLabels?: Labels;
     runContext: JsonValue | undefined;
     tools: ReadonlyMap<string, Tool> | undefined;
   };
@@ -105,7 +111,7 @@ export function beginJournal(
     ...omitUndefined({
       runContext: options.runContext,
       paused: options.paused === true ? true : undefined,
-      labels: options.labels === undefined ? undefined : withoutNone(readLabels(options.labels)),
+      labels: labelsOf(options),
       title: options.title === undefined ? undefined : readTitle(options.title),
       continues: options.continues,
       launch: options.launch,
@@ -114,9 +120,14 @@ export function beginJournal(
   };
 }
 
-/** A run without labels has none in its journal either. */
-function withoutNone(labels: Labels): Labels | undefined {
-  return Object.keys(labels).length === 0 ? undefined : { ...labels };
+/** The labels that are given, else the inherited ones. A run without labels has none in its journal either. */
+function labelsOf({ labels, chat, inheritedLabels = {} }: Omit<ResolvedStart, 'tools'>): Labels | undefined {
+  const given = labels === undefined ? undefined : readGivenLabels(labels);
+  const all =
+    chat === undefined
+      ? (given ?? inheritedLabels)
+      : chatLabels(chat, given ?? givenLabelsOf(inheritedLabels));
+  return Object.keys(all).length === 0 ? undefined : { ...all };
 }
 
 function readInput(input: string | readonly Item[], host: Host): Item[] {

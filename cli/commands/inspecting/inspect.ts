@@ -1,5 +1,5 @@
+import { READER } from '../../../access/caller.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { READER } from '../../../server/access/caller.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
 import { pageAssets } from '../../../visualizer/page-assets.ts';

@@ -1,7 +1,7 @@
+import type { Caller } from '../../../access/caller.ts';
 import { systemHost } from '../../../engine/driver/host.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import type { Caller } from '../../../server/access/caller.ts';
 import { Tokens } from '../../../server/access/tokens.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import { assertMayBind } from '../../../server/bind-address.ts';

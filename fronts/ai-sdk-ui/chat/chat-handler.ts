@@ -1,8 +1,9 @@
+import { type Authorize, byOf, type Caller, callerOf } from '../../../access/caller.ts';
+import { describeRole, may, mayCommand } from '../../../access/role.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
+import { warn } from '../../../engine/warn.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import { type Labels, readLabels } from '../../../protocol/listing/label.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
-import { chatLabels } from '../../chat/find-chat.ts';
 import type { UIMessage } from '../chunk.ts';
 import { describeSafely } from '../describe-error.ts';
 import { toUIMessages, type UIMessageOptions } from '../messages.ts';
@@ -12,20 +13,20 @@ import { Chat, type ChatStart } from './chat.ts';
 import { applyAnswers } from './decide.ts';
 import { type ChatBody, ChatError, isChatId, readChatBody, toItem } from './read-request.ts';
 
-/** The authenticated user of a chat. A caller sees only chats whose runs have its labels. */
-export type ChatCaller = { name: string; role?: string; labels: Labels };
-
 /** Options of `createChatHandler`. */
 export type ChatHandlerOptions = UIMessageOptions & {
   /**
-   * Authenticates a request; `null` refuses it with 401. Must not read the body. Default: every caller may use every
-   * chat. A `viewer` may only read; an `approver` may only read and answer; a `client` may use `/v1` alone, no chat.
+   * Authenticates a request: returns `{ name, role, labels? }`, or `null` to answer 401. New runs get the labels, and a
+   * caller sees only chats whose runs have them. A `viewer` may only read; an `approver` may only read and answer; a
+   * `client` may use `/v1` alone, no chat. Default: every caller may use every chat.
    */
-  authorize?(request: Request): ChatCaller | null | Promise<ChatCaller | null>;
+  authorize?: Authorize;
   /** Options for the runs of a chat, such as the agent's `runContext`. */
   start?(request: Request): ChatStart | Promise<ChatStart>;
   /** The size limit of a request body, in bytes. Default 16 MiB. `useChat` posts the full history. */
   bodyBytes?: number;
+  /** Receives one line per failed request, for the operator. Default: a warning of the process. */
+  log?(line: string): void;
 };
 
 const BODY_BYTES = 16 * 1024 * 1024;
@@ -60,35 +61,39 @@ class ChatHandler {
 
   async handle(request: Request): Promise<Response> {
     try {
-      const caller = await this.#authorize(request);
+      const caller = await callerOf(request, this.#options.authorize);
+      if (caller === null) throw new ChatError(401, 'unauthorized', 'Sign in first.');
+      if (!may(caller, 'read')) throw forbidden(caller);
       const path = new URL(request.url).pathname.split('/').filter(segment => segment !== '');
       if (request.method === 'GET') return await this.#read(path, caller);
       if (request.method === 'HEAD') return await withoutBody(await this.#read(path, caller));
       if (request.method !== 'POST') throw new ChatError(405, 'not-found', 'Send GET or POST.');
-      if (caller?.role === 'viewer') throw new ChatError(403, 'forbidden', 'You may only read.');
       if (path.at(-1) === 'stop') {
-        refuseApprover(caller);
+        assertMay(caller, 'cancel');
         return await this.#stop(path, caller);
       }
+      assertMay(caller, 'answer');
       const body = await readChatBody(request, this.#options.bodyBytes ?? BODY_BYTES);
-      const labels = labelsOf(body.id, caller);
+      if (!isAnswer(body)) assertMay(caller, 'send');
+      const chat = new Chat(this.#agent, body.id, caller);
       const start = (await this.#options.start?.(request)) ?? {};
-      return await this.#inTurn(JSON.stringify(labels), () => this.#post(body, labels, { caller, start }));
+      return await this.#inTurn(chat.key, () => this.#post(body, chat, { caller, start }));
     } catch (error) {
-      return errorResponse(error);
+      return this.#refuse(error);
     }
   }
 
-  async #authorize(request: Request): Promise<ChatCaller | undefined> {
-    const { authorize } = this.#options;
-    if (authorize === undefined) return undefined;
-    const caller = await authorize(request);
-    if (caller?.role === 'client') throw new ChatError(403, 'forbidden', 'You may only use /v1.');
-    if (caller !== null) return { ...caller, labels: readLabels(caller.labels) };
-    throw new ChatError(401, 'unauthorized', 'Sign in first.');
+  /** Converts an error to a response. Only refusals show their message; other errors show no details and are logged. */
+  #refuse(error: unknown): Response {
+    if (error instanceof ChatError) return answerError(error.status, error.code, error.message);
+    if (error instanceof EngineError && error.code === 'input-invalid')
+      return answerError(400, error.code, error.message);
+    const { log = warn } = this.#options;
+    log(`A chat request failed: ${error instanceof Error ? error.stack : error}`);
+    return answerError(500, 'internal', 'The server failed on this request.');
   }
 
-  async #read(path: readonly string[], caller: ChatCaller | undefined): Promise<Response> {
+  async #read(path: readonly string[], caller: Caller): Promise<Response> {
     const isResuming = path.at(-1) === 'stream';
     const chat = this.#chatIn(path.at(isResuming ? -2 : -1), caller);
     const current = await chat.current();
@@ -100,29 +105,26 @@ class ChatHandler {
     return respondWith(await chat.open(current), { describeError: this.#describeError });
   }
 
-  async #stop(path: readonly string[], caller: ChatCaller | undefined): Promise<Response> {
+  async #stop(path: readonly string[], caller: Caller): Promise<Response> {
     const stopped = await this.#chatIn(path.at(-2), caller).stop('Stopped in the chat.');
     return Response.json({ stopped });
   }
 
-  #chatIn(segment: string | undefined, caller: ChatCaller | undefined): Chat {
+  #chatIn(segment: string | undefined, caller: Caller): Chat {
     const id = decode(segment ?? '');
     if (!isChatId(id)) throw new ChatError(404, 'not-found', 'There is no chat at this path.');
-    return new Chat(this.#agent, labelsOf(id, caller), caller?.name);
+    return new Chat(this.#agent, id, caller);
   }
 
   async #post(
     body: ChatBody,
-    labels: Labels,
-    { caller, start }: { caller: ChatCaller | undefined; start: ChatStart },
+    chat: Chat,
+    { caller, start }: { caller: Caller; start: ChatStart },
   ): Promise<Response> {
-    const chat = new Chat(this.#agent, labels, caller?.name);
     const describeError = this.#describeError;
     const last = body.messages.at(-1);
-    const answers = last?.role !== 'user' || isAnswer(body);
-    if (!answers) refuseApprover(caller);
     const answered = await this.#answer(chat, body, caller);
-    if (answers) {
+    if (last === undefined || isAnswer(body)) {
       if (answered !== undefined) return respondWith(answered.run, { describeError, ...answered.target });
       throw new ChatError(404, 'not-found', 'This chat has no run that waits for an answer.');
     }
@@ -141,7 +143,7 @@ class ChatHandler {
   }
 
   /** Applies the decisions and results in the posted messages; `undefined` if the chat has no run. */
-  async #answer(chat: Chat, { messages, messageId }: ChatBody, caller: ChatCaller | undefined) {
+  async #answer(chat: Chat, { messages, messageId }: ChatBody, caller: Caller) {
     const current = await chat.current();
     if (current === undefined) return undefined;
     const run = await chat.open(current);
@@ -149,7 +151,7 @@ class ChatHandler {
     const idOf = await findMessageIds(store, current);
     const count = 1 + countMessages(await readJournal(store, run.id));
     const ids = Array.from({ length: count }, (_, index) => idOf(index + 1));
-    await applyAnswers(run, messages, ids, caller?.name);
+    await applyAnswers(run, messages, ids, byOf(caller));
     const page = messages.find(({ id }) => id === messageId) ?? messages.at(-1);
     const number = 1 + ids.indexOf(page?.id ?? '');
     const target = page?.role === 'assistant' && number > 0 ? { page: page as UIMessage, number } : {};
@@ -172,9 +174,13 @@ class ChatHandler {
   }
 }
 
-/** Throws a `ChatError` for an approver, which may answer but not start or stop runs. */
-function refuseApprover(caller: ChatCaller | undefined): void {
-  if (caller?.role === 'approver') throw new ChatError(403, 'forbidden', 'You may only answer.');
+/** Throws a `ChatError` if the caller's role may not submit a command of this type. */
+function assertMay(caller: Caller, command: string): void {
+  if (!mayCommand(caller, command)) throw forbidden(caller);
+}
+
+function forbidden(caller: Caller): ChatError {
+  return new ChatError(403, 'forbidden', describeRole(caller));
 }
 
 async function withoutBody({ status, headers, body }: Response): Promise<Response> {
@@ -184,14 +190,11 @@ async function withoutBody({ status, headers, body }: Response): Promise<Respons
 
 /** Whether a request answers an assistant message instead of adding a user message. */
 function isAnswer({ messages, messageId, trigger }: ChatBody): boolean {
+  if (messages.at(-1)?.role !== 'user') return true;
   return (
     trigger !== 'regenerate-message' &&
     messages.some(({ id, role }) => id === messageId && role === 'assistant')
   );
-}
-
-function labelsOf(chat: string, caller: ChatCaller | undefined): Labels {
-  return chatLabels(chat, caller?.labels);
 }
 
 function decode(segment: string): string {
@@ -200,14 +203,6 @@ function decode(segment: string): string {
   } catch {
     return '';
   }
-}
-
-/** Converts an error to a response. Only refusals show their message; other errors show no details. */
-function errorResponse(error: unknown): Response {
-  if (error instanceof ChatError) return answerError(error.status, error.code, error.message);
-  if (error instanceof EngineError && error.code === 'input-invalid')
-    return answerError(400, error.code, error.message);
-  return answerError(500, 'internal', 'The server failed on this request.');
 }
 
 function answerError(status: number, code: string, message: string): Response {

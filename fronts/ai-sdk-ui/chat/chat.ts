@@ -1,19 +1,21 @@
 // fronts/ai-sdk-ui/chat: the handler behind `useChat`: reading its requests and deciding what they mean for
 // the run.
 
+import { byOf, type Caller } from '../../../access/caller.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Labels } from '../../../protocol/listing/label.ts';
+import { chatLabels } from '../../../protocol/listing/reserved-label.ts';
 import { listAll, type RunRecord, type Store } from '../../../protocol/store.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
 import type { StartOptions } from '../../../tools/agent/begin-journal.ts';
 import { findLatestRun } from '../../chat/find-chat.ts';
 
 /** Options for the runs that a chat starts, as for `agent.start`. */
-export type ChatStart = Omit<StartOptions, 'labels' | 'continues' | 'runId' | 'signal'>;
+export type ChatStart = Omit<StartOptions, 'labels' | 'chat' | 'continues' | 'runId' | 'signal'>;
 
 /** The place of a user message: its journal entry, and the number of the assistant message that follows it. */
 type Place = { record: RunRecord; entry: JournalEntry; number: number };
@@ -21,14 +23,26 @@ type Place = { record: RunRecord; entry: JournalEntry; number: number };
 /** One chat: the runs with its label. `findLatestRun` determines the current run. */
 export class Chat {
   readonly #agent: Agent;
+  readonly #id: string;
+  readonly #caller: Caller;
+  /** The labels of its runs. */
   readonly #labels: Labels;
-  readonly #by: { by?: string };
 
-  /** `labels`: the labels of the caller and of the chat. */
-  constructor(agent: Agent, labels: Labels, by: string | undefined) {
+  /** Throws `input-invalid` for an id that no chat can have. */
+  constructor(agent: Agent, id: string, caller: Caller) {
     this.#agent = agent;
-    this.#labels = labels;
-    this.#by = omitUndefined({ by });
+    this.#id = id;
+    this.#caller = caller;
+    this.#labels = chatLabels(id, caller.labels);
+  }
+
+  /** Identifies the chat among those of all callers. */
+  get key(): string {
+    return JSON.stringify(this.#labels);
+  }
+
+  get #by(): { by?: string } {
+    return omitUndefined({ by: byOf(this.#caller) });
   }
 
   get #store(): Store {
@@ -111,7 +125,8 @@ export class Chat {
   async #start(item: Item, start: ChatStart, continues?: string): Promise<Run> {
     return await this.#agent.start([item], {
       ...start,
-      labels: this.#labels,
+      labels: this.#caller.labels,
+      chat: this.#id,
       ...omitUndefined({ continues }),
     });
   }

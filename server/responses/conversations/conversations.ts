@@ -1,3 +1,4 @@
+import { type Caller, sees } from '../../../access/caller.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
@@ -7,7 +8,6 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import { type JsonObject, toJson } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
-import { type Caller, sees } from '../../access/caller.ts';
 import { invalid, ResponsesError } from '../api-error.ts';
 import { idsIn, readInputItems } from '../request/input-items.ts';
 import { ItemReader, isReference } from '../request/item-reader.ts';

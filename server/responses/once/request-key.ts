@@ -1,8 +1,8 @@
 // server/responses/once: `Idempotency-Key`: a request that is sent again gets the first response.
 
+import type { Caller } from '../../../access/caller.ts';
 import { digestOf, hashOf } from '../../../engine/journal/digest.ts';
 import { toJson } from '../../../protocol/json.ts';
-import type { Caller } from '../../access/caller.ts';
 import { invalid, ResponsesError } from '../api-error.ts';
 import type { CreateBody } from '../request/request-body.ts';
 import { type RequestKey, withoutSecrets } from '../wire/response-spec.ts';

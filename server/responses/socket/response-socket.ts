@@ -1,7 +1,7 @@
 import type { WebSocketLike } from '@hono/node-server';
+import type { Caller } from '../../../access/caller.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
-import type { Caller } from '../../access/caller.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { BODY_LIMITS, parseBounded } from '../../read-body.ts';
 import type { InRequest } from '../../runs-env.ts';

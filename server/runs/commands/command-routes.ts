@@ -3,11 +3,12 @@
 
 import type { Context, Hono } from 'hono';
 import * as z from 'zod';
+import { byOf, type Caller } from '../../../access/caller.ts';
+import { mayCommand } from '../../../access/role.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { RunCommand } from '../../../engine/run/run-command.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
-import { ANYONE, type Caller, MAIN_OPERATOR, mayCommand } from '../../access/caller.ts';
 import { forbidden } from '../../access/gate.ts';
 import { ApiError, describeError } from '../../error-envelope.ts';
 import { type BodyLimits, readBody } from '../../read-body.ts';
@@ -127,11 +128,6 @@ async function submit<Answer>(
  */
 export function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
   return commands.map(command => ({ ...command, ...omitUndefined({ by: byOf(caller, command.by) }) }));
-}
-
-/** Returns the sender of a request: the name of its token; without such a name, the given `by`. */
-export function byOf(caller: Caller, by: string | undefined): string | undefined {
-  return caller === ANYONE || caller === MAIN_OPERATOR ? by : caller.name;
 }
 
 /** Returns the commands in a body that the route's schema has validated. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import * as z from 'zod';
+import { byOf } from '../../../access/caller.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import { type ForkModel, forkRun } from '../../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
@@ -15,7 +16,7 @@ import { type BodyLimits, readBody } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord, type RunRegistry } from '../run-registry.ts';
 import type { ServedAgents } from '../served-agents.ts';
-import { byOf, signed } from './command-routes.ts';
+import { signed } from './command-routes.ts';
 import { byBody, commandsBody, sendBody } from './request-bodies.ts';
 
 export const forkBody = z.strictObject({

@@ -6,7 +6,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import { parseLabels } from '../../../protocol/listing/label.ts';
 import { listFilterSchema } from '../../../protocol/listing/run-list.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
-import { withLabelsOf } from '../../access/caller.ts';
+import { withLabelsOf } from '../../access/gate.ts';
 import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { openCallSchema } from '../run-view.ts';

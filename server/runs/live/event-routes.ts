@@ -2,10 +2,10 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
+import { seesRun } from '../../../access/caller.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { seesRun } from '../../access/caller.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';

@@ -1,8 +1,8 @@
+import { type Caller, seesRun } from '../../../access/caller.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
-import { type Caller, seesRun } from '../../access/caller.ts';
 import { type Inbox, keysOf } from '../inbox/read-inbox.ts';
 import { summarizeRun } from '../run-view.ts';
 import { type Frame, frame } from './event-stream.ts';

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { UIMessage } from 'ai';
 import { expect, test } from 'vitest';
+import type { Role } from '../../../access/role.ts';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createChatHandler } from '../../../fronts/ai-sdk-ui/index.ts';
 import { ProviderError } from '../../../protocol/error.ts';
@@ -104,7 +105,7 @@ test('a client, who may use /v1 alone, neither reads, starts, decides nor stops 
   const REFUND = { toolCalls: [{ name: 'refund', arguments: { cents: 5 } }] };
   const model = scripted([REFUND, { text: 'Done.' }]);
   const agent = createAgent({ name: 'desk', model, tools: TOOLS, store: memory() });
-  const as = (role: string) =>
+  const as = (role: Role) =>
     createChatHandler(agent, { authorize: () => ({ name: role, role, labels: {} }) });
   const operator = new ChatPage(as('operator'));
   await operator.chat.sendMessage({ text: 'go' });
@@ -169,12 +170,12 @@ test('an approver decides and does nothing else; a viewer only reads', async () 
   const REFUND = { toolCalls: [{ name: 'refund', arguments: { cents: 5 } }] };
   const model = scripted([REFUND, { text: 'Done.' }]);
   const agent = createAgent({ name: 'desk', model, tools: TOOLS, store: memory() });
-  const as = (role: string) =>
+  const as = (role: Role) =>
     createChatHandler(agent, { authorize: () => ({ name: role, role, labels: {} }) });
   await new ChatPage(as('operator')).chat.sendMessage({ text: 'go' });
-  const read = async (role: string) =>
+  const read = async (role: Role) =>
     (await (await as(role)(new Request('http://shop.example/api/chat/chat%201'))).json()) as UIMessage[];
-  for (const role of ['viewer', 'approver']) {
+  for (const role of ['viewer', 'approver'] as const) {
     const page = new ChatPage(as(role), { messages: await read(role) });
     await page.chat.sendMessage({ text: 'more' });
     await page.chat.regenerate({ messageId: page.messages[1]?.id ?? '' });

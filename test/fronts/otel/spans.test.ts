@@ -28,7 +28,7 @@ describe('the spans of a run', () => {
       }),
       { tracerProvider },
     );
-    const run = await agent.start('go', { labels: { chat: 'c1' } });
+    const run = await agent.start('go', { chat: 'c1' });
     await run.settled();
     const [resting] = spans().filter(({ name }) => name.startsWith('invoke_agent'));
     expect(resting?.attributes).toMatchObject({ 'agentchart.run.status': 'waiting', 'agentchart.drive': 1 });

@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { READER } from '../../../access/caller.ts';
 import { makeTest } from '../../../cli/commands/export.ts';
 import { loadExport } from '../../../cli/commands/inspecting/load-export.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { statePath } from '../../../machines/step.ts';
 import type { RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
-import { READER } from '../../../server/access/caller.ts';
 import type { PageAssets } from '../../../server/page-assets.ts';
 import { errorOf, makeApp, type TestApp } from '../../support/server/runs-app.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folders.ts';

@@ -4,6 +4,7 @@ import type { Host } from '../../../engine/driver/host.ts';
 import { isOwnerDead, makeOwner } from '../../../engine/driver/owner.ts';
 import type { DriveWatcher } from '../../../engine/driver/watch-drive.ts';
 import { FeedFollower, type FeedReader } from '../../../engine/listening/feed-follower.ts';
+import { warn } from '../../../engine/warn.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import type { FeedEntry } from '../../../protocol/listing/feed.ts';
 import type { Store } from '../../../protocol/store.ts';
@@ -109,8 +110,4 @@ export class AgentListeners {
 
 function toEvent({ runId, seq, event }: FeedEntry): JournaledEvent {
   return { ...event, runId, seq };
-}
-
-function warn(line: string): void {
-  globalThis.process?.emitWarning?.(line, 'AgentchartWarning');
 }

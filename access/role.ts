@@ -1,0 +1,40 @@
+// access: who sends a request, and what its role may do, for the server and for every front.
+
+/** The roles of callers. */
+export const ROLES = ['operator', 'approver', 'viewer', 'client'] as const;
+export type Role = (typeof ROLES)[number];
+
+/**
+ * What a role may do: `read` runs and chats, `decide` open calls, `command` runs in every other way (also start, continue
+ * and delete them), and `generate` responses with `/v1`.
+ */
+export type Right = 'read' | 'decide' | 'command' | 'generate';
+
+/** What each role may do, in the server and in every front. */
+const RIGHTS: Readonly<Record<Role, { rights: readonly Right[]; words: string }>> = {
+  operator: { rights: ['read', 'decide', 'command', 'generate'], words: 'can do everything' },
+  approver: {
+    rights: ['read', 'decide'],
+    words: 'can only read runs and decide calls (approve, reject, answer, resolve)',
+  },
+  viewer: { rights: ['read'], words: 'can only read runs' },
+  client: { rights: ['generate'], words: 'can only use /v1' },
+};
+
+/** The commands that decide calls. */
+const DECISIONS: readonly string[] = ['approve', 'reject', 'answer', 'resolve'];
+
+/** Whether the role has a right. */
+export function may({ role }: { role: Role }, right: Right): boolean {
+  return RIGHTS[role].rights.includes(right);
+}
+
+/** Whether the role may submit a command of this type to a run; `start` is one too. */
+export function mayCommand(caller: { role: Role }, type: string): boolean {
+  return may(caller, DECISIONS.includes(type) ? 'decide' : 'command');
+}
+
+/** Why a request is refused, for its sender. */
+export function describeRole({ role }: { role: Role }): string {
+  return `The role "${role}" ${RIGHTS[role].words}.`;
+}
