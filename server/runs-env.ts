@@ -15,6 +15,8 @@ export type RunsEnv = {
     inRequest: InRequest;
     /** Set by the gate; on routes that need no token, possibly absent. */
     caller: Caller;
+    /** Aborted when the session of the request ends, if it has one. */
+    sessionEnded?: AbortSignal;
     /** The limits of bodies of requests to `/v1`. */
     requestLimits: BodyLimits;
   };

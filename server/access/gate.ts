@@ -6,7 +6,7 @@ import type { Labels } from '../../protocol/listing/label.ts';
 import { ApiError } from '../error-envelope.ts';
 import { isForeign } from '../guard-request.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import type { Sessions } from './sessions.ts';
+import { closeOn, type Sessions } from './sessions.ts';
 import type { SignInPace } from './sign-in-pace.ts';
 import type { Tokens } from './tokens.ts';
 
@@ -39,21 +39,29 @@ export class Gate {
    * requests need no token.
    */
   readonly identify: MiddlewareHandler<RunsEnv> = async (c, next) => {
-    const caller = this.#callerOf(c);
+    const { caller, ended } = this.#find(c) ?? {};
     if (caller !== undefined) c.set('caller', caller);
+    if (ended !== undefined) c.set('sessionEnded', ended);
     const { path } = c.req;
     const isOpen = path.startsWith('/v1/') || OPEN_TO_CLIENTS.includes(path);
     if (caller !== undefined && !may(caller, 'read') && !isOpen) throw forbidden(caller);
     await next();
   };
 
-  /** Throws `unauthorized` for requests without a caller, and `forbidden` for what the caller's role may not do. */
+  /**
+   * Throws `unauthorized` for requests without a caller, and `forbidden` for what the caller's role may not do. An event
+   * stream ends with the session of its request.
+   */
   readonly authorize: MiddlewareHandler<RunsEnv> = async (c, next) => {
     const caller: Caller | undefined = c.get('caller');
     const area = c.req.path.startsWith('/v1/') ? 'v1' : 'runs';
     if (caller === undefined) throw unauthorized(area);
     assertMay(c, caller, area);
     await next();
+    const ended = c.get('sessionEnded');
+    const isStream = c.res.headers.get('content-type')?.startsWith('text/event-stream') === true;
+    if (isStream && ended !== undefined && c.res.body !== null)
+      c.res = new Response(closeOn(ended, c.res.body), c.res);
   };
 
   /**
@@ -86,11 +94,11 @@ export class Gate {
   }
 
   /** Cookies count for the server's own page only: a page that may use `/v1` must send a token. */
-  #callerOf(c: Context<RunsEnv>): Caller | undefined {
-    if (this.#isOpen) return this.#anyone;
+  #find(c: Context<RunsEnv>): { caller: Caller | undefined; ended?: AbortSignal } | undefined {
+    if (this.#isOpen) return { caller: this.#anyone };
     const [, bearer] = /^Bearer +([^ ].*)$/i.exec(c.req.header('authorization') ?? '') ?? [];
     const token = bearer ?? c.req.header('x-api-key');
-    if (token !== undefined) return this.#tokens.find(token);
+    if (token !== undefined) return { caller: this.#tokens.find(token) };
     if (isForeign(c.req.header('origin'), c.req.header('host') ?? '')) return undefined;
     const session = getCookie(c, cookieName(c));
     return session === undefined ? undefined : this.#sessions.find(session);

@@ -32,9 +32,10 @@ export function socketRoute(options: {
       onOpen(_event, { raw }) {
         if (!isSocket(raw)) throw new TypeError('expected a socket of the package ws');
         open += 1;
+        const ended = c.get('sessionEnded');
         socket = new ResponseSocket(raw, {
           ...options,
-          closing,
+          closing: ended === undefined ? closing : AbortSignal.any([closing, ended]),
           caller: c.get('caller'),
           inRequest: c.get('inRequest'),
         });
