@@ -5,6 +5,7 @@ import { createChatHandler } from '../../fronts/ai-sdk-ui/index.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Agent } from '../../tools/agent/index.ts';
 import { a2aServer } from '../support/fronts/a2a.ts';
+import { answeredMessage, userMessage } from '../support/fronts/ai-sdk-ui/chat-messages.ts';
 import { closeAfterTests } from '../support/fronts/close-after-tests.ts';
 import { DONE, makeDesk, mcpServer, REFUND } from '../support/fronts/mcp.ts';
 import { until } from '../support/server/runs-app.ts';
@@ -37,28 +38,15 @@ const useChat: Front = agent => {
   const handler = createChatHandler(agent, { authorize });
   const send = (role: Role, method: string, path: string, body?: object) =>
     handler(new Request(`http://shop.example/api/chat${path}`, init(role, method, body)));
-  const user = (id: string) => ({ id, role: 'user', parts: [{ type: 'text', text: 'go' }] });
+  const user = (id: string) => userMessage(id, 'go');
   const post = (role: Role, body: object) =>
     send(role, 'POST', '', { id: 'c', trigger: 'submit-message', ...body });
-  const approval = (runId: string) => ({
-    id: `${runId}.1`,
-    role: 'assistant',
-    parts: [
-      {
-        type: 'tool-refund',
-        toolCallId: 'call_0_0',
-        state: 'approval-responded',
-        input: {},
-        approval: { id: `${runId}.1/call_0_0`, approved: false },
-      },
-    ],
-  });
   return {
     'read the messages': { send: role => send(role, 'GET', '/c'), roles: READERS },
     resume: { send: role => send(role, 'GET', '/c/stream'), roles: READERS },
     decide: {
       send: (role, { runId }) =>
-        post(role, { messages: [user('u'), approval(runId)], messageId: `${runId}.1` }),
+        post(role, { messages: [user('u'), answeredMessage(runId, false)], messageId: `${runId}.1` }),
       roles: DECIDERS,
     },
     'send a message': { send: role => post(role, { messages: [user('v')] }), roles: OPERATORS },
@@ -72,7 +60,8 @@ const useChat: Front = agent => {
       roles: OPERATORS,
     },
     'decide in a request that sends a message too': {
-      send: (role, { runId }) => post(role, { messages: [user('u'), approval(runId), user('v')] }),
+      send: (role, { runId }) =>
+        post(role, { messages: [user('u'), answeredMessage(runId, false), user('v')] }),
       roles: OPERATORS,
     },
     stop: { send: role => send(role, 'POST', '/c/stop'), roles: OPERATORS },

@@ -7,6 +7,7 @@ import { memory } from '../../stores/memory.ts';
 import { type Agent, createAgent } from '../../tools/agent/index.ts';
 import { calls, makeGate, makeTool } from '../support/engine/agents.ts';
 import { a2aServer } from '../support/fronts/a2a.ts';
+import { answeredMessage, userMessage } from '../support/fronts/ai-sdk-ui/chat-messages.ts';
 import { closeAfterTests } from '../support/fronts/close-after-tests.ts';
 import { DONE, makeDesk, mcpServer, REFUND } from '../support/fronts/mcp.ts';
 import { until } from '../support/server/runs-app.ts';
@@ -49,34 +50,23 @@ function chatDesk(agent: Agent): Desk {
     const init = { method, headers: json(tenant), ...(body && { body: JSON.stringify(body) }) };
     return await (await handler(new Request(`http://shop.example/api/chat${path}`, init))).text();
   };
-  const say = (id: string, text: string) => ({ id, role: 'user', parts: [{ type: 'text', text }] });
   const post = (tenant: Tenant, body: object) =>
     send(tenant, 'POST', '', { id: CHAT, trigger: 'submit-message', ...body });
-  const answered = (runId: string) => ({
-    id: `${runId}.1`,
-    role: 'assistant',
-    parts: [
-      {
-        type: 'tool-refund',
-        toolCallId: 'call_0_0',
-        state: 'approval-responded',
-        input: {},
-        approval: { id: `${runId}.1/call_0_0`, approved: true },
-      },
-    ],
-  });
   return {
-    begin: (tenant, text) => post(tenant, { messages: [say(`u-${tenant}`, text)] }),
+    begin: (tenant, text) => post(tenant, { messages: [userMessage(`u-${tenant}`, text)] }),
     intrusions: {
       'GET the messages': tenant => send(tenant, 'GET', `/${CHAT}`),
       'POST to stop': tenant => send(tenant, 'POST', `/${CHAT}/stop`),
       'POST an approval': (tenant, runId) =>
-        post(tenant, { messages: [say('u-a', 'go'), answered(runId)], messageId: `${runId}.1` }),
-      'POST a message': tenant => post(tenant, { messages: [say('more', 'And now?')] }),
+        post(tenant, {
+          messages: [userMessage('u-a', 'go'), answeredMessage(runId, true)],
+          messageId: `${runId}.1`,
+        }),
+      'POST a message': tenant => post(tenant, { messages: [userMessage('more', 'And now?')] }),
       'POST to replace a message': tenant =>
-        post(tenant, { messages: [say('u-a', 'Instead')], messageId: 'u-a' }),
+        post(tenant, { messages: [userMessage('u-a', 'Instead')], messageId: 'u-a' }),
       'POST to regenerate': tenant =>
-        post(tenant, { messages: [say('u-a', 'go')], trigger: 'regenerate-message' }),
+        post(tenant, { messages: [userMessage('u-a', 'go')], trigger: 'regenerate-message' }),
     },
   };
 }

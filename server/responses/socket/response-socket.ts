@@ -155,11 +155,11 @@ export class ResponseSocket {
     );
   }
 
-  /** The response in progress has ended with an error event by then: see `LiveResponse`. */
+  /** When the server shuts down, the response in progress has ended with an error event by then: see `LiveResponse`. */
   readonly #shutDown = (): void => {
     const { host } = this.#options;
     setImmediate(() => {
-      this.#socket.close(GOING_AWAY, 'The server is shutting down.');
+      this.#socket.close(GOING_AWAY, 'The server is shutting down, or the session has ended.');
       host.setTimer(CLOSING_MS, () => this.#socket.terminate(), { keepAlive: false });
     });
   };

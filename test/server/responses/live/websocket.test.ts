@@ -55,6 +55,18 @@ async function open(
 }
 
 describe('a WebSocket', () => {
+  it('of a session is closed when the caller signs out', async () => {
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ token: 'secret' });
+    const signedIn = await fetch(`${serving.url}/session`, { method: 'POST', headers, body });
+    const [cookie = ''] = (signedIn.headers.get('set-cookie') ?? '').split(';');
+    const [socket, other] = [await open({ cookie }), await open()];
+    await fetch(`${serving.url}/session`, { method: 'DELETE', headers: { cookie } });
+    expect(await socket.closed).toBe(1001);
+    expect(typesOf(await other.create(TALK))).toContain('response.completed');
+    other.close();
+  });
+
   it('answers one request after the other with their events, and keeps stored responses', async () => {
     const socket = await open();
     socket.send(JSON.stringify({ type: 'response.create', ...TALK }));
