@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { HAS_TERMINAL, startOnTerminal } from '../support/examples/npm-start.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
-import { CHROMIUM, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import { CHROMIUM, decideWith, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
 /** What a newcomer does with `npm start` and its page. */
 
@@ -31,7 +31,7 @@ test.runIf(HAS_TERMINAL && CHROMIUM !== undefined)(
         decision.getByRole('button', { name: 'It happened…' }).click(),
       ]);
       await decision.getByLabel(/result/).fill('{ "refundedCents": 9900 }');
-      await decision.getByRole('button', { name: 'It happened', exact: true }).click();
+      await decideWith(decision.getByRole('button', { name: 'It happened', exact: true }));
       await page.getByText('Resolved: refund.').waitFor();
 
       await page.goto(new URL(original ?? '', url).href);

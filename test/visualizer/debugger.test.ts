@@ -4,7 +4,13 @@ import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, type Store, tool } from '../../tools/agent/index.ts';
 import { testInTurn } from '../support/in-turn.ts';
-import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import {
+  CHROMIUM,
+  closePages,
+  decideWith,
+  sharedChromium,
+  WatchedPage,
+} from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { makeSurvey } from '../support/visualizer/long-run.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
@@ -50,9 +56,9 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     const run = await startAtRest('refunds');
     const { page } = await visit(`/runs/${run.id}`);
     await page.route('**/approve', route => route.abort(), { times: 1 });
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await decideWith(page.getByRole('button', { name: 'Approve' }));
     await page.getByText('the journal does not have this command. Nothing was changed; try again.').waitFor();
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await decideWith(page.getByRole('button', { name: 'Approve' }));
     await page.locator('#state-finished.current').waitFor();
   });
 
@@ -125,7 +131,7 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
       for (const page of pages) await page.goto(`${api.url}/runs/${run.id}`);
       for (const page of pages) await page.locator('.connection[data-is="live"]').waitFor();
       expect(streams).toBe(1);
-      await pages[0]?.getByRole('button', { name: 'Approve' }).click();
+      for (const page of pages.slice(0, 1)) await decideWith(page.getByRole('button', { name: 'Approve' }));
       for (const page of pages) await page.locator('#state-finished.current').waitFor();
       await pages[0]?.close();
       const second = await startAtRest('refunds');

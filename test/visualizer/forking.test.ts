@@ -11,6 +11,7 @@ import { makeTemporaryFolder } from '../support/temporary-folders.ts';
 import {
   CHROMIUM,
   closePages,
+  decideWith,
   type Look,
   sharedChromium,
   WatchedPage,
@@ -172,10 +173,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await page.getByLabel(/Replay tools/).check();
     await page.getByRole('button', { name: 'Fork without a change' }).click();
     const fork = await forkOf(page);
-    await page
-      .getByRole('button', { name: /^Approve/ })
-      .first()
-      .click();
+    await decideWith(page.getByRole('button', { name: /^Approve/ }).first());
     await expect.poll(async () => (await store.get(fork))?.status, { timeout: 20_000 }).toBe('finished');
     await page.goto(`${api.url}/runs/${fork}?tab=journal`);
     await expect.poll(() => page.locator('main').innerText()).toContain(`of ${run.id}`);

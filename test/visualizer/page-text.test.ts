@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { showValue } from '../../cli/render/describe-event.ts';
 import { content } from '../../protocol/content/content.ts';
+import { describeCall } from '../../visualizer/page/render/describe-call.ts';
 import { diffLines } from '../../visualizer/page/render/diff-lines.ts';
 import { formatEvent, formatOutput } from '../../visualizer/page/render/format.ts';
 import { cutText, shorten, showSafely } from '../../visualizer/page/render/show-safely.ts';
@@ -46,4 +47,17 @@ test('images and files of a result are a few words, and their base64 is not show
   const journaled = formatEvent({ type: 'tool.settled', output });
   expect(journaled).toContain('"data:application/pdf;base64,… (2.7 M characters)"');
   expect(journaled).not.toContain('AAAA');
+});
+
+test.each([
+  [{ orderId: 'B-2', cents: 4200, note: 'parcel 2 of 6' }, 'refund of $42.00 for B-2'],
+  [{ cents: 199, currency: 'EUR' }, 'refund of €1.99'],
+  [{ orderId: 'B-2', cents: 4200, currency: 'JPY' }, 'refund (orderId B-2, cents 4200, currency JPY)'],
+  [{ from_id: 1, to_id: 2, cents: 4200 }, 'refund (from_id 1, to_id 2, cents 4200)'],
+  [{ orderId: 'B-2', cents: '4200' }, 'refund (orderId B-2, cents 4200)'],
+  [{ a: 1, b: 'x\u202ey', c: null, d: 4 }, 'refund (a 1, b x\\u{202e}y, c null, …)'],
+  [{}, 'refund'],
+  ['all', 'refund (all)'],
+])('a call with the input %j is "%s" in the words of a decision', (input, words) => {
+  expect(describeCall('refund', input)).toBe(words);
 });

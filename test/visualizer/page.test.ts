@@ -5,6 +5,7 @@ import { sampled } from '../support/sample.ts';
 import {
   CHROMIUM,
   closePages,
+  decideWith,
   type Look,
   sharedChromium,
   WatchedPage,
@@ -71,7 +72,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.getByLabel('Deciding as').fill('Grace');
 
     demo.gate.close();
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await decideWith(page.getByRole('button', { name: 'Approve' }));
     await page.locator('#state-turn-planning.current').waitFor();
     demo.gate.open();
     await page.locator('#state-finished.current').waitFor();
@@ -122,14 +123,14 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const editor = page.getByLabel('Edited input');
     const edit = (cents: string) => editor.fill(`{"orderId":"A-1001","cents":${cents},"note":"partly"}`);
     await edit('-5');
-    await page.getByRole('button', { name: 'Approve with changes' }).click();
+    await decideWith(page.getByRole('button', { name: 'Approve with changes' }));
     await page.getByRole('alert').filter({ hasText: 'The edited input is not valid for refund' }).waitFor();
     await edit('');
     await page.getByText('Invalid JSON').waitFor();
     await edit('2100');
     expect(await page.locator('.diff-line.removed').allInnerTexts()).toContain('−   "cents": 4200,');
     expect(await page.locator('.diff-line.added').allInnerTexts()).toContain('+   "cents": 2100,');
-    await page.getByRole('button', { name: 'Approve with changes' }).click();
+    await decideWith(page.getByRole('button', { name: 'Approve with changes' }));
     await page.locator('#state-finished.current').waitFor();
     await page.locator('.call-result').last().getByText('"refundedCents": 2100').waitFor();
     expect(watched.problems.filter(problem => !problem.includes('400'))).toEqual([]);
@@ -139,7 +140,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const { page, problems } = await visit(await startAtRest('refunds'));
     await page.getByRole('button', { name: 'Reject…' }).click();
     await page.getByLabel('Reason').fill('the photo shows no damage');
-    await page.getByRole('button', { name: 'Reject', exact: true }).click();
+    await decideWith(page.getByRole('button', { name: 'Reject', exact: true }));
     await page.locator('#state-finished.current').waitFor();
     await page.locator('.call-result').getByText('rejected: the photo shows no damage').waitFor();
     expect(problems).toEqual([]);
@@ -156,7 +157,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
       await route.continue();
     });
     const notice = page.getByText('Grace already decided.').waitFor();
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await decideWith(page.getByRole('button', { name: 'Approve' }));
     await notice;
     await page.locator('.call-story').getByText('Rejected by Grace').waitFor();
     demo.gate.open();
@@ -173,7 +174,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
       await page.getByText('Idempotency key:').waitFor();
       await page.getByRole('button', { name: 'It happened…' }).click();
       await page.getByLabel('Its result').fill('{"url": "https://example.test"}');
-      await page.getByRole('button', { name: 'It happened', exact: true }).click();
+      await decideWith(page.getByRole('button', { name: 'It happened', exact: true }));
       await page.locator('.reply').getByText('Version 2.4.0 is out.').waitFor();
       await expect.poll(() => watched.countOf('state-resting-inDoubt')).toBe('×1');
       expect(watched.problems).toEqual([]);
@@ -183,7 +184,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
   inTurn('a call that the client runs is answered on the page', async () => {
     const { page, problems } = await visit(await startAtRest('lab'));
     await page.getByLabel('Result for the model').fill('{"metres": 3}');
-    await page.getByRole('button', { name: 'Answer' }).click();
+    await decideWith(page.getByRole('button', { name: 'Answer' }));
     await page.locator('.reply').getByText('It is 3 m wide.').waitFor();
     expect(problems).toEqual([]);
   });
@@ -197,7 +198,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.getByText('No response since').waitFor();
     api = await ServedRuns.listen(makeDemoAgents(demo.store, demo.gate).agents, { port });
     await page.locator('.connection[data-is="live"]').waitFor();
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await decideWith(page.getByRole('button', { name: 'Approve' }));
     await page.locator('#state-finished.current').waitFor();
     await page.locator('.reply').getByText('Ada gets her 42.00 back').waitFor();
     await page.getByRole('tab', { name: 'Journal 17' }).waitFor();
@@ -254,7 +255,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     const { page } = watched;
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('button', { name: 'Continue' }).waitFor();
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await decideWith(page.getByRole('button', { name: 'Approve' }));
     await page.locator('#state-resting-paused.current').waitFor();
     await page.getByRole('button', { name: 'Step' }).click();
     await page.getByText('"refundedCents": 4200').first().waitFor();
@@ -296,6 +297,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
       if ((await page.evaluate('document.activeElement.textContent')) === 'Approve') break;
     }
     expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
+    await page.keyboard.press('Enter');
     await page.keyboard.press('Enter');
     await page.locator('#state-finished.current').waitFor();
     expect(problems).toEqual([]);

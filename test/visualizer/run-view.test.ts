@@ -5,7 +5,13 @@ import { openaiChat } from '../../adapters/openai-chat.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, tool } from '../../tools/agent/index.ts';
 import { testInTurn } from '../support/in-turn.ts';
-import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
+import {
+  CHROMIUM,
+  closePages,
+  decideWith,
+  sharedChromium,
+  WatchedPage,
+} from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
@@ -95,7 +101,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       await route.fetch();
       await route.abort();
     });
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await decideWith(page.getByRole('button', { name: 'Approve' }));
     await page
       .getByText('The reply was lost, but the command was taken: the journal has it as entry 12.')
       .waitFor();
@@ -137,7 +143,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
       expect(y + height).toBeLessThan(page.viewportSize()?.height ?? 0);
       await page.evaluate(`document.querySelector('.seen-scroll').scrollTo(0, 1e6)`);
       await page.getByText('not read to the end').waitFor({ state: 'detached' });
-      await approve.click();
+      await decideWith(approve);
       await page.locator('.reply strong', { hasText: 'checked' }).waitFor();
       expect(await page.locator('.reply .markdown').last().innerText()).toBe('See the checked answer.');
     },

@@ -135,6 +135,25 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await watched.close();
   });
 
+  test('Continue and Step beside an unsaved edit of a reply ask first, and Discard forgets it', async () => {
+    const run = await hold([{ id: 'tools', next: 'executeTools', tool: 'refund' }]);
+    const watched = await visit(run);
+    const { page } = watched;
+    await press(page, 'Edit reply…');
+    await page.getByLabel('Text of the reply').fill('Paying back half.');
+    for (const name of ['Continue', 'Step']) {
+      await page.getByRole('button', { name, exact: true }).dblclick();
+      await page.getByRole('button', { name: `${name} without the unsaved edit?` }).press('Escape');
+    }
+    await held(page, 'Held by breakpoint: before executeTools of refund');
+    expect(outputsOf(await shop.open(run.id))).toEqual([{ orderId: 'A-1' }]);
+    await press(page, 'Discard');
+    await press(page, 'Continue');
+    await page.locator('#state-finished.current').waitFor();
+    expect(watched.problems).toEqual([]);
+    await watched.close();
+  });
+
   test('the input of a held call is edited; what its tool refuses stays in the field, over a reload too', async () => {
     const run = await hold([
       { id: 'large', tool: 'refund', where: { path: 'input.cents', op: '>', value: 1_000 } },

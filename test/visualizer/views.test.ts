@@ -9,6 +9,7 @@ import { makeTemporaryFolder } from '../support/temporary-folders.ts';
 import {
   CHROMIUM,
   closePages,
+  decideWith,
   type Look,
   sharedChromium,
   WatchedPage,
@@ -95,7 +96,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(await page.evaluate(below)).toBe(0);
     await page.getByRole('button', { name: 'It happened…' }).click();
     await page.getByLabel('Its result').fill('{"deployed":true}');
-    await page.getByRole('button', { name: 'It happened', exact: true }).click();
+    await decideWith(page.getByRole('button', { name: 'It happened', exact: true }));
     await expect.poll(() => rows.count()).toBe(2);
     expect((await release.settled()).status).toBe('finished');
     await expect.poll(() => focused(watched)).toBe('BUTTON');
@@ -103,6 +104,8 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     await page.getByRole('button', { name: /Pay Ada back/ }).focus();
     await page.keyboard.press('r');
     await page.getByLabel('Reason').fill('Too much.');
+    await page.keyboard.press('Enter');
+    await page.getByText('Reject refund of $42.00 for A-1001?').waitFor();
     await page.keyboard.press('Enter');
     await expect.poll(() => rows.count()).toBe(1);
     expect((await refund.settled()).status).toBe('finished');

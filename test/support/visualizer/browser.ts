@@ -4,7 +4,14 @@ import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { type Browser, type ConsoleMessage, chromium, type Page, type Request } from 'playwright-core';
+import {
+  type Browser,
+  type ConsoleMessage,
+  chromium,
+  type Locator,
+  type Page,
+  type Request,
+} from 'playwright-core';
 import { omitUndefined } from '../../../protocol/json.ts';
 
 const PLACES = [
@@ -75,6 +82,12 @@ async function returnPage(browser: Browser, page: Page): Promise<void> {
   } catch {
     await context.close();
   }
+}
+
+/** Decides as a person does: a press that asks, and Enter. */
+export async function decideWith(button: Locator): Promise<void> {
+  await button.click();
+  await button.press('Enter');
 }
 
 export type Look = { width?: number; height?: number; colorScheme?: 'light' | 'dark' };

@@ -49,6 +49,8 @@ async function play(film: Film, name: string): Promise<void> {
     .fill('{ "orderId": "A-1001", "cents": 4200, "note": "arrived broken, photo seen" }');
   await film.take(1_500);
   await film.press(page.getByRole('button', { name: 'Approve with changes' }), 250);
+  await film.take(1_200);
+  await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Continue in a new run' }).waitFor();
   await film.take(1_600);
   film.markStill();

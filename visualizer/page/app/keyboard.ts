@@ -1,8 +1,16 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
-/** A key of a view. `keys` are values of `KeyboardEvent.key`; `Shift+` is part of the name where it matters. */
-export type Shortcut = { keys: readonly string[]; does: string; run(): void };
+/**
+ * A key of a view. `keys` are values of `KeyboardEvent.key`; `Shift+` is part of the name where it matters. A held key
+ * runs it again only with `repeats`.
+ */
+export type Shortcut = {
+  keys: readonly string[];
+  does: string;
+  repeats?: true;
+  run(event: KeyboardEvent): void;
+};
 
 const groups = signal<readonly { title: string; shortcuts: readonly Shortcut[] }[]>([]);
 
@@ -24,6 +32,7 @@ export function useShortcuts(title: string, shortcuts: readonly Shortcut[]): voi
 
 /** Starts to listen for keys. */
 export function watchKeys(): void {
+  document.addEventListener('keydown', stopRepeats, true);
   document.addEventListener('keydown', event => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === '?' && !isTyping(event.target)) {
@@ -38,8 +47,17 @@ export function watchKeys(): void {
       .findLast(({ keys }) => keys.includes(event.key));
     if (found === undefined) return;
     event.preventDefault();
-    found.run();
+    if (!event.repeat || found.repeats) found.run(event);
   });
+}
+
+/** A held Enter presses a button or sends a form once; in a text of several lines it adds lines. */
+function stopRepeats(event: KeyboardEvent): void {
+  if (!event.repeat || event.key !== 'Enter') return;
+  const isText = event.target instanceof HTMLElement && event.target.matches('textarea');
+  if (isText && !event.ctrlKey && !event.metaKey) return;
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 function isTyping(target: EventTarget | null): boolean {

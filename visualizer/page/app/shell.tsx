@@ -2,7 +2,9 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { actingName, setActingName } from '../data/acting-as.ts';
+import { tokenName } from '../data/caller.ts';
+import { showSafely } from '../render/show-safely.ts';
+import { NameField } from '../ui/name-field.tsx';
 import { helpIsOpen, shownShortcuts } from './keyboard.ts';
 import { route } from './router.ts';
 
@@ -39,18 +41,13 @@ function TopBar() {
         </a>
       ))}
       <span class="space" />
-      <label class="acting">
-        <span>Deciding as</span>
-        <input
-          type="text"
-          name="by"
-          maxLength={80}
-          placeholder="your name"
-          autocomplete="name"
-          value={actingName.value}
-          onInput={event => setActingName(event.currentTarget.value)}
-        />
-      </label>
+      {tokenName() === '' ? (
+        <NameField label="Deciding as" />
+      ) : (
+        <span class="acting">
+          <span>Deciding as</span> <bdi>{showSafely(tokenName())}</bdi>
+        </span>
+      )}
       <button
         type="button"
         class="quiet keys"

@@ -3,30 +3,39 @@ import { ApiError, request } from './request.ts';
 
 const RETRY_MS = 1_000;
 
-type Role = 'operator' | 'approver' | 'viewer';
+/** The names that a server gives to callers whose token has no name of its own. */
+const UNNAMED = ['anyone', 'operator'];
 
-const role = signal<Role | null>(null);
+type Caller = { name: string; role: 'operator' | 'approver' | 'viewer' };
 
-/** Reads the role of the page's token. Until then, and without a server, the page offers no commands. */
+const caller = signal<Caller | null>(null);
+
+/** Reads the caller of the page's token. Until then, and without a server, the page offers no commands. */
 export async function readCaller(): Promise<void> {
   try {
-    role.value = (await request<{ role: Role }>('/me')).role;
+    caller.value = await request<Caller>('/me');
   } catch (error) {
     if (error instanceof ApiError && error.status === 0) setTimeout(() => void readCaller(), RETRY_MS);
   }
 }
 
+/** The name of the page's token, which the server journals with decisions; empty if it has none. */
+export function tokenName(): string {
+  const name = caller.value?.name ?? '';
+  return UNNAMED.includes(name) ? '' : name;
+}
+
 /** Whether the person may look, but neither decide nor steer. */
 export function mayOnlyRead(): boolean {
-  return role.value === 'viewer';
+  return caller.value?.role === 'viewer';
 }
 
 /** Whether the person may decide calls. */
 export function mayDecide(): boolean {
-  return role.value === 'operator' || role.value === 'approver';
+  return caller.value?.role === 'operator' || caller.value?.role === 'approver';
 }
 
 /** Whether the person may start, steer, edit and fork runs. */
 export function mayOperate(): boolean {
-  return role.value === 'operator';
+  return caller.value?.role === 'operator';
 }

@@ -14,6 +14,11 @@ export function keepDraft(key: string, text: string): void {
   }
 }
 
+/** Whether there is unsent text in fields whose keys begin with `key`. */
+export function hasDrafts(key: string): boolean {
+  return Object.keys(sessionStorage).some(name => name.startsWith(PREFIX + key));
+}
+
 /** Forgets the drafts whose keys begin with `key`. */
 export function dropDrafts(key: string): void {
   for (const name of Object.keys(sessionStorage))

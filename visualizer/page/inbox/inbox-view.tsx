@@ -12,6 +12,7 @@ import { formatAgo, formatDay, formatMoment, formatSpan } from '../render/format
 import { showSafely } from '../render/show-safely.ts';
 import { type Act, ActContext } from '../run/decisions/act.ts';
 import { DecisionForms } from '../run/decisions/decision-forms.tsx';
+import { keyOf as decisionKey } from '../run/decisions/open-decisions.ts';
 import { ReadableValue } from '../ui/readable-value.tsx';
 import { SeenBox, seenPart } from '../ui/seen-box.tsx';
 import { Safe } from '../ui/text.tsx';
@@ -28,10 +29,10 @@ export function InboxView({ source }: { source: Source }) {
   const notice = useSignal('');
   const list = useRef<HTMLUListElement>(null);
   const items = model.items.value;
-  const at = Math.max(
-    0,
-    items.findIndex(item => keyOf(item) === chosen.value),
-  );
+  const place = useRef(0);
+  const found = items.findIndex(item => keyOf(item) === chosen.value);
+  const at = found < 0 ? Math.max(0, Math.min(place.current, items.length - 1)) : found;
+  if (items.length > 0) place.current = at;
   const item = items[at];
   useFollowChoice(chosen, item, items, notice);
   useEffect(() => {
@@ -44,8 +45,8 @@ export function InboxView({ source }: { source: Source }) {
     focusRow(list.current, keyOf(next));
   };
   useShortcuts('Inbox', [
-    { keys: ['j', 'ArrowDown'], does: 'Next decision', run: () => choose(at + 1) },
-    { keys: ['k', 'ArrowUp'], does: 'Previous decision', run: () => choose(at - 1) },
+    { keys: ['j', 'ArrowDown'], does: 'Next decision', repeats: true, run: () => choose(at + 1) },
+    { keys: ['k', 'ArrowUp'], does: 'Previous decision', repeats: true, run: () => choose(at - 1) },
     { keys: ['o'], does: 'Open the run', run: () => item !== undefined && navigate(hrefOf(item)) },
   ]);
   const taken = (done: InboxItem, message: string): void => {
@@ -89,7 +90,7 @@ export function InboxView({ source }: { source: Source }) {
         )}
       </div>
       {item === undefined ? null : (
-        <Decision key={keyOf(item)} item={item} onTaken={message => taken(item, message)} />
+        <Decision key={decisionKey(item.call)} item={item} onTaken={message => taken(item, message)} />
       )}
     </main>
   );
@@ -154,7 +155,6 @@ type DecisionProps = { item: InboxItem; onTaken(message: string): void };
 function Decision({ item, onTaken }: DecisionProps) {
   const { kind, call, title, agent, since, rootId, runId } = item;
   const problem = useSignal('');
-  const forms = useRef<HTMLElement>(null);
   const act: Act = async (command, body, run) => {
     problem.value = '';
     const onLost = (message: string): void => {
@@ -165,15 +165,6 @@ function Decision({ item, onTaken }: DecisionProps) {
     else problem.value = outcome.message;
     return outcome.type === 'taken' ? null : outcome.message;
   };
-  const press = (...labels: string[]): void => {
-    const buttons = [...(forms.current?.querySelectorAll<HTMLButtonElement>('.buttons button') ?? [])];
-    buttons.find(({ textContent }) => labels.includes(textContent ?? ''))?.click();
-  };
-  useShortcuts('Decide', [
-    { keys: ['a'], does: 'Approve; or: it happened', run: () => press('Approve', 'It happened…') },
-    { keys: ['e'], does: 'Edit the input; or retry', run: () => press('Edit…', 'Retry…') },
-    { keys: ['r'], does: 'Reject; or: it failed', run: () => press('Reject…', 'It failed…') },
-  ]);
   const left = useComputed(() => (call.expiresAt === undefined ? null : call.expiresAt - Date.now()));
   return (
     <article class="decision" aria-label={`${KINDS[kind]}: ${showSafely(call.name)}`}>
@@ -211,13 +202,13 @@ function Decision({ item, onTaken }: DecisionProps) {
           <ReadableValue value={call.input} />
         </SeenBox>
       </div>
-      <footer ref={forms}>
+      <footer>
         <p class="problem" role="alert">
           {showSafely(problem.value)}
         </p>
         {mayDecide() ? (
           <ActContext.Provider value={act}>
-            <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} />
+            <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} isKeyed />
           </ActContext.Provider>
         ) : null}
         {mayOnlyRead() ? <p class="muted">Read-only: you cannot decide here.</p> : null}

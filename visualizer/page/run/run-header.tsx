@@ -215,7 +215,7 @@ function Buttons() {
         <ActionButton act={() => desk.act('step')}>Step</ActionButton>
       ) : null}
       {active ? (
-        <ActionButton class="danger" confirm="Really cancel?" act={() => desk.act('cancel')}>
+        <ActionButton class="danger" confirm={() => 'Really cancel?'} act={() => desk.act('cancel')}>
           Cancel run
         </ActionButton>
       ) : null}

@@ -36,12 +36,12 @@ export function Strip() {
   const chooseOrFollow = (seq: number): void => model.choose(seq >= model.last.peek() ? null : seq);
   usePlaying();
   useShortcuts('Cursor', [
-    { keys: ['ArrowLeft', 'h'], does: 'previous entry', run: () => move(-1) },
-    { keys: ['ArrowRight', 'l'], does: 'next entry', run: () => move(1) },
+    { keys: ['ArrowLeft', 'h'], does: 'previous entry', repeats: true, run: () => move(-1) },
+    { keys: ['ArrowRight', 'l'], does: 'next entry', repeats: true, run: () => move(1) },
     { keys: ['Home'], does: 'first entry', run: () => chooseOrFollow(1) },
     { keys: ['End'], does: 'last entry, and follow the run', run: () => model.choose(null) },
-    { keys: ['PageUp'], does: `${PAGE} entries back`, run: () => move(-PAGE) },
-    { keys: ['PageDown'], does: `${PAGE} entries on`, run: () => move(PAGE) },
+    { keys: ['PageUp'], does: `${PAGE} entries back`, repeats: true, run: () => move(-PAGE) },
+    { keys: ['PageDown'], does: `${PAGE} entries on`, repeats: true, run: () => move(PAGE) },
     { keys: ['p'], does: 'play or stop', run: () => togglePlay() },
   ]);
   const togglePlay = (): void => {

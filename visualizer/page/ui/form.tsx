@@ -1,26 +1,40 @@
-import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { showSafely } from '../render/show-safely.ts';
+import { Asked } from './asked.tsx';
+import { type Question, useTwoPresses } from './two-presses.ts';
 
-type FormProps = { children: ComponentChildren; label: string; run(): Promise<unknown>; problem?: string };
+type FormProps = {
+  children: ComponentChildren;
+  label: string;
+  problem?: string;
+} & (
+  | { run(): Promise<unknown> }
+  | { /** Returns what a press asks; `null` if there is a problem. */ ask(): Question | null }
+);
 
-/** A form with one button, which is busy while `run` works. `problem` is shown above the button. */
-export function Form({ children, label, run, problem }: FormProps) {
-  const busy = useSignal(false);
-  const submit = async (event: Event): Promise<void> => {
+/** A form with one button, which is busy while the form's action works. `problem` is shown above the button. */
+export function Form({ children, label, problem, ...does }: FormProps) {
+  const { asked, isBusy, press, scope } = useTwoPresses<HTMLFormElement>();
+  const submit = (event: Event): void => {
     event.preventDefault();
-    if (busy.peek()) return;
-    busy.value = true;
-    await run();
-    busy.value = false;
+    if (scope.ref.current?.reportValidity() === true)
+      press(event, 'ask' in does ? does.ask() : { words: '', act: does.run });
   };
   return (
-    <form onSubmit={event => void submit(event)}>
+    <form
+      {...scope}
+      onSubmit={event => event.preventDefault()}
+      onKeyDown={event => {
+        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event);
+        else scope.onKeyDown(event);
+      }}
+    >
       {children}
       <p class="problem" role="alert">
         {problem === undefined ? '' : showSafely(problem)}
       </p>
-      <button type="submit" class="primary" aria-busy={busy.value}>
+      {'ask' in does ? <Asked words={asked} /> : null}
+      <button type="submit" class="primary" aria-busy={isBusy} onClick={submit}>
         {label}
       </button>
     </form>

@@ -1,41 +1,89 @@
 // visualizer/page/ui: small components without knowledge of runs.
 
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { dropDrafts, hasDrafts } from '../data/drafts.ts';
 
-/** A button and the form that it opens. */
-export type Panel = { label: string; make(): ComponentChildren };
+/** A button and the form that it opens. `draftKey` begins the keys of the form's drafts. */
+export type Panel = { label: string; draftKey: string; make(): ComponentChildren };
 
-type PanelsProps = { panels: readonly Panel[]; children?: ComponentChildren; after?: ComponentChildren };
+type PanelsProps = {
+  panels: readonly Panel[];
+  /** The label of the open panel, or `null`. */
+  open: Signal<string | null>;
+  /** The label of a panel beside which there is no other way on than *Discard*. */
+  alone?: string;
+  children?: ComponentChildren;
+  after?: ComponentChildren;
+};
 
-/** Buttons that each open a form above them, one at a time; `children` act at once. */
-export function Panels({ panels, children, after }: PanelsProps) {
-  const open = useSignal<string | null>(null);
+/**
+ * Buttons that each open a form above them, one at a time; `children` act at once. *Discard* closes the form and forgets
+ * what was typed; Escape does so if nothing was typed, and else asks.
+ */
+export function Panels({ panels, open, alone, children, after }: PanelsProps) {
   const place = useRef<HTMLDivElement>(null);
+  const asks = useSignal(false);
   const shown = panels.find(({ label }) => label === open.value);
   useEffect(() => {
-    if (shown !== undefined) place.current?.querySelector<HTMLElement>('textarea, input')?.focus();
+    if (shown !== undefined)
+      place.current?.querySelector<HTMLElement>('.panel :is(textarea, input)')?.focus();
   }, [shown?.label]);
+  const discard = (): void => {
+    if (shown === undefined) return;
+    dropDrafts(shown.draftKey);
+    open.value = null;
+    const { label } = shown;
+    requestAnimationFrame(() => {
+      const buttons = [...(place.current?.querySelectorAll('button') ?? [])];
+      buttons.find(({ textContent }) => textContent === label)?.focus();
+    });
+  };
+  const leave = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape' || event.defaultPrevented || shown === undefined) return;
+    event.preventDefault();
+    if (!hasDrafts(shown.draftKey)) return discard();
+    asks.value = true;
+    place.current?.querySelector<HTMLElement>('.discard')?.focus();
+  };
   return (
-    <div class="panels">
-      <div ref={place} class="panel">
-        {shown?.make()}
-      </div>
+    // biome-ignore lint/a11y/noStaticElementInteractions: Escape in a field or a button of the panel reaches it here.
+    <div class="panels" ref={place} onKeyDown={leave}>
+      <div class="panel">{shown?.make()}</div>
+      <p class="asks" role="status">
+        {asks.value ? 'Discard what you typed? Enter discards it.' : ''}
+      </p>
       <div class="buttons">
-        {children}
-        {panels.map(({ label }) => (
+        {shown !== undefined && shown.label === alone
+          ? null
+          : [
+              children,
+              panels.map(({ label }) => (
+                <button
+                  key={label}
+                  type="button"
+                  aria-expanded={open.value === label}
+                  onClick={() => {
+                    open.value = open.peek() === label ? null : label;
+                  }}
+                >
+                  {label}
+                </button>
+              )),
+            ]}
+        {shown === undefined ? null : (
           <button
-            key={label}
             type="button"
-            aria-expanded={open.value === label}
-            onClick={() => {
-              open.value = open.peek() === label ? null : label;
+            class="discard"
+            onClick={discard}
+            onBlur={() => {
+              asks.value = false;
             }}
           >
-            {label}
+            Discard
           </button>
-        ))}
+        )}
         {after}
       </div>
     </div>

@@ -161,7 +161,11 @@ function Bulk({ chosen, runs, notice }: BulkProps) {
     <fieldset class="bulk" aria-label="Chosen runs">
       <span>{formatCount(ids.length, 'run')} chosen</span>
       <ActionButton act={() => submit('resume', 'resumed')}>Resume</ActionButton>
-      <ActionButton class="danger" confirm="Really cancel them?" act={() => submit('cancel', 'cancelled')}>
+      <ActionButton
+        class="danger"
+        confirm={() => 'Really cancel them?'}
+        act={() => submit('cancel', 'cancelled')}
+      >
         Cancel
       </ActionButton>
       {ids.length === 2 ? <a href={`/compare/${ids.map(encodeURIComponent).join('..')}`}>Compare</a> : null}

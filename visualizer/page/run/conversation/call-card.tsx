@@ -14,6 +14,7 @@ import { showSafely } from '../../render/show-safely.ts';
 import { Details } from '../../ui/details.tsx';
 import { Diff } from '../../ui/diff.tsx';
 import { LongText, Safe } from '../../ui/text.tsx';
+import { keyOf } from '../decisions/open-decisions.ts';
 import { useDesk } from '../desk.ts';
 import type { Chosen } from '../steering/breakpoints.ts';
 
@@ -63,7 +64,7 @@ export function CallCard({ record }: { record: CallRecord }) {
             type="button"
             class="quiet"
             onClick={() => {
-              deciding.value = `${open.runId} ${open.callId} ${open.status}`;
+              deciding.value = keyOf(open);
               document.querySelector<HTMLElement>('#decision-title')?.focus();
             }}
           >

@@ -11,15 +11,13 @@ import { useDesk } from '../desk.ts';
 import { heldAt } from '../steering/breakpoints.ts';
 import { HoldBar } from '../steering/hold-bar.tsx';
 import { DecisionForms } from './decision-forms.tsx';
-import { openDecisions } from './open-decisions.ts';
+import { keyOf, openDecisions } from './open-decisions.ts';
 
 const TITLES = {
   gated: 'needs your approval',
   doubted: 'is in doubt',
   waiting: 'waits for a result',
 } as const;
-
-const keyOf = (call: JsonCall): string => `${call.runId} ${call.callId} ${call.status}`;
 
 /** The open decisions, always in view, one call at a time. */
 export function DecisionBar() {

@@ -1,153 +1,234 @@
 import { useSignal } from '@preact/signals';
-import { omitUndefined } from '../../../../protocol/json.ts';
-import { dropDrafts } from '../../data/drafts.ts';
+import type { ComponentChildren } from 'preact';
+import type { JsonValue } from '../../../../protocol/json.ts';
+import { useShortcuts } from '../../app/keyboard.ts';
+import { dropDrafts, hasDrafts } from '../../data/drafts.ts';
 import type { JsonCall } from '../../data/request.ts';
-import { showSafely } from '../../render/show-safely.ts';
-import { ActionButton } from '../../ui/action-button.tsx';
+import { describeCall } from '../../render/describe-call.ts';
+import { formatValue } from '../../render/format.ts';
+import { shorten, showSafely } from '../../render/show-safely.ts';
+import { Asked } from '../../ui/asked.tsx';
 import { DraftField, readJson, useDraft } from '../../ui/draft-field.tsx';
 import { Form } from '../../ui/form.tsx';
-import { Panels } from '../../ui/panels.tsx';
+import { type Panel, Panels } from '../../ui/panels.tsx';
+import { type Question, useTwoPresses } from '../../ui/two-presses.ts';
 import { InputEditor } from '../edits/input-editor.tsx';
 import { useAct } from './act.ts';
 
 type CallProps = { call: JsonCall };
+type FormsProps = CallProps & {
+  unseen: boolean;
+  /** Whether the keys `a`, `e` and `r` decide. */
+  isKeyed?: boolean;
+};
+
+const EDIT = 'Edit…';
+const LONGEST = 60;
 
 const draftOf = ({ runId, callId }: JsonCall): string => `${runId}/${callId}/`;
 
-/** The ways to decide about a call. Decisions carry the digest of the call that is shown. */
-export function DecisionForms({ call, unseen }: CallProps & { unseen: boolean }) {
-  const sticky = useSignal(false);
-  const send = useDecision(call);
-  const { digest } = call;
-  const always = (): object => (sticky.value ? { sticky: true } : {});
-  switch (call.status) {
+/** The ways to decide about a call, each in two presses. Decisions carry the digest of the call that is shown. */
+export function DecisionForms(props: FormsProps) {
+  switch (props.call.status) {
     case 'gated':
-      return (
-        <Panels
-          panels={[
-            { label: 'Edit…', make: () => <EditForm call={call} always={always} /> },
-            { label: 'Reject…', make: () => <RejectForm call={call} always={always} /> },
-            { label: 'Answer instead…', make: () => <AnswerForm call={call} bound={{ digest }} /> },
-          ]}
-          after={
-            <label class="check">
-              <input
-                type="checkbox"
-                checked={sticky.value}
-                onChange={event => {
-                  sticky.value = event.currentTarget.checked;
-                }}
-              />
-              {` Also for later calls of ${showSafely(call.name)}`}
-            </label>
-          }
-        >
-          <ActionButton class="primary" act={() => send('approve', { digest, ...always() })}>
-            Approve
-          </ActionButton>
-          {unseen ? <span class="mark unseen">not read to the end</span> : null}
-        </Panels>
-      );
+      return <GatedForms {...props} />;
     case 'doubted':
-      return (
-        <Panels
-          panels={[
-            { label: 'It happened…', make: () => <HappenedForm call={call} /> },
-            { label: 'It failed…', make: () => <FailedForm call={call} /> },
-            { label: 'Retry…', make: () => <RetryForm call={call} /> },
-          ]}
-        />
-      );
+      return <DoubtForms {...props} />;
     default:
-      return <AnswerForm call={call} bound={{}} />;
+      return <AnswerForm {...props} body={{}} />;
   }
 }
 
-/** Sends a decision to the run that made the call. Resolves to a problem or `null`. */
-function useDecision(call: JsonCall): (command: string, body: object) => Promise<string | null> {
-  const act = useAct();
-  return async (command, body) => {
-    const problem = await act(command, { callId: call.callId, ...body }, call.runId);
-    if (problem === null) dropDrafts(draftOf(call));
-    return problem;
+function GatedForms({ call, unseen, isKeyed }: FormsProps) {
+  const draft = draftOf(call);
+  const sticky = useSignal(false);
+  // An edit that was not sent is open after a reload too: nothing beside it may send the input without it.
+  const open = useSignal(hasDrafts(`${draft}edit`) ? EDIT : null);
+  const ask = useQuestion(call);
+  const { asked, isBusy, press, scope } = useTwoPresses<HTMLDivElement>();
+  const body = { digest: call.digest, ...(sticky.value && { sticky: true }) };
+  const later = sticky.value ? `, and all later calls of ${shorten(call.name, LONGEST)}` : '';
+  const approve = (event: Event): void =>
+    press(
+      event,
+      ask(what => `Approve ${what}${later}?`, 'approve', body),
+    );
+  const panels: Panel[] = [
+    { label: EDIT, draftKey: `${draft}edit`, make: () => <EditForm {...{ call, body, later }} /> },
+    { label: 'Reject…', draftKey: `${draft}reject`, make: () => <RejectForm {...{ call, body, later }} /> },
+    {
+      label: 'Answer instead…',
+      draftKey: `${draft}answer`,
+      make: () => <AnswerForm call={call} body={{ digest: call.digest }} />,
+    },
+  ];
+  const isEditing = (): boolean => open.peek() === EDIT;
+  const choose = (label: string) => () => {
+    if (!isEditing()) open.value = label;
   };
+  useShortcuts(
+    'Decide',
+    isKeyed === true
+      ? [
+          { keys: ['a'], does: 'Approve', run: event => isEditing() || approve(event) },
+          { keys: ['e'], does: 'Edit the input', run: choose(EDIT) },
+          { keys: ['r'], does: 'Reject', run: choose('Reject…') },
+        ]
+      : [],
+  );
+  return (
+    <Panels
+      panels={panels}
+      open={open}
+      alone={EDIT}
+      after={<Check checked={sticky} label={`Also for later calls of ${showSafely(call.name)}`} />}
+    >
+      <div class="two-presses" {...scope}>
+        <button type="button" class="primary" aria-busy={isBusy} onClick={approve}>
+          Approve
+        </button>
+        <Asked words={asked} />
+      </div>
+      {unseen ? <span class="mark unseen">not read to the end</span> : null}
+    </Panels>
+  );
 }
 
-function EditForm({ call, always }: CallProps & { always(): object }) {
-  const send = useDecision(call);
+function DoubtForms({ call, isKeyed }: FormsProps) {
+  const draft = draftOf(call);
+  const open = useSignal<string | null>(null);
+  const panels: Panel[] = [
+    { label: 'It happened…', draftKey: `${draft}happened`, make: () => <HappenedForm call={call} /> },
+    { label: 'It failed…', draftKey: `${draft}failed`, make: () => <FailedForm call={call} /> },
+    { label: 'Retry…', draftKey: `${draft}retry`, make: () => <RetryForm call={call} /> },
+  ];
+  const choose = (label: string) => () => {
+    open.value = label;
+  };
+  useShortcuts(
+    'Decide',
+    isKeyed === true
+      ? [
+          { keys: ['a'], does: 'It happened', run: choose('It happened…') },
+          { keys: ['e'], does: 'Retry', run: choose('Retry…') },
+          { keys: ['r'], does: 'It failed', run: choose('It failed…') },
+        ]
+      : [],
+  );
+  return <Panels panels={panels} open={open} />;
+}
+
+type Ask = (say: (what: string) => string, command: string, body: object, input?: JsonValue) => Question;
+
+/** Returns what asks about a decision: its words name the call with its input, or with the `input` that it gets. */
+function useQuestion(call: JsonCall): Ask {
+  const act = useAct();
+  return (say, command, body, input = call.input) => ({
+    words: say(describeCall(call.name, input)),
+    key: JSON.stringify([call.runId, call.callId, command, body]),
+    act: async () => {
+      const problem = await act(command, { callId: call.callId, ...body }, call.runId);
+      if (problem === null) dropDrafts(draftOf(call));
+    },
+  });
+}
+
+/** `body` has the members that all decisions about the call have; `later` says in words that it is for later calls too. */
+type GatedProps = CallProps & { body: object; later: string };
+
+function EditForm({ call, body, later }: GatedProps) {
+  const ask = useQuestion(call);
+  const approve = (input: JsonValue): Question =>
+    ask(what => `Approve ${what}, with changes${later}?`, 'approve', { ...body, input }, input);
   return (
     <InputEditor
       label="Edited input"
       submit="Approve with changes"
-      unchanged="The input is unchanged. Select Approve to approve it as is."
+      unchanged="The input is unchanged. Select Discard, then Approve, to approve it as is."
       draftKey={`${draftOf(call)}edit`}
       input={call.input}
+      words={input => approve(input).words}
       send={async input => {
-        await send('approve', { digest: call.digest, input, ...always() });
+        await approve(input).act();
         return null;
       }}
     />
   );
 }
 
-function RejectForm({ call, always }: CallProps & { always(): object }) {
+function RejectForm({ call, body, later }: GatedProps) {
   const key = `${draftOf(call)}reject`;
   const draft = useDraft(key);
-  const send = useDecision(call);
-  const reject = (): Promise<unknown> =>
-    send('reject', {
-      digest: call.digest,
-      ...omitUndefined({ reason: draft.value.trim() || undefined }),
-      ...always(),
-    });
+  const ask = useQuestion(call);
+  const reject = (): Question => {
+    const reason = draft.value.trim();
+    return ask(what => `Reject ${what}${later}?`, 'reject', { ...body, ...(reason !== '' && { reason }) });
+  };
   return (
-    <Form label="Reject" run={reject}>
+    <Form label="Reject" ask={reject}>
       <DraftField label="Reason (shown to the model)" draft={draft} draftKey={key} />
     </Form>
   );
 }
 
-function AnswerForm({ call, bound }: CallProps & { bound: object }) {
-  const key = `${draftOf(call)}answer`;
-  const draft = useDraft(key, '{}');
+function AnswerForm({ call, body }: CallProps & { body: { digest?: string } }) {
   const isError = useSignal(false);
-  const problem = useSignal('');
-  const send = useDecision(call);
-  const answer = async (): Promise<void> => {
-    const output = readJson(draft.value);
-    problem.value = 'problem' in output ? output.problem : '';
-    if ('problem' in output) return;
-    const marked = omitUndefined({ isError: isError.value || undefined });
-    await send('answer', { output: output.value, ...marked, ...bound });
-  };
+  const ask = useQuestion(call);
+  const answer = (output: JsonValue): Question =>
+    ask(
+      what => `Answer ${what} with ${isError.value ? 'the error ' : ''}${formatValue(output, LONGEST)}?`,
+      'answer',
+      { output, ...(isError.value && { isError: true }), ...body },
+    );
   return (
-    <Form label="Answer" run={answer} problem={problem.value}>
-      <DraftField label="Result for the model (JSON)" draft={draft} draftKey={key} rows={3} mono />
-      {'digest' in bound ? null : <Check checked={isError} label="This is an error" />}
-    </Form>
+    <OutputForm call={call} name="answer" label="Answer" field="Result for the model (JSON)" ask={answer}>
+      {'digest' in body ? null : <Check checked={isError} label="This is an error" />}
+    </OutputForm>
   );
 }
 
 function HappenedForm({ call }: CallProps) {
-  const key = `${draftOf(call)}happened`;
+  const ask = useQuestion(call);
+  const happened = (output: JsonValue): Question =>
+    ask(what => `Record that ${what} happened, with ${formatValue(output, LONGEST)}?`, 'resolve', {
+      happened: true,
+      output,
+    });
+  return (
+    <OutputForm
+      call={call}
+      name="happened"
+      label="It happened"
+      field="Its result, which the model reads (JSON)"
+      ask={happened}
+    >
+      <p>Records its result. The tool does not run again, and the run continues.</p>
+    </OutputForm>
+  );
+}
+
+type OutputFormProps = CallProps & {
+  name: string;
+  label: string;
+  field: string;
+  children: ComponentChildren;
+  ask(output: JsonValue): Question;
+};
+
+/** A form for the result of a call. */
+function OutputForm({ call, name, label, field, children, ask }: OutputFormProps) {
+  const key = `${draftOf(call)}${name}`;
   const draft = useDraft(key, '{}');
   const problem = useSignal('');
-  const send = useDecision(call);
-  const resolve = async (): Promise<void> => {
+  const read = (): Question | null => {
     const output = readJson(draft.value);
     problem.value = 'problem' in output ? output.problem : '';
-    if (!('problem' in output)) await send('resolve', { happened: true, output: output.value });
+    return 'problem' in output ? null : ask(output.value);
   };
   return (
-    <Form label="It happened" run={resolve} problem={problem.value}>
-      <p>Records its result. The tool does not run again, and the run continues.</p>
-      <DraftField
-        label="Its result, which the model reads (JSON)"
-        draft={draft}
-        draftKey={key}
-        rows={3}
-        mono
-      />
+    <Form label={label} ask={read} problem={problem.value}>
+      <DraftField label={field} draft={draft} draftKey={key} rows={3} mono />
+      {children}
     </Form>
   );
 }
@@ -155,9 +236,11 @@ function HappenedForm({ call }: CallProps) {
 function FailedForm({ call }: CallProps) {
   const key = `${draftOf(call)}failed`;
   const draft = useDraft(key);
-  const send = useDecision(call);
+  const ask = useQuestion(call);
+  const failed = (): Question =>
+    ask(what => `Record that ${what} failed?`, 'resolve', { failed: draft.value.trim() });
   return (
-    <Form label="It failed" run={() => send('resolve', { failed: draft.value.trim() })}>
+    <Form label="It failed" ask={failed}>
       <p>Records that it did not happen. The tool does not run again, and the run continues.</p>
       <DraftField label="Why it failed (shown to the model)" draft={draft} draftKey={key} required />
     </Form>
@@ -166,9 +249,15 @@ function FailedForm({ call }: CallProps) {
 
 function RetryForm({ call }: CallProps) {
   const force = useSignal(false);
-  const send = useDecision(call);
+  const ask = useQuestion(call);
+  const retry = (): Question =>
+    ask(
+      what => `Retry ${what}${force.value ? ', even if an earlier attempt may still act' : ''}?`,
+      'resolve',
+      { retry: true, force: force.value },
+    );
   return (
-    <Form label="Retry" run={() => send('resolve', { retry: true, force: force.value })}>
+    <Form label="Retry" ask={retry}>
       <p>
         Calls the tool again with the same idempotency key. If the first call happened, only a tool that
         honours the key prevents a repetition.

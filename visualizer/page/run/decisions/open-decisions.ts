@@ -1,5 +1,10 @@
 import type { JsonCall, RunView } from '../../data/request.ts';
 
+/** The id of an open decision: another one if the call, its input or its status is another. */
+export function keyOf({ runId, callId, status, digest }: JsonCall): string {
+  return `${runId} ${callId} ${status} ${digest}`;
+}
+
 /** Returns the calls of a run and its sub-agents that a person has to decide, doubts first. */
 export function openDecisions(view: RunView | null): JsonCall[] {
   if (view === null) return [];

@@ -33,6 +33,7 @@ export function ForkPanel({ at }: { at: number }) {
   }, []);
   const replays = useSignal(false);
   const holds = useSignal(false);
+  const open = useSignal<string | null>(null);
   const chosen = useSignal('');
   const problem = useSignal('');
   const draftKey = `${runId}/fork `;
@@ -73,15 +74,32 @@ export function ForkPanel({ at }: { at: number }) {
       </label>
       <ModelChoice chosen={chosen} />
       <Panels
+        open={open}
         panels={[
           ...(calls.length === 0
             ? []
-            : [{ label: 'Change a call…', make: () => <CallForm {...shared} calls={calls} /> }]),
+            : [
+                {
+                  label: 'Change a call…',
+                  draftKey: `${draftKey}call`,
+                  make: () => <CallForm {...shared} calls={calls} />,
+                },
+              ]),
           ...(reply === null
             ? []
-            : [{ label: 'Edit reply…', make: () => <ReplyForm {...shared} reply={reply} /> }]),
-          { label: 'Add a message…', make: () => <MessageForm {...shared} /> },
-          { label: 'Parameters…', make: () => <ParamsForm {...shared} /> },
+            : [
+                {
+                  label: 'Edit reply…',
+                  draftKey: `${draftKey}reply`,
+                  make: () => <ReplyForm {...shared} reply={reply} />,
+                },
+              ]),
+          {
+            label: 'Add a message…',
+            draftKey: `${draftKey}message`,
+            make: () => <MessageForm {...shared} />,
+          },
+          { label: 'Parameters…', draftKey: `${draftKey}params`, make: () => <ParamsForm {...shared} /> },
         ]}
       >
         <ActionButton act={plain}>Fork without a change</ActionButton>
@@ -145,7 +163,7 @@ function CallForm({ send, draftKey, calls }: FormProps & { calls: readonly CallR
   if (record === undefined) return null;
   const { call, seq } = record;
   const { callId, name, gate } = call;
-  const key = `${draftKey}${callId}`;
+  const key = `${draftKey}call ${callId}`;
   const approve = (input: JsonObject) =>
     gate
       ? send({ at: seq, commands: [{ type: 'approve', callId, ...input }] })

@@ -1,7 +1,8 @@
+import { useSignal } from '@preact/signals';
 import { latestReply } from '../../../../machines/folding/last-turn.ts';
 import { canEditTurn } from '../../../../machines/guards.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
-import { dropDrafts } from '../../data/drafts.ts';
+import { dropDrafts, hasDrafts } from '../../data/drafts.ts';
 import { showSafely } from '../../render/show-safely.ts';
 import { ActionButton } from '../../ui/action-button.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
@@ -40,6 +41,7 @@ export function HoldBar({ held }: { held: Held | null }) {
 function Controls({ held: { next, context, key } }: { held: Held }) {
   const desk = useDesk();
   const { runId } = desk.model;
+  const open = useSignal<string | null>(null);
   const send = async (command: string, body: object, draftKey: string): Promise<string | null> => {
     const problem = await desk.act(command, body);
     if (problem === null) dropDrafts(draftKey);
@@ -64,7 +66,7 @@ function Controls({ held: { next, context, key } }: { held: Held }) {
         send={edited => send('edit-call', { callId, digest, input: edited }, draftKey)}
       />
     );
-    return { label, make };
+    return { label, draftKey, make };
   });
   if (canEditTurn(context, { turn: number, calls: [] })) {
     const draftKey = `${runId}/reply ${key}`;
@@ -77,16 +79,22 @@ function Controls({ held: { next, context, key } }: { held: Held }) {
         send={edit => send('edit-turn', { turn: number, ...edit }, draftKey)}
       />
     );
-    panels.unshift({ label: 'Edit reply…', make });
+    panels.unshift({ label: 'Edit reply…', draftKey, make });
   }
+  const withoutEdit = (label: string) => (): string =>
+    panels.some(({ draftKey }) => hasDrafts(draftKey)) ? `${label} without the unsaved edit?` : '';
   return (
-    <Panels panels={panels}>
-      <ActionButton class="primary" act={() => desk.act('unpause')}>
+    <Panels panels={panels} open={open}>
+      <ActionButton class="primary" confirm={withoutEdit('Continue')} act={() => desk.act('unpause')}>
         Continue
       </ActionButton>
-      <ActionButton act={() => desk.act('step')}>Step</ActionButton>
+      <ActionButton confirm={withoutEdit('Step')} act={() => desk.act('step')}>
+        Step
+      </ActionButton>
       {next.type === 'executeTools' ? (
-        <ActionButton act={() => runTo(desk, { turn: number + 1 })}>To the next turn</ActionButton>
+        <ActionButton confirm={withoutEdit('To the next turn')} act={() => runTo(desk, { turn: number + 1 })}>
+          To the next turn
+        </ActionButton>
       ) : null}
     </Panels>
   );

@@ -1,0 +1,47 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { formatValue } from './format.ts';
+import { shorten } from './show-safely.ts';
+
+const MOST_INPUTS = 3;
+const LONGEST = 40;
+
+const AMOUNT = /^cents$|[a-z]Cents$|_cents$/;
+const ID = /^id$|[a-z]I[dD]$|_id$/;
+
+/**
+ * A call in words that a person can check before a decision: `refund of $42.00 for B-2` where the input has one amount in
+ * cents and at most one id, else its tool with its first inputs: `deploy (version 2.4.0, region eu)`.
+ */
+export function describeCall(name: string, input: JsonValue): string {
+  const tool = shorten(name, LONGEST);
+  if (!isJsonObject(input)) return `${tool} (${formatValue(input, LONGEST)})`;
+  return `${tool}${describeAmount(input) ?? listInputs(input)}`;
+}
+
+function describeAmount(input: JsonObject): string | undefined {
+  const amounts = Object.keys(input).filter(name => AMOUNT.test(name));
+  const ids = Object.keys(input).filter(name => ID.test(name));
+  const [cents, id] = [input[amounts[0] ?? ''], input[ids[0] ?? '']];
+  if (amounts.length !== 1 || !Number.isSafeInteger(cents) || ids.length > 1) return undefined;
+  if (typeof id === 'object') return undefined;
+  const of = formatAmount(Number(cents) / 100, input.currency);
+  return of === undefined
+    ? undefined
+    : ` of ${of}${id === undefined ? '' : ` for ${formatValue(id, LONGEST)}`}`;
+}
+
+/** Dollars, unless the input names another currency. */
+function formatAmount(amount: number, currency: JsonValue = 'USD'): string | undefined {
+  if (typeof currency !== 'string' || !/^[A-Za-z]{3}$/.test(currency)) return undefined;
+  const money = new Intl.NumberFormat('en', { style: 'currency', currency });
+  return money.resolvedOptions().maximumFractionDigits === 2 ? money.format(amount) : undefined;
+}
+
+function listInputs(input: JsonObject): string {
+  const members = Object.entries(input);
+  if (members.length === 0) return '';
+  const shown = members
+    .slice(0, MOST_INPUTS)
+    .map(([name, value]) => `${shorten(name, LONGEST)} ${formatValue(value, LONGEST)}`);
+  return ` (${[...shown, ...(members.length > MOST_INPUTS ? ['…'] : [])].join(', ')})`;
+}
