@@ -148,7 +148,7 @@ export type InboxItem = {
   agent: string;
   /** The title of the topmost run. */
   title: string;
-  /** When the run began to wait as it does now, in ms since the epoch. */
+  /** When the call began to wait as it does now, in ms since the epoch. */
   since: number;
   call: JsonCall;
 };

@@ -40,7 +40,7 @@ const inboxItemSchema = z.object({
   title: z.string().meta({ description: 'The title of the topmost run.' }),
   since: z
     .number()
-    .meta({ description: 'When the run began to wait as it does now, in ms since the epoch.' }),
+    .meta({ description: 'When the call began to wait as it does now, in ms since the epoch.' }),
   call: openCallSchema,
 }) satisfies z.ZodType<InboxItem>;
 

@@ -1,6 +1,8 @@
 import { loadRun } from '../../../engine/journal/load-run.ts';
+import { readPages } from '../../../engine/journal/read-journal.ts';
 import { describeWaiting } from '../../../machines/settled.ts';
 import type { EngineError } from '../../../protocol/error.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Labels } from '../../../protocol/listing/label.ts';
 import type { InboxItem, JsonCall } from '../../../protocol/run-view.ts';
@@ -11,6 +13,10 @@ const MOST_KNOWN = 5_000;
 
 /** The most ancestors that are followed to find a run's root. */
 const DEEPEST = 32;
+
+/** How many of a journal's last entries are read to find out since when its calls wait, and how many at once. */
+const MOST_READ = 4_096;
+const PAGE = 256;
 
 /** How many runs without an own open decision one request may read before the page ends. */
 const MOST_SKIPPED = 10_000;
@@ -76,21 +82,39 @@ export class Inbox {
 
   async #load(record: RunRecord): Promise<InboxItem[]> {
     const { runId, agent } = record;
-    const { context } = (await loadRun(this.#store, runId)).state;
+    const { state, seq } = await loadRun(this.#store, runId);
+    const { context } = state;
     const root = await this.#rootOf(record);
     const { approvals, results, doubts } = describeWaiting(context);
     const own = results.filter(call => call.waitsFor === undefined);
-    const make = (kind: InboxItem['kind'], calls: readonly object[]) =>
+    const open = [...approvals, ...own, ...doubts].map(({ callId }) => callId);
+    const since = await this.#waitingSince(runId, seq, open);
+    const make = (kind: InboxItem['kind'], calls: readonly { callId: string }[]) =>
       calls.map(call => ({
         kind,
         runId,
         rootId: root.runId,
         agent,
         title: root.title,
-        since: context.now,
+        since: since.get(call.callId) ?? context.now,
         call: call as JsonCall & { input: JsonValue },
       }));
     return [...make('approval', approvals), ...make('result', own), ...make('doubt', doubts)];
+  }
+
+  /** Finds the time of the last entry about each call, or of the turn that made it. Reads the journal backwards. */
+  async #waitingSince(runId: string, last: number, calls: readonly string[]): Promise<Map<string, number>> {
+    const since = new Map<string, number>();
+    const least = Math.max(0, last - MOST_READ);
+    for (let before = last; before > least && since.size < calls.length; before -= PAGE) {
+      const found = new Map<string, number>();
+      for await (const page of readPages(this.#store, runId, Math.max(least, before - PAGE), before))
+        for (const { seq, event } of page)
+          if (seq <= before) for (const callId of callsOf(event)) found.set(callId, event.at);
+      for (const callId of calls)
+        if (!since.has(callId) && found.has(callId)) since.set(callId, found.get(callId) ?? 0);
+    }
+    return since;
   }
 
   /** Returns the topmost run of a family. */
@@ -113,6 +137,13 @@ export class Inbox {
 export function keysOf({ status, waitsFor = [] }: RunRecord): string[] {
   if (status !== 'waiting') return [];
   return waitsFor.flatMap(({ type, callId, runId }) => (runId === undefined ? [`${type} ${callId}`] : []));
+}
+
+/** The calls that wait anew after an event. */
+function callsOf(event: RunEvent): string[] {
+  if (event.type === 'turn.completed' || event.type === 'turn.edited')
+    return event.calls.map(({ callId }) => callId);
+  return 'callId' in event && event.type !== 'tool.late' ? [event.callId] : [];
 }
 
 function remember<Value>(known: Map<string, Value>, key: string, value: Value): void {

@@ -4,7 +4,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent, tool } from '../../../tools/agent/index.ts';
-import { DONE, makeApp, REFUND, type TestApp } from '../../support/server/runs-app.ts';
+import { DONE, makeApp, REFUND, type TestApp, until } from '../../support/server/runs-app.ts';
 
 type Page = { items: InboxItem[]; next?: string };
 
@@ -26,6 +26,27 @@ test('the inbox has every approval, question and doubt, and none that was decide
   const refund = items.find(({ kind }) => kind === 'approval');
   await desk.send('POST', `/runs/${runId}/reject`, { callId: refund?.call.callId });
   expect((await read(desk)).items.map(({ kind }) => kind).sort()).toEqual(['doubt', 'result']);
+});
+
+test("a call's waiting time survives the decisions about its siblings, and a doubt begins its own", async () => {
+  const toolCalls = ['ask_customer', 'charge'].map(name => ({ name, arguments: {} }));
+  const desk = makeApp({ turns: [{ toolCalls: [...(REFUND.toolCalls ?? []), ...toolCalls] }, DONE] });
+  const { runId } = await desk.begin();
+  const { items } = await read(desk);
+  const entries = await desk.store.read(runId);
+  const at = (type: string) => entries.find(({ event }) => event.type === type)?.event.at;
+  expect(new Map(items.map(({ kind, since }) => [kind, since]))).toEqual(
+    new Map([
+      ['approval', at('turn.completed')],
+      ['result', at('turn.completed')],
+      ['doubt', at('tool.doubted')],
+    ]),
+  );
+  const decidedAfter = Date.now();
+  await until(() => Date.now() > decidedAfter || undefined);
+  const refund = items.find(({ kind }) => kind === 'approval');
+  await desk.send('POST', `/runs/${runId}/reject`, { callId: refund?.call.callId });
+  expect((await read(desk)).items).toEqual(items.filter(item => item !== refund));
 });
 
 test('a call of a sub-agent is in the inbox once, with the topmost run', async () => {

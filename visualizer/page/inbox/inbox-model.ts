@@ -15,7 +15,7 @@ export function keyOf({ runId, call }: InboxItem): string {
 /**
  * The open decisions of all runs, kept up to date by the browser's stream.
  *
- * I1 Items are ordered by the time at which their run began to wait, newest first. Calls of one run keep their order.
+ * I1 Items are ordered by the time at which their call began to wait, newest first. Calls of one turn keep their order.
  * I2 The stream's items of a run replace its earlier items.
  */
 export class InboxModel {
