@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, type RunEvent } from '../../tools/agent/index.ts';
+import { runOf } from '../../visualizer/page/ahead/run-of-example.ts';
 import { factsAt } from '../../visualizer/page/model/call-facts.ts';
 import { replyText } from '../../visualizer/page/model/conversation.ts';
 import { CHECKPOINT_EVERY, FoldedJournal } from '../../visualizer/page/model/folded-journal.ts';
@@ -217,6 +218,29 @@ test('discarded text is not the reply: it stays with the failed attempt', async 
   const block = model.story.blocks.at(-1);
   expect(block).toMatchObject({ kind: 'failure', attempts: [{ seq: 3, hadText: true, key: '1/1' }] });
   expect(model.streamed.get('1/1')).toBe('Half an ans');
+});
+
+test('after a request to cancel, no text is being written, and none that arrives later', async () => {
+  const [started] = await readJournal(await runToApproval());
+  if (started === undefined) throw new Error('no journal');
+  const model = new RunModel('run');
+  const delta = { type: 'text.delta', turn: 1, attempt: 1, text: 'Half an ans' } as const;
+  model.takeEntries([started]);
+  model.takeDelta(delta);
+  expect(model.live.value?.text).toBe('Half an ans');
+  const { at } = started;
+  model.takeEntries([{ type: 'cancel.requested', at, deadline: at + 1_000, runId: 'run', seq: 2 }]);
+  expect(model.live.value).toBeNull();
+  model.takeDelta(delta);
+  model.takeTextSoFar({ turn: 1, attempt: 1, text: 'Half an answer' });
+  expect(model.live.value).toBeNull();
+});
+
+test('a path that is played has all numbers of a run', async () => {
+  const past = await readJournal(await runToApproval());
+  const { view } = runOf({ title: 'A way', of: 'a run', message: '', past, path: [] });
+  const { turns, toolCalls, tokens, cost, activeMs } = view;
+  for (const value of [turns, toolCalls, tokens, cost, activeMs]) expect(value).toBeGreaterThanOrEqual(0);
 });
 
 test('rests are collapsed on the time line, and each entry has a place of its own', () => {

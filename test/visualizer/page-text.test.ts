@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { showValue } from '../../cli/render/describe-event.ts';
 import { content } from '../../protocol/content/content.ts';
+import { sketchValue } from '../../visualizer/page/model/state-diff.ts';
 import { describeCall } from '../../visualizer/page/render/describe-call.ts';
 import { diffLines } from '../../visualizer/page/render/diff-lines.ts';
-import { formatEvent, formatOutput } from '../../visualizer/page/render/format.ts';
+import { formatCost, formatEvent, formatOutput, formatState } from '../../visualizer/page/render/format.ts';
 import { cutText, shorten, showSafely } from '../../visualizer/page/render/show-safely.ts';
 
 test('controls, terminal commands and marks that reorder text are escaped; letters and emoji are not', () => {
@@ -60,4 +61,17 @@ test.each([
   ['all', 'refund (all)'],
 ])('a call with the input %j is "%s" in the words of a decision', (input, words) => {
   expect(describeCall('refund', input)).toBe(words);
+});
+
+test('numbers show what a person writes, not what binary fractions add', () => {
+  expect(formatState({ cost: 0.0021999999999999997, of: [0.1 + 0.2, 4200] })).toBe(
+    '{"cost":0.0022,"of":[0.3,4200]}',
+  );
+  expect(sketchValue(0.0045449999999999996)).toBe('0.004545');
+  expect([0, 0.00001, 0.0022, 12.3].map(formatCost)).toEqual([
+    '$0',
+    'less than $0.0001',
+    '$0.0022',
+    '$12.30',
+  ]);
 });

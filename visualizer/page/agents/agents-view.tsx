@@ -5,7 +5,7 @@ import { nameModels } from '../../describe-event.ts';
 import { Explorer, type Play } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { type AgentSummary, request } from '../data/request.ts';
-import { formatCount, formatJson, formatSpan } from '../render/format.ts';
+import { formatCost, formatCount, formatJson, formatNumber, formatSpan } from '../render/format.ts';
 import { Details } from '../ui/details.tsx';
 import { Markdown } from '../ui/markdown.tsx';
 import { LongText, Safe } from '../ui/text.tsx';
@@ -166,7 +166,9 @@ const LIMITS: Readonly<Record<string, string>> = {
 };
 
 function describeLimit(limit: string, value: unknown): string {
-  return limit === 'activeMs' && typeof value === 'number' ? formatSpan(value) : String(value);
+  if (typeof value !== 'number') return String(value);
+  if (limit === 'activeMs') return formatSpan(value);
+  return limit === 'cost' ? formatCost(value) : formatNumber(value);
 }
 
 function Fact({ name, value }: { name: string; value: string }) {

@@ -1,3 +1,4 @@
+import { chartIdentity } from '../../../machines/snapshot.ts';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Example } from '../app/played.ts';
 import type { EmbeddedRun } from '../data/embedded-source.ts';
@@ -14,15 +15,15 @@ export function runOf({ past, path, of: title }: Example): EmbeddedRun {
   ];
   const folded = entries.reduce((before, event) => before.take(event.seq, event), Folded.start);
   const { context } = folded;
+  const usage = context?.usage ?? null;
   const state = folded.path ?? '';
-  const hasEnded = state === 'finished' || state === 'failed' || state === 'cancelled';
-  const view = {
+  const view: RunView = {
     runId,
     title,
     state,
     agent: context?.agent.name ?? '',
     seq: entries.length,
-    status: hasEnded ? state : 'waiting',
+    status: state === 'finished' || state === 'failed' || state === 'cancelled' ? state : 'waiting',
     settled: null,
     calls: [],
     driver: null,
@@ -33,13 +34,16 @@ export function runOf({ past, path, of: title }: Example): EmbeddedRun {
     availableAgent: true,
     turns: context?.turns ?? 0,
     toolCalls: context?.toolCalls ?? 0,
-    usage: context?.usage ?? null,
+    usage,
+    tokens: usage === null ? 0 : usage.inputTokens + usage.outputTokens,
     cost: context?.cost ?? 0,
-    limits: context?.config.limits ?? {},
+    activeMs: context?.activeMs ?? 0,
+    limits: context?.config.limits ?? { turns: Infinity, toolCalls: Infinity },
     paused: context?.paused ?? false,
     next: context?.next ?? null,
+    chart: chartIdentity(),
   };
-  return { view: view as unknown as RunView, entries };
+  return { view, entries };
 }
 
 /** Returns the events that the chart takes, without what the stream adds. */

@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks';
 import { ApiError, type RunView, type StreamedEvent } from '../data/request.ts';
 import type { Source } from '../data/source.ts';
 import { describeEvent } from '../render/describe-event.ts';
-import { formatCost, formatCount, formatNumber, formatSpan } from '../render/format.ts';
+import { formatCost, formatCount, formatNumber, formatSpan, roundNumber } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { StatusBadge } from '../ui/status-badge.tsx';
 import { LongText, Safe } from '../ui/text.tsx';
@@ -199,7 +199,7 @@ function Facts({ left: one, right: other }: { left: Side; right: Side }) {
 }
 
 function describeChange(before: number, now: number, format: (value: number) => string): string {
-  if (before === now) return 'none';
+  if (roundNumber(before) === roundNumber(now)) return 'none';
   return now > before ? `+${format(now - before)}` : `−${format(before - now)}`;
 }
 

@@ -20,7 +20,7 @@ export type LiveTurn = { turn: number; attempt: number; text: string; reasoning:
  * place that all panes show.
  *
  * M1 Each entry is applied once, in order; repeated entries after a reconnection are ignored.
- * M2 Live text belongs to one attempt of one turn and ends with it.
+ * M2 Live text belongs to one attempt of one turn and ends with it, or with the run: after a request to cancel there is none.
  * M3 Without a chosen place the cursor is at the last entry and moves with it.
  */
 export class RunModel {
@@ -147,12 +147,15 @@ export class RunModel {
       const { number: turn, attempt } = folded.taken.turn;
       this.#endLive({ turn, attempt });
     }
+    const live = this.live.peek();
+    if (live !== null && writesNoMore(folded)) this.#endLive(live);
     this.last.value = event.seq;
     this.told.value += 1;
   }
 
   /** Replaces the live text by the full text of the running turn so far. */
   takeTextSoFar({ turn, attempt, text }: { turn: number; attempt: number; text: string }): void {
+    if (writesNoMore(this.fold)) return;
     this.live.value = { turn, attempt, text, reasoning: '' };
   }
 
@@ -195,6 +198,7 @@ export class RunModel {
     { turn, attempt }: { turn: number; attempt: number },
     more: { text: string; reasoning: string },
   ): void {
+    if (writesNoMore(this.fold)) return;
     const now = this.live.peek();
     const same = now?.turn === turn && now.attempt === attempt;
     const { text, reasoning } = same ? now : { text: '', reasoning: '' };
@@ -207,4 +211,11 @@ export class RunModel {
     if (live.text !== '') this.streamed.set(attemptKey(live), live.text);
     this.live.value = null;
   }
+}
+
+/** Whether no model writes: the run has ended, or is being cancelled. */
+function writesNoMore({ path, context }: Folded): boolean {
+  return (
+    (context?.cancelling ?? null) !== null || path === 'finished' || path === 'failed' || path === 'cancelled'
+  );
 }

@@ -1,4 +1,5 @@
 import type { Context } from '../../../machines/context.ts';
+import { formatState } from '../render/format.ts';
 
 /** What an entry changed in the state. `key` is the path of a member: `lastTurn.finishReason`. */
 export type Change = { key: string; before: unknown; after: unknown };
@@ -58,5 +59,5 @@ export function sketchValue(value: unknown): string {
   if (value === undefined) return '—';
   if (Array.isArray(value)) return value.length === 1 ? '1 item' : `${value.length} items`;
   if (typeof value === 'string') return value;
-  return JSON.stringify(value);
+  return formatState(value);
 }

@@ -32,6 +32,22 @@ export function formatNumber(value: number): string {
   return number.format(value);
 }
 
+/** A value as JSON, its numbers without what binary fractions add: `0.0022` for 0.0021999999999999997. */
+export function formatState(value: unknown, indent?: number): string {
+  return (
+    JSON.stringify(
+      value,
+      (_, part: unknown) => (typeof part === 'number' ? roundNumber(part) : part),
+      indent,
+    ) ?? ''
+  );
+}
+
+/** The number with the 15 digits that a binary fraction keeps of what a person writes. */
+export function roundNumber(value: number): number {
+  return Number(value.toPrecision(15));
+}
+
 /** A duration in ms: `12 ms`, `3.4 s`, `5 min`, `2 h`, `3 d`. */
 export function formatSpan(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
@@ -54,6 +70,7 @@ export function formatCount(value: number, one: string, many = `${one}s`): strin
 /** Dollars as prices of models need them: `$0`, `$0.0477`, `$12.30`. */
 export function formatCost(dollars: number): string {
   if (dollars === 0) return '$0';
+  if (dollars < 0.0001) return 'less than $0.0001';
   return `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`;
 }
 

@@ -9,6 +9,7 @@ import {
   formatOutput,
   formatReply,
   formatSpan,
+  formatState,
 } from '../render/format.ts';
 import { shorten } from '../render/show-safely.ts';
 
@@ -45,7 +46,7 @@ export function listFacts(event: StreamedEvent, model: RunModel): [string, strin
         ...Object.entries(event).flatMap(([name, value]) =>
           HIDDEN.has(name)
             ? []
-            : [pair(name, shorten(typeof value === 'string' ? value : formatJson(value), SHORT))],
+            : [pair(name, shorten(typeof value === 'string' ? value : formatState(value, 2), SHORT))],
         ),
       ];
   }

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { diffStates, sketchValue } from '../model/state-diff.ts';
-import { formatJson } from '../render/format.ts';
+import { formatState } from '../render/format.ts';
 import { shorten, showSafely } from '../render/show-safely.ts';
 import { Details } from '../ui/details.tsx';
 import { LongText } from '../ui/text.tsx';
@@ -42,7 +42,7 @@ export function StatePane() {
                   </>
                 }
               >
-                {() => <LongText text={formatJson(value)} kind="mono" />}
+                {() => <LongText text={formatState(value, 2)} kind="mono" />}
               </Details>
             </li>
           ))}
