@@ -1,6 +1,9 @@
 import type { Breakpoint } from './breakpoint.ts';
 
-/** A breakpoint in words: `before executeTools of refund, where input.cents > 10000, once`. */
+/**
+ * A breakpoint in words: `before executeTools of refund, where input.cents > 10000, once`. A value that was left out of a
+ * shared run is `…`.
+ */
 export function describeBreakpoint({
   next,
   tool,
@@ -12,7 +15,7 @@ export function describeBreakpoint({
   const spending = tool === undefined && where === undefined ? 'each action that spends' : 'calls';
   const parts = [
     `before ${next ?? spending}${tool === undefined ? '' : ` of ${tool}`}`,
-    ...(where === undefined ? [] : [`where ${where.path} ${where.op} ${JSON.stringify(where.value)}`]),
+    ...(where === undefined ? [] : [`where ${where.path} ${where.op} ${JSON.stringify(where.value) ?? '…'}`]),
     ...(turn === undefined ? [] : [`in turn ${turn}`]),
     ...(costOver === undefined ? [] : [`if the run has cost more than ${costOver}`]),
     ...(once === true ? ['once'] : []),

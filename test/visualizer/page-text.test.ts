@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { showValue } from '../../cli/render/describe-event.ts';
 import { content } from '../../protocol/content/content.ts';
+import { describeBreakpoint } from '../../protocol/debugger/describe-breakpoint.ts';
 import { sketchValue } from '../../visualizer/page/model/state-diff.ts';
 import { describeCall } from '../../visualizer/page/render/describe-call.ts';
 import { diffLines } from '../../visualizer/page/render/diff-lines.ts';
@@ -61,6 +62,11 @@ test.each([
   ['all', 'refund (all)'],
 ])('a call with the input %j is "%s" in the words of a decision', (input, words) => {
   expect(describeCall('refund', input)).toBe(words);
+});
+
+test('a breakpoint whose value was left out of a shared run is shown without it', () => {
+  const breakpoint = JSON.parse('{ "tool": "refund", "where": { "path": "input.cents", "op": ">" } }');
+  expect(describeBreakpoint(breakpoint)).toBe('before calls of refund, where input.cents > …');
 });
 
 test('numbers show what a person writes, not what binary fractions add', () => {
