@@ -75,6 +75,7 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     for (let step = 1; step < count; step += 1) await page.keyboard.press('ArrowRight');
     await expect.poll(() => place.textContent()).toBe(`entry ${before + count} of ${before + count}`);
     await expect.poll(() => page.locator('.state-diff').textContent()).toContain('toolCalls');
+    expect(await page.locator('.facts').textContent()).toMatch(/ \d+ ms at work/);
     expect(await page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
     expect(await page.getByRole('button', { name: /Fork here/ }).count()).toBe(0);
     expect(await watched.findBarriers()).toEqual([]);

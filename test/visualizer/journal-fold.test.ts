@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, type RunEvent } from '../../tools/agent/index.ts';
-import { runOf } from '../../visualizer/page/ahead/run-of-example.ts';
 import { factsAt } from '../../visualizer/page/model/call-facts.ts';
 import { replyText } from '../../visualizer/page/model/conversation.ts';
 import { CHECKPOINT_EVERY, FoldedJournal } from '../../visualizer/page/model/folded-journal.ts';
@@ -234,13 +233,6 @@ test('after a request to cancel, no text is being written, and none that arrives
   model.takeDelta(delta);
   model.takeTextSoFar({ turn: 1, attempt: 1, text: 'Half an answer' });
   expect(model.live.value).toBeNull();
-});
-
-test('a path that is played has all numbers of a run', async () => {
-  const past = await readJournal(await runToApproval());
-  const { view } = runOf({ title: 'A way', of: 'a run', message: '', past, path: [] });
-  const { turns, toolCalls, tokens, cost, activeMs } = view;
-  for (const value of [turns, toolCalls, tokens, cost, activeMs]) expect(value).toBeGreaterThanOrEqual(0);
 });
 
 test('rests are collapsed on the time line, and each entry has a place of its own', () => {
