@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { formatSpan } from '../../visualizer/page/render/format.ts';
 import { testInTurn } from '../support/in-turn.ts';
@@ -182,6 +182,28 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     const worked = formatSpan((await demo.store.get(run.id))?.activeMs ?? -1);
     await page.locator('header .facts', { hasText: ` ${worked} at work` }).waitFor();
     expect(watched.problems).toEqual([]);
+  });
+
+  inTurn('every view says that the server is lost, and no longer once it is back', async () => {
+    const run = await startAtRest('refunds', 'Pay Ada back.');
+    const paths = [
+      '/',
+      '/inbox',
+      '/agents',
+      '/agents/refunds',
+      `/runs/${run.id}`,
+      `/compare/${run.id}..${run.id}`,
+    ];
+    const pages = await Promise.all(paths.map(async path => (await visit(path)).page));
+    for (const page of pages) await page.locator('h1').first().waitFor();
+    const { port } = api;
+    await api.close();
+    for (const page of pages) await page.evaluate(`dispatchEvent(new Event('offline'))`);
+    const lost = (page: Page) => page.getByText('The server has not answered since');
+    for (const page of pages) await lost(page).waitFor();
+    expect(await open[1]?.findBarriers()).toEqual([]);
+    api = await ServedRuns.listen(makeDemoAgents(demo.store, demo.gate).agents, { port });
+    for (const page of pages) await lost(page).waitFor({ state: 'detached' });
   });
 
   inTurn('a run is shared as one file, which plays offline and shows no contents', async () => {

@@ -17,6 +17,7 @@ import { readCaller } from './data/caller.ts';
 import { embeddedSource } from './data/embedded-source.ts';
 import { httpSource } from './data/http-source.ts';
 import { onUnauthorized } from './data/request.ts';
+import { watchServer } from './data/server-watch.ts';
 
 const locked = signal(false);
 onUnauthorized(() => {
@@ -28,6 +29,7 @@ const source = embedded ?? (start.view === 'run' ? httpSource(start.runId) : htt
 watchKeys();
 if (embedded === null) void readCaller();
 if (embedded === null) watchLinks();
+if (embedded === null) watchServer();
 
 function Page() {
   if (locked.value) return <SignIn />;

@@ -5,6 +5,7 @@ import { nameModels } from '../../describe-event.ts';
 import { Explorer, type Play } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { type AgentSummary, request } from '../data/request.ts';
+import { lostSince } from '../data/server-watch.ts';
 import { formatCost, formatCount, formatJson, formatNumber, formatSpan } from '../render/format.ts';
 import { Details } from '../ui/details.tsx';
 import { Markdown } from '../ui/markdown.tsx';
@@ -15,20 +16,23 @@ export function AgentsView({ name }: { name: string | null }) {
   return name === null ? <AgentList /> : <OneAgent key={name} name={name} />;
 }
 
-/** Reads a URL once; `null` until the response. */
+/** Reads a URL, and again once a lost server is back; `null` until the response. */
 function useRead<Answer>(path: string): { answer: Answer | null; problem: string } {
   const answer = useSignal<Answer | null>(null);
   const problem = useSignal('');
+  const isLost = lostSince.value !== null;
   useEffect(() => {
+    if (isLost) return;
     request<Answer>(path).then(
       found => {
         answer.value = found;
+        problem.value = '';
       },
       error => {
         problem.value = error instanceof Error ? error.message : String(error);
       },
     );
-  }, [path, answer, problem]);
+  }, [path, answer, problem, isLost]);
   return { answer: answer.value, problem: problem.value };
 }
 

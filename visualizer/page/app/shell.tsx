@@ -3,6 +3,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { tokenName } from '../data/caller.ts';
+import { lostSince } from '../data/server-watch.ts';
+import { formatClock } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { NameField } from '../ui/name-field.tsx';
 import { helpIsOpen, shownShortcuts } from './keyboard.ts';
@@ -19,6 +21,7 @@ export function Shell({ children, live }: { children: ComponentChildren; live: b
   return (
     <>
       {live ? <TopBar /> : null}
+      {live ? <LostServer /> : null}
       {children}
       <KeyHelp />
     </>
@@ -59,6 +62,17 @@ function TopBar() {
         ?
       </button>
     </nav>
+  );
+}
+
+function LostServer() {
+  const since = lostSince.value;
+  return (
+    <p class="lost" role="status">
+      {since === null
+        ? ''
+        : `The server has not answered since ${formatClock(since)}. What is shown may be out of date; the page keeps trying.`}
+    </p>
   );
 }
 

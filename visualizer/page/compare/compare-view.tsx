@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { ApiError, type RunView, type StreamedEvent } from '../data/request.ts';
+import { lostSince } from '../data/server-watch.ts';
 import type { Source } from '../data/source.ts';
 import { describeEvent } from '../render/describe-event.ts';
 import { formatCost, formatCount, formatNumber, formatSpan, roundNumber } from '../render/format.ts';
@@ -25,13 +26,16 @@ export function CompareView({ source, left, right }: { source: Source; left: str
   const compared = useSignal<Compared | null>(null);
   const problem = useSignal('');
   const current = useSignal(-1);
+  const isLost = lostSince.value !== null;
   useEffect(() => {
     let isShown = true;
     document.title = 'Compare · Agentchart';
+    if (isLost || compared.peek() !== null) return;
     compare(source, left, right).then(
       found => {
         if (!isShown) return;
         compared.value = found;
+        problem.value = '';
         current.value = found.first;
       },
       error => {
@@ -41,7 +45,7 @@ export function CompareView({ source, left, right }: { source: Source; left: str
     return () => {
       isShown = false;
     };
-  }, [source, left, right, compared, current, problem]);
+  }, [source, left, right, compared, current, problem, isLost]);
   const found = compared.value;
   return (
     <main class="compare">

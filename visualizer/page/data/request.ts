@@ -1,5 +1,6 @@
 import type { RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
+import { lookForServer } from './server-watch.ts';
 
 export type {
   AgentSummary,
@@ -52,6 +53,7 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(path, init);
   } catch {
+    void lookForServer();
     throw new ApiError(
       0,
       'unreachable',

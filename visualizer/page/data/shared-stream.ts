@@ -1,4 +1,5 @@
 import { request } from './request.ts';
+import { lookForServer } from './server-watch.ts';
 import type { ListNews, RunNews } from './source.ts';
 
 const CHANNEL = 'agentchart.stream';
@@ -138,6 +139,7 @@ export class SharedStream {
       source.addEventListener(name, ({ data }) => this.#send({ name, data: JSON.parse(data) }));
     source.addEventListener('error', () => {
       if (this.#source !== source) return;
+      void lookForServer();
       this.#send({ name: 'away', data: null });
       if (source.readyState === EventSource.CLOSED) setTimeout(() => void this.#retry(source), RECONNECT_MS);
     });

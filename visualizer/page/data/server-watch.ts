@@ -1,0 +1,41 @@
+import { signal } from '@preact/signals';
+
+const EVERY_MS = 5_000;
+const AGAIN_MS = 1_000;
+const LONGEST_MS = 5_000;
+
+/** Since when the server has not answered, in ms since the epoch; `null` while it answers. */
+export const lostSince = signal<number | null>(null);
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+let isLooking = false;
+
+/** Watches whether the server answers, in every view. */
+export function watchServer(): void {
+  for (const type of ['online', 'offline']) addEventListener(type, () => void lookForServer());
+  document.addEventListener('visibilitychange', () => void lookForServer());
+  void lookForServer();
+}
+
+/** Finds out at once whether the server answers. */
+export async function lookForServer(): Promise<void> {
+  if (isLooking) return;
+  isLooking = true;
+  clearTimeout(timer);
+  if (!document.hidden) lostSince.value = (await answers()) ? null : (lostSince.peek() ?? Date.now());
+  timer = setTimeout(() => void lookForServer(), lostSince.peek() === null ? EVERY_MS : AGAIN_MS);
+  isLooking = false;
+}
+
+/** Whether something answers, and it is not a proxy that has no server. */
+async function answers(): Promise<boolean> {
+  try {
+    const { status } = await fetch('/healthz', {
+      signal: AbortSignal.timeout(LONGEST_MS),
+      cache: 'no-store',
+    });
+    return status < 502 || status > 504;
+  } catch {
+    return false;
+  }
+}
