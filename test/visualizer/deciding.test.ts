@@ -176,6 +176,22 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     },
   );
 
+  test('what was typed is kept when another person decides first, with who decided what', async () => {
+    for (const path of ['/inbox', `/runs/${run.id}`]) {
+      await visit(path);
+      const [callId, order] = path === '/inbox' ? ['call_0_0', 'B-1'] : ['call_0_1', 'B-2'];
+      await page.getByRole('button', { name: 'Reject…' }).click();
+      await page.getByLabel('Reason').fill('The parcel is empty.');
+      await run.reject(callId, { by: 'Ada', reason: 'Too late.' });
+      await page.getByText(`Ada rejected refund of $42.00 for ${order}: Too late.`).waitFor();
+      await page.getByText('The parcel is empty.').waitFor();
+      expect(await watched.findBarriers()).toEqual([]);
+      await page.getByRole('button', { name: 'Dismiss' }).click();
+      await expect.poll(() => page.getByText('The parcel is empty.').count()).toBe(0);
+      if (path === '/inbox') await page.context().close();
+    }
+  });
+
   inTurn('while an edit is open, its changes are approved or discarded, and nothing else', async () => {
     await visit('/inbox');
     await page.keyboard.press('e');

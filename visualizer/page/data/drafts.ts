@@ -14,9 +14,16 @@ export function keepDraft(key: string, text: string): void {
   }
 }
 
+/** Returns the unsent texts of the fields whose keys begin with `key`. */
+export function readDrafts(key: string): string[] {
+  return Object.keys(sessionStorage).flatMap(name =>
+    name.startsWith(PREFIX + key) ? [sessionStorage.getItem(name) ?? ''] : [],
+  );
+}
+
 /** Whether there is unsent text in fields whose keys begin with `key`. */
 export function hasDrafts(key: string): boolean {
-  return Object.keys(sessionStorage).some(name => name.startsWith(PREFIX + key));
+  return readDrafts(key).length > 0;
 }
 
 /** Forgets the drafts whose keys begin with `key`. */

@@ -13,6 +13,7 @@ import { showSafely } from '../render/show-safely.ts';
 import { type Act, ActContext } from '../run/decisions/act.ts';
 import { DecisionForms } from '../run/decisions/decision-forms.tsx';
 import { keyOf as decisionKey } from '../run/decisions/open-decisions.ts';
+import { OvertakenNotes, useOvertaken } from '../run/decisions/overtaken.tsx';
 import { ReadableValue } from '../ui/readable-value.tsx';
 import { SeenBox, seenPart } from '../ui/seen-box.tsx';
 import { Safe } from '../ui/text.tsx';
@@ -35,6 +36,10 @@ export function InboxView({ source }: { source: Source }) {
   if (items.length > 0) place.current = at;
   const item = items[at];
   useFollowChoice(chosen, item, items, notice);
+  useOvertaken(
+    items.map(({ call }) => call),
+    item?.call,
+  );
   useEffect(() => {
     document.title = items.length === 0 ? 'Inbox · Agentchart' : `(${items.length}) Inbox · Agentchart`;
   }, [items.length]);
@@ -65,6 +70,7 @@ export function InboxView({ source }: { source: Source }) {
         <p class="notice" role="status">
           {showSafely(notice.value)}
         </p>
+        <OvertakenNotes />
         <p class="problem" role="alert">
           {model.problem.value}
         </p>

@@ -12,6 +12,7 @@ import { heldAt } from '../steering/breakpoints.ts';
 import { HoldBar } from '../steering/hold-bar.tsx';
 import { DecisionForms } from './decision-forms.tsx';
 import { keyOf, openDecisions } from './open-decisions.ts';
+import { OvertakenNotes, useOvertaken } from './overtaken.tsx';
 
 const TITLES = {
   gated: 'needs your approval',
@@ -29,6 +30,7 @@ export function DecisionBar() {
     open.findIndex(call => keyOf(call) === desk.deciding.value),
   );
   const call = open[place];
+  useOvertaken(open, call);
   const choose = (next: number): void => {
     const chosen = open[(next + open.length) % open.length];
     desk.deciding.value = chosen === undefined ? null : keyOf(chosen);
@@ -43,6 +45,7 @@ export function DecisionBar() {
       <p class={`problem ${notice?.tone ?? ''}`} role="alert">
         {notice === null ? '' : showSafely(notice.text)}
       </p>
+      <OvertakenNotes />
       <HoldBar held={held} />
       {call === undefined ? null : (
         <Decision

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
-import { dropDrafts, hasDrafts } from '../../data/drafts.ts';
+import { hasDrafts } from '../../data/drafts.ts';
 import type { JsonCall } from '../../data/request.ts';
 import { describeCall } from '../../render/describe-call.ts';
 import { formatValue } from '../../render/format.ts';
@@ -14,6 +14,7 @@ import { type Panel, Panels } from '../../ui/panels.tsx';
 import { type Question, useTwoPresses } from '../../ui/two-presses.ts';
 import { InputEditor } from '../edits/input-editor.tsx';
 import { useAct } from './act.ts';
+import { draftOf, sendOwn } from './overtaken.tsx';
 
 type CallProps = { call: JsonCall };
 type FormsProps = CallProps & {
@@ -24,8 +25,6 @@ type FormsProps = CallProps & {
 
 const EDIT = 'Edit…';
 const LONGEST = 60;
-
-const draftOf = ({ runId, callId }: JsonCall): string => `${runId}/${callId}/`;
 
 /** The ways to decide about a call, each in two presses. Decisions carry the digest of the call that is shown. */
 export function DecisionForms(props: FormsProps) {
@@ -126,10 +125,7 @@ function useQuestion(call: JsonCall): Ask {
   return (say, command, body, input = call.input) => ({
     words: say(describeCall(call.name, input)),
     key: JSON.stringify([call.runId, call.callId, command, body]),
-    act: async () => {
-      const problem = await act(command, { callId: call.callId, ...body }, call.runId);
-      if (problem === null) dropDrafts(draftOf(call));
-    },
+    act: () => sendOwn(call, () => act(command, { callId: call.callId, ...body }, call.runId)),
   });
 }
 

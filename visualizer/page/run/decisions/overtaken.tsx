@@ -1,0 +1,132 @@
+import { signal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { dropDrafts, hasDrafts, readDrafts } from '../../data/drafts.ts';
+import { type JsonCall, request, type StreamedEvent } from '../../data/request.ts';
+import type { EntriesPage } from '../../data/source.ts';
+import { describeCall } from '../../render/describe-call.ts';
+import { formatMoment } from '../../render/format.ts';
+import { LongText, Safe } from '../../ui/text.tsx';
+import { keyOf } from './open-decisions.ts';
+
+/** How many of the last entries are searched for the decision. */
+const MOST_READ = 1_000;
+
+/** A call that was decided elsewhere: who decided what, and what a person had typed about it here. */
+type Overtaken = { key: string; draftKey: string; words: string; typed: readonly string[] };
+
+const overtaken = signal<readonly Overtaken[]>([]);
+
+/** The calls that are being decided here. */
+const sending = new Set<string>();
+
+/** The beginning of the keys of a call's drafts. */
+export const draftOf = ({ runId, callId }: JsonCall): string => `${runId}/${callId}/`;
+
+/** Runs what sends a decision about a call, and resolves to its problem or `null`. The decision is this page's own. */
+export async function sendOwn(call: JsonCall, send: () => Promise<string | null>): Promise<string | null> {
+  sending.add(keyOf(call));
+  const problem = await send();
+  if (problem === null) dropDrafts(draftOf(call));
+  else {
+    sending.delete(keyOf(call));
+    await noteOvertaken(call);
+  }
+  return problem;
+}
+
+/**
+ * Notes the calls that are no longer among the open ones, unless this page decided them: the one that was shown, and
+ * those about which something was typed.
+ */
+export function useOvertaken(open: readonly JsonCall[], shown: JsonCall | undefined): void {
+  const before = useRef<{ open: readonly JsonCall[]; shown?: string }>({ open: [] });
+  useEffect(() => {
+    const keys = new Set(open.map(keyOf));
+    for (const call of before.current.open) {
+      const key = keyOf(call);
+      if (keys.has(key) || sending.has(key)) continue;
+      if (key === before.current.shown || hasDrafts(draftOf(call))) void noteOvertaken(call);
+    }
+    before.current = { open, ...(shown !== undefined && { shown: keyOf(shown) }) };
+  }, [open.map(keyOf).join('\n'), shown === undefined ? '' : keyOf(shown)]);
+}
+
+async function noteOvertaken(call: JsonCall): Promise<void> {
+  const path = `/runs/${encodeURIComponent(call.runId)}/entries?before=&limit=${MOST_READ}`;
+  const page = await request<EntriesPage>(path).catch(() => null);
+  const words = page?.entries.map(event => describeDecision(event, call)).findLast(found => found !== null);
+  if (!words) return;
+  const [key, draftKey] = [keyOf(call), draftOf(call)];
+  const others = overtaken.peek().filter(one => one.key !== key && one.typed.length > 0);
+  overtaken.value = [...others, { key, draftKey, words, typed: readDrafts(draftKey) }];
+}
+
+/** Who decided what about the call as it was shown, if the event is that; empty if it waits anew since the event. */
+function describeDecision(event: StreamedEvent, call: JsonCall): string | null {
+  if (event.type === 'cancel.requested') return describe(event, 'cancelled the run of', '', call);
+  if (!('callId' in event) || event.callId !== call.callId) return null;
+  switch (event.type) {
+    case 'approval.decided': {
+      if (event.digest !== call.digest) return null;
+      const { decision } = event;
+      const edited = decision.type === 'approve' && decision.input !== undefined ? ' with changes' : '';
+      const reason = decision.type === 'reject' ? decision.reason : undefined;
+      return describe(
+        event,
+        DECIDED[decision.type],
+        `${edited}${reason === undefined ? '' : `: ${reason}`}`,
+        call,
+      );
+    }
+    case 'result.received':
+      return describe(event, 'answered', '', call);
+    case 'doubt.resolved':
+      return describe(event, RESOLVED[event.resolution.type], '', call);
+    case 'call.edited':
+      return event.call.digest === call.digest ? '' : describe(event, 'edited', '', call);
+    case 'tool.doubted':
+      return '';
+    default:
+      return null;
+  }
+}
+
+const DECIDED = { approve: 'approved', reject: 'rejected', answer: 'answered' } as const;
+const RESOLVED = {
+  retry: 'retried',
+  happened: 'recorded the result of',
+  failed: 'recorded the failure of',
+} as const;
+
+function describe({ by, at }: { by?: string; at: number }, did: string, how: string, call: JsonCall): string {
+  return `${by ?? 'Another person'} ${did} ${describeCall(call.name, call.input)}${how} (${formatMoment(at)}).`;
+}
+
+/** Who decided what before this page did, and what was typed here. */
+export function OvertakenNotes() {
+  return (
+    <div class="overtaken" role="status">
+      {overtaken.value.map(({ key, draftKey, words, typed }) => (
+        <section key={key}>
+          <p>
+            <Safe text={words} />
+            {typed.length === 0 ? '' : ' What you typed:'}
+          </p>
+          {typed.map(text => (
+            <LongText key={text} text={text} kind="mono" />
+          ))}
+          <button
+            type="button"
+            class="quiet"
+            onClick={() => {
+              dropDrafts(draftKey);
+              overtaken.value = overtaken.peek().filter(one => one.key !== key);
+            }}
+          >
+            Dismiss
+          </button>
+        </section>
+      ))}
+    </div>
+  );
+}
