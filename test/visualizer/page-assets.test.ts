@@ -85,3 +85,10 @@ test('the picture in the page has no inline styles', async () => {
   expect(js).not.toContain('<style');
   expect(css).toContain('.chart .face');
 });
+
+test('no icon of the page is a character that a font may lack', () => {
+  const folder = new URL('../../visualizer/page/', import.meta.url);
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
+    if (/\.(tsx?|css)$/.test(name))
+      expect(readFileSync(new URL(name, folder), 'utf8'), name).not.toMatch(/[⏮⏭⏸◀▶▸▾❚✝⛔✓✗⚠‹›]/u);
+});

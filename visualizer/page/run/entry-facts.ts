@@ -28,7 +28,7 @@ export function listFacts(event: StreamedEvent, model: RunModel): [string, strin
         ...(cost > 0 ? [pair('cost', formatCost(cost))] : []),
         ...(calls.length === 0
           ? [pair('finish', finishReason)]
-          : [pair('calls', calls.map(call => `${call.name}${call.gate ? ' ⛔' : ''}`).join(', '))]),
+          : [pair('calls', calls.map(call => `${call.name}${call.gate ? ' (gated)' : ''}`).join(', '))]),
       ];
     }
     case 'turn.failed': {

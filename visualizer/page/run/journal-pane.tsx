@@ -1,6 +1,7 @@
 import { describeEvent } from '../render/describe-event.ts';
 import { formatClock, formatDay } from '../render/format.ts';
 import { shorten } from '../render/show-safely.ts';
+import { Icon } from '../ui/icon.tsx';
 import { VirtualList } from '../ui/virtual-list.tsx';
 import { useDesk } from './desk.ts';
 
@@ -32,7 +33,10 @@ export function JournalPane() {
             onClick={() => model.choose(event.seq === model.last.peek() ? null : event.seq)}
           >
             <span class="seq">{event.seq}</span>
-            <span class="type">{nameOf(event)}</span>
+            <span class="type">
+              {isTakeover(event) ? <Icon name="crash" /> : null}
+              {event.type}
+            </span>
             <bdi class="about">{describeEvent(event, nameCall)}</bdi>
             <time title={formatDay(event.at)}>{formatClock(event.at)}</time>
           </button>
@@ -42,7 +46,7 @@ export function JournalPane() {
   );
 }
 
-/** Marks a claim that replaced a dead process. */
-function nameOf(event: { type: string; replaces?: string }): string {
-  return event.type === 'run.claimed' && event.replaces !== undefined ? '✝ run.claimed' : event.type;
+/** Whether the entry is a claim that replaced a dead process. */
+function isTakeover(event: { type: string; replaces?: string }): boolean {
+  return event.type === 'run.claimed' && event.replaces !== undefined;
 }

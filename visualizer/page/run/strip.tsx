@@ -5,6 +5,7 @@ import type { ActivityKind } from '../model/activity-kind.ts';
 import type { RunStory } from '../model/run-story.ts';
 import type { TimeLine } from '../model/time-line.ts';
 import { formatClock, formatNumber } from '../render/format.ts';
+import { Icon } from '../ui/icon.tsx';
 import { useDesk } from './desk.ts';
 
 const WIDTH = 10_000;
@@ -53,19 +54,19 @@ export function Strip() {
     <section class="strip" aria-label="Time">
       <div class="transport">
         <button type="button" aria-label="First entry" onClick={() => chooseOrFollow(1)}>
-          ⏮
+          <Icon name="first" />
         </button>
         <button type="button" aria-label="Previous entry" onClick={() => move(-1)}>
-          ◀
+          <Icon name="back" />
         </button>
         <button type="button" aria-label={playing.value ? 'Stop playing' : 'Play'} onClick={togglePlay}>
-          {playing.value ? '❚❚' : '▶'}
+          <Icon name={playing.value ? 'stop' : 'play'} />
         </button>
         <button type="button" aria-label="Next entry" onClick={() => move(1)}>
-          ▸
+          <Icon name="next" />
         </button>
         <button type="button" aria-label="Last entry" onClick={() => model.choose(null)}>
-          ⏭
+          <Icon name="last" />
         </button>
       </div>
       <Track line={timeLine} story={model.story} onChoose={chooseOrFollow} />
@@ -165,7 +166,7 @@ function Bars({ line, story }: BarsProps) {
           title={`Entry ${seq}: a process had died`}
           style={{ '--at': String(line.placeOf(seq)) }}
         >
-          ✝
+          <Icon name="crash" />
         </span>
       ))}
       {decisionsOf(story).map(seq => (

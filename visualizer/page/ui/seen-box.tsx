@@ -1,6 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { Icon } from './icon.tsx';
 
 const NEAR_PX = 4;
 const seen = new Map<string, Signal<number>>();
@@ -42,7 +43,12 @@ export function SeenBox({ id, label, children }: { id: string; label: string; ch
       >
         {children}
       </section>
-      {left > 0 ? <p class="not-seen">{`${left} % not yet seen ↓`}</p> : null}
+      {left > 0 ? (
+        <p class="not-seen">
+          {`${left} % not yet seen `}
+          <Icon name="down" />
+        </p>
+      ) : null}
     </div>
   );
 }

@@ -43,7 +43,13 @@ export function NewRun({ onStarted }: { onStarted(runId: string): void }) {
   };
   const agent = agents.value.find(({ name }) => name === chosen.value);
   return (
-    <form class="new-run" onSubmit={event => void start(event)}>
+    <form
+      class="new-run"
+      onSubmit={event => void start(event)}
+      onKeyDown={event => {
+        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
+      }}
+    >
       <h2>New run</h2>
       <div class="field">
         <label for="agent">Agent</label>

@@ -2,6 +2,7 @@ import { shortenOwnerName } from '../../../../protocol/owner-name.ts';
 import type { Crash } from '../../model/run-story.ts';
 import { formatClock, formatSpan } from '../../render/format.ts';
 import { shorten, showSafely } from '../../render/show-safely.ts';
+import { Icon } from '../../ui/icon.tsx';
 import { useDesk } from '../desk.ts';
 
 const FOLLOWED: Readonly<Record<string, string>> = {
@@ -21,7 +22,9 @@ export function CrashCard({ crash }: { crash: Crash }) {
   return (
     <div class="block crash">
       <p>
-        <strong>✝ {showSafely(shortenOwnerName(gone))} died or fell silent</strong>
+        <strong>
+          <Icon name="crash" /> {showSafely(shortenOwnerName(gone))} died or fell silent
+        </strong>
         <time>{formatClock(lastAt)}</time>
       </p>
       <p>

@@ -4,6 +4,7 @@ import { mayDecide, mayOnlyRead } from '../../data/caller.ts';
 import type { JsonCall } from '../../data/request.ts';
 import { formatClock, formatCount } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
+import { Icon } from '../../ui/icon.tsx';
 import { isProse, ReadableValue } from '../../ui/readable-value.tsx';
 import { SeenBox, seenPart } from '../../ui/seen-box.tsx';
 import { Safe } from '../../ui/text.tsx';
@@ -110,11 +111,11 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
         {count > 1 ? (
           <span class="pager">
             <button type="button" aria-label="Previous decision" onClick={() => onMove(-1)}>
-              ‹
+              <Icon name="left" />
             </button>
             {`${place + 1} of ${formatCount(count, 'decision')}`}
             <button type="button" aria-label="Next decision" onClick={() => onMove(1)}>
-              ›
+              <Icon name="right" />
             </button>
           </span>
         ) : null}

@@ -99,7 +99,7 @@ const RESOLVED = {
 } as const;
 
 function describe({ by, at }: { by?: string; at: number }, did: string, how: string, call: JsonCall): string {
-  return `${by ?? 'Another person'} ${did} ${describeCall(call.name, call.input)}${how} (${formatMoment(at)}).`;
+  return `${formatMoment(at)}: ${by ?? 'Another person'} ${did} ${describeCall(call.name, call.input)}${how || '.'}`;
 }
 
 /** Who decided what before this page did, and what was typed here. */

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import type { Breakpoint } from '../../../../protocol/debugger/breakpoint.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
-import { dropDrafts, keepDraft, readDraft } from '../../data/drafts.ts';
+import { dropDrafts, hasDrafts, keepDraft, readDraft } from '../../data/drafts.ts';
 import { ActionButton } from '../../ui/action-button.tsx';
 import { readJson, TextField } from '../../ui/draft-field.tsx';
 import { Form } from '../../ui/form.tsx';
@@ -48,7 +48,13 @@ export function BreakpointEditor({ start }: { start: Chosen }) {
     } else desk.notice.value = null;
   };
   return (
-    <div ref={place}>
+    // biome-ignore lint/a11y/noStaticElementInteractions: Escape in a field or a button of the editor reaches it here.
+    <div
+      ref={place}
+      onKeyDown={event => {
+        if (event.key === 'Escape' && !hasDrafts(draftKey)) desk.breaking.value = null;
+      }}
+    >
       <Form
         label="Add breakpoint"
         run={() => take(chosen => addBreakpoint(desk, chosen))}
