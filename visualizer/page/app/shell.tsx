@@ -71,7 +71,7 @@ function LostServer() {
     <p class="lost" role="status">
       {since === null
         ? ''
-        : `The server has not answered since ${formatClock(since)}. What is shown may be out of date; the page keeps trying.`}
+        : `The server has not answered since ${formatClock(since)}; the page keeps trying.`}
     </p>
   );
 }
