@@ -1,6 +1,5 @@
 import type { RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import { lookForServer } from './server-watch.ts';
 
 export type {
   AgentSummary,
@@ -53,7 +52,6 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(path, init);
   } catch {
-    void lookForServer();
     throw new ApiError(
       0,
       'unreachable',
