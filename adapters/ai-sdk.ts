@@ -2,6 +2,7 @@ import type { LanguageModelV4 } from '@ai-sdk/provider';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { ProviderError } from '../protocol/error.ts';
 import type { JsonObject } from '../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../protocol/turn.ts';
 import { callOptionsOf } from './ai-sdk/call-options.ts';
 import { errorFromModel } from './ai-sdk/errors.ts';
@@ -51,6 +52,17 @@ export type AiSdkOptions = {
   now?: () => number;
 };
 
+const NAMES: NamesOf<AiSdkOptions> = {
+  providerOptions: true,
+  providerTools: true,
+  headers: true,
+  secrets: true,
+  timeoutMs: true,
+  idleTimeoutMs: true,
+  totalTimeoutMs: true,
+  now: true,
+};
+
 /**
  * Creates an adapter for a language model of the AI SDK. It makes single calls with `doGenerate` or
  * `doStream`, without the SDK's loop, tool execution and retries. Key, URL, `fetch` and size limits are the
@@ -64,6 +76,7 @@ export type AiSdkOptions = {
  */
 export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapter {
   assertModel(model);
+  refuseUnknownOptions('aiSdk', options, NAMES);
   const provider = `ai-sdk:${model.provider}`;
   const context: ProviderContext = {
     provider,

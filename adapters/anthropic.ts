@@ -2,6 +2,7 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { ProviderError } from '../protocol/error.ts';
 import type { Item } from '../protocol/item.ts';
 import type { JsonObject } from '../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
 import { conversationOf, growingConversation } from './anthropic/messages.ts';
 import { modelRules } from './anthropic/models.ts';
@@ -11,7 +12,13 @@ import { readMessageStream } from './anthropic/stream.ts';
 import { turnOf } from './anthropic/turn.ts';
 import { keptBlock, PROVIDER } from './anthropic/wire-block.ts';
 import type { ClientOptions } from './http/client-transport.ts';
-import { type Connection, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
+import {
+  CONNECTION_NAMES,
+  type Connection,
+  type ConnectionOptions,
+  connector,
+  type Endpoint,
+} from './http/connection.ts';
 import type { HttpReply } from './http/http-reply.ts';
 import { errorFromThrown, malformedStream } from './http/provider-errors.ts';
 import { readSse } from './http/read-sse.ts';
@@ -33,6 +40,13 @@ export type AnthropicOptions = ConnectionOptions &
     nativeOutput?: boolean;
   };
 
+const NAMES: NamesOf<AnthropicOptions> = {
+  ...CONNECTION_NAMES,
+  client: true,
+  providerOptions: true,
+  nativeOutput: true,
+};
+
 /**
  * Creates an adapter for Anthropic's Messages API. Defaults for key and URL: `ANTHROPIC_API_KEY` and
  * `ANTHROPIC_BASE_URL`; the URL is the root, without `/v1`. Enable beta features with `headers:
@@ -42,6 +56,7 @@ export type AnthropicOptions = ConnectionOptions &
  * const model = anthropic({ model: 'claude-sonnet-4-5' });
  */
 export function anthropic(options: AnthropicOptions): ModelAdapter {
+  refuseUnknownOptions('anthropic', options, NAMES);
   const { model, nativeOutput, providerOptions } = options;
   const now = options.now ?? Date.now;
   const growing = growingConversation();

@@ -1,10 +1,11 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 import type { Endpoint } from './http/connection.ts';
 import { readVariable } from './http/environment.ts';
 import { isOpenaiModel, isReasoningModel, OPENAI_CALL_IDS } from './http/openai.ts';
-import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
+import { RESPONSES_NAMES, type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 
 /** Options of `azure`. */
 export type AzureOptions = ResponsesOptions & {
@@ -17,6 +18,8 @@ export type AzureOptions = ResponsesOptions & {
   apiVersion?: string;
 };
 
+const NAMES: NamesOf<AzureOptions> = { ...RESPONSES_NAMES, api: true, apiVersion: true };
+
 /**
  * Creates an adapter for Azure OpenAI and Azure AI Foundry; `model` is the deployment's name. Defaults for
  * key and URL: `AZURE_API_KEY` (or `AZURE_OPENAI_API_KEY`) and `AZURE_BASE_URL`. The URL is
@@ -27,18 +30,21 @@ export type AzureOptions = ResponsesOptions & {
  * @example
  * const model = azure({ model: 'my-deployment', baseURL: 'https://NAME.openai.azure.com/openai/v1' });
  */
-export function azure({ api, apiVersion, ...options }: AzureOptions): ModelAdapter {
-  const baseURL = options.client?.baseURL ?? options.baseURL ?? readVariable(AZURE.baseURLVariable) ?? '';
+export function azure(options: AzureOptions): ModelAdapter {
+  refuseUnknownOptions('azure', options, NAMES);
+  const { api, apiVersion, ...connection } = options;
+  const baseURL =
+    connection.client?.baseURL ?? connection.baseURL ?? readVariable(AZURE.baseURLVariable) ?? '';
   const endpoint: Endpoint = {
     ...AZURE,
-    ...(hasAuthorization(options.headers) ? {} : { keyHeader: 'api-key' }),
+    ...(hasAuthorization(connection.headers) ? {} : { keyHeader: 'api-key' }),
     resolveURL: url => withApiVersion(url, apiVersion),
   };
   return (api ?? (hasOnlyChat(baseURL) ? 'chat' : 'responses')) === 'chat'
-    ? chatAdapter({ ...AZURE_CHAT, ...endpoint }, options)
+    ? chatAdapter({ ...AZURE_CHAT, ...endpoint }, connection)
     : responsesAdapter(
         { ...endpoint, remembers: true, customTools: 'client', reasons: isReasoningModel },
-        options,
+        connection,
       );
 }
 

@@ -1,5 +1,6 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
+import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { CHAT_NAMES, type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 
 /**
@@ -9,6 +10,7 @@ import type { ChatDialect } from './chat/dialect.ts';
  * const model = cerebras({ model: 'gpt-oss-120b' });
  */
 export function cerebras(options: ChatOptions): ModelAdapter {
+  refuseUnknownOptions('cerebras', options, CHAT_NAMES);
   return chatAdapter(CEREBRAS, options);
 }
 

@@ -1,3 +1,4 @@
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { abortChecks } from './conformance/abort-checks.ts';
 import type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions } from './conformance/check.ts';
 import { errorChecks } from './conformance/error-checks.ts';
@@ -11,6 +12,19 @@ export { type ReplayFetch, replayFetch } from './conformance/replay-fetch.ts';
 export { type ReplayServer, startReplayServer } from './conformance/replay-server.ts';
 export { atRandom, inPiecesOf, inTwoEverywhere, oneByOne, splitAt } from './conformance/split-bytes.ts';
 export type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions };
+
+const NAMES: NamesOf<AdapterUnderTest> = { open: true, exchanges: true, except: true };
+const EXCHANGE_NAMES: NamesOf<Exchange> = {
+  name: true,
+  request: true,
+  response: true,
+  streamed: true,
+  contentType: true,
+  expect: true,
+  fails: true,
+  comesBack: true,
+  sameTurnAs: true,
+};
 
 /**
  * Returns the requirements for an adapter as named checks for any test runner: the same turn streamed or not
@@ -28,6 +42,9 @@ export type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions };
  * for (const { name, run } of adapterChecks({ open, exchanges })) test(name, run);
  */
 export function adapterChecks(subject: AdapterUnderTest): AdapterCheck[] {
+  refuseUnknownOptions('adapterChecks', subject, NAMES, 'input-invalid');
+  for (const exchange of subject.exchanges)
+    refuseUnknownOptions(`the exchange "${exchange.name}"`, exchange, EXCHANGE_NAMES, 'input-invalid');
   for (const streamed of [true, false]) {
     if (!subject.exchanges.some(exchange => exchange.streamed === streamed && !exchange.fails)) {
       throw new RangeError(`At least one exchange with streamed: ${streamed} is required.`);

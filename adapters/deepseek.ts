@@ -1,5 +1,6 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { chatAdapter } from './chat/adapter.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { CHAT_NAMES, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
@@ -10,14 +11,18 @@ export type DeepseekOptions = Omit<ResponsesOptions, 'store'> & {
   api?: 'responses' | 'chat';
 };
 
+const NAMES: NamesOf<DeepseekOptions> = { ...CHAT_NAMES, reasoning: true, api: true };
+
 /**
  * Creates an adapter for DeepSeek. Defaults for key and URL: `DEEPSEEK_API_KEY` and `DEEPSEEK_BASE_URL`.
  *
  * @example
  * const model = deepseek({ model: 'deepseek-chat' });
  */
-export function deepseek({ api = 'chat', ...options }: DeepseekOptions): ModelAdapter {
-  return api === 'chat' ? chatAdapter(DEEPSEEK_CHAT, options) : responsesAdapter(DEEPSEEK, options);
+export function deepseek(options: DeepseekOptions): ModelAdapter {
+  refuseUnknownOptions('deepseek', options, NAMES);
+  const { api = 'chat', ...connection } = options;
+  return api === 'chat' ? chatAdapter(DEEPSEEK_CHAT, connection) : responsesAdapter(DEEPSEEK, connection);
 }
 
 /** DeepSeek stores no responses, does not encrypt reasoning, and accepts its reasoning back unchanged. */

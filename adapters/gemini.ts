@@ -1,9 +1,10 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { growingContents } from './gemini/contents.ts';
 import { bodyOf } from './gemini/request.ts';
 import { readBody, readEvents } from './gemini/response.ts';
-import { type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
 import { trimSlashes } from './http/fetch-transport.ts';
 import { readSse } from './http/read-sse.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
@@ -17,6 +18,8 @@ export type GeminiOptions = ConnectionOptions & {
   providerOptions?: JsonObject;
 };
 
+const NAMES: NamesOf<GeminiOptions> = { ...CONNECTION_NAMES, providerOptions: true };
+
 /**
  * Creates an adapter for Google's Gemini API (`generateContent`). The base URL is the root, or a URL with an
  * API version, which is used unchanged. Default for the key, which is sent in a header: `GEMINI_API_KEY`,
@@ -26,6 +29,7 @@ export type GeminiOptions = ConnectionOptions & {
  * const model = gemini({ model: 'gemini-2.5-flash' });
  */
 export function gemini(options: GeminiOptions): ModelAdapter {
+  refuseUnknownOptions('gemini', options, NAMES);
   const { model, providerOptions } = options;
   const contentsOf = growingContents(model);
   return singleTurnAdapter({

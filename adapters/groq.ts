@@ -1,5 +1,6 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
+import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { CHAT_NAMES, type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 
 /**
@@ -9,6 +10,7 @@ import type { ChatDialect } from './chat/dialect.ts';
  * const model = groq({ model: 'openai/gpt-oss-120b' });
  */
 export function groq(options: ChatOptions): ModelAdapter {
+  refuseUnknownOptions('groq', options, CHAT_NAMES);
   return chatAdapter(GROQ, options);
 }
 

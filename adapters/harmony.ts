@@ -1,5 +1,6 @@
 import type { Capabilities, ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
 import { grpcAdapter } from './grpc/adapter.ts';
 import { completionsBody, readCompletion, readCompletionStream } from './harmony/completions.ts';
@@ -8,7 +9,7 @@ import { prepareHarmony } from './harmony/over-grpc.ts';
 import { promptText } from './harmony/prompt-text.ts';
 import { RecentTokens } from './harmony/recent-tokens.ts';
 import { renderPrompt } from './harmony/render.ts';
-import { type ConnectionOptions, connector } from './http/connection.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, connector } from './http/connection.ts';
 import { readVariable } from './http/environment.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
 import { readSse } from './http/read-sse.ts';
@@ -32,6 +33,14 @@ export type HarmonyOptions = ConnectionOptions & {
   providerOptions?: JsonObject;
 };
 
+const NAMES: NamesOf<HarmonyOptions> = {
+  ...CONNECTION_NAMES,
+  transport: true,
+  today: true,
+  knowledgeCutoff: true,
+  providerOptions: true,
+};
+
 const BASE_URL_VARIABLE = 'HARMONY_BASE_URL';
 const KEY_VARIABLE = 'HARMONY_API_KEY';
 
@@ -50,6 +59,7 @@ const KEY_VARIABLE = 'HARMONY_API_KEY';
  * const model = harmony({ model: 'openai/gpt-oss-20b', baseURL: 'http://localhost:8000/v1' });
  */
 export function harmony(options: HarmonyOptions): ModelAdapter {
+  refuseUnknownOptions('harmony', options, NAMES);
   const { model, knowledgeCutoff = '2024-06' } = options;
   const now = options.now ?? Date.now;
   const promptFor = (request: ModelRequest, context: ProviderContext) =>

@@ -1,6 +1,7 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
+import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { CHAT_NAMES, type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { CallIdForm, ChatDialect } from './chat/dialect.ts';
 
 /**
@@ -10,6 +11,7 @@ import type { CallIdForm, ChatDialect } from './chat/dialect.ts';
  * const model = mistral({ model: 'mistral-large-latest' });
  */
 export function mistral(options: ChatOptions): ModelAdapter {
+  refuseUnknownOptions('mistral', options, CHAT_NAMES);
   return chatAdapter(MISTRAL, options);
 }
 

@@ -1,6 +1,8 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
+import { CONNECTION_NAMES } from './http/connection.ts';
 import { trimSlashes } from './http/fetch-transport.ts';
 import { type OllamaNativeOptions, ollamaAdapter } from './ollama/adapter.ts';
 
@@ -9,6 +11,8 @@ export type OllamaOptions = OllamaNativeOptions & {
   /** `native` (default): Ollama's own `/api/chat`. `chat`: its Chat Completions API at `/v1`. */
   api?: 'native' | 'chat';
 };
+
+const NAMES: NamesOf<OllamaOptions> = { ...CONNECTION_NAMES, providerOptions: true, api: true };
 
 /**
  * Creates an adapter for an Ollama server, local or remote. The base URL is the server's root, with or
@@ -21,7 +25,9 @@ export type OllamaOptions = OllamaNativeOptions & {
  * @example
  * const model = ollama({ model: 'qwen3' });
  */
-export function ollama({ api = 'native', ...options }: OllamaOptions): ModelAdapter {
+export function ollama(options: OllamaOptions): ModelAdapter {
+  refuseUnknownOptions('ollama', options, NAMES);
+  const { api = 'native', ...connection } = options;
   return api === 'chat'
     ? chatAdapter(
         {
@@ -29,7 +35,7 @@ export function ollama({ api = 'native', ...options }: OllamaOptions): ModelAdap
           defaultBaseURL: 'http://localhost:11434',
           resolveURL: url => (url === '' ? url : `${rootOf(url)}/v1`),
         },
-        options,
+        connection,
       )
     : ollamaAdapter(
         {
@@ -40,7 +46,7 @@ export function ollama({ api = 'native', ...options }: OllamaOptions): ModelAdap
           defaultBaseURL: 'http://localhost:11434',
           resolveURL: rootOf,
         },
-        options,
+        connection,
       );
 }
 

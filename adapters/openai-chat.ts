@@ -1,5 +1,6 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
+import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { CHAT_NAMES, type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 import { isOpenaiModel, OPENAI_CALL_IDS, OPENAI_ENDPOINT } from './http/openai.ts';
 
@@ -12,6 +13,7 @@ import { isOpenaiModel, OPENAI_CALL_IDS, OPENAI_ENDPOINT } from './http/openai.t
  * const model = openaiChat({ model: 'my-model', baseURL: 'http://localhost:8000/v1', apiKey: 'none' });
  */
 export function openaiChat(options: ChatOptions): ModelAdapter {
+  refuseUnknownOptions('openaiChat', options, CHAT_NAMES);
   return chatAdapter(OPENAI_CHAT, options);
 }
 

@@ -1,6 +1,7 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
+import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { isReasoningModel, OPENAI_ENDPOINT } from './http/openai.ts';
-import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
+import { RESPONSES_NAMES, type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
 
 /**
@@ -11,6 +12,7 @@ import type { ResponsesDialect } from './responses/dialect.ts';
  * const model = openaiResponses({ model: 'gpt-5' });
  */
 export function openaiResponses(options: ResponsesOptions): ModelAdapter {
+  refuseUnknownOptions('openaiResponses', options, RESPONSES_NAMES);
   return responsesAdapter(OPENAI, options);
 }
 

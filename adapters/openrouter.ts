@@ -1,5 +1,6 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { type ChatOptions, chatAdapter } from './chat/adapter.ts';
+import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { CHAT_NAMES, type ChatOptions, chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 
 /**
@@ -10,6 +11,7 @@ import type { ChatDialect } from './chat/dialect.ts';
  * const model = openrouter({ model: 'anthropic/claude-haiku-4.5' });
  */
 export function openrouter(options: ChatOptions): ModelAdapter {
+  refuseUnknownOptions('openrouter', options, CHAT_NAMES);
   return chatAdapter(OPENROUTER, options);
 }
 

@@ -1,5 +1,6 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { ProviderError, type ProviderErrorDetails } from '../protocol/error.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, TurnDelta } from '../protocol/turn.ts';
 import { classifyFailure, isRetryable } from './http/classify-failure.ts';
 import { readErrorBody } from './http/error-body.ts';
@@ -28,6 +29,13 @@ export type ScriptedOptions =
   | ({ turns: readonly ScriptedTurn[] } & Pace)
   | ({ file: string } & Pace);
 
+const NAMES: NamesOf<Exclude<ScriptedOptions, readonly ScriptedTurn[]>> = {
+  turns: true,
+  file: true,
+  delayScale: true,
+  wait: true,
+};
+
 /**
  * Creates a model that plays a script, for tests, demos and reproductions. The next turn is derived from the
  * transcript alone (see `countTurns`), so a run can continue in another process. Only the failures of an
@@ -41,6 +49,7 @@ export type ScriptedOptions =
  * ]);
  */
 export function scripted(options: ScriptedOptions): ModelAdapter {
+  if (!('length' in options)) refuseUnknownOptions('scripted', options, NAMES);
   const script = scriptOf(options);
   const pace: Pace = 'length' in options ? {} : options;
   const scale = pace.delayScale ?? script.delayScale;

@@ -1,8 +1,9 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { type JsonObject, omitUndefined } from '../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
 import { grpcAdapter, type PreparedCall } from './grpc/adapter.ts';
-import type { ConnectionOptions } from './http/connection.ts';
+import { CONNECTION_NAMES, type ConnectionOptions } from './http/connection.ts';
 import { readVariable } from './http/environment.ts';
 import { type ProviderContext, unsupported } from './http/provider-errors.ts';
 import { objectOf } from './turn/json-access.ts';
@@ -26,6 +27,8 @@ export type VllmOptions = ConnectionOptions & {
   providerOptions?: JsonObject;
 };
 
+const NAMES: NamesOf<VllmOptions> = { ...CONNECTION_NAMES, tokenizer: true, providerOptions: true };
+
 /**
  * Creates an adapter for a model behind vLLM's gRPC API. Prompts are made here, with the model's own
  * tokenizer and chat template. The base URL is `grpc://HOST:PORT`; default: `VLLM_BASE_URL`. A key is
@@ -41,6 +44,7 @@ export type VllmOptions = ConnectionOptions & {
  * const model = vllm({ model: 'Qwen/Qwen3-8B', baseURL: 'grpc://localhost:50051', tokenizer: './qwen3-8b' });
  */
 export function vllm(options: VllmOptions): ModelAdapter {
+  refuseUnknownOptions('vllm', options, NAMES);
   const messagesOf = messagesFor(options.model);
   let loaded: Promise<ModelFiles> | undefined;
   const load = (context: ProviderContext) => {

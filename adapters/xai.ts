@@ -1,7 +1,8 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
-import { type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
+import { RESPONSES_NAMES, type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 import type { ResponsesDialect } from './responses/dialect.ts';
 
 /** Options of `xai`. */
@@ -13,14 +14,18 @@ export type XaiOptions = ResponsesOptions & {
   api?: 'responses' | 'chat';
 };
 
+const NAMES: NamesOf<XaiOptions> = { ...RESPONSES_NAMES, api: true };
+
 /**
  * Creates an adapter for xAI. Defaults for key and URL: `XAI_API_KEY` and `XAI_BASE_URL`.
  *
  * @example
  * const model = xai({ model: 'grok-4' });
  */
-export function xai({ api = 'responses', ...options }: XaiOptions): ModelAdapter {
-  return api === 'chat' ? chatAdapter(XAI_CHAT, options) : responsesAdapter(XAI, options);
+export function xai(options: XaiOptions): ModelAdapter {
+  refuseUnknownOptions('xai', options, NAMES);
+  const { api = 'responses', ...connection } = options;
+  return api === 'chat' ? chatAdapter(XAI_CHAT, connection) : responsesAdapter(XAI, connection);
 }
 
 /**

@@ -1,6 +1,8 @@
 import * as z from 'zod/mini';
 import { isJsonObject, type JsonObject } from './json.ts';
+import type { NamesOf } from './options/refuse-unknown.ts';
 import { lazySchema } from './schemas/lazy-schema.ts';
+import type { Settings } from './turn.ts';
 
 /** What a run may spend. Pauses, resumes and new processes do not reset the counts. */
 export const limitsSchema = lazySchema(() =>
@@ -20,6 +22,14 @@ export const limitsSchema = lazySchema(() =>
   }),
 );
 export type Limits = z.infer<typeof limitsSchema>;
+export const LIMIT_NAMES: NamesOf<Limits> = {
+  turns: true,
+  toolCalls: true,
+  tokens: true,
+  cost: true,
+  activeMs: true,
+  repeatedFailures: true,
+};
 
 /** Prices per million tokens, by model name. A missing price defaults to `input`. */
 export const pricesSchema = lazySchema(() =>
@@ -34,13 +44,19 @@ export const pricesSchema = lazySchema(() =>
   ),
 );
 export type Prices = z.infer<typeof pricesSchema>;
+export const PRICE_NAMES: NamesOf<Prices[string]> = {
+  input: true,
+  output: true,
+  cachedInput: true,
+  cacheWrite: true,
+};
 
 /** Which tools the model may or must call. */
 const toolChoiceSchema = lazySchema(() =>
   z.union([z.enum(['auto', 'required', 'none']), z.object({ name: z.string() })]),
 );
 
-const settingsSchema = lazySchema(() =>
+export const settingsSchema = lazySchema(() =>
   z.object({
     temperature: z.exactOptional(z.number()),
     topP: z.exactOptional(z.number()),
@@ -50,27 +66,51 @@ const settingsSchema = lazySchema(() =>
   }),
 );
 
-/** Overrides of the agent's configuration for the following turns. `tools` are names of the agent's tools. */
-export const runParamsSchema = lazySchema(() => {
+export const SETTING_NAMES: NamesOf<Settings> = {
+  temperature: true,
+  topP: true,
+  maxOutputTokens: true,
+  parallelToolCalls: true,
+  reasoningEffort: true,
+};
+
+export const paramLimitsSchema = lazySchema(() => {
   const { turns, toolCalls, tokens, activeMs } = limitsSchema.shape;
   return z.object({
+    turns: z.exactOptional(turns),
+    toolCalls: z.exactOptional(toolCalls),
+    tokens,
+    activeMs,
+  });
+});
+
+/** Overrides of the agent's configuration for the following turns. `tools` are names of the agent's tools. */
+export const runParamsSchema = lazySchema(() =>
+  z.object({
     instructions: z.exactOptional(z.string()),
     settings: z.exactOptional(settingsSchema),
     toolChoice: z.exactOptional(toolChoiceSchema),
     tools: z.exactOptional(z.array(z.string())),
     providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
     /** Limits of the entire run: what the run has already spent counts. */
-    limits: z.exactOptional(
-      z.object({
-        turns: z.exactOptional(turns),
-        toolCalls: z.exactOptional(toolCalls),
-        tokens,
-        activeMs,
-      }),
-    ),
-  });
-});
+    limits: z.exactOptional(paramLimitsSchema),
+  }),
+);
 export type RunParams = z.infer<typeof runParamsSchema>;
+export const PARAM_LIMIT_NAMES: NamesOf<NonNullable<RunParams['limits']>> = {
+  turns: true,
+  toolCalls: true,
+  tokens: true,
+  activeMs: true,
+};
+export const PARAM_NAMES: NamesOf<RunParams> = {
+  instructions: true,
+  settings: true,
+  toolChoice: true,
+  tools: true,
+  providerOptions: true,
+  limits: true,
+};
 
 /** The agent's configuration as the chart reads it: plain data, fixed for the run. */
 export const runConfigSchema = lazySchema(() =>

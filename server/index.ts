@@ -2,12 +2,14 @@
  * `agentchart/server`: the server of `agentchart serve` as Hono apps, to mount in a server of one's own. `app.ts` puts
  * the same APIs behind tokens and adds the page; `mounted-api.ts` says what an API is.
  */
+
 import { Hono } from 'hono';
 import type { Authorize } from '../access/caller.ts';
 import { systemHost } from '../engine/driver/host.ts';
 import { warn } from '../engine/warn.ts';
 import { messageOf } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 import type { Agent } from '../tools/agent/agent.ts';
 import { Admission } from './access/admission.ts';
@@ -53,6 +55,23 @@ export type RunsOptions = AccessOptions & {
   log?(line: string): void;
 };
 
+const ACCESS_NAMES: NamesOf<AccessOptions> = { authorize: true, onRequest: true };
+const RUNS_NAMES: NamesOf<RunsOptions> = {
+  ...ACCESS_NAMES,
+  agents: true,
+  store: true,
+  gateway: true,
+  log: true,
+};
+const GATEWAY_NAMES: NamesOf<GatewayOptions & AccessOptions> = {
+  ...ACCESS_NAMES,
+  store: true,
+  config: true,
+  model: true,
+  clock: true,
+  log: true,
+};
+
 /**
  * The runs API: `/runs`, `/agents`, `/inbox`, `/events`, `/me` and `/openapi.json`. Drives runs in this process, and resumes those whose process
  * is gone. Throws a `TypeError` without an agent and without a store.
@@ -60,15 +79,12 @@ export type RunsOptions = AccessOptions & {
  * @example
  * const app = new Hono().route('/', runsApp({ agents: [agent], authorize }));
  */
-export function runsApp({
-  agents,
-  gateway,
-  authorize,
-  onRequest,
-  log = warn,
-  ...given
-}: RunsOptions): ServerApp {
-  const store = given.store ?? agents[0]?.store;
+export function runsApp(options: RunsOptions): ServerApp {
+  refuseUnknownOptions('runsApp', options, RUNS_NAMES);
+  if (options.gateway !== undefined)
+    refuseUnknownOptions('gateway of runsApp', options.gateway, GATEWAY_NAMES);
+  const { agents, gateway, authorize, onRequest, log = warn } = options;
+  const store = options.store ?? agents[0]?.store;
   if (store === undefined) throw new TypeError('runsApp needs an agent or a store.');
   const admission = new Admission({ host: systemHost });
   const runs = createRunsApi({
@@ -90,6 +106,7 @@ export function runsApp({
  * gone.
  */
 export function responsesApp(options: GatewayOptions & AccessOptions): ServerApp {
+  refuseUnknownOptions('responsesApp', options, GATEWAY_NAMES);
   const gateway = gatewayOf(options);
   const stopRecovery = recoverRequests(gateway, options);
   const access = accessOf(options, gateway);
@@ -106,6 +123,7 @@ export function responsesApp(options: GatewayOptions & AccessOptions): ServerApp
 
 /** Chat Completions: `/v1/chat/completions`. */
 export function chatApp(options: GatewayOptions & AccessOptions): ServerApp {
+  refuseUnknownOptions('chatApp', options, GATEWAY_NAMES);
   const gateway = gatewayOf(options);
   return appOf(gateway.chat, accessOf(options, gateway));
 }

@@ -1,5 +1,6 @@
 import type * as z from 'zod';
 import { measureJson } from '../protocol/json.ts';
+import { asSentence } from '../protocol/options/refuse-unknown.ts';
 import { ApiError } from './error-envelope.ts';
 
 export type BodyLimits = {
@@ -145,7 +146,7 @@ export function describeIssues(issues: readonly z.core.$ZodIssue[]): ApiError {
   const where = first?.path === '' ? 'the body' : first?.path;
   return new ApiError(
     'input-invalid',
-    `Invalid request: ${where}: ${first?.message.replace(/^Invalid input: /, '')}.`,
+    asSentence(`Invalid request: ${where}: ${first?.message.replace(/^Invalid input: /, '')}`),
     {
       details: { issues: found },
     },

@@ -1,3 +1,4 @@
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 import { blobChecks, blobDurabilityChecks } from './conformance/blob-checks.ts';
 import type { StoreCheck, StoreUnderTest } from './conformance/check.ts';
@@ -17,6 +18,14 @@ import { workChecks } from './conformance/work-checks.ts';
 
 export type { StoreCheck, StoreUnderTest };
 
+const NAMES: NamesOf<StoreUnderTest> = {
+  open: true,
+  reopen: true,
+  openAgain: true,
+  advance: true,
+  disconnect: true,
+};
+
 /**
  * Returns the conformance checks for a store, for any test runner. Each check opens its own store, rejects if the store
  * is wrong, and closes it. Durability checks are included only with `reopen`, those of a store
@@ -26,6 +35,7 @@ export type { StoreCheck, StoreUnderTest };
  * for (const { name, run } of storeChecks({ open: async () => memory() })) test(name, run);
  */
 export function storeChecks(tested: StoreUnderTest): StoreCheck[] {
+  refuseUnknownOptions('storeChecks', tested, NAMES, 'input-invalid');
   const { open, reopen, openAgain, disconnect } = withClock(tested);
   const checks = [
     journalChecks,

@@ -2,6 +2,7 @@ import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
 import { hasLabels, type Labels } from '../protocol/listing/label.ts';
 import { type ListFilter, listFilterSchema, type RunStatus } from '../protocol/listing/run-list.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { RunRecord } from '../protocol/store.ts';
 
 const DEFAULT_LIMIT = 50;
@@ -25,8 +26,24 @@ export type ListQuery = {
   cursorAt(place: ListPlace): string;
 };
 
+const NAMES: NamesOf<ListFilter> = {
+  status: true,
+  agent: true,
+  labels: true,
+  parent: true,
+  text: true,
+  since: true,
+  before: true,
+  order: true,
+  limit: true,
+  cursor: true,
+  onDamaged: true,
+};
+
 /** Validates a filter. Throws `input-invalid`, also for the cursor of a list with another filter. */
-export function readListFilter({ onDamaged: _, ...filter }: ListFilter): ListQuery {
+export function readListFilter(given: ListFilter): ListQuery {
+  refuseUnknownOptions('store.list', given, NAMES, 'input-invalid');
+  const { onDamaged: _, ...filter } = given;
   const parsed = listFilterSchema.safeParse(omitUndefined(filter));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;

@@ -1,4 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { DeleteOptions, RunRecord } from '../protocol/store.ts';
 import { readEvent } from './journal-text.ts';
 import { isHeld, leaseOf } from './lease.ts';
@@ -19,15 +20,15 @@ export type Waiting = { runId: string; awaited: ReadonlySet<string> };
 
 type Kin = { record: RunRecord; parent: string | undefined };
 
+const NAMES: NamesOf<DeleteOptions> = { cascade: true, now: true, isDead: true };
+
 /**
  * Returns the ids of the runs to delete together with `runId`, its own first. A fork has copies and is kept, unless it
  * still waits for a child run of its original. Throws `run-unknown`, and `refused` as described for `Store.delete`.
  */
-export function planDeletion(
-  kinship: Kinship,
-  runId: string,
-  { cascade = false, now = Date.now(), isDead = () => false }: DeleteOptions,
-): string[] {
+export function planDeletion(kinship: Kinship, runId: string, options: DeleteOptions): string[] {
+  refuseUnknownOptions('store.delete', options, NAMES, 'input-invalid');
+  const { cascade = false, now = Date.now(), isDead = () => false } = options;
   const doomed = new Set([runId]);
   for (const id of doomed) {
     for (const childId of kinship.childrenOf(id)) doomed.add(childId);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { RunEvent } from '../protocol/event.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 import { decodeJson } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
@@ -49,6 +50,14 @@ export type PostgresOptions = {
   patienceMs?: number;
 };
 
+const NAMES: NamesOf<PostgresOptions> = {
+  schema: true,
+  now: true,
+  listen: true,
+  migrates: true,
+  patienceMs: true,
+};
+
 /**
  * Returns a store in a PostgreSQL database (14 or later), which processes of several machines may share. `target` is a
  * connection string (`postgres://user:password@host/database`) or a `Pool` of the package `pg`, which the caller ends.
@@ -64,6 +73,7 @@ export type PostgresOptions = {
  * const agent = createAgent({ name, model, store: postgres('postgres://localhost/agents') });
  */
 export function postgres(target: string | PostgresPool, options: PostgresOptions = {}): Store {
+  refuseUnknownOptions('postgres', options, NAMES);
   const { schema = 'agentchart', now = Date.now, listen, migrates = true, patienceMs = 60_000 } = options;
   const quoted = quoteSchema(schema);
   const database = new Database({ source: target, schema: quoted, listen, migrates, patienceMs });

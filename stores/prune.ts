@@ -1,11 +1,21 @@
 import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ListFilter, PruneOptions, Store } from '../protocol/store.ts';
 import { type Kinship, planDeletion } from './plan-deletion.ts';
 import { isOpen } from './run-record.ts';
 
 /** How many runs one commit checks: other processes wait for the commit. */
 const BATCH = 50;
+
+const NAMES: NamesOf<PruneOptions> = {
+  before: true,
+  status: true,
+  labels: true,
+  dryRun: true,
+  now: true,
+  isDead: true,
+};
 
 /**
  * Implements `Store.prune`: pages through the matching runs, the newest first, so that a run comes after those that
@@ -17,6 +27,7 @@ export async function pruneRuns(
   options: PruneOptions,
   remove: (runIds: readonly string[], gone: ReadonlySet<string>) => Promise<readonly string[]>,
 ): Promise<string[]> {
+  refuseUnknownOptions('store.prune', options, NAMES, 'input-invalid');
   const filter = readFilter(options);
   const gone = new Set<string>();
   let cursor: string | undefined;

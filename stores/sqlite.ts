@@ -2,8 +2,10 @@
  * Stores: implementations of the `Store` interface, in SQLite (this file and `sqlite/`), in PostgreSQL (`postgres.ts`)
  * and in memory (`memory.ts`), and the conformance checks that every store must pass (`conformance.ts`).
  */
+
 import { resolve } from 'node:path';
 import type { RunEvent } from '../protocol/event.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { AppendResult, ClaimResult, Store } from '../protocol/store.ts';
 import { encodeEvent } from './journal-text.ts';
 import { isHeld, recordClaim, refuseClaim } from './lease.ts';
@@ -41,6 +43,8 @@ export type SqliteOptions = {
   busyTimeoutMs?: number;
 };
 
+const NAMES: NamesOf<SqliteOptions> = { busyTimeoutMs: true };
+
 /**
  * Returns a store in one SQLite file, which several processes of one machine may share. The file and its folder are
  * created on first use, and a file of an older release is migrated then. Relative paths start at the current working
@@ -51,6 +55,7 @@ export type SqliteOptions = {
  * const agent = createAgent({ name, model, store: sqlite('runs.db') });
  */
 export function sqlite(file = '.agentchart/runs.db', options: SqliteOptions = {}): Store {
+  refuseUnknownOptions('sqlite', options, NAMES);
   const path = file === ':memory:' ? file : resolve(file);
   return makeStore(new Connection(path, options.busyTimeoutMs ?? 5000));
 }

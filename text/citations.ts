@@ -1,6 +1,7 @@
 import { toolResults } from '../machines/tool-results.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Finisher, FinisherInput, ToolResult } from '../protocol/finisher.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { filterText, type TextFilter } from './text-filter.ts';
 
 /** A source that an answer may cite; `id` is the text of its marker. */
@@ -20,6 +21,8 @@ export type CitationOptions = {
   textFilters?: readonly (() => TextFilter)[];
 };
 
+const NAMES: NamesOf<CitationOptions> = { sources: true, marker: true, format: true, textFilters: true };
+
 /**
  * Returns a finisher that replaces citation markers such as `[doc:report.md]` by numbers and adds a list of the sources
  * below the answer. Only sources that a tool returned can be cited, in any round of this run or of the runs it
@@ -30,6 +33,7 @@ export type CitationOptions = {
  * numberCitations({ sources: ({ name, output }) => (name === 'read' ? [pageSchema.parse(output)] : []) })
  */
 export function numberCitations(options: CitationOptions): Finisher {
+  refuseUnknownOptions('numberCitations', options, NAMES);
   const { format = describeSources, textFilters = [] } = options;
   const marker = markerOf(options);
   return ({ text, results, transcript, wholeOutput }) => {
@@ -55,6 +59,7 @@ export function numberCitations(options: CitationOptions): Finisher {
  * process.stdout.write(filter.push('As said [doc:report.md].') + filter.end());
  */
 export function citationFilter(results: readonly ToolResult[], options: CitationOptions): TextFilter {
+  refuseUnknownOptions('citationFilter', options, NAMES);
   return new MarkerFilter(new Numbering(findSources(results, options)), markerOf(options));
 }
 

@@ -1,6 +1,7 @@
 import { readContent } from '../protocol/content/read-content.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Item, Part, ToolResultItem } from '../protocol/item.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 
 export type TrimOptions = {
   /** Items that are always kept, by predicate or by `id`. */
@@ -11,6 +12,9 @@ export type FitOptions = TrimOptions & {
   /** Returns the tokens of one item. Default: `estimateTokens`. */
   tokensOf?: (item: Item) => number;
 };
+
+const TRIM_NAMES: NamesOf<TrimOptions> = { pinned: true };
+const FIT_NAMES: NamesOf<FitOptions> = { ...TRIM_NAMES, tokensOf: true };
 
 /** Returns the kept items in their order, or the transcript itself if nothing is removed. */
 export type Trim = (transcript: readonly Item[]) => readonly Item[];
@@ -24,6 +28,7 @@ export type Trim = (transcript: readonly Item[]) => readonly Item[];
  * createAgent({ name, model, prepareTurn: ({ transcript }) => ({ transcript: keepLast(20)(transcript) }) })
  */
 export function keepLast(count: number, options: TrimOptions = {}): Trim {
+  refuseUnknownOptions('keepLast', options, TRIM_NAMES);
   check(Number.isInteger(count) && count >= 0, `keepLast expects a whole number of items, got ${count}.`);
   const isPinned = readPinned(options);
   return transcript => {
@@ -42,6 +47,7 @@ export function keepLast(count: number, options: TrimOptions = {}): Trim {
  * createAgent({ name, model, prepareTurn: ({ transcript }) => ({ transcript: fitTokens(100_000)(transcript) }) })
  */
 export function fitTokens(limit: number, options: FitOptions = {}): Trim {
+  refuseUnknownOptions('fitTokens', options, FIT_NAMES);
   check(limit > 0, `fitTokens expects a number of tokens above 0, got ${limit}.`);
   const isPinned = readPinned(options);
   const tokensOf = options.tokensOf ?? estimateTokens;

@@ -2,8 +2,10 @@
  * `aiSdkTools()`: tools of the AI SDK. The schemas are read in `ai-sdk/read-schema.ts`, and what `toModelOutput` returns
  * in `ai-sdk/read-model-output.ts`. Nothing of the AI SDK is imported: its tools are plain objects.
  */
+
 import { EngineError } from '../protocol/error.ts';
 import { type JsonValue, omitUndefined, toBoundedJson } from '../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { CallView, Reconciliation, Tool, ToolCallContext } from '../protocol/tool.ts';
 import { type ModelOutput, readModelOutput } from './ai-sdk/read-model-output.ts';
 import { readSchema } from './ai-sdk/read-schema.ts';
@@ -85,8 +87,18 @@ export function aiSdkTools(
   return Object.entries(tools).map(([name, given]) => convert(name, given, settings[name]));
 }
 
+const SETTING_NAMES: NamesOf<AiSdkToolSettings> = {
+  sideEffect: true,
+  retries: true,
+  approval: true,
+  timeoutMs: true,
+  maxResultBytes: true,
+  reconcile: true,
+};
+
 function convert(name: string, given: AiSdkTool, settings: AiSdkToolSettings = {}): Tool {
   assertRunsHere(name, given);
+  refuseUnknownOptions(`the settings of tool "${name}"`, settings, SETTING_NAMES);
   const { strict, outputSchema, contextSchema, needsApproval } = given;
   const { describe, needsApproval: ask, execute, toModelOutput } = functionsOf(given);
   const readOptional = (schema: unknown) => (schema == null ? undefined : readSchema(name, schema));

@@ -1,4 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { type Approval, type CallView, readApproval, type Tool } from '../protocol/tool.ts';
 
 /**
@@ -35,12 +36,27 @@ export async function applyApprovalRule<Input, RunContext>(
 ): Promise<Approval> {
   const ask = isPure(rule) ? rule.rule : rule;
   const answer: unknown = typeof ask === 'function' ? await ask(call) : ask;
+  refuseUnknownApproval(call.name, answer);
   const approval = readApproval(answer);
   if (approval !== undefined) return approval;
   throw new EngineError(
     'agent-invalid',
     `tool "${call.name}": expected its approval function to return a boolean or { required, reason?, expiresInMs? }, got ${describe(answer)}.`,
   );
+}
+
+const APPROVAL_NAMES: NamesOf<Exclude<Approval, boolean>> = {
+  required: true,
+  reason: true,
+  expiresInMs: true,
+};
+const PURE_NAMES: NamesOf<PureRule> = { pure: true, rule: true };
+
+/** Throws `agent-invalid` for an unknown member of a rule or of what its function returned. */
+export function refuseUnknownApproval(tool: string, approval: unknown): void {
+  if (typeof approval !== 'object' || approval === null) return;
+  const known = 'pure' in approval ? PURE_NAMES : APPROVAL_NAMES;
+  refuseUnknownOptions(`approval of tool "${tool}"`, approval, known);
 }
 
 /** Whether a value can be an `ApprovalRule`. */

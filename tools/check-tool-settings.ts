@@ -1,6 +1,6 @@
 import { EngineError } from '../protocol/error.ts';
 import type { SideEffect } from '../protocol/tool.ts';
-import { isApprovalRule } from './approval-rule.ts';
+import { isApprovalRule, refuseUnknownApproval } from './approval-rule.ts';
 
 /** The longest delay of `setTimeout` in ms; a longer one fires immediately. https://nodejs.org/api/timers.html */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
@@ -51,6 +51,7 @@ export function checkToolSettings(tool: ToolSettings): void {
     throwInvalid(tool, `expected maxResultBytes to be a positive integer, got ${maxResultBytes}.`);
   }
   const { approval } = tool;
+  refuseUnknownApproval(tool.name, approval);
   if (approval !== undefined && !isApprovalRule(approval)) {
     throwInvalid(
       tool,

@@ -3,7 +3,9 @@
  * (one shared process or session), `stdio-server.ts` and `http-server.ts` (transports), `server-tool.ts` (a
  * server's tool as a `Tool`), `check-schema.ts` (arguments against the server's schema).
  */
+
 import { EngineError } from '../protocol/error.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTimeout } from './check-tool-settings.ts';
 import { openHttp, showUrl } from './mcp/http-server.ts';
@@ -42,6 +44,32 @@ export type McpOptions = McpTransport & {
   totalTimeoutMs?: number;
 };
 
+const NAMES: NamesOf<McpOptions> = {
+  command: true,
+  args: true,
+  env: true,
+  cwd: true,
+  url: true,
+  headers: true,
+  fetch: true,
+  name: true,
+  tools: true,
+  trustHints: true,
+  prefix: true,
+  timeoutMs: true,
+  totalTimeoutMs: true,
+};
+const OVERRIDE_NAMES: NamesOf<McpToolOverride> = {
+  sideEffect: true,
+  approval: true,
+  reconcile: true,
+  hidden: true,
+  timeoutMs: true,
+  retries: true,
+  maxResultBytes: true,
+  description: true,
+};
+
 export type McpToolSource = ToolSource & { readonly name: string };
 
 const CONNECT_MS = 10_000;
@@ -71,6 +99,9 @@ const MAX_TOOLS = 1_000;
  * const agent = createAgent({ name: 'clerk', model, tools: [files] });
  */
 export function mcp(options: McpOptions): McpToolSource {
+  refuseUnknownOptions('mcp', options, NAMES);
+  for (const [tool, override] of Object.entries(options.tools ?? {}))
+    refuseUnknownOptions(`tools["${tool}"] of mcp`, override, OVERRIDE_NAMES);
   checkShape(options);
   const name = options.name ?? nameServer(options);
   const { prefix = '', timeoutMs, totalTimeoutMs = TOTAL_MS } = options;

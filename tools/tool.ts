@@ -5,6 +5,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { EngineError } from '../protocol/error.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type {
   CallView,
   Reconciliation,
@@ -78,6 +79,23 @@ export type Repetition =
   | { sideEffect?: 'once'; retries?: 0 }
   | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
 
+const NAMES: NamesOf<ToolOptions<StandardSchemaV1, StandardSchemaV1>> = {
+  name: true,
+  description: true,
+  input: true,
+  inputSchema: true,
+  strict: true,
+  output: true,
+  runContext: true,
+  approval: true,
+  sideEffect: true,
+  retries: true,
+  timeoutMs: true,
+  maxResultBytes: true,
+  reconcile: true,
+  run: true,
+};
+
 /** The type of the result of a tool that returned `Value`: as JSON, and `null` for nothing. */
 export type AsResult<Value> = unknown extends Value ? Value : Value extends void ? null : AsJson<Value>;
 
@@ -129,6 +147,7 @@ export function tool<
   Output extends StandardSchemaV1,
   Context extends StandardSchemaV1,
 >(options: ToolOptions<Input, Output, Context>): Tool {
+  refuseUnknownOptions(typeof options?.name === 'string' ? `tool "${options.name}"` : 'tool', options, NAMES);
   const { name, input, output, runContext, run, reconcile, approval = false } = options;
   type Read<Given> = Omit<Given, 'runContext'> & { runContext: Out<Context> };
   const withContext = <Given extends { runContext: unknown }>(given: Given) => {
@@ -144,7 +163,7 @@ export function tool<
     throw new EngineError(
       'agent-invalid',
       `tool "${name}": expected \`input\` to be a Standard Schema (zod, valibot, arktype, …). ` +
-        'For a plain JSON Schema, pass a permissive schema as `input` and the JSON Schema as `inputSchema`.',
+        'If it is given as `inputSchema`, as in the AI SDK, call it `input`. For a plain JSON Schema, pass a permissive schema as `input` and the JSON Schema as `inputSchema`.',
     );
   }
   return {

@@ -17,7 +17,7 @@ export function formatBreachTest({ module, past, breaches }: Saved): string {
     ({ invariant, path }) => `
 test(${formatLiteral(`${invariant}: holds on the path that broke it`)}, () => {
   const path: CheckedPath['path'] = ${formatLiteral(path)};
-  expect(checkPath(agent, { past, path }, { ...exported })).toEqual([]);
+  expect(checkPath(agent, { past, path }, { machine, invariants, samples, runContext })).toEqual([]);
 });
 `,
   );
@@ -25,9 +25,11 @@ test(${formatLiteral(`${invariant}: holds on the path that broke it`)}, () => {
  * Paths that broke an invariant of the agent, found by agentchart explore. A test fails while the invariant breaks on its
  * path. It passes once the invariant holds there, or an event of the path is not possible any more. Executes nothing.
  */
-import { checkPath, type CheckedPath } from 'agentchart/testing';
+import { checkPath, type CheckedPath, type CheckPathOptions } from 'agentchart/testing';
 import { expect, test } from 'vitest';
 import agent, * as exported from ${formatLiteral(module)};
+
+const { machine, invariants, samples, runContext }: CheckPathOptions = exported;
 
 /** What happened before, from the start of the run. */
 const past: CheckedPath['past'] = ${formatLiteral(past.map(withoutLaunch))};

@@ -1,10 +1,12 @@
 // The Chat Completions API, for every provider that implements it: requests, streams and turns. A `ChatDialect`
 // describes how a provider deviates.
+
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
+import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
 import type { ClientOptions } from '../http/client-transport.ts';
-import { type ConnectionOptions, connector } from '../http/connection.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, connector } from '../http/connection.ts';
 import { readErrorBody } from '../http/error-body.ts';
 import { errorFromThrown } from '../http/provider-errors.ts';
 import { readSse } from '../http/read-sse.ts';
@@ -25,6 +27,8 @@ export type ChatOptions = ConnectionOptions &
      */
     providerOptions?: JsonObject;
   };
+
+export const CHAT_NAMES: NamesOf<ChatOptions> = { ...CONNECTION_NAMES, client: true, providerOptions: true };
 
 /** Creates the adapter of a provider that implements the Chat Completions API. */
 export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAdapter {

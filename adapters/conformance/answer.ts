@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 
 /** The response of a replay to a request. */
 export type Answer = {
@@ -13,6 +14,8 @@ export type Answer = {
   /** Whether to cut the connection instead of ending the response. */
   cut?: boolean;
 };
+
+const NAMES: NamesOf<Answer> = { status: true, headers: true, chunks: true, end: true, cut: true };
 
 /** A request that a replay received. */
 export type SeenRequest = {
@@ -36,6 +39,7 @@ export class Answers {
   #answers: readonly Answer[];
 
   constructor(answers: readonly Answer[]) {
+    for (const answer of answers) refuseUnknownOptions('an answer', answer, NAMES, 'input-invalid');
     this.#answers = answers;
   }
 

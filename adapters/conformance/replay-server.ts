@@ -1,6 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { type Answer, Answers, type SeenRequest, SSE_HEADERS } from './answer.ts';
 
 /** A server that replays answers. Dispose of it to close it. */
@@ -24,7 +26,9 @@ export type ReplayServer = AsyncDisposable & {
  * await using server = await startReplayServer();
  * server.answer({ headers: { 'content-type': 'application/json' }, chunks: [recording] });
  */
-export async function startReplayServer({ path = '' }: { path?: string } = {}): Promise<ReplayServer> {
+export async function startReplayServer(options: { path?: string } = {}): Promise<ReplayServer> {
+  refuseUnknownOptions('startReplayServer', options, { path: true }, 'input-invalid');
+  const { path = '' } = options;
   const requests: SeenRequest[] = [];
   let answers = new Answers([]);
   let first = Promise.withResolvers<SeenRequest>();

@@ -1,3 +1,5 @@
+import { refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
+
 /** Splits the bytes at the positions `cuts`, given in any order. Empty pieces are omitted. */
 export function splitAt(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
   const ends = [...cuts, bytes.length].toSorted((a, b) => a - b);
@@ -31,8 +33,10 @@ export function* inPiecesOf(bytes: Uint8Array, length: number): Generator<Uint8A
 /** Yields `times` random splits of the bytes into up to 13 pieces. The same seed gives the same splits. */
 export function* atRandom(
   bytes: Uint8Array,
-  { seed, times }: { seed: number; times: number },
+  options: { seed: number; times: number },
 ): Generator<Uint8Array[], void> {
+  refuseUnknownOptions('atRandom', options, { seed: true, times: true }, 'input-invalid');
+  const { seed, times } = options;
   const random = randomNumbers(seed);
   for (let time = 0; time < times; time += 1) {
     const cuts = Array.from({ length: 1 + (time % 12) }, () => Math.floor(random() * bytes.length));

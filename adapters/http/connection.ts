@@ -3,6 +3,7 @@
 
 import type { CapturedExchange } from '../../protocol/adapter.ts';
 import type { JsonObject } from '../../protocol/json.ts';
+import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
 import { bodyText } from './body-text.ts';
 import { BoundCall } from './bound-call.ts';
 import { type ClientOptions, clientTransport, type ProviderClient } from './client-transport.ts';
@@ -40,6 +41,19 @@ export type ConnectionOptions = {
    * `Date.now`.
    */
   now?: () => number;
+};
+
+export const CONNECTION_NAMES: NamesOf<ConnectionOptions> = {
+  model: true,
+  apiKey: true,
+  baseURL: true,
+  headers: true,
+  fetch: true,
+  timeoutMs: true,
+  idleTimeoutMs: true,
+  totalTimeoutMs: true,
+  maxResponseBytes: true,
+  now: true,
 };
 
 /** A provider's address and the sources of its API key. */

@@ -1,11 +1,13 @@
 // The Responses API, for every provider that implements it: requests, continuation, streams and turns. A
 // `ResponsesDialect` describes how a provider deviates.
+
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import type { ClientOptions } from '../http/client-transport.ts';
-import { type Connection, type ConnectionOptions, connector } from '../http/connection.ts';
+import { CONNECTION_NAMES, type Connection, type ConnectionOptions, connector } from '../http/connection.ts';
 import { readErrorBody } from '../http/error-body.ts';
 import type { HttpReply } from '../http/http-reply.ts';
 import {
@@ -35,6 +37,14 @@ export type ResponsesOptions = ConnectionOptions &
     /** Whether the model is a reasoning model. Default: judged by its name. */
     reasoning?: boolean;
   };
+
+export const RESPONSES_NAMES: NamesOf<ResponsesOptions> = {
+  ...CONNECTION_NAMES,
+  client: true,
+  providerOptions: true,
+  store: true,
+  reasoning: true,
+};
 
 /** Creates the adapter of a provider that implements the Responses API. */
 export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOptions): ModelAdapter {

@@ -1,13 +1,18 @@
 // Scripts of the scripted model: their format, the count of turns already played, and the conversion to model turns.
+
 import * as z from 'zod';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
+import { unknownFields } from '../../protocol/options/refuse-unknown.ts';
 import { finishReasonSchema, type Usage } from '../../protocol/turn.ts';
 
 const tokens = z.number().int().nonnegative();
 const optional = z.exactOptional;
 
-const errorObjectSchema = z.strictObject({
+const fields = <Shape extends z.core.$ZodLooseShape>(shape: Shape) =>
+  z.strictObject(shape, unknownFields(shape));
+
+const errorObjectSchema = fields({
   code: optional(
     z.enum([
       'authentication',
@@ -42,12 +47,12 @@ const errorSchema = z.preprocess(
   errorObjectSchema,
 );
 
-const turnSchema = z.strictObject({
+const turnSchema = fields({
   text: optional(z.string()),
   reasoning: optional(z.string()),
   toolCalls: optional(
     z.array(
-      z.strictObject({
+      fields({
         name: z.string().min(1),
         /** An object, or the text that a model would write, valid or not. Default: `{}`. */
         arguments: optional(z.union([z.string(), z.record(z.string(), z.json())])),
@@ -56,7 +61,7 @@ const turnSchema = z.strictObject({
   ),
   finishReason: optional(finishReasonSchema),
   usage: optional(
-    z.strictObject({
+    fields({
       inputTokens: tokens,
       outputTokens: tokens,
       cachedInputTokens: optional(tokens.nullable()),
@@ -76,7 +81,7 @@ export type ScriptedTurn = Omit<PlayedTurn, 'error'> & { error?: ScriptedError |
 export type PlayedTurn = z.infer<typeof turnSchema>;
 
 const turnsSchema = z.array(turnSchema);
-const scriptSchema = z.strictObject({ turns: turnsSchema, delayScale: optional(z.number().nonnegative()) });
+const scriptSchema = fields({ turns: turnsSchema, delayScale: optional(z.number().nonnegative()) });
 
 /** A validated script. */
 export type Script = { name: string; turns: PlayedTurn[]; delayScale: number };

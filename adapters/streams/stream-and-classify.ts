@@ -1,8 +1,10 @@
 // Helpers for callers that use an adapter without the agent loop: collect, watch and classify one turn, and convert
 // calls and results between their own format and the transcript's.
+
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Item } from '../../protocol/item.ts';
 import { userMessage } from '../../protocol/message.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import { errorFromThrown } from '../http/provider-errors.ts';
 import { type ClassifiedTurn, classifyTurn } from './classify-turn.ts';
@@ -28,6 +30,19 @@ export type StreamAndClassifyOptions = {
   onReasoning?: (text: string) => unknown;
 };
 
+const NAMES: NamesOf<StreamAndClassifyOptions> = { signal: true, onText: true, onReasoning: true };
+
+const REQUEST_NAMES: NamesOf<TurnRequest> = {
+  instructions: true,
+  transcript: true,
+  tools: true,
+  toolChoice: true,
+  output: true,
+  continuation: true,
+  settings: true,
+  providerOptions: true,
+};
+
 /**
  * Streams one model call and returns the classified turn: tool calls to run, or the final answer. The full
  * turn, with finish reason and usage, is the member `turn`, which is not enumerable, so comparing, copying or
@@ -45,6 +60,8 @@ export async function streamAndClassify(
   request: TurnRequest,
   options: StreamAndClassifyOptions = {},
 ): Promise<ClassifiedTurn & { turn: ModelTurn }> {
+  refuseUnknownOptions('streamAndClassify', options, NAMES, 'input-invalid');
+  refuseUnknownOptions('the request of streamAndClassify', request, REQUEST_NAMES, 'input-invalid');
   const signal = options.signal ?? new AbortController().signal;
   const deltas = shown(providerErrorsOf(adapter, withDefaults(request), signal), options);
   const turn = await collectTurn(deltas, adapter);

@@ -6,6 +6,7 @@ import type { Delta, Notice, ServiceInput, ServiceName } from '../../protocol/ef
 import { EngineError, isThrown, messageOf } from '../../protocol/error.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { Settings } from '../../protocol/turn.ts';
 import { cutText } from '../../text/cut-text.ts';
@@ -60,11 +61,17 @@ export type LiveOptions = {
   host?: Host;
 };
 
-/** All services as actors of `agentMachine`. Throws `agent-invalid` for a `patienceMs` that is not above 0. */
+const LIVE_NAMES: NamesOf<LiveOptions> = { persist: true, patienceMs: true, onDelta: true, host: true };
+
+/**
+ * All services as actors of `agentMachine`. Throws `agent-invalid` for a `patienceMs` that is not above 0, and for an
+ * unknown option.
+ */
 export function actorsOf(
   services: Readonly<Record<ServiceName, Service>>,
   options: LiveOptions = {},
 ): ServiceActors {
+  refuseUnknownOptions('services', options, LIVE_NAMES);
   return {
     modelTurn: actorOf(services.modelTurn, options),
     toolBatch: actorOf(services.toolBatch, options),
@@ -256,6 +263,15 @@ export type FromAdapterOptions = LiveOptions & {
   prepareTurn?: PrepareTurn;
 };
 
+const FROM_ADAPTER_NAMES: NamesOf<FromAdapterOptions> = {
+  ...LIVE_NAMES,
+  instructions: true,
+  tools: true,
+  settings: true,
+  providerOptions: true,
+  prepareTurn: true,
+};
+
 /**
  * The `modelTurn` actor of `agentMachine`: calls `adapter` exactly once each time it is invoked.
  *
@@ -265,6 +281,7 @@ export type FromAdapterOptions = LiveOptions & {
  * });
  */
 export function fromAdapter(adapter: ModelAdapter, options: FromAdapterOptions = {}): ServiceActor {
+  refuseUnknownOptions('fromAdapter', options, FROM_ADAPTER_NAMES);
   const { instructions, tools = [], settings = {}, providerOptions, prepareTurn, ...live } = options;
   const byName: ReadonlyMap<string, Tool> = new Map(tools.map(tool => [tool.name, tool]));
   const service = makeModelTurn({

@@ -15,6 +15,9 @@ export type CommandOptions = { by?: string; requestId?: string };
 /** Options of `run.yield`. `graceMs`: how long model and tool calls in progress may take, in ms. Default 5,000. */
 export type YieldOptions = { graceMs?: number };
 
+/** Options of `run.retry`. `force`: even if an earlier attempt may still act. */
+export type RetryOptions = CommandOptions & { force?: boolean };
+
 /** `runId`: the run that the call belongs to, if the run and its sub-agents have calls with the same id. */
 type CallOptions = CommandOptions & { runId?: string };
 

@@ -1,5 +1,4 @@
 /* `run.ts` is the API, `command.ts` makes inputs, `settled.ts` describes results, `read-events.ts` reads events. */
-
 import type { Context } from '../../machines/context.ts';
 import { type ChartState, initial } from '../../machines/step.ts';
 import { findResult } from '../../machines/tool-results.ts';
@@ -23,6 +22,7 @@ import { type CallReference, referTo } from './call-reference.ts';
 import { editTranscript, retryCall } from './edits/edit-transcript.ts';
 import type { CommandResult, SubmitResult } from './explain-refusal.ts';
 import { type ForkOptions, forkRun } from './forks/fork-run.ts';
+import { commandOf, knownCommands, knownOptions } from './known-commands.ts';
 import { refuseLive } from './prepare-command.ts';
 import {
   type BatchOptions,
@@ -40,6 +40,7 @@ import type {
   EditTurnOptions,
   RejectOptions,
   Resolution,
+  RetryOptions,
   RunCommand,
   YieldOptions,
 } from './run-command.ts';
@@ -151,18 +152,18 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * `graceMs` for calls in progress, and releases the lease. `settled()` calls that wait now follow it; later ones
    * drive it again.
    */
-  async yield({ graceMs = this.#options.graceMs }: YieldOptions = {}): Promise<void> {
-    await this.#runHost.yield(graceMs);
+  async yield(options: YieldOptions = {}): Promise<void> {
+    await this.#runHost.yield(knownOptions('yield', options).graceMs ?? this.#options.graceMs);
   }
 
   /** The entries after seq `after` (default 0), then new entries and deltas, until the run settles; with `follow`, until it has ended. */
   events(options: { after?: number; follow?: boolean } = {}): AsyncIterable<RunHappening> {
-    return readEvents(this.#source, options);
+    return readEvents(this.#source, knownOptions('events', options));
   }
 
   /** Like `events`, in batches of everything available: for servers. */
   eventBatches(options: BatchOptions): AsyncGenerator<readonly RunHappening[]> {
-    return readBatches(this.#source, options);
+    return readBatches(this.#source, knownOptions('eventBatches', options));
   }
 
   /** The text of the run as it is generated, after the agent's text filters, until the run settles. */
@@ -175,12 +176,12 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: CallReference<Input>,
     options: ApproveOptions<NoInfer<Input>> = {},
   ): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'approve', ...referTo(call), ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'approve', ...referTo(call) }, options));
   }
 
   /** Refuses a gated call. The model reads the reason as the call's result. */
   async reject(call: CallReference, options: RejectOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'reject', ...referTo(call), ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'reject', ...referTo(call) }, options));
   }
 
   /** Supplies the result of a gated call instead of running it, or the result of a client tool's call. */
@@ -188,7 +189,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: CallReference<unknown, Given>,
     options: AnswerOptions<NoInfer<Given>>,
   ): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'answer', ...referTo(call), ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'answer', ...referTo(call) }, options));
   }
 
   /** Resolves a call in doubt: it happened (`{ happened: true, output }`), it failed, or it is run again. */
@@ -196,12 +197,12 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: CallReference<unknown, Given>,
     resolution: Resolution<NoInfer<Given>>,
   ): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'resolve', ...referTo(call), ...resolution });
+    return await this.#submitter.submitOne(commandOf({ type: 'resolve', ...referTo(call) }, resolution));
   }
 
   /** Queues a message for the next turn; gated calls keep waiting. If the agent's `onMessage` is `supersede`, rejects them. */
   async send(message: string | readonly Item[], options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'send', message, ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'send', message }, options));
   }
 
   /**
@@ -217,10 +218,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * Runs a failed call of the last round again, under the same idempotency key. `force`: even if an earlier attempt
    * may still act.
    */
-  async retry(
-    callId: string,
-    { force, ...options }: CommandOptions & { force?: boolean } = {},
-  ): Promise<CommandResult> {
+  async retry(callId: string, options: RetryOptions = {}): Promise<CommandResult> {
+    const { force } = knownOptions('retry', options);
     const editable = { ...this.#options, context: await this.#submitter.readContext() };
     const refusal = force === true ? null : await refuseLive({ callId, attempt: 0 }, this.#options);
     return refusal ?? (await this.#submitter.putInput(await retryCall(callId, editable, options)));
@@ -231,7 +230,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * are qualified again; one that keeps its id and input keeps its approval.
    */
   async editTurn(options: EditTurnOptions): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'edit-turn', ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'edit-turn' }, options));
   }
 
   /** Replaces the input of a call that has not started. It is validated and asks for approval again if its tool requires one. */
@@ -239,7 +238,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: CallReference<Input>,
     options: EditCallOptions<NoInfer<Input>>,
   ): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'edit-call', ...referTo(call), ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'edit-call', ...referTo(call) }, options));
   }
 
   /**
@@ -255,27 +254,27 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     breakpoints: readonly Breakpoint[],
     options: CommandOptions = {},
   ): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'breakpoints', breakpoints, ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'breakpoints', breakpoints }, options));
   }
 
   /** Overrides the agent's parameters for future turns. Replaces all parameters that were set before. */
   async setParams(params: RunParams, options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'set-params', params, ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'set-params', params }, options));
   }
 
   /** Pauses the run before its next model call or round of tool calls. */
   async pause(options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'pause', ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'pause' }, options));
   }
 
   /** Continues a paused run; if it is not paused itself, its paused sub-agent's run. */
   async unpause(options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'unpause', ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'unpause' }, options));
   }
 
   /** Allows one model call or round of tool calls, then pauses. Applies to a paused sub-agent's run like `unpause`. */
   async step(options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne({ type: 'step', ...options });
+    return await this.#submitter.submitOne(commandOf({ type: 'step' }, options));
   }
 
   /**
@@ -283,7 +282,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * requests the cancellation: the promise resolves once the request is durable, `settled()` once the run has ended.
    */
   async cancel(options: CommandOptions & { reason?: string } = {}): Promise<CommandResult> {
-    return await this.#submitter.cancel(options);
+    return await this.#submitter.cancel(commandOf({ type: 'cancel' }, options));
   }
 
   /**
@@ -299,7 +298,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * await run.submit([{ type: 'pause' }, ...approvals, { type: 'unpause' }]);
    */
   async submit(commands: readonly RunCommand[]): Promise<SubmitResult> {
-    return await this.#submitter.submit(commands);
+    return await this.#submitter.submit(knownCommands(commands));
   }
 
   /**
@@ -309,11 +308,11 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * the results of this run for equal calls and executes no tool. The fork is driven once `settled()`, `resume()` or a
    * command is called on it. Throws `input-invalid`, `run-ended` and `refused`; `forkRun` says when.
    */
-  async fork({ at, ...how }: { at: number } & ForkOptions): Promise<Run<Tools, Output>> {
-    const options = this.#options;
-    const { runId, loaded } = await forkRun(options, this.id, at, how);
-    const owner = { ...options.owner, id: options.host.newId('driver') };
-    return Run.attach({ ...options, runId, owner }, loaded, this.#runHost.inherited);
+  async fork(options: { at: number } & ForkOptions): Promise<Run<Tools, Output>> {
+    const { at, ...how } = knownOptions('fork', options);
+    const { runId, loaded } = await forkRun(this.#options, this.id, at, how);
+    const owner = { ...this.#options.owner, id: this.#options.host.newId('driver') };
+    return Run.attach({ ...this.#options, runId, owner }, loaded, this.#runHost.inherited);
   }
 
   /** The durable state and the inherited transcript as JSON: `agent.restore` continues from it in any process. */

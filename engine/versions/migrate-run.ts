@@ -2,6 +2,7 @@ import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { isDriven, type Owner, type StandingChange, type Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
 import { beginFold, foldEntry, hasEnded, isOfChart, standingOf } from '../journal/load-run.ts';
@@ -42,6 +43,8 @@ export type MigrateOptions = {
   as?: string;
 };
 
+const NAMES: NamesOf<MigrateOptions> = { as: true };
+
 /**
  * Creates the successor of a run and returns its id. The successor is not driven yet. The runs that it continues are
  * migrated first, if necessary, and the child runs that it waits for too.
@@ -54,8 +57,10 @@ export type MigrateOptions = {
 export async function migrateRun(
   parts: MigrateParts,
   runId: string,
-  { as = successorOf(runId) }: MigrateOptions = {},
+  options: MigrateOptions = {},
 ): Promise<string> {
+  refuseUnknownOptions('agent.migrate', options, NAMES, 'input-invalid');
+  const { as = successorOf(runId) } = options;
   const { store, migrations } = parts;
   const report = await checkRun(store, runId, undefined, migrations);
   if (report.verdict === 'refused') throw versionMismatch(report);

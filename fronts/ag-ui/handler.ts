@@ -7,6 +7,7 @@ import { warn } from '../../engine/warn.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { chatLabels } from '../../protocol/listing/reserved-label.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { ApiError, describeError } from '../../server/error-envelope.ts';
 import { BODY_LIMITS, readBody } from '../../server/read-body.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
@@ -38,6 +39,8 @@ export type AgUiOptions = {
   log?(line: string): void;
 };
 
+const NAMES: NamesOf<AgUiOptions> = { authorize: true, runContext: true, maxBytes: true, log: true };
+
 const BODY_BYTES = 16 * 1024 * 1024;
 
 const HEADERS = {
@@ -60,6 +63,7 @@ export function createAgUiHandler(
   agent: Agent,
   options: AgUiOptions = {},
 ): (request: Request) => Promise<Response> {
+  refuseUnknownOptions('createAgUiHandler', options, NAMES);
   const endpoint = new Endpoint(agent, options);
   return request => endpoint.answer(request);
 }

@@ -1,5 +1,6 @@
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { Run } from '../../engine/run/run.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import type { UIMessage } from './chunk.ts';
 import { type DescribeError, describeSafely } from './describe-error.ts';
@@ -13,6 +14,8 @@ export type UIMessageOptions = {
   onError?: DescribeError;
 };
 
+export const UI_MESSAGE_NAMES: NamesOf<UIMessageOptions> = { onError: true };
+
 /**
  * Returns the messages of a run and of all runs that it continues, oldest first, for `useChat({ messages })`. The last
  * message contains only journaled output: nothing of a turn in progress.
@@ -20,10 +23,9 @@ export type UIMessageOptions = {
  * @example
  * const messages = await toUIMessages(await agent.open(runId));
  */
-export async function toUIMessages(
-  run: Run,
-  { onError = describeSafely }: UIMessageOptions = {},
-): Promise<UIMessage[]> {
+export async function toUIMessages(run: Run, options: UIMessageOptions = {}): Promise<UIMessage[]> {
+  refuseUnknownOptions('toUIMessages', options, UI_MESSAGE_NAMES, 'input-invalid');
+  const { onError = describeSafely } = options;
   const messages: UIMessage[] = [];
   for (const record of await run.source.store.chain(run.id))
     messages.push(...(await messagesOf(run, record, onError)));

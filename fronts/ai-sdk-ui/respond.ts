@@ -1,7 +1,8 @@
 import type { Run } from '../../engine/run/run.ts';
+import { refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { UIMessageChunk } from './chunk.ts';
 import { describeSafely } from './describe-error.ts';
-import type { UIMessageOptions } from './messages.ts';
+import { UI_MESSAGE_NAMES, type UIMessageOptions } from './messages.ts';
 import { type StreamOptions, streamMessage } from './stream-message.ts';
 
 /** The interval of keep-alive comments on an idle stream, in ms. */
@@ -22,8 +23,9 @@ const HEADERS = {
  * const run = await agent.start(text);
  * return toUIMessageResponse(run);
  */
-export function toUIMessageResponse(run: Run, { onError = describeSafely }: UIMessageOptions = {}): Response {
-  return respondWith(run, { describeError: onError });
+export function toUIMessageResponse(run: Run, options: UIMessageOptions = {}): Response {
+  refuseUnknownOptions('toUIMessageResponse', options, UI_MESSAGE_NAMES, 'input-invalid');
+  return respondWith(run, { describeError: options.onError ?? describeSafely });
 }
 
 /** Sends the chunks of `streamMessage` as server-sent events, at the reader's pace. */

@@ -4,6 +4,8 @@ import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { asSentence } from '../../protocol/options/refuse-unknown.ts';
+import { fields } from '../../server/fields.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { defineAgent } from '../../tools/agent/agent-options.ts';
 import { buildObjectSchema } from '../../tools/build-object-schema.ts';
@@ -57,7 +59,7 @@ const input = z.string().min(1).max(LONGEST_INPUT);
 /** Reads the arguments of the tool. Throws `input-invalid`. */
 export function readInput({ tool, agent }: Offer, given: Readonly<Record<string, unknown>>, caller: Caller) {
   const hasContext = agent.options.runContext !== undefined;
-  const schema = z.strictObject(hasContext ? { input, runContext: z.json() } : { input });
+  const schema = fields(hasContext ? { input, runContext: z.json() } : { input });
   const read = schema.safeParse(given);
   if (read.success) {
     const { runContext, ...rest } = read.data as { input: string; runContext?: unknown };
@@ -67,6 +69,6 @@ export function readInput({ tool, agent }: Offer, given: Readonly<Record<string,
   const place = issue?.path.join('.') || 'arguments';
   throw new EngineError(
     'input-invalid',
-    `The arguments of "${tool.name}" are invalid: ${place}: ${issue?.message}.`,
+    asSentence(`The arguments of "${tool.name}" are invalid: ${place}: ${issue?.message}`),
   );
 }

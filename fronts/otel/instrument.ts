@@ -1,5 +1,6 @@
 import type { Meter } from '@opentelemetry/api';
 import type { DriveWatcher } from '../../engine/driver/watch-drive.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { makeEmitter } from './emit-span.ts';
@@ -26,6 +27,8 @@ export type InstrumentOptions = {
   content?: boolean;
 };
 
+const NAMES: NamesOf<InstrumentOptions> = { tracerProvider: true, meterProvider: true, content: true };
+
 /**
  * Returns the agent to use: its runs, and those of its sub-agents, are traced and measured while this process drives
  * them. All runs below one run share a trace, over pauses and processes; ids are derived from the run, so that
@@ -40,6 +43,7 @@ export function instrument<Instrumented extends Agent>(
   agent: Instrumented,
   options: InstrumentOptions = {},
 ): Instrumented {
+  refuseUnknownOptions('instrument', options, NAMES);
   const api = loadApi();
   const emitSpan = makeEmitter(api, options.tracerProvider ?? api.trace.getTracerProvider());
   const meters = options.meterProvider ?? api.metrics.getMeterProvider();

@@ -18,7 +18,7 @@ export function localRun(run: Run): ObservedRun<Context> {
   const store: SnapshotStore<Context> = new SnapshotStore(run.id, () => follow(run, store));
   store.change(describe(run));
   const named = async (call: CallTarget, act: (target: Target) => Promise<CommandAnswer>) =>
-    await act(typeof call === 'string' ? { callId: call } : call);
+    await act(typeof call === 'string' ? { callId: call } : targetOf(call));
   return {
     getSnapshot: store.getSnapshot,
     subscribe: store.subscribe,
@@ -41,6 +41,11 @@ export function localRun(run: Run): ObservedRun<Context> {
 }
 
 type Target = { callId: string; runId?: string; digest?: string };
+
+/** What names a call. An open call has more members, such as its input. */
+function targetOf({ callId, runId, digest }: Exclude<CallTarget, string>): Target {
+  return { callId, runId, digest };
+}
 
 function follow(run: Run, store: SnapshotStore<Context>): () => void {
   const events = run.events({ after: run.durable.seq, follow: true })[Symbol.asyncIterator]();

@@ -1,6 +1,7 @@
 import { readSse } from '../../adapters/http/read-sse.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import type { OpenCall, RunView } from '../../protocol/run-view.ts';
+import { type RemoteRunOptions, refuseUnknownOptions } from './remote-options.ts';
 import {
   type CallTarget,
   type CommandAnswer,
@@ -9,13 +10,7 @@ import {
   SnapshotStore,
 } from './run-snapshot.ts';
 
-/** Options of `remoteRun` and `useRun`. */
-export type RemoteRunOptions = {
-  /** Sent as a bearer token. */
-  token?: string | undefined;
-  /** Replaces the global `fetch`. */
-  fetch?: typeof fetch;
-};
+export type { RemoteRunOptions };
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
@@ -42,6 +37,7 @@ const FINAL_STATUSES: readonly number[] = [400, 401, 403, 404];
  * await run.approve(call);
  */
 export function remoteRun(url: string, options: RemoteRunOptions = {}): ObservedRun<RunView> {
+  refuseUnknownOptions('remoteRun', options);
   const run = new RemoteRun(url, options);
   const { store } = run;
   const onCall =

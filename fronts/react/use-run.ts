@@ -3,7 +3,8 @@ import type { Run } from '../../engine/run/run.ts';
 import type { Context } from '../../machines/context.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import { localRun } from './local-run.ts';
-import { type RemoteRunOptions, remoteRun } from './remote-run.ts';
+import { type RemoteRunOptions, refuseUnknownOptions } from './remote-options.ts';
+import { remoteRun } from './remote-run.ts';
 import type { ObservedRun, RunCommands, RunSnapshot } from './run-snapshot.ts';
 
 /**
@@ -21,8 +22,10 @@ export function useRun(
 export function useRun(run: Run | ObservedRun<Context>): RunSnapshot<Context> & RunCommands;
 export function useRun(
   run: string | Run | ObservedRun<RunView> | ObservedRun<Context>,
-  { token, fetch }: RemoteRunOptions = {},
+  options: RemoteRunOptions = {},
 ): RunSnapshot & RunCommands {
+  refuseUnknownOptions('useRun', options);
+  const { token, fetch } = options;
   const source = useMemo(() => observe(run, { token, ...(fetch && { fetch }) }), [run, token, fetch]);
   const snapshot = useSyncExternalStore(source.subscribe, source.getSnapshot, source.getSnapshot);
   return useMemo(() => {

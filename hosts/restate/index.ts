@@ -8,6 +8,7 @@
  *   deletes runs. `text-object.ts` holds the text of the running turn.
  * - `followed-run.ts` is the host of handles: it appends inputs and follows the journal.
  */
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { Deliveries } from './drive-run.ts';
 import { hostAgent } from './host-agent.ts';
@@ -16,6 +17,8 @@ import { RestateStore } from './restate-store.ts';
 import { makeServices } from './services.ts';
 
 export type { RestateAddress } from './ingress.ts';
+
+const NAMES: NamesOf<RestateAddress> = { ingress: true, admin: true, headers: true };
 
 /** How long calls in progress may continue while a worker drains, by default, in ms. */
 const GRACE_MS = 10_000;
@@ -30,6 +33,7 @@ const GRACE_MS = 10_000;
  * const settled = await run.settled();
  */
 export function restateAgent<Hosted extends Agent>(agent: Hosted, address: RestateAddress = {}): Hosted {
+  refuseUnknownOptions('restateAgent', address, NAMES);
   const calls = callsOver(address);
   return hostAgent(agent, { store: new RestateStore(calls), calls }) as Hosted;
 }
@@ -59,6 +63,7 @@ export async function restateWorker(
   agents: readonly Agent[],
   address: RestateAddress = {},
 ): Promise<RestateWorker> {
+  refuseUnknownOptions('restateWorker', address, NAMES);
   const deliveries = new Deliveries(agents, callsOver(address));
   return {
     services: await makeServices(deliveries),

@@ -2,6 +2,7 @@
 
 import type { Part } from '../item.ts';
 import { type JsonValue, omitUndefined } from '../json.ts';
+import { refuseUnknownOptions } from '../options/refuse-unknown.ts';
 import { type ContentOutput, isMediaURL } from './read-content.ts';
 
 /** A part of `content`: a text, a part of a message, or the bytes of an image or a file. */
@@ -26,8 +27,10 @@ export type ContentPart =
  */
 export function content(
   parts: ContentPart | readonly ContentPart[],
-  { data }: { data?: JsonValue } = {},
+  options: { data?: JsonValue } = {},
 ): ContentOutput {
+  refuseUnknownOptions('content', options, { data: true }, 'input-invalid');
+  const { data } = options;
   const list: readonly ContentPart[] = isList(parts) ? parts : [parts];
   return { type: 'content', parts: list.map(readPart), ...omitUndefined({ data }) };
 }

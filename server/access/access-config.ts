@@ -3,7 +3,7 @@ import { ROLES } from '../../access/role.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { readGivenLabels } from '../../protocol/listing/reserved-label.ts';
-import { fields } from '../config-fields.ts';
+import { fields } from '../fields.ts';
 
 const count = z.int().positive();
 const dollars = z.number().positive();

@@ -12,6 +12,9 @@ describe.concurrent('bad usage exits 2 with advice', () => {
     [[], 'Usage: agentchart'],
     [['bogus'], "unknown command 'bogus'"],
     [['run', '--bogus', 'go'], "unknown option '--bogus'"],
+    [['run', '--agnt', 'a.ts', 'go'], 'Did you mean --agent?'],
+    [['fork', 'run_1', '--at', '1', '--replay-tool'], 'Did you mean --replay-tools?'],
+    [['breakk'], 'Did you mean break?'],
     [['show'], "missing required argument 'run'"],
     [['answer', 'run_1', 'call_1'], '--output <json>'],
     [['answer', 'run_1', 'call_1', '--output', 'yes'], '--output must be valid JSON'],
@@ -45,6 +48,15 @@ describe.concurrent('bad usage exits 2 with advice', () => {
     expect(ended.code).toBe(2);
     expect(ended.stderr).toContain('Cannot use agent module agent.mjs: ');
     expect(ended.stderr).toContain(expected);
+  });
+
+  test('an agent module with a misspelt option', async () => {
+    const desk = new Desk([done]);
+    const source = `import { createAgent } from '${LIBRARY}'; export default createAgent({ name: 'desk', modle: 1 })`;
+    desk.write('agent.mjs', source);
+    const ended = await desk.run(['run', '--agent', 'agent.mjs', 'go'], desk.model);
+    expect(ended.code).toBe(2);
+    expect(ended.stderr).toContain('unknown option "modle" of createAgent; did you mean "model"?');
   });
 
   test('an agent module that never finishes loading', async () => {

@@ -176,7 +176,7 @@ describe('a configuration file', () => {
   });
 
   it.each<[string, unknown, string]>([
-    ['an unknown field', { servers: {} }, 'unknown field "servers", expected one of models, mcp_servers'],
+    ['an unknown field', { servers: {} }, 'unknown field "servers"; expected one of models, mcp_servers'],
     ['a value that is not an object', [], 'expected object, got array'],
     [
       'a model without a provider',

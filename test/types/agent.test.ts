@@ -288,3 +288,44 @@ describe('a settled run', () => {
     expect(ended.results[1]?.output).toEqual({ answer: 'yes' });
   });
 });
+
+describe('an option with an unknown name does not compile, whatever is inferred', () => {
+  const model = scripted([]);
+  const basics = { name: 'pay', description: 'Pays.', input: z.object({ cents: z.int() }) };
+  const output = z.object({ total: z.number() });
+  const all = { name: 'desk', model, tools: [lookup, refund], runContext: customer, output };
+
+  test('of createAgent', () => {
+    // @ts-expect-error modle
+    expect(() => createAgent({ name: 'desk', modle: model })).toThrow('did you mean "model"?');
+    // @ts-expect-error modle
+    expect(() => createAgent({ ...all, modle: model })).toThrow('did you mean "model"?');
+    // @ts-expect-error maxTurns
+    expect(() => createAgent({ ...all, limits: { maxTurns: 3 } })).toThrow('did you mean "turns"?');
+    // @ts-expect-error atempts
+    expect(() => createAgent({ ...all, retry: { atempts: 3 } })).toThrow('did you mean "attempts"?');
+  });
+
+  test('of tool, with and without an output schema', () => {
+    const approving = 'did you mean "approval"?';
+    // @ts-expect-error needsApproval
+    expect(() => tool({ ...basics, needsApproval: true, run: ({ cents }) => cents })).toThrow(approving);
+    expect(() =>
+      // @ts-expect-error needsApproval
+      tool({ ...basics, output, needsApproval: true, run: ({ cents }) => ({ total: cents }) }),
+    ).toThrow(approving);
+    // @ts-expect-error expiresIn
+    expect(() => tool({ ...basics, approval: { required: true, expiresIn: 1 } })).toThrow('"expiresInMs"?');
+  });
+
+  test('of a run', async () => {
+    const agent = createAgent({ name: 'desk', model: scripted([{ text: '' }]), tools: [lookup] });
+    // @ts-expect-error label
+    await expect(agent.start('go', { label: {} })).rejects.toThrow('did you mean "labels"?');
+    const run = await agent.start('go');
+    // @ts-expect-error stiky
+    await expect(run.approve('call_1', { stiky: true })).rejects.toThrow('did you mean "sticky"?');
+    // @ts-expect-error forc
+    await expect(run.resolve('call_1', { retry: true, forc: true })).rejects.toThrow('did you mean "force"?');
+  });
+});

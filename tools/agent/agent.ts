@@ -33,6 +33,7 @@ import {
   type StartOptions,
 } from './begin-journal.ts';
 import { checkAgainst, loadChecked } from './check-versions.ts';
+import { knownAgentOptions, knownInput, knownStart } from './known-options.ts';
 import { type AgentListener, AgentListeners, type LastingListener } from './listening/agent-listeners.ts';
 import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
@@ -105,7 +106,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   }
 
   async #start(input: string | readonly Item[], options: StartOptions = {}): Promise<Run<Tools, Output>> {
-    const { continues, signal } = options;
+    const { continues, signal } = knownStart(options);
     if (continues !== undefined) await this.#inherited.assertEnded(continues);
     const run = await this.#begin(input, options);
     cancelOn(signal, run);
@@ -162,8 +163,8 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
    * await run.approve(callId, { by: 'ada' });
    * const settled = await run.settled();
    */
-  async open(runId: string, { labels }: OpenOptions = {}): Promise<Run<Tools, Output>> {
-    if (labels !== undefined) await assertLabels(this.store, runId, labels);
+  async open(runId: string, options: OpenOptions = {}): Promise<Run<Tools, Output>> {
+    await assertLabels(this.store, runId, options);
     return await this.#attach(runId);
   }
 
@@ -257,7 +258,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     const runId = options.runId ?? this.#host.newId('run');
     const runContext = readRunContextNow(this.#definition, options.runContext);
     const tools = listTools(this.#definition.tools);
-    return this.#describeStart(input, { ...options, runId, tools, runContext });
+    return this.#describeStart(input, { ...knownInput('agent.input', options), runId, tools, runContext });
   }
 
   /**
@@ -343,6 +344,6 @@ export function createAgent<
 >(
   options: AgentOptions<Tools, Output, RunContext, Given> & ContextCheck<Tools, RunContext>,
 ): Agent<Tools, Output, Given> {
-  const bare = options as AgentOptions;
+  const bare = knownAgentOptions(options as AgentOptions);
   return new Agent(defineAgent(bare), bare, bare.store ?? memory());
 }

@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import type { Settled } from '../../engine/run/settled.ts';
 import { answerOfChild } from '../../engine/sub-agents/child-runs.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { lazySchema } from '../../protocol/schemas/lazy-schema.ts';
 import type { SubAgentTool, Tool } from '../../protocol/tool.ts';
 import type { ApprovalRule } from '../approval-rule.ts';
@@ -17,6 +18,8 @@ export type AsToolOptions<Name extends string = string> = {
   /** Which calls need a person's approval. Default `false`. */
   approval?: ApprovalRule<{ input: string }>;
 };
+
+const NAMES: NamesOf<AsToolOptions> = { name: true, description: true, approval: true };
 
 /** The type of a sub-agent's result: the value of its `output` schema, or else its text. */
 export type AnswerOf<Output> = unknown extends Output ? unknown : Output extends undefined ? string : Output;
@@ -46,6 +49,7 @@ export function asTool<Name extends string, Output, RunContext, Below>(
   runAgent: RunAgent,
   options: AsToolOptions<Name>,
 ): SubAgentTool<Name, Output, RunContext, Below> {
+  refuseUnknownOptions('agent.asTool', options, NAMES);
   const made: Omit<Tool<Name>, '~types'> = tool({
     ...options,
     input: task,

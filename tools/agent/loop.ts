@@ -8,6 +8,7 @@ import type { Item } from '../../protocol/item.ts';
 import { listTools, ToolConnection } from '../connect-tools.ts';
 import { type AgentOptions, defineAgent } from './agent-options.ts';
 import { beginJournal, type StartOptions } from './begin-journal.ts';
+import { knownInput, knownLoopOptions } from './known-options.ts';
 import { readRunContextNow } from './run-context.ts';
 
 /** The options of `createAgent` for a loop that an actor runs, without a store. Default name: `agent`. */
@@ -38,7 +39,7 @@ const NO_CHILDREN: ChildRuns = {
  * createActor(machine, { input: agentInput('Add milk.', options) }).start();
  */
 export function agentServices(options: LoopOptions, live: LiveOptions = {}): ServiceActors {
-  const definition = defineAgent(named(options));
+  const definition = defineAgent(named(knownLoopOptions('agentServices', options)));
   const connection = new ToolConnection(definition.tools);
   const parts = { connectTools: () => connection.connect(), children: NO_CHILDREN };
   return actorsOf(makeServices(definition, parts), { host: options.host ?? systemHost, ...live });
@@ -53,12 +54,12 @@ export function agentInput(
   options: LoopOptions,
   start: LoopStart = {},
 ): RunStarted {
-  const definition = defineAgent(named(options));
+  const definition = defineAgent(named(knownLoopOptions('agentInput', options)));
   const host = options.host ?? systemHost;
   const runId = start.runId ?? host.newId('run');
   const runContext = readRunContextNow(definition, start.runContext);
   return beginJournal(definition, host, input, {
-    ...start,
+    ...knownInput('agentInput', start),
     runId,
     runContext,
     tools: listTools(definition.tools),

@@ -1,9 +1,10 @@
 import { EngineError } from '../../protocol/error.ts';
 import { type ChartEvent, callsOf, type QualifiedCall, type RunStarted } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
 import { type Agent, isAgent } from '../agent/agent.ts';
 import { describeAgent, type ExploredTool, type ToolSamples } from './describe-agent.ts';
-import { beginExploration, type ExploreOptions } from './explore.ts';
+import { beginExploration, type ExploreOptions, refuseUnknownExploreOptions } from './explore.ts';
 import { type BreachReport, reportBreach } from './report.ts';
 
 /** A path that broke an invariant: `past` begins with `run.started` and is only followed; `path` is checked. */
@@ -16,6 +17,14 @@ export type CheckPathOptions = Pick<
   ExploreOptions,
   'machine' | 'invariants' | 'samples' | 'runContext' | 'tools'
 >;
+
+const NAMES: NamesOf<CheckPathOptions> = {
+  machine: true,
+  invariants: true,
+  samples: true,
+  runContext: true,
+  tools: true,
+};
 
 /**
  * Checks the invariants on one path that `explore` found, with the agent as it is now: its limits, and what its tools
@@ -30,6 +39,7 @@ export function checkPath(
   { past, path }: CheckedPath,
   options: CheckPathOptions = {},
 ): BreachReport[] {
+  refuseUnknownExploreOptions('checkPath', options, NAMES);
   if (!isAgent(agent)) throw new EngineError('input-invalid', 'Expected an agent created by createAgent.');
   const [started, ...followed] = past;
   const { tools: connected } = options;

@@ -4,6 +4,7 @@
  * state, valid and invalid; `reference/` computes from the events alone what the run should be; `invariants/`
  * compares the two.
  */
+
 import { type AgentMachine, agentMachine } from '../../machines/agent.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { listEdges } from '../../machines/step.ts';
@@ -11,6 +12,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { type ChartEvent, JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { type Agent, isAgent } from '../agent/agent.ts';
 import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
@@ -46,6 +48,30 @@ export type ExploreOptions = {
   onProgress?(states: number): void;
 };
 
+const NAMES: NamesOf<ExploreOptions> = {
+  machine: true,
+  invariants: true,
+  tools: true,
+  samples: true,
+  runContext: true,
+  maxStates: true,
+  maxMs: true,
+  now: true,
+  onProgress: true,
+};
+const SAMPLE_NAMES: NamesOf<ToolSamples> = { calls: true, outputs: true };
+
+/** Throws `input-invalid` for an unknown option of `explore`, `exploreFrom` or `checkPath`. */
+export function refuseUnknownExploreOptions(
+  of: string,
+  options: ExploreOptions,
+  known: Readonly<Record<string, true>> = NAMES,
+): void {
+  refuseUnknownOptions(of, options, known, 'input-invalid');
+  for (const [tool, samples] of Object.entries(options.samples ?? {}))
+    refuseUnknownOptions(`samples["${tool}"] of ${of}`, samples, SAMPLE_NAMES, 'input-invalid');
+}
+
 const DEFAULT_MAX_STATES = 12_000;
 const DEFAULT_MAX_MS = 3_000;
 
@@ -63,6 +89,7 @@ const DEFAULT_MAX_MS = 3_000;
  * expect(breaches).toEqual([]);
  */
 export function explore(agent: Agent, options: ExploreOptions = {}): ExplorationReport {
+  refuseUnknownExploreOptions('explore', options);
   return finishExploration(beginExploration(agent, options));
 }
 

@@ -2,10 +2,11 @@ import type { CommandResult } from '../../engine/run/explain-refusal.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { Settled } from '../../engine/run/settled.ts';
 import { decideNextAction } from '../../machines/decide-next-action.ts';
-import type { RunParams } from '../../protocol/config.ts';
+import { PARAM_NAMES, type RunParams } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item, ToolResultItem } from '../../protocol/item.ts';
 import { userMessage } from '../../protocol/message.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { CurrentTurn } from './current-turn.ts';
 import { readJournal } from './read-journal.ts';
 import { type CompletedTurn, describeTurn, type RunnerTurn } from './runner-turn.ts';
@@ -13,6 +14,8 @@ import { TurnStream } from './turn-stream.ts';
 
 /** Parameters of the next model request. `messages` is the run's transcript without the current reply. */
 export type RunnerParams = RunParams & { messages: readonly Item[] };
+
+const NAMES: NamesOf<RunnerParams> = { ...PARAM_NAMES, messages: true };
 
 /** The author of the runner's entries in the journal. */
 const RUNNER = { by: 'runner' };
@@ -78,7 +81,9 @@ export class Runner<Given extends RunnerTurn | TurnStream> implements AsyncItera
    */
   setMessagesParams(change: Partial<RunnerParams> | ((params: RunnerParams) => Partial<RunnerParams>)): void {
     const before = this.params;
-    const { messages = before.messages, ...params } = typeof change === 'function' ? change(before) : change;
+    const changed = typeof change === 'function' ? change(before) : change;
+    refuseUnknownOptions('setMessagesParams', changed, NAMES, 'input-invalid');
+    const { messages = before.messages, ...params } = changed;
     const current = this.#requireTurn();
     if (messages !== before.messages) current.edit = messages;
     const { messages: _, ...earlier } = before;

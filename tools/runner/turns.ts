@@ -1,5 +1,6 @@
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Agent } from '../agent/agent.ts';
 import { Runner } from './runner.ts';
 import type { RunnerTurn } from './runner-turn.ts';
@@ -20,6 +21,14 @@ export type TurnsOptions = {
   runId?: string;
   /** The run context, for an agent that requires one. */
   runContext?: unknown;
+};
+
+const NAMES: NamesOf<TurnsOptions> = {
+  stream: true,
+  maxTurns: true,
+  signal: true,
+  runId: true,
+  runContext: true,
 };
 
 /** The input of a new run, or the id of a run to continue. Options other than `stream` apply to new runs only. */
@@ -46,6 +55,7 @@ export function turns(
   input: TurnsInput,
   options: TurnsOptions = {},
 ): Runner<TurnStream> | Runner<RunnerTurn> {
+  refuseUnknownOptions('turns', options, NAMES, 'input-invalid');
   const { stream = false, maxTurns, signal, runId, runContext } = options;
   const open = () => {
     if (typeof input === 'object' && 'runId' in input) return agent.open(input.runId);

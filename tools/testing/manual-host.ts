@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { FaultPoint, Host } from '../../engine/driver/host.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 
 /** The longest that `settle` lets pass on the manual clock. */
 const MAX_WAIT_MS = 2 * 24 * 60 * 60 * 1000;
@@ -17,6 +18,8 @@ export type ManualHostOptions = {
   /** Called at each fault point of the driver, for tests that simulate a crash there. */
   reach?: (point: FaultPoint) => void;
 };
+
+const NAMES: NamesOf<ManualHostOptions> = { now: true, name: true, reach: true };
 
 /**
  * A host for tests, with a clock that only the test advances: approvals expire, retries back off and leases end
@@ -41,7 +44,9 @@ export class ManualHost implements Host {
   /** See `ManualHostOptions.reach`. */
   reach: (point: FaultPoint) => void;
 
-  constructor({ now = Date.UTC(2026, 0, 1), name = '', reach = () => {} }: ManualHostOptions = {}) {
+  constructor(options: ManualHostOptions = {}) {
+    refuseUnknownOptions('ManualHost', options, NAMES, 'input-invalid');
+    const { now = Date.UTC(2026, 0, 1), name = '', reach = () => {} } = options;
     this.#now = now;
     this.#name = name;
     this.reach = reach;

@@ -1,5 +1,6 @@
 import { EngineError } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../../protocol/options/refuse-unknown.ts';
 import type { Redacted, RedactOptions, Store } from '../../../protocol/store.ts';
 import { type Host, systemHost } from '../../driver/host.ts';
 import { isOwnerDead } from '../../driver/owner.ts';
@@ -10,6 +11,8 @@ import { planRedaction } from './plan-redaction.ts';
 
 /** Options of `redactRun`. `host` is the source of the time if `now` is not given. Default: the system's clock. */
 export type RedactRunOptions = RedactOptions & { host?: Host };
+
+const NAMES: NamesOf<RedactRunOptions> = { paths: true, by: true, now: true, isDead: true, host: true };
 
 /**
  * Replaces values in a run's journal, and everything the store derived from them, by their digests. Redacting a
@@ -27,11 +30,9 @@ export type RedactRunOptions = RedactOptions & { host?: Host };
  *   by: 'ann',
  * });
  */
-export async function redactRun(
-  store: Store,
-  runId: string,
-  { paths, by, host = systemHost, now = host.now(), isDead = isOwnerDead }: RedactRunOptions,
-): Promise<Redacted> {
+export async function redactRun(store: Store, runId: string, options: RedactRunOptions): Promise<Redacted> {
+  refuseUnknownOptions('redact', options, NAMES, 'input-invalid');
+  const { paths, by, host = systemHost, now = host.now(), isDead = isOwnerDead } = options;
   if (!Array.isArray(paths) || paths.length === 0 || paths.some(path => typeof path !== 'string'))
     throw new EngineError(
       'input-invalid',

@@ -15,6 +15,7 @@ import type { Host } from '../../driver/host.ts';
 import { qualifyCalls } from '../../services/qualify-calls.ts';
 import { addItemIds, type Command } from '../command.ts';
 import { type Refusal, refuse } from '../explain-refusal.ts';
+import { knownOptions } from '../known-commands.ts';
 import type { CommandOptions } from '../run-command.ts';
 
 /** The run that people edit, and what qualifies its calls. */
@@ -28,8 +29,9 @@ export type EditedRun = { context: Context; host: Host; connectTools(): Promise<
 export async function editTranscript(
   items: readonly Item[],
   { context, host, connectTools }: EditedRun,
-  { by }: CommandOptions = {},
+  options: CommandOptions,
 ): Promise<Command | Refusal> {
+  const { by } = knownOptions('editTranscript', options);
   const known = knownResults(context);
   const repaired = answerEarlierCalls(addItemIds(items, host), known);
   const fault = findUnpaired(repaired) ?? findRepeated(repaired, context) ?? findReused(repaired, context);

@@ -3,10 +3,11 @@ import { describeRole, may, mayCommand } from '../../../access/role.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import { warn } from '../../../engine/warn.ts';
 import { EngineError } from '../../../protocol/error.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../../protocol/options/refuse-unknown.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
 import type { UIMessage } from '../chunk.ts';
 import { describeSafely } from '../describe-error.ts';
-import { toUIMessages, type UIMessageOptions } from '../messages.ts';
+import { toUIMessages, UI_MESSAGE_NAMES, type UIMessageOptions } from '../messages.ts';
 import { countMessages, findMessageIds } from '../read-journal.ts';
 import { respondWith } from '../respond.ts';
 import { Chat, type ChatStart } from './chat.ts';
@@ -29,6 +30,14 @@ export type ChatHandlerOptions = UIMessageOptions & {
   log?(line: string): void;
 };
 
+const NAMES: NamesOf<ChatHandlerOptions> = {
+  ...UI_MESSAGE_NAMES,
+  authorize: true,
+  start: true,
+  bodyBytes: true,
+  log: true,
+};
+
 const BODY_BYTES = 16 * 1024 * 1024;
 
 /**
@@ -44,6 +53,7 @@ export function createChatHandler(
   agent: Agent,
   options: ChatHandlerOptions = {},
 ): (request: Request) => Promise<Response> {
+  refuseUnknownOptions('createChatHandler', options, NAMES);
   const handler = new ChatHandler(agent, options);
   return request => handler.handle(request);
 }
@@ -98,7 +108,8 @@ class ChatHandler {
     const chat = this.#chatIn(path.at(isResuming ? -2 : -1), caller);
     const current = await chat.current();
     if (!isResuming) {
-      const messages = current && (await toUIMessages(await chat.open(current), this.#options));
+      const messages =
+        current && (await toUIMessages(await chat.open(current), { onError: this.#describeError }));
       return Response.json(messages ?? [], { headers: { 'cache-control': 'no-store' } });
     }
     if (current === undefined || !(await chat.works(current))) return new Response(null, { status: 204 });

@@ -26,11 +26,11 @@ export async function applyAnswers(
     for (const part of toolPartsOf(parts)) {
       const approved = approvalOf(part, messageIds);
       if (approved !== undefined) {
-        const call = await findCall(run, part.toolCallId);
+        const { callId, runId } = await findCall(run, part.toolCallId);
         const { reason } = part.approval ?? {};
-        const options = { ...call, ...author };
-        if (approved) await run.approve(call.callId, options);
-        else await run.reject(call.callId, { ...options, ...(typeof reason === 'string' && { reason }) });
+        const options = { runId, ...author };
+        if (approved) await run.approve(callId, options);
+        else await run.reject(callId, { ...options, ...(typeof reason === 'string' && { reason }) });
       } else if (ofPage.has(part.toolCallId)) await answer(run, part, author);
     }
   }

@@ -1,5 +1,7 @@
 import * as z from 'zod';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import { asSentence } from '../../../protocol/options/refuse-unknown.ts';
+import { fields } from '../../fields.ts';
 import { invalid, type ResponsesError } from '../../responses/api-error.ts';
 
 const MOST_MESSAGES = 10_000;
@@ -61,7 +63,7 @@ const prompt = {
   thinking: maybe(thinking),
   cache_control: maybe(object),
   output_config: maybe(
-    z.strictObject({
+    fields({
       effort: maybe(z.enum(['low', 'medium', 'high', 'xhigh', 'max'])),
       format: maybe(format),
     }),
@@ -69,9 +71,9 @@ const prompt = {
   output_format: maybe(format),
 };
 
-const countBody = z.strictObject(prompt);
+const countBody = fields(prompt);
 
-const createBody = z.strictObject({
+const createBody = fields({
   ...prompt,
   max_tokens: z.int().positive(),
   stream: maybe(z.boolean()),
@@ -142,7 +144,7 @@ export function invalidAt(path: string, problem: string): ResponsesError {
 function describeIssue(issue: z.core.$ZodIssue | undefined): ResponsesError {
   const path = (issue?.path ?? []).map(String);
   if (issue?.code === 'unrecognized_keys')
-    return invalidAt([...path, issue.keys[0] ?? ''].join('.'), 'This field is not supported.');
+    return invalidAt([...path, issue.keys[0] ?? ''].join('.'), asSentence(issue.message));
   const problem = (issue?.message ?? 'invalid').replace(/^Invalid input: /, '');
   if (issue?.code === 'invalid_type' && issue.input === undefined && problem.endsWith('received undefined'))
     return invalidAt(path.join('.'), 'Field required');

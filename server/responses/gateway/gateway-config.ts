@@ -8,7 +8,7 @@
 import * as z from 'zod';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { corsConfig, serverLimits, tokensConfig } from '../../access/access-config.ts';
-import { fields } from '../../config-fields.ts';
+import { fields } from '../../fields.ts';
 import { builtinTools } from './builtins/builtin-config.ts';
 import { webhooksConfig } from './webhooks-config.ts';
 

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import { fields } from '../../fields.ts';
 import { SERVER_LABEL } from '../gateway/gateway-config.ts';
 
 /** The most tools in a request, and in a choice. */
@@ -68,7 +69,7 @@ const webSearchTool = z.looseObject({
     .string()
     .regex(/^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/)
     .transform(type => type as 'web_search'),
-  filters: maybe(z.strictObject({ allowed_domains: maybe(z.array(z.string().min(1)).max(100)) })),
+  filters: maybe(fields({ allowed_domains: maybe(z.array(z.string().min(1)).max(100)) })),
   user_location: maybe(object),
   search_context_size: maybe(z.enum(['low', 'medium', 'high'])),
   external_web_access: maybe(z.boolean()),
@@ -77,12 +78,12 @@ const webSearchTool = z.looseObject({
 export type WebSearchTool = z.infer<typeof webSearchTool>;
 
 const comparison = z.union([
-  z.strictObject({
+  fields({
     type: z.enum(['eq', 'ne', 'gt', 'gte', 'lt', 'lte']),
     key: z.string(),
     value: z.union([z.string(), z.number(), z.boolean()]),
   }),
-  z.strictObject({
+  fields({
     type: z.enum(['in', 'nin']),
     key: z.string(),
     value: z.array(z.union([z.string(), z.number()])).max(1_000),
@@ -93,7 +94,7 @@ export type FileFilter = z.infer<typeof comparison> | { type: 'and' | 'or'; filt
 const fileFilter: z.ZodType<FileFilter> = z.lazy(() =>
   z.union([
     comparison,
-    z.strictObject({ type: z.enum(['and', 'or']), filters: z.array(fileFilter).min(1).max(100) }),
+    fields({ type: z.enum(['and', 'or']), filters: z.array(fileFilter).min(1).max(100) }),
   ]),
 );
 

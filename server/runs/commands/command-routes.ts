@@ -11,6 +11,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import { forbidden } from '../../access/gate.ts';
 import { ApiError, describeError } from '../../error-envelope.ts';
+import { fields } from '../../fields.ts';
 import { type BodyLimits, readBody } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { assertSees, type RunRegistry } from '../run-registry.ts';
@@ -23,9 +24,9 @@ const MOST_RUNS = 200;
 /** How many runs of a bulk request are opened at the same time. */
 const AT_ONCE = 8;
 
-export const bulkBody = z.strictObject({
+export const bulkBody = fields({
   runs: z.array(z.string().min(1).max(1_000)).min(1).max(MOST_RUNS).meta({ description: 'Ids of runs.' }),
-  command: z.union([z.strictObject({ type: z.literal('resume'), ...byBody.shape }), commandBody]).meta({
+  command: z.union([fields({ type: z.literal('resume'), ...byBody.shape }), commandBody]).meta({
     description:
       'As in `POST /runs/{id}/commands`, or { type: "resume" }. It is applied to each run separately.',
   }),

@@ -12,6 +12,7 @@ import type { RunView } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Admission } from '../../access/admission.ts';
 import { ApiError } from '../../error-envelope.ts';
+import { fields } from '../../fields.ts';
 import { type BodyLimits, readBody } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord, type RunRegistry } from '../run-registry.ts';
@@ -19,7 +20,7 @@ import type { ServedAgents } from '../served-agents.ts';
 import { signed } from './command-routes.ts';
 import { byBody, commandsBody, sendBody } from './request-bodies.ts';
 
-export const forkBody = z.strictObject({
+export const forkBody = fields({
   at: z.number().int().positive().meta({ description: 'The seq of the last entry to copy.' }),
   message: z.exactOptional(sendBody.shape.message),
   replayTools: z.exactOptional(z.boolean()).meta({

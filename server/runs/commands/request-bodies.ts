@@ -1,9 +1,15 @@
 import * as z from 'zod';
-import { limitsSchema, runParamsSchema } from '../../../protocol/config.ts';
+import {
+  limitsSchema,
+  paramLimitsSchema,
+  runParamsSchema,
+  settingsSchema,
+} from '../../../protocol/config.ts';
 import { type Breakpoint, breakpointsSchema } from '../../../protocol/debugger/breakpoint.ts';
 import { itemSchema } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { listFilterSchema, MOST_LISTED } from '../../../protocol/listing/run-list.ts';
+import { fields } from '../../fields.ts';
 
 const MOST_ITEMS = 1_000;
 
@@ -38,14 +44,14 @@ const input = z.union(
 
 const { turns, toolCalls, tokens, cost, activeMs, repeatedFailures } = limitsSchema.shape;
 
-export const startBody = z.strictObject({
+export const startBody = fields({
   agent: z.exactOptional(z.string().meta({ description: 'Optional if the server has one agent.' })),
   input,
   continues: z.exactOptional(
     z.string().min(1).meta({ description: 'The id of an ended run whose transcript the new run continues.' }),
   ),
   limits: z.exactOptional(
-    z.strictObject({
+    fields({
       turns: z.exactOptional(turns),
       toolCalls: z.exactOptional(toolCalls),
       tokens,
@@ -65,7 +71,7 @@ export const startBody = z.strictObject({
   requestId,
 });
 
-export const approveBody = z.strictObject({
+export const approveBody = fields({
   callId,
   input: z.exactOptional(json),
   digest,
@@ -73,7 +79,7 @@ export const approveBody = z.strictObject({
   ...sender,
 });
 
-export const rejectBody = z.strictObject({
+export const rejectBody = fields({
   callId,
   reason: z.exactOptional(z.string().meta({ description: 'Shown to the model.' })),
   digest,
@@ -81,7 +87,7 @@ export const rejectBody = z.strictObject({
   ...sender,
 });
 
-export const answerBody = z.strictObject({
+export const answerBody = fields({
   callId,
   output: json,
   isError: z.exactOptional(z.boolean()),
@@ -90,18 +96,18 @@ export const answerBody = z.strictObject({
 
 export const resolveBody = z.union(
   [
-    z.strictObject({ callId, retry: z.literal(true), force: z.exactOptional(z.boolean()), ...sender }),
-    z.strictObject({ callId, happened: z.literal(true), output: json, ...sender }),
-    z.strictObject({ callId, failed: z.string(), ...sender }),
+    fields({ callId, retry: z.literal(true), force: z.exactOptional(z.boolean()), ...sender }),
+    fields({ callId, happened: z.literal(true), output: json, ...sender }),
+    fields({ callId, failed: z.string(), ...sender }),
   ],
   'expected callId and exactly one of { retry: true, force? }, { happened: true, output } or { failed: "reason" }',
 );
 
-export const sendBody = z.strictObject({ message: input, ...sender });
+export const sendBody = fields({ message: input, ...sender });
 
-export const byBody = z.strictObject(sender);
+export const byBody = fields(sender);
 
-export const breakpointsBody = z.strictObject({
+export const breakpointsBody = fields({
   breakpoints: z
     .custom<Breakpoint[]>(value => breakpointsSchema.safeParse(value).success, {
       error: ({ input }) =>
@@ -118,7 +124,7 @@ export const breakpointsBody = z.strictObject({
 
 const MOST_CALLS = 1_000;
 
-export const editTurnBody = z.strictObject({
+export const editTurnBody = fields({
   turn: z
     .exactOptional(z.number().int().positive())
     .meta({ description: 'The turn that was reviewed. Default: the latest.' }),
@@ -126,20 +132,24 @@ export const editTurnBody = z.strictObject({
   calls: z
     .exactOptional(
       z
-        .array(
-          z.strictObject({ callId: z.exactOptional(callId), name: z.string().min(1).max(500), input: json }),
-        )
+        .array(fields({ callId: z.exactOptional(callId), name: z.string().min(1).max(500), input: json }))
         .max(MOST_CALLS),
     )
     .meta({ description: 'Replaces its calls. A new call has no callId. Default: unchanged.' }),
   ...sender,
 });
 
-export const editCallBody = z.strictObject({ callId, input: json, digest, ...sender });
+export const editCallBody = fields({ callId, input: json, digest, ...sender });
 
-export const cancelBody = z.strictObject({ reason: z.exactOptional(z.string()), ...sender });
+export const cancelBody = fields({ reason: z.exactOptional(z.string()), ...sender });
 
 const MOST_COMMANDS = 100;
+
+const params = fields({
+  ...runParamsSchema.shape,
+  settings: z.exactOptional(fields(settingsSchema.shape)),
+  limits: z.exactOptional(fields(paramLimitsSchema.shape)),
+});
 
 const typed = <Type extends string>(type: Type) => ({ type: z.literal(type) });
 const [retryBody, happenedBody, failedBody] = resolveBody.options;
@@ -147,32 +157,32 @@ const [retryBody, happenedBody, failedBody] = resolveBody.options;
 /** Each command is the body of its route plus its `type`. */
 export const commandBody = z.union(
   [
-    z.strictObject({ ...typed('approve'), ...approveBody.shape }),
-    z.strictObject({ ...typed('reject'), ...rejectBody.shape }),
-    z.strictObject({ ...typed('answer'), ...answerBody.shape }),
-    z.strictObject({ ...typed('resolve'), ...retryBody.shape }),
-    z.strictObject({ ...typed('resolve'), ...happenedBody.shape }),
-    z.strictObject({ ...typed('resolve'), ...failedBody.shape }),
-    z.strictObject({ ...typed('send'), ...sendBody.shape }),
-    z.strictObject({ ...typed('set-params'), params: z.strictObject(runParamsSchema.shape), ...sender }),
-    z.strictObject({ ...typed('breakpoints'), ...breakpointsBody.shape }),
-    z.strictObject({ ...typed('edit-turn'), ...editTurnBody.shape }),
-    z.strictObject({ ...typed('edit-call'), ...editCallBody.shape }),
-    z.strictObject({ type: z.enum(['pause', 'unpause', 'step']), ...sender }),
-    z.strictObject({ ...typed('cancel'), ...cancelBody.shape }),
+    fields({ ...typed('approve'), ...approveBody.shape }),
+    fields({ ...typed('reject'), ...rejectBody.shape }),
+    fields({ ...typed('answer'), ...answerBody.shape }),
+    fields({ ...typed('resolve'), ...retryBody.shape }),
+    fields({ ...typed('resolve'), ...happenedBody.shape }),
+    fields({ ...typed('resolve'), ...failedBody.shape }),
+    fields({ ...typed('send'), ...sendBody.shape }),
+    fields({ ...typed('set-params'), params, ...sender }),
+    fields({ ...typed('breakpoints'), ...breakpointsBody.shape }),
+    fields({ ...typed('edit-turn'), ...editTurnBody.shape }),
+    fields({ ...typed('edit-call'), ...editCallBody.shape }),
+    fields({ type: z.enum(['pause', 'unpause', 'step']), ...sender }),
+    fields({ ...typed('cancel'), ...cancelBody.shape }),
   ],
   'expected a "type" (approve, reject, answer, resolve, send, set-params, breakpoints, edit-turn, edit-call, pause, unpause, step or cancel) and its fields',
 );
 
 export const commandsBody = z.array(commandBody).min(1).max(MOST_COMMANDS);
 
-export const sessionBody = z.strictObject({ token: z.string().max(10_000) });
+export const sessionBody = fields({ token: z.string().max(10_000) });
 
 const { status, agent, parent, text, order, cursor } = listFilterSchema.shape;
 const time = z.exactOptional(z.coerce.number().meta({ description: 'ms since the epoch' }));
 
 /** The query of `GET /runs`. */
-export const listQuery = z.strictObject({
+export const listQuery = fields({
   q: z
     .exactOptional(z.string().min(1).max(200))
     .meta({ description: 'A part of the title, in upper or lower case; the same as `text`.' }),

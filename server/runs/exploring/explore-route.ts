@@ -4,6 +4,7 @@ import { messageOf } from '../../../protocol/error.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { RunRecord } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
+import { fields } from '../../fields.ts';
 import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { frame, OPENING } from '../live/event-stream.ts';
@@ -16,7 +17,7 @@ const AT_ONCE = 1;
 const BUSY_MS = 5_000;
 
 /** The query of `GET /agents/NAME/explore`. */
-export const exploreQuery = z.strictObject({
+export const exploreQuery = fields({
   maxStates: z.coerce.number().int().min(1).max(MOST_STATES).default(12_000),
 });
 

@@ -7,6 +7,7 @@ import { parseLabels } from '../../../protocol/listing/label.ts';
 import { listFilterSchema } from '../../../protocol/listing/run-list.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { withLabelsOf } from '../../access/gate.ts';
+import { fields } from '../../fields.ts';
 import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { openCallSchema } from '../run-view.ts';
@@ -17,7 +18,7 @@ const MOST_RUNS = 200;
 const { order, cursor } = listFilterSchema.shape;
 
 /** The query of `GET /inbox`. */
-export const inboxQuery = z.strictObject({
+export const inboxQuery = fields({
   label: z
     .exactOptional(z.array(z.string()))
     .meta({ description: 'NAME=VALUE; repeatable. The run has all of these labels.' }),

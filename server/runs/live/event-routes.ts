@@ -7,6 +7,7 @@ import type { Host } from '../../../engine/driver/host.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
+import { fields } from '../../fields.ts';
 import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord, type RunRegistry } from '../run-registry.ts';
@@ -18,7 +19,7 @@ import type { RunChanges } from './run-changes.ts';
 const MOST_RUNS = 32;
 
 /** The query of `GET /events`. */
-export const eventsQuery = z.strictObject({
+export const eventsQuery = fields({
   run: z
     .exactOptional(z.array(z.string().min(1).max(1_000)).max(MOST_RUNS))
     .meta({ description: 'A run to follow, as ID or ID:AFTER; repeatable. AFTER is the last seq you have.' }),

@@ -10,6 +10,7 @@ import type { JournalEntry } from '../../../protocol/event.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
+import { fields } from '../../fields.ts';
 import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord } from '../run-registry.ts';
@@ -22,20 +23,18 @@ const MOST_CHARS = 8 * 1024 * 1024;
 const seq = z.exactOptional(z.coerce.number().int().nonnegative());
 
 /** The query of `GET /runs/ID/entries`. */
-export const entriesQuery = z
-  .strictObject({
-    after: seq.meta({ description: 'Reads forward: the first entries after this seq. Default: 0.' }),
-    before: z
-      .exactOptional(z.union([z.literal(''), z.coerce.number().int().positive()]))
-      .meta({ description: 'Reads a tail: the last entries before this seq; empty for the newest.' }),
-    limit: z.coerce.number().int().min(1).max(MOST_ENTRIES).default(256),
-    state: z.exactOptional(z.literal('true')).meta({
-      description: '"true" adds the state before the first of the entries, from which they can be folded.',
-    }),
-  })
-  .refine(({ after, before }) => after === undefined || before === undefined, {
-    message: 'expected "after" or "before", got both',
-  });
+export const entriesQuery = fields({
+  after: seq.meta({ description: 'Reads forward: the first entries after this seq. Default: 0.' }),
+  before: z
+    .exactOptional(z.union([z.literal(''), z.coerce.number().int().positive()]))
+    .meta({ description: 'Reads a tail: the last entries before this seq; empty for the newest.' }),
+  limit: z.coerce.number().int().min(1).max(MOST_ENTRIES).default(256),
+  state: z.exactOptional(z.literal('true')).meta({
+    description: '"true" adds the state before the first of the entries, from which they can be folded.',
+  }),
+}).refine(({ after, before }) => after === undefined || before === undefined, {
+  message: 'expected "after" or "before", got both',
+});
 
 export const entriesSchema = z.object({
   entries: z.array(z.custom<JsonObject>().meta({ type: 'object' })).meta({
@@ -50,7 +49,7 @@ export const entriesSchema = z.object({
 });
 
 /** The query of `GET /runs/ID/state`. */
-export const stateQuery = z.strictObject({
+export const stateQuery = fields({
   at: z.exactOptional(z.coerce.number().int().positive()).meta({
     description: 'The seq of an entry. Default: the last.',
   }),

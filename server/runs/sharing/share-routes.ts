@@ -14,6 +14,7 @@ import { titleOf } from '../../../protocol/listing/label.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ApiError } from '../../error-envelope.ts';
+import { fields } from '../../fields.ts';
 import type { PageAssets } from '../../page-assets.ts';
 import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
@@ -25,7 +26,7 @@ import { makeShareDocument } from './share-document.ts';
 const MOST_ENTRIES = 50_000;
 
 /** The query of `GET /runs/ID/export`. */
-export const exportQuery = z.strictObject({
+export const exportQuery = fields({
   as: z
     .enum(['run', 'test'])
     .default('run')
@@ -33,7 +34,7 @@ export const exportQuery = z.strictObject({
 });
 
 /** The query of `GET /runs/ID/share`. */
-export const shareQuery = z.strictObject({
+export const shareQuery = fields({
   contents: z.enum(['redacted', 'shown']).default('redacted').meta({
     description: 'redacted: texts, inputs, outputs, names and labels are replaced by their digests.',
   }),

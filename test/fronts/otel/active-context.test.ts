@@ -66,7 +66,9 @@ test('spans that a tool starts are below its call, whose trace context it gets',
   });
   const source = { connect: async (): Promise<Tool[]> => [look], close: async () => {} };
   const model = scripted({ turns: [calls('look'), { text: 'done' }] });
-  await instrument(createAgent({ name: 'a', model, tools: [source] }), recorded).run('go');
+  await instrument(createAgent({ name: 'a', model, tools: [source] }), {
+    tracerProvider: recorded.tracerProvider,
+  }).run('go');
   const [call] = parentsOf(recorded, 'query');
   expect(call?.name).toBe('execute_tool look');
   expect(seen).toEqual([{ traceparent: `00-${call?.traceId}-${call?.spanId}-01` }]);
@@ -79,7 +81,9 @@ test('spans that an adapter starts are below its model call, streamed or not, al
     const model = requesting(recorded, scripted({ turns: script }));
     const retry = { baseMs: 1, maxMs: 1 };
     const agent = createAgent({ name: 'a', model, retry, tools: [makeTool('look')] });
-    await (await instrument(agent, recorded).start('go', { stream })).settled();
+    await (
+      await instrument(agent, { tracerProvider: recorded.tracerProvider }).start('go', { stream })
+    ).settled();
     const parents = parentsOf(recorded, 'POST');
     expect(new Set(parents.map(span => span?.name))).toEqual(new Set(['chat script']));
     expect(new Set(parents.map(span => span?.spanId)).size).toBe(stream ? 2 : 3);
@@ -100,7 +104,7 @@ test('spans of a sub-agent’s model and tools are in the trace of the topmost r
     model: scripted({ turns: [calls(['ask', { input: 'look' }]), { text: 'done' }] }),
     tools: [below.asTool({ name: 'ask', description: 'Asks.' })],
   });
-  await instrument(above, recorded).run('go');
+  await instrument(above, { tracerProvider: recorded.tracerProvider }).run('go');
   expect(parentsOf(recorded, 'query').map(span => span?.attributes['gen_ai.agent.name'])).toEqual(['below']);
   expect(parentsOf(recorded, 'POST').every(span => span?.name === 'chat script')).toBe(true);
   expect(new Set(recorded.spans().map(({ traceId }) => traceId)).size).toBe(1);

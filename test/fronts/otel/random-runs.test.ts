@@ -51,7 +51,7 @@ function makeAgent(script: readonly ScriptedTurn[], store: ReturnType<typeof mem
       clerk.asTool({ name: 'clerk', description: 'Asks the clerk.' }),
     ],
   });
-  return { agent: instrument(agent, recorded), spans: recorded.spans };
+  return { agent: instrument(agent, { tracerProvider: recorded.tracerProvider }), spans: recorded.spans };
 }
 
 async function act(run: Run, settled: Settled, what: Act): Promise<void> {

@@ -108,7 +108,9 @@ describe('the spans of a run', () => {
     ]);
     const failing = scripted({ turns: [{ error: { code: 'quota' } }] });
     const runs = recordSpans();
-    await instrument(createAgent({ name: 'a', model: failing, retry }), runs).run('go');
+    await instrument(createAgent({ name: 'a', model: failing, retry }), {
+      tracerProvider: runs.tracerProvider,
+    }).run('go');
     const [chat, drive] = runs.spans();
     expect(chat).toMatchObject({ error: 'quota', attributes: { 'error.type': 'quota' } });
     expect(drive?.attributes).toMatchObject({ 'agentchart.run.status': 'failed', 'error.type': 'quota' });

@@ -46,7 +46,7 @@ export function clientFor(
   settings: ClientSettings,
 ): ProviderClient | undefined {
   if (format === 'anthropic') return new Anthropic(settings);
-  if (format !== 'responses' && format !== 'chat') return undefined;
+  if (provider === 'ollama' || (format !== 'responses' && format !== 'chat')) return undefined;
   return provider === 'azure'
     ? new AzureOpenAI({ ...settings, apiVersion: 'preview' })
     : new OpenAI(settings);

@@ -2,6 +2,7 @@ import { type Host, sleep } from '../../../engine/driver/host.ts';
 import { hashText } from '../../../protocol/content/hash-text.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { listRunEventTypes } from '../../../protocol/event.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../../protocol/options/refuse-unknown.ts';
 import type { DeliveryContext, LastingListener } from './listener.ts';
 import { makeSigner } from './sign-webhook.ts';
 import { type Notice, noticesOf, STATUS_TOPICS, type WebhookTopic } from './webhook-notice.ts';
@@ -17,6 +18,8 @@ export type WebhookOptions = {
   /** Default: the platform's. */
   fetch?: typeof fetch;
 };
+
+const NAMES: NamesOf<WebhookOptions> = { url: true, secret: true, on: true, fetch: true };
 
 const REQUEST_MS = 15_000;
 const FIRST_PAUSE_MS = 500;
@@ -41,7 +44,9 @@ const MOST_SENT = 1_000;
  * @example
  * const off = agent.on(webhook({ url: 'https://example.com/hook', secret, on: ['waiting', 'failed'] }));
  */
-export function webhook({ url, secret, on = 'waiting', fetch: ask }: WebhookOptions): LastingListener {
+export function webhook(options: WebhookOptions): LastingListener {
+  refuseUnknownOptions('webhook', options, NAMES);
+  const { url, secret, on = 'waiting', fetch: ask } = options;
   const topics = readTopics(typeof on === 'string' ? [on] : on);
   const address = readUrl(url);
   const sign = makeSigner(secret);

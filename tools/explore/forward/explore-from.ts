@@ -8,7 +8,13 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { Environment } from '../environment/environment.ts';
 import { listCalls, makeEnvironment } from '../environment/environments.ts';
-import { beginExploration, type Exploration, type ExploreOptions, finishExploration } from '../explore.ts';
+import {
+  beginExploration,
+  type Exploration,
+  type ExploreOptions,
+  finishExploration,
+  refuseUnknownExploreOptions,
+} from '../explore.ts';
 import type { PathEntry } from '../place.ts';
 import { type ExplorationReport, reportPath } from '../report.ts';
 import { shareOf } from '../walks.ts';
@@ -48,6 +54,7 @@ export function exploreFrom(
   entries: readonly JournalEntry[],
   options: ExploreOptions = {},
 ): ForwardReport {
+  refuseUnknownExploreOptions('exploreFrom', options);
   const { started, past } = readPast(entries);
   const ahead = new Ahead();
   const { runContext = options.runContext } = started;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { omitUndefined } from '../../../../protocol/json.ts';
-import { fields } from '../../../config-fields.ts';
+import { fields } from '../../../fields.ts';
 
 const words = z.record(z.string().min(1), z.string());
 const optional = z.exactOptional;

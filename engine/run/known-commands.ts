@@ -1,0 +1,183 @@
+import { PARAM_LIMIT_NAMES, PARAM_NAMES, SETTING_NAMES } from '../../protocol/config.ts';
+import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
+import { EngineError } from '../../protocol/error.ts';
+import {
+  asSentence,
+  describeUnknown,
+  type NamesOf,
+  refuseUnknownOptions,
+} from '../../protocol/options/refuse-unknown.ts';
+import type { ForkOptions } from './forks/fork-run.ts';
+import type { BatchOptions } from './read-events.ts';
+import type {
+  AnswerOptions,
+  ApproveOptions,
+  CommandOptions,
+  EditCallOptions,
+  EditTurnOptions,
+  RejectOptions,
+  Resolution,
+  RetryOptions,
+  RunCommand,
+  YieldOptions,
+} from './run-command.ts';
+
+/* The names of the options of commands, and the checks that refuse others with `input-invalid`. */
+
+const COMMAND: NamesOf<CommandOptions> = { by: true, requestId: true };
+const CALL = { ...COMMAND, runId: true } as const;
+
+/** The options of the methods of `Run`, by the type of their command. */
+type MethodOptions = {
+  approve: ApproveOptions;
+  reject: RejectOptions;
+  answer: AnswerOptions;
+  resolve: Resolution;
+  send: CommandOptions;
+  'set-params': CommandOptions;
+  breakpoints: CommandOptions;
+  'edit-turn': EditTurnOptions;
+  'edit-call': EditCallOptions;
+  pause: CommandOptions;
+  unpause: CommandOptions;
+  step: CommandOptions;
+  cancel: CommandOptions & { reason?: string };
+  note: { note: unknown; by: string };
+};
+
+const OPTIONS: { readonly [Type in keyof MethodOptions]: NamesOf<MethodOptions[Type]> } = {
+  approve: { ...CALL, input: true, digest: true, sticky: true },
+  reject: { ...CALL, reason: true, digest: true, sticky: true },
+  answer: { ...CALL, output: true, isError: true, digest: true },
+  resolve: { ...CALL, retry: true, force: true, happened: true, output: true, failed: true },
+  send: COMMAND,
+  'set-params': COMMAND,
+  breakpoints: COMMAND,
+  'edit-turn': { ...COMMAND, turn: true, text: true, calls: true },
+  'edit-call': { ...CALL, input: true, digest: true },
+  pause: COMMAND,
+  unpause: COMMAND,
+  step: COMMAND,
+  cancel: { ...COMMAND, reason: true },
+  note: { note: true, by: true },
+};
+
+/** The options of the methods of `Run` that submit no command. */
+type OtherOptions = {
+  events: Pick<BatchOptions, 'after' | 'follow'>;
+  eventBatches: BatchOptions;
+  yield: YieldOptions;
+  editTranscript: CommandOptions;
+  retry: RetryOptions;
+  fork: { at: number } & ForkOptions;
+};
+
+const OTHERS: { readonly [Method in keyof OtherOptions]: NamesOf<OtherOptions[Method]> } = {
+  events: { after: true, follow: true },
+  eventBatches: { after: true, follow: true, room: true, textFirst: true },
+  yield: { graceMs: true },
+  editTranscript: COMMAND,
+  retry: { ...COMMAND, force: true },
+  fork: { ...COMMAND, at: true, message: true, paused: true, replayTools: true },
+};
+
+/** What the methods take before their options, and `submit` in the command. */
+type Leading = Record<'callId' | 'message' | 'params' | 'breakpoints', true>;
+const LEADING: { readonly [Type in RunCommand['type']]: Partial<Leading> } = {
+  approve: { callId: true },
+  reject: { callId: true },
+  answer: { callId: true },
+  resolve: { callId: true },
+  send: { message: true },
+  'set-params': { params: true },
+  breakpoints: { breakpoints: true },
+  'edit-turn': {},
+  'edit-call': { callId: true },
+  pause: {},
+  unpause: {},
+  step: {},
+  cancel: {},
+  note: {},
+};
+
+const EDITED_CALL: NamesOf<NonNullable<EditTurnOptions['calls']>[number]> = {
+  callId: true,
+  name: true,
+  input: true,
+};
+const BREAKPOINT: NamesOf<Breakpoint> = {
+  id: true,
+  next: true,
+  tool: true,
+  turn: true,
+  costOver: true,
+  where: true,
+  once: true,
+};
+const WHERE: NamesOf<NonNullable<Breakpoint['where']>> = { path: true, op: true, value: true };
+
+/** The method of `Run` for each type whose name differs. */
+const METHODS: Readonly<Record<string, string>> = {
+  'set-params': 'setParams',
+  breakpoints: 'setBreakpoints',
+  'edit-turn': 'editTurn',
+  'edit-call': 'editCall',
+};
+
+/** Returns the command of a method: what it took first, and its options. Throws for an unknown option. */
+export function commandOf<Lead extends { type: RunCommand['type'] }, Options extends object>(
+  lead: Lead,
+  options: Options,
+): Lead & Options {
+  const { type } = lead;
+  refuse(`run.${METHODS[type] ?? type}`, options, OPTIONS[type]);
+  const command = { ...lead, ...options };
+  refuseUnknownBelow(command);
+  return command;
+}
+
+/** Returns the options of a method that submits no command. Throws for an unknown one. */
+export function knownOptions<Method extends keyof OtherOptions, Options extends OtherOptions[Method]>(
+  method: Method,
+  options: Options,
+): Options {
+  refuse(`run.${method}`, options, OTHERS[method]);
+  return options;
+}
+
+/** Returns the commands of `run.submit`. Throws for an unknown type or member of one. */
+export function knownCommands(commands: readonly RunCommand[]): readonly RunCommand[] {
+  for (const command of commands) {
+    const { type } = command;
+    if (!Object.hasOwn(OPTIONS, type))
+      throw new EngineError(
+        'input-invalid',
+        asSentence(describeUnknown('command', String(type), Object.keys(OPTIONS), 'run.submit')),
+      );
+    refuse(`the command ${type}`, command, { type: true, ...LEADING[type], ...OPTIONS[type] });
+    refuseUnknownBelow(command);
+  }
+  return commands;
+}
+
+function refuseUnknownBelow(command: object): void {
+  if ('params' in command) refuseUnknownParams(command.params);
+  if ('calls' in command && Array.isArray(command.calls))
+    for (const call of command.calls) refuse('a call of an edited turn', call, EDITED_CALL);
+  if ('breakpoints' in command && Array.isArray(command.breakpoints))
+    for (const breakpoint of command.breakpoints) {
+      refuse('a breakpoint', breakpoint, BREAKPOINT);
+      if (breakpoint.where !== undefined) refuse('where of a breakpoint', breakpoint.where, WHERE);
+    }
+}
+
+function refuseUnknownParams(params: unknown): void {
+  refuse('the parameters', params, PARAM_NAMES);
+  const { settings, limits } = params as { settings?: unknown; limits?: unknown };
+  if (settings !== undefined) refuse('settings of the parameters', settings, SETTING_NAMES);
+  if (limits !== undefined) refuse('limits of the parameters', limits, PARAM_LIMIT_NAMES);
+}
+
+function refuse(of: string, given: unknown, known: Readonly<Record<string, true>>): void {
+  refuseUnknownOptions(of, given, known, 'input-invalid');
+}
