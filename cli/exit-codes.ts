@@ -1,8 +1,16 @@
 import type { Settled } from '../engine/run/settled.ts';
 import type { EngineErrorCode } from '../protocol/error.ts';
 
-/** Exit codes of all commands. `left`: a second Ctrl-C, or a Ctrl-C that stopped following a run. */
-export const EXIT = { done: 0, failed: 1, usage: 2, waiting: 3, refused: 4, left: 130 } as const;
+/** Exit codes of all commands. `incomplete`: an exploration without a breach that is no proof. `left`: a second Ctrl-C, or a Ctrl-C that stopped following a run. */
+export const EXIT = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  waiting: 3,
+  refused: 4,
+  incomplete: 5,
+  left: 130,
+} as const;
 
 const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'agent-invalid': EXIT.usage,

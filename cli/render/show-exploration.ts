@@ -1,6 +1,7 @@
 import type { ForwardReport } from '../../tools/explore/forward/explore-from.ts';
 import type { PathEntry } from '../../tools/explore/place.ts';
 import type { BreachReport, ExplorationReport } from '../../tools/explore/report.ts';
+import { describeUnfinished, NOT_PROVED } from '../../visualizer/describe-exploration.ts';
 import { describeEvent } from './describe-event.ts';
 import type { Output, Segment } from './output.ts';
 
@@ -13,7 +14,8 @@ const APPROVALS: Readonly<Record<ExplorationReport['tools'][number]['approval'],
 
 /** Prints the report of an exploration: coverage, then each violated invariant with the path that leads to it. */
 export function showExploration(output: Output, report: ExplorationReport | ForwardReport): void {
-  const { agent, complete, states, edges, crashPoints, decisions, steps, tools, breaches, notes } = report;
+  const { agent, complete, states, edges, crashPoints, decisions, steps, tools } = report;
+  const { breaches, notes, unfinished } = report;
   output.line({ style: 'bold', text: agent });
   for (const tool of tools) {
     const { name, sideEffect, executedBy, reconcilable, approval } = tool;
@@ -43,17 +45,21 @@ export function showExploration(output: Output, report: ExplorationReport | Forw
   }
   output.line('');
   for (const note of notes) output.line({ style: 'yellow', text: 'note ' }, note);
-  if (notes.length > 0) output.line('');
+  for (const walks of unfinished)
+    output.line({ style: 'yellow', text: 'not walked ' }, describeUnfinished(walks));
+  if (notes.length + unfinished.length > 0) output.line('');
   const first = 'at' in report ? report.at + 1 : 0;
   for (const breach of breaches) showBreach(output, breach, first);
-  output.line(
-    breaches.length === 0
-      ? {
-          style: 'green',
-          text: complete ? 'All invariants hold.' : 'All invariants hold in the explored states.',
-        }
-      : { style: 'red', text: `${breaches.length} invariant${breaches.length === 1 ? '' : 's'} violated.` },
-  );
+  output.line(describeVerdict(report));
+}
+
+function describeVerdict({ breaches, complete }: ExplorationReport): Segment {
+  if (breaches.length > 0)
+    return {
+      style: 'red',
+      text: `${breaches.length} invariant${breaches.length === 1 ? '' : 's'} violated.`,
+    };
+  return complete ? { style: 'green', text: 'All invariants hold.' } : { style: 'yellow', text: NOT_PROVED };
 }
 
 function showBreach(output: Output, { invariant, message, path }: BreachReport, first: number): void {

@@ -6,22 +6,41 @@ import { calling, Desk, REFUND as REFUND_CALL } from '../support/cli/desk.ts';
 const REFUND = resolve('examples/refund.ts');
 
 describe.concurrent('explore', () => {
-  test('shows what was explored and what was simplified, needs no model and no store, and exits 0', async () => {
+  test('an exploration that was stopped is no proof: it exits 5 and says what was not walked', async () => {
     const desk = new Desk([]);
     const explored = await desk.run(['explore', '--agent', REFUND, '--max-states', '300']);
-    expect(explored).toMatchObject({ code: 0, stderr: '' });
+    expect(explored).toMatchObject({ code: 5, stderr: '' });
     expect(explored.stdout).toMatch(/tool refund {2}once, approval by a function/);
     expect(explored.stdout).toMatch(/^states +300 \(incomplete\)$/m);
     expect(explored.stdout).toMatch(/^edges +\d+ of \d+ in the chart$/m);
     expect(explored.stdout).toMatch(/^crash points +\d+$/m);
-    expect(explored.stdout).toMatch(/All invariants hold in the explored states\./);
+    expect(explored.stdout).toMatch(
+      /^not walked all choices: what follows \d+ of \d+ states\. Walk more states: maxStates \(--max-states\) above 300\.$/m,
+    );
+    expect(explored.stdout).toMatch(/^Not proved: /m);
+    expect(explored.stdout).not.toContain('All invariants hold');
   });
 
   test('prints only the report as JSON', async () => {
     const desk = new Desk([]);
     const { code, stdout } = await desk.run(['explore', '--agent', REFUND, '--max-states', '300', '--json']);
+    expect(code).toBe(5);
+    const report = JSON.parse(stdout);
+    expect(report).toMatchObject({ agent: 'refunds', complete: false, breaches: [] });
+    expect(report.unfinished.at(-1)).toMatchObject({ paths: 'all choices', stoppedBy: 'maxStates' });
+  });
+
+  test('exits 0 once every walk has come to its end', async () => {
+    const desk = new Desk([]);
+    const module = desk.write(
+      'closed.ts',
+      `import { createAgent } from ${JSON.stringify(resolve('tools/agent/index.ts'))};
+       export default createAgent({ name: 'closed', retry: { attempts: 1 }, limits: { turns: 1 } });`,
+    );
+    const { code, stdout } = await desk.run(['explore', '--agent', module]);
+    expect(stdout).toMatch(/^All invariants hold\.$/m);
+    expect(stdout).not.toContain('not walked');
     expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ agent: 'refunds', complete: false, breaches: [] });
   });
 
   test('exits 1 with the path to the violation, for an exported exploration with predicates', async () => {

@@ -103,6 +103,8 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     const watched = await WatchedPage.open(browser, `${api.url}/agents/refunds`);
     const { page } = watched;
     await page.getByRole('button', { name: 'Explore', exact: true }).click();
+    await page.getByText('all choices: what follows').waitFor();
+    await page.getByRole('button', { name: 'Explore 48,000 states' }).waitFor();
     await page.getByRole('button', { name: /^Play \d+ entries/ }).click();
     await page.locator('.example-bar').getByText('Counterexample: at most two lookups').waitFor();
     await page.locator('.journal').getByText('run.started').waitFor();

@@ -21,7 +21,7 @@ import { Explorer, type Watcher } from './explorer.ts';
 import { BUILT_IN } from './invariants/explorer-invariants.ts';
 import { type Invariants, type NamedInvariant, nameInvariants } from './invariants/invariant.ts';
 import { nameEdge } from './name-edge.ts';
-import { type ExplorationReport, reportBreach } from './report.ts';
+import { type ExplorationReport, reportBreach, type UnfinishedWalks } from './report.ts';
 import { type Budget, CAN_END, walkAll, walkChangedChart } from './walks.ts';
 
 export type ExploreOptions = {
@@ -78,15 +78,15 @@ const DEFAULT_MAX_MS = 3_000;
 /**
  * Walks the paths of the chart with this agent's tools, approvals and limits, and checks every step. Executes
  * nothing: no model, tool or tool server, and only approval functions marked `pure`. Each breach is reported with the shortest path
- * found to it. Throws an `EngineError` `input-invalid` for invalid options.
+ * found to it. Without breaches, all invariants hold only if the report is `complete`. Throws an `EngineError` `input-invalid` for invalid options.
  *
  * @example
- * const { breaches } = explore(agent, {
+ * const { breaches, complete } = explore(agent, {
  *   invariants: {
  *     'at most 12 turns': ({ context }) => context.turns <= 12,
  *   },
  * });
- * expect(breaches).toEqual([]);
+ * expect({ breaches, complete }).toEqual({ breaches: [], complete: true });
  */
 export function explore(agent: Agent, options: ExploreOptions = {}): ExplorationReport {
   refuseUnknownExploreOptions('explore', options);
@@ -112,7 +112,7 @@ export function beginExploration(agent: Agent, options: ExploreOptions, run?: Ex
   const { machine = agentMachine, maxStates = DEFAULT_MAX_STATES, onProgress } = options;
   const { maxMs = options.maxStates === undefined ? DEFAULT_MAX_MS : Number.POSITIVE_INFINITY } = options;
   const { now = () => performance.now() } = options;
-  const budget: Budget = { maxStates, now, until: now() + maxMs };
+  const budget: Budget = { maxStates, maxMs, now, until: now() + maxMs };
   if (!isAgent(agent)) throw new EngineError('input-invalid', 'Expected an agent created by createAgent.');
   if (!Number.isInteger(maxStates) || maxStates < 1)
     throw new EngineError('input-invalid', `Expected maxStates to be a positive integer, got ${maxStates}.`);
@@ -147,15 +147,13 @@ export function beginExploration(agent: Agent, options: ExploreOptions, run?: Ex
   return { agent: { ...described, config }, explorer, machine, invariants, budget };
 }
 
-/** Walks, and reports. */
-export function finishExploration({
-  agent,
-  explorer,
-  machine,
-  invariants,
-  budget,
-}: Exploration): ExplorationReport {
-  const unfinished = walkAll(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 });
+/** Walks, and reports. `earlier`: walks of this exploration that stopped before their end. */
+export function finishExploration(
+  { agent, explorer, machine, invariants, budget }: Exploration,
+  earlier: readonly UnfinishedWalks[] = [],
+): ExplorationReport {
+  const walked = walkAll(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 });
+  const unfinished = [...earlier, ...walked];
   if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, agent, budget));
   return makeReport(explorer, agent, unfinished, { machine, invariants });
 }
@@ -178,7 +176,7 @@ function makeStarted({ name, version, config, runContext }: ExploredAgent): RunS
 function makeReport(
   explorer: Explorer,
   agent: ExploredAgent,
-  unfinished: readonly string[],
+  unfinished: UnfinishedWalks[],
   { machine, invariants }: { machine: AgentMachine; invariants: readonly NamedInvariant[] },
 ): ExplorationReport {
   const { states, steps, crashPoints, decisions, edges } = explorer.coverage;
@@ -188,6 +186,7 @@ function makeReport(
   return {
     agent: agent.name,
     complete: unfinished.length === 0,
+    unfinished,
     states,
     edges: { taken: all.length - missing.length, total: all.length, missing },
     crashPoints,
@@ -196,6 +195,6 @@ function makeReport(
     invariants: [...BUILT_IN, CAN_END, ...invariants.map(({ name }) => name)],
     breaches: breaches.map(breach => reportBreach(breach, explorer)),
     tools: agent.tools.map(({ calls, outputs: _, ...tool }) => ({ ...tool, inputs: calls.length })),
-    notes: [...agent.notes, ...unfinished],
+    notes: agent.notes,
   };
 }

@@ -23,6 +23,7 @@ import { nameEdge } from './name-edge.ts';
 import type { Breach, PathEntry, Place } from './place.ts';
 import { followReference } from './reference/follow-reference.ts';
 import { replayPast } from './reference/replay-past.ts';
+import type { UnfinishedWalks } from './report.ts';
 
 type WalkOptions = {
   environment: Environment;
@@ -39,8 +40,8 @@ export type Walk = {
   moves: readonly [from: number, to: number][];
   /** Whether every place was expanded. */
   isComplete: boolean;
-  /** Why it was not: the number of places, or the time. */
-  stoppedBy?: 'states' | 'time';
+  /** The option that stopped it before that. */
+  stoppedBy?: UnfinishedWalks['stoppedBy'];
   /** The number of places that were not expanded, or not in full. */
   unexpanded: number;
 };
@@ -79,7 +80,7 @@ export class Explorer {
   #steps = 0;
   #crashPoints = 0;
   #decisions = 0;
-  #readsHistory = false;
+  readonly #historyReaders = new Set<string>();
 
   /** `past`: the events after `started` that lead to the state where the walks start. Throws `journal-damaged`. */
   constructor(
@@ -109,9 +110,9 @@ export class Explorer {
     };
   }
 
-  /** Whether an invariant has read the transcript or the earlier events, so that places differ by their past. */
-  get readsHistory(): boolean {
-    return this.#readsHistory;
+  /** The invariants that have read the transcript or the earlier events: for them, places differ by their past. */
+  get historyReaders(): readonly string[] {
+    return [...this.#historyReaders];
   }
 
   /** Walks breadth first from the places. Places with the same key count as one and are expanded once. */
@@ -132,10 +133,10 @@ export class Explorer {
     for (let index = 0; index < places.length; index += 1) {
       const before = places[index];
       if (before === undefined) break;
-      const stop = (stoppedBy: 'states' | 'time'): Walk => {
+      const stop = (stoppedBy: UnfinishedWalks['stoppedBy']): Walk => {
         return { places, moves, isComplete: false, stoppedBy, unexpanded: places.length - index };
       };
-      if (isOver()) return stop('time');
+      if (isOver()) return stop('maxMs');
       const restored = this.#drop(before);
       let taken = 0;
       for (const event of generateEvents(before.state, environment)) {
@@ -148,7 +149,7 @@ export class Explorer {
         if (restored !== null && (merged === undefined || taken % CRASH_SAMPLE === 0)) {
           this.#compare(before, restored, event, after.step);
         }
-        if (merged === undefined && places.length >= mostPlaces) return stop('states');
+        if (merged === undefined && places.length >= mostPlaces) return stop('maxStates');
         const to = merged ?? discover(after.place, key);
         if (event.type !== 'run.cancelled' || before.state.context.cancelling !== null)
           moves.push([index, to]);
@@ -253,15 +254,18 @@ export class Explorer {
     place: Place,
   ): void {
     if (this.#invariants.length === 0) return;
+    let reader = '';
+    const knowsAll = this.#historyReaders.size === this.#invariants.length;
     const moment = makeMoment({
       after,
       effects,
       event: event ?? this.started,
       before: before?.state ?? null,
       listEvents: () => [this.started, ...this.#past, ...Explorer.eventsTo(place)],
-      ...(this.#readsHistory ? {} : { onLookBack: () => (this.#readsHistory = true) }),
+      ...(knowsAll ? {} : { onLookBack: () => this.#historyReaders.add(reader) }),
     });
     for (const invariant of this.#invariants) {
+      reader = invariant.name;
       const wrong = findBreach(invariant, moment);
       const { from } = place;
       if (wrong !== null) this.#note(invariant.name, wrong, from?.place ?? place, from?.event ?? null);

@@ -12,10 +12,29 @@ export type BreachReport = {
   path: PathEntry[];
 };
 
+/** Walks that stopped before their end. What was not walked may break any invariant. */
+export type UnfinishedWalks = {
+  /** What they walk. */
+  paths: string;
+  /** The option of `explore` that stopped them. */
+  stoppedBy: 'maxStates' | 'maxMs';
+  /** The number of states that they reached. */
+  states: number;
+  /** The number of these states of which not all that follows was walked. */
+  open: number;
+  /** What would complete them. */
+  advice: string;
+};
+
 export type ExplorationReport = {
   agent: string;
-  /** Whether every walk visited all of its states. `notes` say what was left out by design. */
+  /**
+   * Whether every walk came to its end. If not, `breaches: []` proves nothing about the paths in `unfinished`, and that
+   * every run can end was not checked there.
+   */
   complete: boolean;
+  /** What was not walked to its end; empty if `complete`. */
+  unfinished: UnfinishedWalks[];
   /** The number of distinct states, counted once per walk. */
   states: number;
   /** Edges of the chart, by name. Some are unreachable for an agent without finishers or approvals. */
@@ -31,7 +50,7 @@ export type ExplorationReport = {
   /** The broken invariants, each with the shortest path found; the shortest path first. */
   breaches: BreachReport[];
   tools: (Omit<ExploredTool, 'calls' | 'outputs'> & { inputs: number })[];
-  /** What was not explored, and why. */
+  /** What every exploration of this agent leaves out or assumes, and why. */
   notes: string[];
 };
 

@@ -6,12 +6,13 @@ import { listKinds, makeEnvironment } from './environment/environments.ts';
 import type { Explorer, Walk } from './explorer.ts';
 import { findStuckPlaces } from './find-stuck-places.ts';
 import type { Breach, Place } from './place.ts';
+import type { UnfinishedWalks } from './report.ts';
 
 /** The invariant that a complete walk checks at its end. */
 export const CAN_END = 'every run can end without being cancelled';
 
-/** What an exploration may spend: states, and the time until which it may walk. */
-export type Budget = { maxStates: number; now(): number; until: number };
+/** What an exploration may spend: states, and the time until which it may walk, `maxMs` from its beginning. */
+export type Budget = { maxStates: number; maxMs: number; now(): number; until: number };
 
 /** The end of a share of the remaining time, as `isOver` of a walk. */
 export function shareOf({ now, until }: Budget, share: number): () => boolean {
@@ -29,8 +30,12 @@ type Plan = {
   share: number;
 };
 
-/** Runs all walks. Returns a note for each that stopped before it was complete. */
-export function walkAll(explorer: Explorer, agent: ExploredAgent, options: WalkAllOptions): string[] {
+/** Runs all walks. Returns those that stopped before their end. */
+export function walkAll(
+  explorer: Explorer,
+  agent: ExploredAgent,
+  options: WalkAllOptions,
+): UnfinishedWalks[] {
   const unfinished = new Map<string, Walk[]>();
   for (const { name, from = [explorer.start], environment, detail, share } of listPlans(
     explorer,
@@ -44,16 +49,42 @@ export function walkAll(explorer: Explorer, agent: ExploredAgent, options: WalkA
     if (walk.isComplete) reportStuckPlace(explorer, walk);
     else unfinished.set(name, [...(unfinished.get(name) ?? []), walk]);
   }
-  return [...unfinished].map(([name, walks]) => describeUnfinished(name, walks));
+  return [...unfinished].flatMap(([name, walks]) =>
+    listUnfinished(name, walks, options, name === BY_HISTORY ? adviseReaders(explorer.historyReaders) : ''),
+  );
 }
 
-/** Names the walk, the bound that stopped it, and how much it left out. */
-function describeUnfinished(name: string, walks: readonly Walk[]): string {
-  const places = walks.reduce((sum, walk) => sum + walk.places.length, 0);
-  const left = walks.reduce((sum, { unexpanded }) => sum + unexpanded, 0);
-  const isLate = walks.some(({ stoppedBy }) => stoppedBy === 'time');
-  const bound = isLate ? 'the time limit (maxMs)' : 'the maximum of states';
-  return `Incomplete: ${name}. The walk stopped at ${bound}: what follows ${left} of its ${places} states was left out.`;
+/** Describes those of the walks that stopped before their end. `cause`: why there may be more states than can be walked. */
+export function listUnfinished(
+  paths: string,
+  walks: readonly Walk[],
+  { maxStates, maxMs }: Budget,
+  cause = '',
+): UnfinishedWalks[] {
+  const stopped = walks.filter(({ isComplete }) => !isComplete);
+  if (stopped.length === 0) return [];
+  const stoppedBy = stopped.some(walk => walk.stoppedBy === 'maxMs') ? 'maxMs' : 'maxStates';
+  const more =
+    stoppedBy === 'maxMs'
+      ? `Give it more time: maxMs above ${maxMs}.`
+      : `Walk more states: maxStates (--max-states) above ${maxStates}.`;
+  return [
+    {
+      paths,
+      stoppedBy,
+      states: stopped.reduce((sum, { places }) => sum + places.length, 0),
+      open: stopped.reduce((sum, { unexpanded }) => sum + unexpanded, 0),
+      advice: cause === '' ? more : `${more} ${cause}`,
+    },
+  ];
+}
+
+const BY_HISTORY = 'paths that differ by earlier rounds';
+
+function adviseReaders(names: readonly string[]): string {
+  const listed = names.map(name => `"${name}"`).join(', ');
+  const [reads, it] = names.length === 1 ? ['reads', 'it'] : ['read', 'them'];
+  return `${listed} ${reads} the transcript or \`events\`: for ${it}, states also differ by the earlier calls, which can make more than any maximum. An invariant that reads only \`event\`, \`before\` and the rest of \`context\` needs none of these paths.`;
 }
 
 type WalkAllOptions = Budget & { hasInvariants: boolean };
@@ -96,9 +127,9 @@ function* listPlans(
     detail,
     share: 0.4,
   };
-  if (hasInvariants && explorer.readsHistory) {
+  if (hasInvariants && explorer.historyReaders.length > 0) {
     yield {
-      name: 'paths that differ by earlier rounds',
+      name: BY_HISTORY,
       environment: { ...withoutClients, invalidEvents: false, sticky: false },
       detail: 'history',
       share: 0.5,
@@ -115,7 +146,11 @@ const CHANGED_SHARE = 0.3;
  * Walks a chart with changed actions or guards again, with finer states: it could distinguish what the
  * unchanged chart cannot. These walks are rarely complete.
  */
-export function walkChangedChart(explorer: Explorer, agent: ExploredAgent, budget: Budget): string[] {
+export function walkChangedChart(
+  explorer: Explorer,
+  agent: ExploredAgent,
+  budget: Budget,
+): UnfinishedWalks[] {
   const environment = makeEnvironment(agent);
   const kinds = listKinds(agent);
   const gated = kinds.filter(({ gate }) => gate);
@@ -142,9 +177,9 @@ export function walkChangedChart(explorer: Explorer, agent: ExploredAgent, budge
       isOver: shareOf(budget, 1 - CHANGED_SHARE),
     }),
   );
-  return walks.every(({ isComplete }) => isComplete)
-    ? []
-    : [describeUnfinished('paths that only a changed chart could distinguish', walks)];
+  const cause =
+    'States of a chart with other actions or guards also differ by counts and earlier outcomes; lower limits of the agent make them fewer.';
+  return listUnfinished('paths that only a changed chart could distinguish', walks, budget, cause);
 }
 
 /** Environments in which one turn reaches the limit of tokens, cost or active time. */

@@ -33,6 +33,6 @@ export { type ExploreOptions, explore } from '../explore/explore.ts';
 export { exploreFrom, type ForwardReport } from '../explore/forward/explore-from.ts';
 export type { Invariant, Invariants, Moment } from '../explore/invariants/invariant.ts';
 export type { PathEntry } from '../explore/place.ts';
-export type { BreachReport, ExplorationReport } from '../explore/report.ts';
+export type { BreachReport, ExplorationReport, UnfinishedWalks } from '../explore/report.ts';
 export { ManualHost, type ManualHostOptions } from './manual-host.ts';
 export { playRun } from './play/play-run.ts';

@@ -57,7 +57,8 @@ export async function exploreAgent(id: string | undefined, options: ExploreComma
     else if ('ahead' in report) showAhead(output, report);
     if (!output.json) showExploration(output, report);
     if (options.saveTest !== undefined) saveBreachTests(output, options.saveTest, explored, report);
-    return report.breaches.length === 0 ? EXIT.done : EXIT.failed;
+    if (report.breaches.length > 0) return EXIT.failed;
+    return report.complete ? EXIT.done : EXIT.incomplete;
   } finally {
     await connected?.close();
   }

@@ -230,11 +230,26 @@ describe('a user predicate', () => {
 });
 
 describe('the report of an exploration', () => {
-  it('states that the maximum number of states was reached', () => {
+  it('says which walks the maximum of states stopped, and which option completes them', () => {
     const report = explore(agentWith({ tools: [plain('lookup'), makeRefund(true)] }), { maxStates: 200 });
     expect(report.complete).toBe(false);
     expect(report.states).toBeLessThanOrEqual(210);
-    expect(report.notes.join()).toMatch(/stopped at the maximum of states/);
+    const last = report.unfinished.find(({ paths }) => paths === 'all choices');
+    expect(last).toMatchObject({ stoppedBy: 'maxStates' });
+    expect(last?.open).toBeGreaterThan(0);
+    expect(last?.advice).toBe('Walk more states: maxStates (--max-states) above 200.');
+  });
+
+  it('names the invariants whose reading of the past makes more states than were walked', () => {
+    const invariants: Invariants = {
+      'is about now': ({ context }) => context.turns < 100,
+      'looks back': ({ events }) => events.length < 10_000,
+    };
+    const agent = agentWith({ tools: [plain('lookup'), plain('find'), plain('seek')] });
+    const { unfinished } = explore(agent, { maxStates: 300, invariants });
+    const history = unfinished.find(({ paths }) => paths === 'paths that differ by earlier rounds');
+    expect(history?.advice).toContain('"looks back" reads the transcript or `events`');
+    expect(history?.advice).not.toContain('is about now');
   });
 
   it('ends at the time limit, with some of every kind of path, and states what was left out', () => {
@@ -245,13 +260,18 @@ describe('the report of an exploration', () => {
     expect(time).toBeGreaterThan(2_900);
     expect(time).toBeLessThan(3_200);
     expect(report).toMatchObject({ complete: false, breaches: [] });
-    const walks = report.notes.filter(note => note.includes('stopped at the time limit (maxMs)'));
+    const walks = report.unfinished.filter(({ stoppedBy }) => stoppedBy === 'maxMs');
     expect(walks.length).toBeGreaterThan(2);
-    expect(walks.join()).toMatch(/what follows [1-9]\d* of its \d+ states was left out/);
-    expect(walks.join()).toMatch(/Incomplete: all choices/);
+    expect(walks.every(({ open, states }) => open > 0 && open <= states)).toBe(true);
+    expect(walks.at(-1)).toMatchObject({
+      paths: 'all choices',
+      advice: 'Give it more time: maxMs above 3000.',
+    });
     expect(explore(agent, { now, maxMs: 30 }).states).toBeLessThan(report.states);
     time = 0;
-    expect(explore(agent, { now, maxStates: 400 }).notes.join()).not.toMatch(/maxMs/);
+    expect(
+      explore(agent, { now, maxStates: 400 }).unfinished.map(({ stoppedBy }) => stoppedBy),
+    ).not.toContain('maxMs');
     expect(() => explore(agent, { maxMs: 0 })).toThrow(EngineError);
   });
 

@@ -9,7 +9,7 @@ type MomentParts = {
   effects: readonly Effect[];
   listEvents(): Moment['events'];
   /** Called when an invariant reads the transcript or the events: its answer may then depend on earlier rounds. */
-  onLookBack?(): void;
+  onLookBack?(): unknown;
 };
 
 /** Returns a step as the argument of the user's invariants. */
@@ -27,7 +27,10 @@ export function makeMoment({ before, event, after, effects, listEvents, onLookBa
   };
 }
 
-function watchReads(context: ChartState['context'], onRead: (() => void) | undefined): ChartState['context'] {
+function watchReads(
+  context: ChartState['context'],
+  onRead: (() => unknown) | undefined,
+): ChartState['context'] {
   if (onRead === undefined) return context;
   const read = () => {
     onRead();

@@ -16,8 +16,8 @@ import {
   refuseUnknownExploreOptions,
 } from '../explore.ts';
 import type { PathEntry } from '../place.ts';
-import { type ExplorationReport, reportPath } from '../report.ts';
-import { shareOf } from '../walks.ts';
+import { type ExplorationReport, reportPath, type UnfinishedWalks } from '../report.ts';
+import { listUnfinished, shareOf } from '../walks.ts';
 import { Ahead, type ToolAhead } from './ahead.ts';
 import { type Left, spendingLeft } from './spending-left.ts';
 
@@ -65,8 +65,8 @@ export function exploreFrom(
   );
   const { explorer } = exploration;
   const { state } = explorer.start;
-  if (state.status === 'active') walkPlainly(exploration, ahead);
-  const report = finishExploration(exploration);
+  const unfinished = state.status === 'active' ? walkPlainly(exploration, ahead) : [];
+  const report = finishExploration(exploration, unfinished);
   const paths = [...ahead.states].map(([path, { before, event }]) => ({
     state: path,
     path: reportPath(before, event, explorer).slice(1),
@@ -109,9 +109,9 @@ export function readPast(entries: readonly JournalEntry[]): { started: RunStarte
 
 /**
  * Walks what models, tools and decisions can do: first without any approval, to find the tools that need none. Calls
- * of different tools are kept apart, so that each tool gets its turn.
+ * of different tools are kept apart, so that each tool gets its turn. Returns the walks that stopped before their end.
  */
-function walkPlainly({ agent, explorer, budget }: Exploration, ahead: Ahead): void {
+function walkPlainly({ agent, explorer, budget }: Exploration, ahead: Ahead): UnfinishedWalks[] {
   const singles = listCalls(agent).map(call => [call]);
   const plain: Environment = {
     ...makeEnvironment(agent),
@@ -130,10 +130,14 @@ function walkPlainly({ agent, explorer, budget }: Exploration, ahead: Ahead): vo
       isOver: shareOf(budget, PLAIN_SHARE),
     });
   ahead.people = 'refuse';
-  walk({ ...plain, approvals: false });
+  const refused = walk({ ...plain, approvals: false });
   ahead.people = 'decide';
-  walk(plain);
+  const decided = walk(plain);
   ahead.people = 'act';
+  return [
+    ...listUnfinished('what can start without an approval', [refused], budget),
+    ...listUnfinished('what can start after an approval', [decided], budget),
+  ];
 }
 
 function listGated({ context, status }: ChartState): ForwardReport['approvals'] {

@@ -128,7 +128,7 @@ function AgentFacts({ agent }: { agent: AgentView }) {
       <section>
         <h2>Exploration</h2>
         <p class="muted">Walks every path of the agent's runs on the server, and executes nothing.</p>
-        <Explorer path={path} query="maxStates=12000" label="Explore" onPlay={play} />
+        <Explorer path={path} maxStates={12_000} label="Explore" onPlay={play} />
       </section>
       <section>
         <h2>Instructions</h2>

@@ -13,6 +13,7 @@ type Spending = { spent: number; most: number | null };
 /** The report of an exploration; the members after `notes` are those of a run. */
 export type Report = {
   complete: boolean;
+  unfinished: { paths: string; stoppedBy: string; states: number; open: number; advice: string }[];
   states: number;
   edges: { taken: number; total: number };
   invariants: string[];

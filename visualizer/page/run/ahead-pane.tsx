@@ -1,3 +1,4 @@
+import { describeStart } from '../../describe-exploration.ts';
 import { Explorer, type Play } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { explorationOf, type Report } from '../data/exploration.ts';
@@ -7,7 +8,7 @@ import { formatCost, formatNumber, formatSpan } from '../render/format.ts';
 import { Safe } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
-const MOST_STATES = 3_000;
+const FIRST_STATES = 3_000;
 const PAGE = 2_000;
 
 /** What may still happen after the entry at the cursor. */
@@ -29,7 +30,8 @@ export function AheadPane() {
       </p>
       <Explorer
         path={path}
-        query={`at=${at}&maxStates=${MOST_STATES}`}
+        query={`at=${at}`}
+        maxStates={FIRST_STATES}
         label={`Explore from entry ${at}`}
         onPlay={play}
       >
@@ -58,7 +60,7 @@ async function readPast(source: Source, runId: string, at: number): Promise<Stre
 }
 
 function Ahead({ report, onPlay }: { report: Report; onPlay: Play }) {
-  const { at = 0, ahead = [], starts = [], approvals = [], left } = report;
+  const { at = 0, ahead = [], starts = [], approvals = [], left, complete } = report;
   return (
     <>
       <h3>After entry {at} the run can come to</h3>
@@ -74,15 +76,19 @@ function Ahead({ report, onPlay }: { report: Report; onPlay: Play }) {
             </button>
           </li>
         ))}
-        {ahead.length === 0 ? <li class="muted">No other state: the run has ended.</li> : null}
+        {ahead.length === 0 ? (
+          <li class="muted">
+            {complete ? 'No other state: the run has ended.' : 'None where the walks came.'}
+          </li>
+        ) : null}
       </ul>
       <h3>Who must agree</h3>
       <dl class="facts-table">
         {approvals.map(({ callId, name }) => (
           <Row key={callId} name={name} value={`waits for a decision now (${callId})`} />
         ))}
-        {starts.map(({ tool, freely, approved }) => (
-          <Row key={tool} name={tool} value={describeStart(freely, approved)} />
+        {starts.map(start => (
+          <Row key={start.tool} name={start.tool} value={describeStart(start, complete)} />
         ))}
       </dl>
       <h3>The most it can still spend</h3>
@@ -119,8 +125,3 @@ const SPENDING = [
   ['cost', 'cost', formatCost],
   ['activeMs', 'time at work', formatSpan],
 ] as const;
-
-function describeStart(freely: unknown, approved: unknown): string {
-  if (freely === undefined) return approved === undefined ? 'cannot start' : 'only after an approval';
-  return approved === undefined ? 'may start without an approval' : 'may start; some calls need an approval';
-}
