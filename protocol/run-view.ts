@@ -125,7 +125,18 @@ export type RunView = RunSummary & {
   answer?: string;
   /** Whether the server can drive the run. */
   availableAgent: boolean;
+  /** Why no process drives the run, or a sub-agent's run below it, although it has something to do. */
+  stranded?: Stranding;
   chart: { version: number; hash: string };
+};
+
+/** Why processes with some agents do not drive a run, and what to do. */
+export type Stranding = {
+  /** `migrates`: workers with these agents migrate the run once no process drives its version. */
+  type: 'stranded' | 'migrates';
+  runId: string;
+  reason: string;
+  advice: string;
 };
 
 /** An agent that a server serves. */

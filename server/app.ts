@@ -131,7 +131,7 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   app.get('/metrics', async c => {
     if (Object.keys(c.get('caller').labels).length > 0)
       throw new ApiError('forbidden', 'Metrics are about all runs; this token is for runs with its labels.');
-    const work = await options.work?.describe(limit => runs.countWork(limit));
+    const work = await options.work?.describe(runs);
     return c.body((await metrics.describe()) + (work ?? ''), 200, {
       'Content-Type': 'text/plain; version=0.0.4; charset=utf-8',
     });

@@ -6,8 +6,11 @@ import { Durations, describeFamily } from './prometheus.ts';
 /** The most runs that are counted as work. */
 const MOST_WORK = 1_000;
 
-/** Counts the runs that could be taken, up to a limit. */
-export type CountWork = (limit: number) => Promise<number>;
+/** Counts runs without a driver, up to a limit: those that could be taken here, and those that are left to others. */
+export type WorkCounter = {
+  countWork(limit: number): Promise<number>;
+  countLeft(limit: number): Promise<number>;
+};
 
 type WorkMetricsOptions = { store: Store; clock: Host; slots?: number | undefined };
 
@@ -17,7 +20,7 @@ export class WorkMetrics {
   readonly store: Store;
   readonly #options: WorkMetricsOptions;
   readonly #appends = new Durations();
-  #count: CountWork | undefined;
+  #counter: WorkCounter | undefined;
 
   constructor(options: WorkMetricsOptions) {
     const { store, clock } = options;
@@ -26,14 +29,15 @@ export class WorkMetrics {
   }
 
   /** Has these metrics count the work of a worker. */
-  countWith(count: CountWork): void {
-    this.#count = count;
+  countWith(counter: WorkCounter): void {
+    this.#counter = counter;
   }
 
-  /** The text of the metrics. `count` counts the work if no worker does. */
-  async describe(count: CountWork): Promise<string> {
+  /** The text of the metrics. `server` counts the work if no worker does. */
+  async describe(server: WorkCounter): Promise<string> {
     const { slots } = this.#options;
-    const work = await (this.#count ?? count)(MOST_WORK);
+    const counter = this.#counter ?? server;
+    const [work, left] = await Promise.all([counter.countWork(MOST_WORK), counter.countLeft(MOST_WORK)]);
     const { size, lostLeases } = drivesOf(this.store);
     const used = [{ state: 'used' }, size] as const;
     const lines = [
@@ -42,6 +46,12 @@ export class WorkMetrics {
         'gauge',
         `Runs that this process, or others like it, could take now, up to ${MOST_WORK}.`,
         [[{}, work]],
+      ),
+      describeFamily(
+        'agentchart_runs_undrivable',
+        'gauge',
+        `Runs of these agents that have something to do, no driver, and another version or chart than processes like this one drive, up to ${MOST_WORK}.`,
+        [[{}, left]],
       ),
       describeFamily(
         'agentchart_slots',

@@ -26,6 +26,8 @@ type OrphanMigratorOptions = {
   agents: WorkRequest['agents'];
   /** How runs of the agent with this name are migrated; `undefined` if they are not. */
   targetOf(agent: string): MigrationTarget | undefined;
+  /** Is told of the runs that are not migrated. */
+  strandings: { report(record: RunRecord): Promise<void> };
   log(line: string): void;
 };
 
@@ -40,7 +42,7 @@ type Seen = { seq: number; since: number };
  *    and that no process took it. After a gap the time starts again, so that others can come back too.
  * O2 A run stays while a process holds a run of the same version: its workers are there, and busy.
  * O3 A child run is migrated with the run at the top.
- * O4 A run that cannot be migrated is logged once and left alone.
+ * O4 A run that cannot be migrated, or for which there is no migration, is logged once and left alone.
  * O5 Of the resting runs of each older chart, one is woken from time to time. If processes of that chart are there, one
  *    takes it, and it rests again. Otherwise it has something to do that no process takes, and O1 to O4 apply. Once a run
  *    was left alone, all others of its chart are woken: each is migrated only by the same rules.
@@ -120,12 +122,14 @@ export class OrphanMigrator {
     return target !== undefined && canMigrate(record, target);
   }
 
-  /** Whether workers of this version leave the run to others, and can migrate it. */
+  /** Whether workers of this version leave the run to others. */
   #isOther({ agent, agentVersion, chart }: RunRecord): boolean {
-    const target = this.#options.targetOf(agent);
-    if (target === undefined || chart === undefined) return false;
-    const isOwnVersion =
-      target.versions === undefined || agentVersion === undefined || target.versions.includes(agentVersion);
+    if (chart === undefined) return false;
+    const isOwnVersion = this.#options.agents.some(
+      ({ name, versions }) =>
+        name === agent &&
+        (versions === undefined || agentVersion === undefined || versions.includes(agentVersion)),
+    );
     return !(isOwnVersion && isSameChart({ chart }, { chart: chartIdentity() }));
   }
 
@@ -133,9 +137,13 @@ export class OrphanMigrator {
     const { store, host, log } = this.#options;
     const top = await this.#findTop(found);
     const target = top && this.#options.targetOf(top.agent);
-    if (top === undefined || target === undefined || !canMigrate(top, target)) return;
-    if (await this.#hasDriver(top)) {
+    if (await this.#hasDriver(top ?? found)) {
       this.#seen.delete(found.runId);
+      return;
+    }
+    if (top === undefined || target === undefined || !canMigrate(top, target)) {
+      this.#failed.add(found.runId);
+      await this.#options.strandings.report(found);
       return;
     }
     this.#leftAlone.add(chartOf(top));

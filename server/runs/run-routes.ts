@@ -6,13 +6,14 @@ import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { digestOf } from '../../engine/journal/digest.ts';
 import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
 import type { Run } from '../../engine/run/run.ts';
+import { suspendedCalls } from '../../engine/sub-agents/child-runs.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { canonicalJson, omitUndefined, toJson } from '../../protocol/json.ts';
 import { parseLabels } from '../../protocol/listing/label.ts';
 import { readGivenLabels } from '../../protocol/listing/reserved-label.ts';
 import { userMessage } from '../../protocol/message.ts';
-import type { RunView } from '../../protocol/run-view.ts';
+import type { RunView, Stranding } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
 import { withLabelsOf } from '../access/gate.ts';
@@ -23,6 +24,7 @@ import { addCommandRoutes } from './commands/command-routes.ts';
 import { fork } from './commands/fork-route.ts';
 import type { RepeatedCommands } from './commands/repeated-commands.ts';
 import { listQuery, startBody } from './commands/request-bodies.ts';
+import type { Strandings } from './find-stranding.ts';
 import { readInbox } from './inbox/inbox-routes.ts';
 import type { Inbox } from './inbox/read-inbox.ts';
 import { streamAll, streamEvents } from './live/event-routes.ts';
@@ -39,6 +41,7 @@ type RunRoutesOptions = {
   clock: Host;
   agents: ServedAgents;
   held: RunRegistry;
+  strandings: Strandings;
   inbox: Inbox;
   requests: RepeatedCommands;
   changes: RunChanges;
@@ -102,7 +105,12 @@ export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): voi
   app.get('/runs/:id/entries/:seq/requests', c =>
     downloadCapture(c, store, c.req.param('id'), c.req.param('seq')),
   );
-  const commands = { ...options, viewHeld: (run: Run) => viewHeld(run, options) };
+  const commands = {
+    ...options,
+    viewHeld: (run: Run) => viewHeld(run, options),
+    reportStranding: async (run: Run) =>
+      await reportStranding(await findRecord(store, run.id), run.durable, options),
+  };
   addCommandRoutes(app, commands);
   app.post('/runs/:id/fork', c => fork(c, c.req.param('id'), commands));
 }
@@ -173,17 +181,44 @@ function withoutIds(items: readonly Item[]): string {
   return canonicalJson(toJson(items.map(({ id: _, ...item }) => item)));
 }
 
-/** Builds the view from the state in memory, without reading the journal again. */
+/** Builds the view from the state in memory, without reading the journal again. Logs that no process drives the run. */
 async function viewHeld(run: Run, options: RunRoutesOptions): Promise<RunView> {
   const record = await findRecord(options.store, run.id);
-  return await view(record, run.durable, options);
+  return await view(record, run.durable, options, reportStranding);
 }
 
-function view(record: RunRecord, fold: Fold, { store, clock, agents }: RunRoutesOptions): Promise<RunView> {
-  return viewRun(record, fold, {
+async function view(
+  record: RunRecord,
+  fold: Fold,
+  options: RunRoutesOptions,
+  strandingOf = findStranding,
+): Promise<RunView> {
+  const { store, clock, agents } = options;
+  return await viewRun(record, fold, {
     store,
     host: clock,
     availableAgent: agents.has(record.agent),
     showText: text => agents.showText(record.agent, text),
+    ...omitUndefined({ stranded: await strandingOf(record, fold, options) }),
   });
+}
+
+/** Why no process drives the run, or one below it. Looks below only if the run waits for a sub-agent. */
+async function findStranding(
+  record: RunRecord,
+  { state }: Fold,
+  { strandings }: RunRoutesOptions,
+): Promise<Stranding | undefined> {
+  const mayHaveWork = record.status === 'running' || suspendedCalls(state.context).length > 0;
+  return mayHaveWork ? await strandings.find(record) : undefined;
+}
+
+async function reportStranding(
+  record: RunRecord,
+  fold: Fold,
+  options: RunRoutesOptions,
+): Promise<Stranding | undefined> {
+  const stranding = await findStranding(record, fold, options);
+  options.strandings.log(stranding);
+  return stranding;
 }

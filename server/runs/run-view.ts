@@ -12,7 +12,7 @@ import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import { progressSchema } from '../../protocol/listing/run-list.ts';
-import type { AgentSummary, JsonCall, RunSummary, RunView } from '../../protocol/run-view.ts';
+import type { AgentSummary, JsonCall, RunSummary, RunView, Stranding } from '../../protocol/run-view.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
 
@@ -78,6 +78,15 @@ export const openCallSchema = z.object({
   expiresAt: z.exactOptional(z.number()).meta({ description: 'ms since the epoch' }),
 }) satisfies z.ZodType<JsonCall>;
 
+export const strandingSchema = z.object({
+  type: z.enum(['stranded', 'migrates']).meta({
+    description: '`migrates`: workers with these agents migrate the run once no process drives its version.',
+  }),
+  runId: z.string(),
+  reason: z.string(),
+  advice: z.string(),
+}) satisfies z.ZodType<Stranding>;
+
 export const runViewSchema = runSummaryFields.extend({
   next: z
     .custom<RunView['next']>()
@@ -99,6 +108,10 @@ export const runViewSchema = runSummaryFields.extend({
   }),
   answer: z.exactOptional(z.string()),
   availableAgent: z.boolean().meta({ description: 'Whether this server can drive the run.' }),
+  stranded: z.exactOptional(strandingSchema).meta({
+    description:
+      "Why no process with this server's agents drives the run, or a sub-agent's run below it, although it has something to do.",
+  }),
   chart: z.object({ version: z.number().int(), hash: z.string() }),
 }) satisfies z.ZodType<RunView>;
 
@@ -108,6 +121,7 @@ export type ViewOptions = {
   availableAgent: boolean;
   /** Applies the agent's text filters to an unfiltered text. */
   showText(text: string): string;
+  stranded?: Stranding;
 };
 
 /** Returns the record without members that only drivers need. */
@@ -125,7 +139,7 @@ export function summarizeRun({
 
 /** Builds the view from the run's record and folded journal; reads the runs of its sub-agents from the store. */
 export async function viewRun(record: RunRecord, fold: Fold, options: ViewOptions): Promise<RunView> {
-  const { store, host, availableAgent, showText } = options;
+  const { store, host, availableAgent, showText, stranded } = options;
   const { state, seq } = fold;
   const { context } = state;
   const settled = await describeWithChildren(store, state, showText);
@@ -147,6 +161,7 @@ export async function viewRun(record: RunRecord, fold: Fold, options: ViewOption
     chart: chartIdentity(),
     ...omitUndefined({
       answer: settled?.status === 'finished' ? settled.text : undefined,
+      stranded,
     }),
   };
 }

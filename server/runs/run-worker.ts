@@ -2,6 +2,7 @@ import type { Host } from '../../engine/driver/host.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { WorkRequest } from '../../protocol/store.ts';
 import { agentNamed } from '../../tools/agent/sub-agents.ts';
+import { Strandings } from './find-stranding.ts';
 import { OrphanMigrator } from './migrate-orphans.ts';
 import { findRecord, RunRegistry } from './run-registry.ts';
 import { ServedAgents, type ServedAgentsOptions } from './served-agents.ts';
@@ -15,7 +16,7 @@ export type RunWorkerOptions = ServedAgentsOptions & {
   drives?: boolean;
   /**
    * `own`: leaves runs of other agent versions to other processes. `any`: continues them with this version. Default
-   * `any`.
+   * `any`; `own` if runs are not driven here, because workers leave them too.
    */
   versions?: 'any' | 'own';
   /** Receives one line per problem, for the operator; never a secret. */
@@ -23,7 +24,7 @@ export type RunWorkerOptions = ServedAgentsOptions & {
 };
 
 /** The parts that drive runs in a process: its agents, its open runs, and the taker of other runs. */
-export type RunWorker = { agents: ServedAgents; held: RunRegistry; taker: RunTaker };
+export type RunWorker = { agents: ServedAgents; held: RunRegistry; taker: RunTaker; strandings: Strandings };
 
 /** Creates the parts that drive runs in this process. No run is taken before `taker.start()`. */
 export function createRunWorker(options: RunWorkerOptions): RunWorker {
@@ -37,17 +38,22 @@ export function createRunWorker(options: RunWorkerOptions): RunWorker {
     },
   });
   const drive = (runId: string) => held.driveTaken(runId);
-  const work = agents.workFor(options.versions ?? 'any');
+  const work = agents.workFor(options.versions ?? (options.drives === false ? 'own' : 'any'));
+  const migrationsOf = (name: string) => targetOf(name, options, work)?.migrations;
+  const deployed = { work, migrationsOf, place: 'this process' };
+  const strandings = new Strandings({ ...options, deployed });
   const orphans = new OrphanMigrator({
     ...options,
     agents: work,
     targetOf: name => targetOf(name, options, work),
+    strandings,
   });
   const leases = [...options.agents.values()].flatMap(agent => agent.options.host?.leaseMs ?? []);
   const leaseMs = leases.length === 0 ? undefined : Math.min(...leases);
   return {
     agents,
     held,
+    strandings,
     taker: new RunTaker({ ...options, leaseMs, agents: work, drive, migrate: () => orphans.look() }),
   };
 }

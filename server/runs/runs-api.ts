@@ -4,6 +4,7 @@
 import type { Host } from '../../engine/driver/host.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
+import type { WorkCounter } from '../metrics/work-metrics.ts';
 import { answerRunsError, type MountedApi } from '../mounted-api.ts';
 import type { PageAssets } from '../page-assets.ts';
 import { BODY_LIMITS, type BodyLimits } from '../read-body.ts';
@@ -39,17 +40,16 @@ export type RunsApiOptions = ServedAgentsOptions & {
   drives?: boolean;
 };
 
-export type RunsApi = MountedApi & {
-  /**
-   * Resumes runs whose driver is gone, now and periodically until `close`. Returns the ids of the runs that are resumed
-   * now.
-   */
-  pickUp(): Promise<string[]>;
-  /** Counts the runs of these agents that could be taken now, up to `limit`. */
-  countWork(limit: number): Promise<number>;
-  /** The number of open runs: watched, driven, or resting with a deadline. */
-  countHeld(): number;
-};
+export type RunsApi = MountedApi &
+  WorkCounter & {
+    /**
+     * Resumes runs whose driver is gone, now and periodically until `close`. Returns the ids of the runs that are resumed
+     * now.
+     */
+    pickUp(): Promise<string[]>;
+    /** The number of open runs: watched, driven, or resting with a deadline. */
+    countHeld(): number;
+  };
 
 /**
  * Creates the runs API: `/runs`, `/agents` and `/openapi.json`. Requests never drive runs themselves: `RunRegistry`
@@ -57,7 +57,7 @@ export type RunsApi = MountedApi & {
  */
 export function createRunsApi(options: RunsApiOptions): RunsApi {
   const { store, clock, log, admission, hasToken, version = '0.0.0' } = options;
-  const { agents, held, taker } = createRunWorker({ ...options, host: clock });
+  const { agents, held, taker, strandings } = createRunWorker({ ...options, host: clock });
   const inbox = new Inbox(store);
   const changes = new RunChanges({ store, host: clock, inbox, log });
   const explorations = new Explorations(options.exploreAgent, log);
@@ -84,6 +84,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
         clock,
         agents,
         held,
+        strandings,
         inbox,
         requests: new RepeatedCommands(store),
         changes,
@@ -96,6 +97,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     answerError: (c, error) => answerRunsError(c, error, log),
     pickUp: () => taker.start(),
     countWork: limit => taker.countWork(limit),
+    countLeft: limit => taker.countLeft(limit),
     countHeld: () => held.size,
     close() {
       taker.stop();

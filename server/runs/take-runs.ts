@@ -144,9 +144,23 @@ export class RunTaker {
 
   /** Counts the runs that could be taken now, up to `limit`. Takes none. */
   async countWork(limit: number): Promise<number> {
-    const { store, agents } = this.#options;
-    if (agents.length === 0) return 0;
-    const request = this.#requestFor(limit);
+    return await this.#count(this.#requestFor(limit));
+  }
+
+  /**
+   * Counts the runs of these agents that have something to do and no driver, and that this process leaves to others: of
+   * another version or chart. Up to `limit`.
+   */
+  async countLeft(limit: number): Promise<number> {
+    const own = await this.countWork(limit);
+    const { charts: _, ...request } = this.#requestFor(limit + own);
+    const agents = request.agents.map(({ name }) => ({ name }));
+    return Math.max(0, (await this.#count({ ...request, agents })) - own);
+  }
+
+  async #count(request: WorkRequest): Promise<number> {
+    const { store } = this.#options;
+    if (request.agents.length === 0) return 0;
     return (await store.countWork?.(request)) ?? (await listWork(store, request)).length;
   }
 

@@ -6,6 +6,7 @@ import { systemHost } from '../../../engine/driver/host.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { listAll, type Store } from '../../../protocol/store.ts';
 import { RESPONSES } from '../../../server/responses/wire/response-spec.ts';
+import type { Deployed } from '../../../server/runs/find-stranding.ts';
 import { ServedAgents } from '../../../server/runs/served-agents.ts';
 import { memory } from '../../../stores/memory.ts';
 import { describeDatabase as describePostgres } from '../../../stores/postgres/describe-database.ts';
@@ -20,7 +21,7 @@ import { loadAgent } from '../../load-agent.ts';
 import { missingStore, storeFile } from '../../open-store.ts';
 import { formatStore, isDatabase } from '../../render/format-path.ts';
 import { Output } from '../../render/output.ts';
-import { type Deployed, type Finding, findProblem } from './find-problem.ts';
+import { type Finding, findProblem } from './find-problem.ts';
 
 export type DoctorOptions = { db?: string; json?: boolean; agent?: string[] };
 
@@ -120,10 +121,11 @@ function describeDeploy(store: Store, loaded: readonly Agent[]): Deployed {
       .flatMap(agent => agentNamed(agent, name) ?? [])
       .map(({ options }) => options.migrations ?? [])
       .at(0);
-  if (loaded.length === 0) return { migrationsOf };
+  const place = 'the deploy';
+  if (loaded.length === 0) return { migrationsOf, place };
   // The runs of requests to /v1 have their tools in their journal, not in a module.
   const work = [...new ServedAgents({ store, agents }).workFor('own'), { name: RESPONSES }];
-  return { work, migrationsOf };
+  return { work, migrationsOf, place };
 }
 
 const LABELS: Record<Finding['type'], string> = {

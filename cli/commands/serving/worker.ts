@@ -77,7 +77,7 @@ export async function work(options: WorkerOptions): Promise<number> {
       log: problem,
       ...omitUndefined({ agentsByRun }),
     });
-    metrics.countWith(limit => taker.countWork(limit));
+    metrics.countWith(taker);
     const ended = untilInterrupted(log);
     const names = [...agents.keys(), ...(gateway === undefined ? [] : ['the requests to /v1'])];
     log.notice(

@@ -8,13 +8,14 @@ import { mayCommand } from '../../../access/role.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { RunCommand } from '../../../engine/run/run-command.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import type { RunView } from '../../../protocol/run-view.ts';
+import type { RunView, Stranding } from '../../../protocol/run-view.ts';
 import { forbidden } from '../../access/gate.ts';
 import { ApiError, describeError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
 import { type BodyLimits, readBody } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { assertSees, type RunRegistry } from '../run-registry.ts';
+import { strandingSchema } from '../run-view.ts';
 import type { RepeatedCommands } from './repeated-commands.ts';
 import { byBody, commandBody } from './request-bodies.ts';
 import { type CommandPath, RUN_COMMANDS } from './run-commands.ts';
@@ -40,6 +41,7 @@ export const bulkSchema = z.object({
       code: z.exactOptional(z.string()),
       message: z.exactOptional(z.string()),
       by: z.exactOptional(z.string().meta({ description: 'Who made the earlier decision.' })),
+      stranded: z.exactOptional(strandingSchema),
     }),
   ),
 });
@@ -49,6 +51,8 @@ export type CommandRoutesOptions = {
   requests: RepeatedCommands;
   bodyLimits: BodyLimits;
   viewHeld(run: Run): Promise<RunView>;
+  /** Returns and logs why no process drives the run, although it has something to do. */
+  reportStranding(run: Run): Promise<Stranding | undefined>;
 };
 
 type Submission = { runId: string; name: string; needsAgent: boolean; commands: readonly RunCommand[] };
@@ -87,7 +91,10 @@ async function submitToMany(c: Context<RunsEnv>, options: CommandRoutesOptions):
   const work = async () => {
     for (let runId = waiting.shift(); runId !== undefined; runId = waiting.shift()) {
       const submission = { runId, name, needsAgent, commands };
-      const done = submit(submission, caller, options, async () => ({ accepted: true }));
+      const done = submit(submission, caller, options, async run => {
+        const stranded = await options.reportStranding(run);
+        return { accepted: true, ...omitUndefined({ stranded }) };
+      });
       results.set(runId, await done.catch(describeRefusal));
     }
   };

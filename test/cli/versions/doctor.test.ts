@@ -102,7 +102,7 @@ describe.concurrent('doctor', () => {
     expect((await examine(desk)).code).toBe(0);
     const strange = await examine(desk, '--agent', other);
     expect([strange.code, strange.summary?.stranded]).toEqual([1, 3]);
-    expect(strange.found[0]?.reason).toBe('no given module has an agent "desk"');
+    expect(strange.found[0]?.reason).toBe('the deploy has no agent "desk"');
     const old = await examine(desk, '--agent', second);
     expect(old.found).toEqual([
       expect.objectContaining({

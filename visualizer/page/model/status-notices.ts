@@ -117,10 +117,11 @@ function explainEnd({ settled }: RunView): Notice[] {
   return notices;
 }
 
-function explainDriver({ agent, status, driver, availableAgent }: RunView): Notice[] {
+function explainDriver({ agent, status, driver, availableAgent, stranded }: RunView): Notice[] {
   const notices: Notice[] = [];
-  if (status === 'running' && driver === null) {
-    const text = availableAgent ? 'Select Resume to continue it.' : '';
+  if (stranded !== undefined || (status === 'running' && driver === null)) {
+    const resume = availableAgent ? 'Select Resume to continue it.' : '';
+    const text = stranded === undefined ? resume : `${stranded.reason}. ${stranded.advice}`;
     notices.push({ tone: 'cuts', title: 'No process drives this run', text });
   }
   if (!availableAgent) {

@@ -43,7 +43,11 @@ function makeVersion(store: Store, version: string, done: Promise<unknown> = Pro
   return createAgent({ name: 'desk', version, store, host, tools, migrations, model: scripted(turns) });
 }
 
-async function startWorker(store: Store, agent: Agent, slots = 8): Promise<{ stop(): void; log: string[] }> {
+async function startWorker(
+  store: Store,
+  agent: Agent,
+  slots = 8,
+): Promise<{ stop(): void; log: string[]; taker: RunWorker['taker'] }> {
   const log: string[] = [];
   const worker = createRunWorker({
     store,
@@ -55,7 +59,7 @@ async function startWorker(store: Store, agent: Agent, slots = 8): Promise<{ sto
   });
   started.push(worker);
   await worker.taker.start();
-  return { stop: () => worker.taker.stop(), log };
+  return { stop: () => worker.taker.stop(), log, taker: worker.taker };
 }
 
 async function statuses(store: Store): Promise<Record<string, RunStatus>> {
@@ -153,12 +157,22 @@ describe('a run of another version of its agent', () => {
     expect(await statuses(store)).toEqual({ left: 'finished' });
   });
 
-  test('stays as it is without a migration', async () => {
+  test('stays as it is without a migration, is logged once with what to do, and is counted', async () => {
     const store = open();
+    const two = makeVersion(store, '2');
     await store.create(makeVersion(store, '3').input('go', { runId: 'left' }));
-    await startWorker(store, makeVersion(store, '2'));
+    const { log, taker, stop } = await startWorker(store, two);
+    await host.advance(LONG_MS);
     await host.advance(LONG_MS);
     expect(await store.get('left')).toMatchObject({ status: 'running', epoch: 0 });
+    expect(log).toEqual([
+      'Run left has something to do, and no process takes it (stranded): version 3 of agent "desk" began it, and this process has version 2. Keep a worker with version 3 of "desk" until the run ends, or continue it with `agentchart resume left`.',
+    ]);
+    expect(await taker.countWork(10)).toBe(0);
+    expect(await taker.countLeft(10)).toBe(1);
+    stop();
+    await store.create(two.input('go', { runId: 'own' }));
+    expect([await taker.countWork(10), await taker.countLeft(10)]).toEqual([1, 1]);
   });
 });
 
