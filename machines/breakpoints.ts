@@ -1,6 +1,7 @@
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
 import type { NextAction } from '../protocol/effect.ts';
 import type { JsonValue } from '../protocol/json.ts';
+import { countRedactions, isRedaction } from '../protocol/redaction.ts';
 import { findCall } from './calls.ts';
 import type { Call, Context } from './context.ts';
 
@@ -46,8 +47,11 @@ function matches(breakpoint: Breakpoint, context: Context, next: NextAction): bo
   if (turn !== undefined && turn !== turnOf(context, next)) return false;
   if (costOver !== undefined && context.cost <= costOver) return false;
   if (tool === undefined && where === undefined) return true;
+  const matched = context.matched?.[breakpoint.id];
   return callsOf(context, next).some(
-    call => (tool === undefined || call.name === tool) && (where === undefined || compare(call, where)),
+    call =>
+      (tool === undefined || call.name === tool) &&
+      (where === undefined || matchesInput(where, call, matched)),
   );
 }
 
@@ -80,8 +84,24 @@ function callsOf(context: Context, next: NextAction): Call[] {
   return 'calls' in next ? next.calls.flatMap(callId => findCall(context, callId) ?? []) : [];
 }
 
-function compare(call: Call, { path, op, value }: NonNullable<Breakpoint['where']>): boolean {
-  const found = valueAt({ input: call.input }, path);
+type Where = NonNullable<Breakpoint['where']>;
+
+/**
+ * Whether the call's input meets the condition. `matched`: the digests of the calls that met it before values were
+ * redacted; they decide where a value was.
+ */
+export function matchesInput(
+  where: Where,
+  { input, digest }: Pick<Call, 'input' | 'digest'>,
+  matched?: readonly string[],
+): boolean {
+  if (matched !== undefined && (isRedaction(where.value) || countRedactions(input) > 0))
+    return matched.includes(digest);
+  return compare(where, input);
+}
+
+function compare({ path, op, value }: Where, input: JsonValue): boolean {
+  const found = valueAt({ input }, path);
   if (found === undefined) return false;
   if (op === '=') return found === value;
   if (op === '!=') return found !== value;

@@ -121,6 +121,8 @@ export type Context = {
   failures: { [digest: string]: number };
   paused: boolean;
   breakpoints: Breakpoint[];
+  /** In a redacted journal: by breakpoint, the digests of the calls that meet its condition. */
+  matched?: { [breakpoint: string]: string[] };
   /** The action that a person let past a breakpoint: it is not held again. `calls`: with their attempts. */
   passed: { type: NextAction['type']; turn: number; calls: string[] } | null;
   /** Why the engine quarantined the run; otherwise `null`. */

@@ -33,7 +33,7 @@ export function fold(context: Context, event: ChartEvent): Context {
     case 'call.edited':
       return editCall(now, event);
     case 'breakpoints.set':
-      return { ...now, breakpoints: event.breakpoints };
+      return setBreakpoints(now, event);
     case 'params.changed':
       return { ...now, params: event.params };
     case 'pause.requested':
@@ -218,4 +218,11 @@ function endActivity(context: Context, at: number): Context {
   return since === null || since === at
     ? context
     : { ...context, activeMs: context.activeMs + Math.max(0, at - since), activeSince: at };
+}
+
+function setBreakpoints(
+  { matched: _, ...context }: Context,
+  { breakpoints, matched }: Of<'breakpoints.set'>,
+): Context {
+  return { ...context, breakpoints, ...omitUndefined({ matched }) };
 }

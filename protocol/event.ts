@@ -183,7 +183,12 @@ export const inputEventSchema = lazySchema(() =>
     /** Accepted before the call starts. `digest`: of the call that is replaced; approvals of it no longer apply. */
     input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalText }),
     /** Replaces the run's breakpoints. */
-    input('breakpoints.set', { breakpoints: breakpointsSchema, by: optionalText }),
+    /** `matched`: in a redacted journal, by breakpoint, the digests of the calls that meet its condition. */
+    input('breakpoints.set', {
+      breakpoints: breakpointsSchema,
+      matched: z.exactOptional(z.record(z.string(), z.array(z.string()))),
+      by: optionalText,
+    }),
     /** Applies to the following turns; replaces earlier parameters. */
     input('params.changed', { params: runParamsSchema, by: optionalText }),
     input('pause.requested', { by: optionalText }),

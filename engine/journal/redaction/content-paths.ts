@@ -24,7 +24,7 @@ const CONTENT: Readonly<Record<RunEvent['type'], readonly string[]>> = {
   ],
   'turn.edited': [...below('items/*', ITEM), ...below('calls/*', CALL), 'text', 'by'],
   'call.edited': [...below('call', CALL), 'by'],
-  'breakpoints.set': ['by'],
+  'breakpoints.set': ['breakpoints/*/where/value', 'by'],
   'params.changed': ['params/instructions', 'by'],
   'pause.requested': ['by'],
   'cancel.requested': ['reason', 'by'],

@@ -15,6 +15,7 @@ import type { WholeJournal } from '../read-journal.ts';
 import { capturesOf } from '../run-blobs.ts';
 import { isContent } from './content-paths.ts';
 import { followPointer, type Place, pointerTo, replaceAt, textsOf } from './journal-pointer.ts';
+import { withMatches } from './match-breakpoints.ts';
 
 /**
  * Redaction replaces a value by a text with its digest.
@@ -22,8 +23,8 @@ import { followPointer, type Place, pointerTo, replaceAt, textsOf } from './jour
  * R1 Only content is redacted (`content-paths.ts`).
  * R2 The redacted journal takes the same course: after every entry the chart is in the same state, and putting the
  *    values back into the final fold gives the original fold.
- * R3 Pending work is not redacted: calls without a result, the parameters of future turns, and the run context of a run
- *    that has not ended.
+ * R3 Pending work is not redacted: calls without a result, the parameters of future turns, and the run context and the
+ *    breakpoints of a run that has not ended.
  */
 
 type RedactionPlan = {
@@ -48,8 +49,9 @@ const MIN_SEARCH_LENGTH = 4;
 export function planRedaction(journal: WholeJournal, paths: readonly string[]): RedactionPlan {
   const places = findPlaces(journal, paths);
   const originals = new Map(places.map(({ value }) => [redactionOf(hashOf(value)), value]));
-  const redacted = journal.map(entry => redactEntry(entry, places));
-  const { state, hashes } = foldAlike(journal, redacted, originals);
+  const matched: WholeJournal = [journal[0], ...withMatches(journal).slice(1)];
+  const redacted = matched.map(entry => redactEntry(entry, places));
+  const { state, hashes } = foldAlike(matched, redacted, originals);
   const changed = redacted.map(entry => withHash(entry, hashes.get(entry.seq)));
   const named = new Set(changed.flatMap(({ event }) => blobsOf(event)).map(({ digest }) => digest));
   // Captured requests repeat the transcript, so no redaction leaves any of them.
@@ -154,8 +156,9 @@ function foldRedacted(state: ChartState, entry: JournalEntry, runId: string): Ch
   }
 }
 
-function pendingOf({ context: { calls, params, runContext } }: ChartState): JsonValue {
-  return toJson({ calls: calls.filter(({ status }) => status !== 'settled'), params, runContext });
+function pendingOf({ context: { calls, params, runContext, breakpoints } }: ChartState): JsonValue {
+  const open = calls.filter(({ status }) => status !== 'settled');
+  return toJson({ calls: open, params, runContext, breakpoints });
 }
 
 /** The value with the originals in place of the redactions, also inside texts that were composed with one. */

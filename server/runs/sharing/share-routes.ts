@@ -107,7 +107,8 @@ async function sendShared(
   const record = await findRecord(store, id, c.get('caller'));
   assertShort(record.seq);
   const journal = await readFromStart(store, record.runId, 'Share');
-  const [first, ...rest] = journal.map(entry => toSharedEntry(entry, query.data.contents)) as WholeJournal;
+  const copy = query.data.contents === 'shown' ? journal : redactContents(journal);
+  const [first, ...rest] = copy.map(withoutLaunch) as WholeJournal;
   let state = beginFold(first.event);
   for (const entry of rest) state = foldEntry(state, entry, record.runId);
   const { labels = {} } = first.event;
@@ -127,11 +128,10 @@ function withoutLease({ owner: _, leaseUntil: __, ...record }: RunRecord): RunRe
   return record;
 }
 
-/** Returns an entry without members for internal use, and, unless `shown`, without contents. */
-function toSharedEntry({ seq, event }: JournalEntry, contents: 'redacted' | 'shown'): JournalEntry {
-  const shared = contents === 'shown' ? event : redactContents(event);
-  if (shared.type !== 'run.started') return { seq, event: shared };
-  const { launch: _, ...started } = shared;
+/** Returns an entry without members for internal use. */
+function withoutLaunch({ seq, event }: JournalEntry): JournalEntry {
+  if (event.type !== 'run.started') return { seq, event };
+  const { launch: _, ...started } = event;
   return { seq, event: started };
 }
 

@@ -2,13 +2,16 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { isContent } from '../../../engine/journal/redaction/content-paths.ts';
 import { pointerTo, textsOf } from '../../../engine/journal/redaction/journal-pointer.ts';
+import { redactContents } from '../../../engine/journal/redaction/redact-contents.ts';
 import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
 import { ExportedBlobs, exportBlobs } from '../../../engine/replay/export-blobs.ts';
 import { exportRun } from '../../../engine/replay/export-run.ts';
 import { replayExport } from '../../../engine/replay/replay-export.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
+import { statePath } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { toJson } from '../../../protocol/json.ts';
@@ -249,6 +252,29 @@ describe('a redaction', () => {
     expect(textOfStore(requests)).not.toContain(`Pay ${SECRET}`);
   });
 
+  test('of an input that a breakpoint compared keeps the course, and names the copy in the condition', async () => {
+    const { host, store, agent } = makePaying();
+    const run = await agent.start('Pay.', { runId: 'r' });
+    await run.setBreakpoints([
+      { id: 'b', next: 'interruptForApproval', where: { path: 'input.to', op: '=', value: SECRET } },
+    ]);
+    await host.settle(run.settled());
+    expect(run.context.next).toMatchObject({ type: 'pause', breakpoint: 'b' });
+    const value = await pathIn(store, 'breakpoints.set', '/breakpoints/0/where/value');
+    await expect(redactRun(store, 'r', { paths: [value], host })).rejects.toThrow(/future turn needs them/);
+    await run.unpause();
+    await host.settle(run.settled());
+    await run.approve('call_0_0');
+    await host.settle(run.settled());
+    const { elsewhere } = await redactRun(store, 'r', { paths: [await inputPath(store)], host });
+    expect(elsewhere).toContain(value);
+    expect(await replayRun(store, 'r')).toMatchObject({ equal: true });
+    await redactRun(store, 'r', { paths: [value], host });
+    expect(await replayRun(store, 'r')).toMatchObject({ equal: true });
+    const set = (await store.read('r')).find(({ event }) => event.type === 'breakpoints.set');
+    expect(set?.event).toMatchObject({ breakpoints: [{ where: { value: MARK } }] });
+  });
+
   test('of any content of any run is refused, or keeps the final state', async () => {
     const property = fc.asyncProperty(recipes, fc.nat(), fc.nat(), async (recipe, first, second) => {
       const { store, run, host } = await recordRun(recipe);
@@ -270,3 +296,21 @@ describe('a redaction', () => {
     await fc.assert(property, { numRuns: 40 });
   });
 });
+
+test('a copy without contents of any run takes the course of the run', async () => {
+  const property = fc.asyncProperty(recipes, async recipe => {
+    const { store, run } = await recordRun(recipe);
+    const journal = await store.read(run.id);
+    const [states, copied] = [journal, redactContents(journal)].map(coursesOf);
+    expect(copied).toEqual(states);
+  });
+  await fc.assert(property, { numRuns: 40 });
+});
+
+/** The chart's states after each entry. */
+function coursesOf([first, ...rest]: readonly JournalEntry[]) {
+  if (first?.event.type !== 'run.started') throw new Error('The journal has no start.');
+  const states = [beginFold(first.event)];
+  for (const entry of rest) states.push(foldEntry(states.at(-1) ?? expect.fail(), entry, first.event.runId));
+  return states.map(statePath);
+}

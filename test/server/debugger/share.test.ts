@@ -67,6 +67,36 @@ test('a shared run has the course of the run and none of its contents', async ()
   expect(run.view.labels).toEqual({ user: expect.stringMatching(/^\[redacted sha256:/) });
 });
 
+test('a run held by a condition on an input is shared with its course, without the value and the path', async () => {
+  const secret = 'ann.secret';
+  const refund = (orderId: string, cents: number) => ({
+    toolCalls: [{ name: 'refund', arguments: { orderId, cents } }],
+  });
+  const held = makeApp({
+    assets,
+    turns: [refund('first', 1), refund(secret, 2), refund('third', 7_000), { text: 'Done.' }],
+  });
+  const { runId: id, calls } = await held.begin();
+  const before = 'interruptForApproval';
+  const breakpoints = [
+    { id: 'text', next: before, where: { path: 'input.orderId', op: '=', value: secret } },
+    { id: 'number', next: before, where: { path: 'input.cents', op: '>', value: 5_001 } },
+  ];
+  const command = async (name: string, body: object) =>
+    expect((await held.send('POST', `/runs/${id}/${name}`, body)).status).toBe(200);
+  await command('breakpoints', { breakpoints });
+  await command('approve', { callId: calls[0]?.callId });
+  expect((await held.rest(id)).next).toMatchObject({ type: 'pause', breakpoint: 'text' });
+  const { html, run } = await share(held, '', id);
+  expect(run.view).toMatchObject({ status: 'waiting', next: { type: 'pause', breakpoint: 'text' } });
+  for (const content of [secret, 'orderId', '5001']) expect(html).not.toContain(content);
+  await command('unpause', {});
+  await command('approve', { callId: (await held.rest(id)).calls[0]?.callId });
+  expect((await held.rest(id)).next).toMatchObject({ type: 'pause', breakpoint: 'number' });
+  const later = await share(held, '', id);
+  expect(later.run.view.next).toMatchObject({ type: 'pause', breakpoint: 'number' });
+});
+
 test('with its contents, hostile text cannot leave the element that holds the run', async () => {
   const { html, run } = await share(desk, '?contents=shown');
   expect(run.view.answer).toBe(HOSTILE);
