@@ -31,6 +31,9 @@ export const LIMIT_NAMES: NamesOf<Limits> = {
   repeatedFailures: true,
 };
 
+/** The limits of an agent that sets none. */
+export const DEFAULT_LIMITS: Limits = { turns: 20, toolCalls: 50 };
+
 /** Prices per million tokens, by model name. A missing price defaults to `input`. */
 export const pricesSchema = lazySchema(() =>
   z.record(

@@ -79,6 +79,7 @@ export class CallRun {
       if (outcome.type === 'answered') return await this.#settleAnswer(outcome.answer, outcome.spent);
       if (outcome.type === 'suspended') return this.#suspend(outcome.childRunId);
       if (outcome.type === 'unknown') return this.#doubt(outcome.reason);
+      if (outcome.type === 'refused') return await this.#fail(`Not run: ${outcome.reason}`);
       if (this.#isOnce) {
         if (outcome.type === 'threw') return await this.#fail(messageOf(outcome.error));
         return await this.#reconcile(outcome.reason, () =>
@@ -249,12 +250,7 @@ export class CallRun {
   }
 
   async #askSubAgent(input: unknown): Promise<Outcome> {
-    const outcome = await runChild(this.#scope, this.#parts.children, {
-      call: this.call,
-      key: this.#key,
-      input,
-    });
-    return outcome ?? { type: 'threw', error: new Error('Not run: nothing is left to spend.') };
+    return await runChild(this.#scope, this.#parts.children, { call: this.call, key: this.#key, input });
   }
 
   async #settleAnswer({ output, isError }: ChildAnswer, spent: Spent): Promise<void> {

@@ -1,9 +1,9 @@
 import { callsWith, isOwed } from '../../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
 import { limitsOf } from '../../machines/limits.ts';
-import type { Limits } from '../../protocol/config.ts';
+import { DEFAULT_LIMITS, type Limits } from '../../protocol/config.ts';
 import type { Spent } from '../../protocol/event.ts';
-import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { JsonValue } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import { digestOf } from '../journal/digest.ts';
 import type { CommandResult, SubmitResult } from '../run/explain-refusal.ts';
@@ -113,31 +113,56 @@ export function spentBy({ turns, toolCalls, usage, cost, activeMs }: Context): S
 /** Reserved for the closing call of a child that reached its limits. */
 const CLOSING_TURN = 1;
 
-/**
- * Returns the limits of one child run: an equal share of what the parent has left, among the open children of the
- * round. Returns `null` if a limit is used up.
- */
-export function shareLimits(context: Context, isChild: (tool: string) => boolean): Partial<Limits> | null {
-  const open = context.calls.filter(call => call.status !== 'settled' && isChild(call.name)).length;
-  const { turns, toolCalls, tokens, cost, activeMs } = limitsOf(context);
-  const share = (left: number) => left / Math.max(1, open);
-  const turnsLeft = Math.floor(share(turns - context.turns));
-  const usedTokens = (context.usage?.inputTokens ?? 0) + (context.usage?.outputTokens ?? 0);
-  const shareOf = (limit: number | undefined, used: number) =>
-    limit === undefined ? undefined : share(limit - used);
-  const limits = {
-    turns: Math.max(1, turnsLeft - CLOSING_TURN),
-    toolCalls: Math.max(0, Math.floor(share(toolCalls - context.toolCalls))),
-    ...omitUndefined({
-      tokens: shareOf(tokens, usedTokens),
-      cost: shareOf(cost, context.cost),
-      activeMs: shareOf(activeMs, context.activeMs),
-    }),
+/** The limits of a child run, or the limit of its parent that leaves nothing for it. */
+export type Share = { type: 'share'; limits: Partial<Limits> } | { type: 'spent'; reason: string };
+
+/** Returns the limits of one child run: an equal share of what the parent has left, among the open children of the round. */
+export function shareLimits(context: Context, isChild: (tool: string) => boolean): Share {
+  const open = Math.max(
+    1,
+    context.calls.filter(call => call.status !== 'settled' && isChild(call.name)).length,
+  );
+  const { turns, toolCalls, ...others } = limitsOf(context);
+  const turnsLeft = turns - context.turns;
+  if (turnsLeft < open) return spent(context, { limit: 'turns', used: context.turns, open });
+  const used = {
+    tokens: (context.usage?.inputTokens ?? 0) + (context.usage?.outputTokens ?? 0),
+    cost: context.cost,
+    activeMs: context.activeMs,
   };
-  const isSpent =
-    turnsLeft < 1 ||
-    [limits.tokens, limits.cost, limits.activeMs].some(left => left !== undefined && left <= 0);
-  return isSpent ? null : limits;
+  const limits: Partial<Limits> = {
+    turns: Math.max(1, Math.floor(turnsLeft / open) - CLOSING_TURN),
+    toolCalls: Math.max(0, Math.floor((toolCalls - context.toolCalls) / open)),
+  };
+  for (const limit of ['tokens', 'cost', 'activeMs'] as const) {
+    const allowed = others[limit];
+    if (allowed === undefined) continue;
+    if (used[limit] >= allowed) return spent(context, { limit, used: used[limit], open });
+    limits[limit] = (allowed - used[limit]) / open;
+  }
+  return { type: 'share', limits };
+}
+
+type SpentLimit = { limit: 'turns' | 'tokens' | 'cost' | 'activeMs'; used: number; open: number };
+
+/** Names the limit, its value, whose it is and where it is from. */
+function spent(context: Context, { limit, used, open }: SpentLimit): Share {
+  const { runId, agent } = context;
+  const isShared = limit === 'turns' && open > 1;
+  const reason = [
+    `the limit ${limit} of run ${runId} (agent "${agent.name}") is ${limitsOf(context)[limit]}, ${originOf(context, limit)},`,
+    `and ${used} of it are spent${isShared ? `; ${open} sub-agents share the rest and need 1 each` : ''}.`,
+    'Sub-agents spend from the limits of the run that calls them:',
+    `raise limits.${limit} of "${agent.name}"${isShared ? ', or call fewer of them at once' : ''}.`,
+  ];
+  return { type: 'spent', reason: reason.join(' ') };
+}
+
+function originOf(context: Context, limit: SpentLimit['limit']): string {
+  const changed: Partial<Limits> = context.params.limits ?? {};
+  if (changed[limit] !== undefined) return 'changed during the run';
+  if (context.parent !== null) return `at most its share of what run ${context.parent.runId} had left`;
+  return context.config.limits[limit] === DEFAULT_LIMITS[limit] ? 'the default' : 'set';
 }
 
 /** Returns the lower of both limits, for each limit. */

@@ -18,25 +18,26 @@ export type ChildOutcome =
   | { type: 'answered'; answer: ChildAnswer; spent: Spent }
   | { type: 'suspended'; childRunId: string }
   /** The child run may exist in another store. */
-  | { type: 'unknown'; reason: string };
+  | { type: 'unknown'; reason: string }
+  /** A limit of its parent leaves nothing for it, so no run was started. */
+  | { type: 'refused'; reason: string };
 
 /**
- * Drives the child run of a call until it rests or has ended. Returns `null` if its parent has nothing left to spend.
- * The child run survives this process; it is cancelled only if its parent is cancelled, and given up with its parent.
+ * Drives the child run of a call until it rests or has ended. The child run survives this process; it is cancelled only if its parent is cancelled, and given up with its parent.
  */
 export async function runChild(
   { stop, yielding, context }: ServiceScope,
   children: ChildRuns,
   { call, key, input }: { call: Call; key: string; input: unknown },
-): Promise<ChildOutcome | null> {
+): Promise<ChildOutcome> {
   const signal = AbortSignal.any([stop.signal, yielding]);
   const parent = context();
   const runId = childRunIdOf(key, parent.runId);
   const found = await children.lookFor(runId, parent.runId);
   if (found === 'unknown' && call.attempt > 0) return { type: 'unknown', reason: IN_ANOTHER_STORE };
   const share = shareLimits(parent, name => children.has(name));
-  if (share === null && found !== 'there') return null;
-  const limits = share ?? {};
+  if (share.type === 'spent' && found !== 'there') return { type: 'refused', reason: share.reason };
+  const limits = share.type === 'spent' ? {} : share.limits;
   let isAwaited = true;
   try {
     const child = await children.begin(call.name, {

@@ -11,7 +11,7 @@ import type { DriveWatcher } from '../../engine/driver/watch-drive.ts';
 import type { MakeRunHost } from '../../engine/run/run-options.ts';
 import type { JournalMigration } from '../../engine/versions/migrate-journal.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
-import { type Limits, limitsSchema, type Prices } from '../../protocol/config.ts';
+import { DEFAULT_LIMITS, type Limits, limitsSchema, type Prices } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Finisher } from '../../protocol/finisher.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
@@ -157,7 +157,6 @@ export type ContextCheck<Tools, RunContext> = [Unmet<Tools, RunContext>] extends
   ? unknown
   : { runContext: StandardSchemaV1<unknown, Unmet<Tools, RunContext>> };
 
-const DEFAULT_LIMITS: Limits = { turns: 20, toolCalls: 50 };
 const DEFAULT_RETRY: Retry = { attempts: 3, baseMs: 500, maxMs: 30_000 };
 const DEFAULT_CONCURRENCY = 64;
 

@@ -82,6 +82,25 @@ describe('the spending of a sub-agent', () => {
     expect(limits.turns).toBe(2);
   });
 
+  test('is refused with the limit, its value and its run when too few turns are left for all', async () => {
+    const host = new ManualHost();
+    const store = memory();
+    const asked = Array.from({ length: 21 }, (): [string, { input: string }] => [
+      'research',
+      { input: 'go' },
+    ]);
+    const script = [calls(...asked), { text: 'told' }];
+    const { run, settled } = await settleWith(makeFamily({ script }, { store, host }), host);
+    expect((await store.list()).runs).toHaveLength(1);
+    expect(settled).toMatchObject({ status: 'finished' });
+    const results = settled.status === 'finished' ? settled.results : [];
+    expect(results).toHaveLength(21);
+    expect(results[0]).toMatchObject({
+      isError: true,
+      output: `Not run: the limit turns of run ${run.id} (agent "${run.context.agent.name}") is 20, the default, and 1 of it are spent; 21 sub-agents share the rest and need 1 each. Sub-agents spend from the limits of the run that calls them: raise limits.turns of "${run.context.agent.name}", or call fewer of them at once.`,
+    });
+  });
+
   test('is refused when nothing is left: the call has an error result and no run is created', async () => {
     const host = new ManualHost();
     const store = memory();
@@ -90,7 +109,7 @@ describe('the spending of a sub-agent', () => {
     expect((await store.list()).runs).toHaveLength(1);
     expect(settled).toMatchObject({
       status: 'finished',
-      results: [{ isError: true, output: expect.stringContaining('nothing is left') }],
+      results: [{ isError: true, output: expect.stringContaining('is 1, set, and 1 of it are spent') }],
       incomplete: { reason: 'turns' },
     });
   });
