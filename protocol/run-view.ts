@@ -125,7 +125,7 @@ export type RunView = RunSummary & {
   answer?: string;
   /** Whether the server can drive the run. */
   availableAgent: boolean;
-  /** Why no process drives the run, or a sub-agent's run below it, although it has something to do. */
+  /** Why processes with the server's agents do not drive the run, or one below it, although it has something to do. */
   stranded?: Stranding;
   chart: { version: number; hash: string };
 };

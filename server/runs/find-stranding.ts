@@ -23,7 +23,10 @@ export type Deployed = {
 
 type StrandingsOptions = { store: Store; host: Host; deployed: Deployed; log(line: string): void };
 
-/** The runs that have something to do, and that no process with the agents of this one drives. */
+/**
+ * The runs that have something to do, and that processes with the agents of this one do not drive. Of an agent that is
+ * not here, nothing is known but the chart.
+ */
 export class Strandings {
   readonly #options: StrandingsOptions;
   readonly #logged = new Set<string>();
@@ -34,21 +37,20 @@ export class Strandings {
 
   /** Returns why nothing happens to the run, or to a sub-agent's run that it waits for; `undefined` if it is driven or rests. */
   async find(record: RunRecord): Promise<Stranding | undefined> {
-    const { store, host, deployed } = this.#options;
+    const { host } = this.#options;
     if (record.status === 'running' && !isDriven(record, host.now(), isOwnerDead))
-      return await findStranding(store, record, deployed);
+      return await this.#explain(record);
     if (record.status !== 'waiting') return undefined;
-    for await (const child of listAll(store, { parent: record.runId })) {
+    for await (const child of listAll(this.#options.store, { parent: record.runId })) {
       const below = await this.find(child);
       if (below !== undefined) return below;
     }
     return undefined;
   }
 
-  /** Logs why no process with these agents drives the run; once for each run. */
+  /** Logs why processes with these agents do not drive the run; once for each run. */
   async report(record: RunRecord): Promise<void> {
-    const { store, deployed } = this.#options;
-    if (!this.#logged.has(record.runId)) this.log(await findStranding(store, record, deployed));
+    if (!this.#logged.has(record.runId)) this.log(await this.#explain(record));
   }
 
   /** Logs what `find` returned; once for each run. */
@@ -57,8 +59,14 @@ export class Strandings {
     const { type, runId, reason, advice } = stranding;
     this.#logged.add(runId);
     this.#options.log(
-      `Run ${runId} has something to do, and no process takes it (${type}): ${reason}. ${advice}`,
+      `Run ${runId} has something to do, and processes with these agents do not drive it (${type}): ${reason}. ${advice}`,
     );
+  }
+
+  async #explain(record: RunRecord): Promise<Stranding | undefined> {
+    const { work, ...known } = this.#options.deployed;
+    const isHere = work?.some(({ name }) => name === record.agent) === true;
+    return await findStranding(this.#options.store, record, isHere ? this.#options.deployed : known);
   }
 }
 

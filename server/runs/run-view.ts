@@ -110,7 +110,7 @@ export const runViewSchema = runSummaryFields.extend({
   availableAgent: z.boolean().meta({ description: 'Whether this server can drive the run.' }),
   stranded: z.exactOptional(strandingSchema).meta({
     description:
-      "Why no process with this server's agents drives the run, or a sub-agent's run below it, although it has something to do.",
+      "Why processes with this server's agents do not drive the run, or a sub-agent's run below it, although it has something to do.",
   }),
   chart: z.object({ version: z.number().int(), hash: z.string() }),
 }) satisfies z.ZodType<RunView>;

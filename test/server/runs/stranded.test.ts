@@ -31,7 +31,7 @@ test('an approval that no process can carry out says so, is logged once, and bot
     results: [{ runId, accepted: true, stranded }],
   });
   expect(office.log).toEqual([
-    `Run ${runId} has something to do, and no process takes it (stranded): ${stranded.reason}. ${stranded.advice}`,
+    `Run ${runId} has something to do, and processes with these agents do not drive it (stranded): ${stranded.reason}. ${stranded.advice}`,
   ]);
 
   const { taker } = createRunWorker({
@@ -45,4 +45,16 @@ test('an approval that no process can carry out says so, is logged once, and bot
   expect(metrics).toMatch(/^agentchart_runs_to_take 0$/m);
   expect(metrics).toMatch(/^agentchart_runs_undrivable 1$/m);
   expect([await taker.countWork(10), await taker.countLeft(10)]).toEqual([0, 1]);
+});
+
+test('a server without the agent of a run claims nothing about its workers', async () => {
+  const { store, begin } = makeApp({ agent: { version: '1' } });
+  const { runId, calls } = await begin();
+  const other = makeApp({ store: nonDrivingStore(store), drives: false, agents: new Map() });
+  const approved = await other.send('POST', `/runs/${runId}/approve`, { callId: calls[0]?.callId });
+  expect(approved.status).toBe(200);
+  const view = await approved.json();
+  expect(view).toMatchObject({ status: 'running' });
+  expect(view).not.toHaveProperty('stranded');
+  expect(other.log).toEqual([]);
 });

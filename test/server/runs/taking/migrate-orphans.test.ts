@@ -166,7 +166,7 @@ describe('a run of another version of its agent', () => {
     await host.advance(LONG_MS);
     expect(await store.get('left')).toMatchObject({ status: 'running', epoch: 0 });
     expect(log).toEqual([
-      'Run left has something to do, and no process takes it (stranded): version 3 of agent "desk" began it, and this process has version 2. Keep a worker with version 3 of "desk" until the run ends, or continue it with `agentchart resume left`.',
+      'Run left has something to do, and processes with these agents do not drive it (stranded): version 3 of agent "desk" began it, and this process has version 2. Keep a worker with version 3 of "desk" until the run ends, or continue it with `agentchart resume left`.',
     ]);
     expect(await taker.countWork(10)).toBe(0);
     expect(await taker.countLeft(10)).toBe(1);
