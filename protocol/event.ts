@@ -1,7 +1,7 @@
 import { en } from 'zod/locales';
 import * as z from 'zod/mini';
 import { runConfigSchema, runParamsSchema } from './config.ts';
-import { breakpointsSchema } from './debugger/breakpoint.ts';
+import { breakpointsSchema, matchedSchema } from './debugger/breakpoint.ts';
 import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
 import { labelsSchema, titleSchema } from './listing/label.ts';
@@ -183,12 +183,7 @@ export const inputEventSchema = lazySchema(() =>
     /** Accepted before the call starts. `digest`: of the call that is replaced; approvals of it no longer apply. */
     input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalText }),
     /** Replaces the run's breakpoints. */
-    /** `matched`: in a redacted journal, by breakpoint, the digests of the calls that meet its condition. */
-    input('breakpoints.set', {
-      breakpoints: breakpointsSchema,
-      matched: z.exactOptional(z.record(z.string(), z.array(z.string()))),
-      by: optionalText,
-    }),
+    input('breakpoints.set', { breakpoints: breakpointsSchema, matched: matchedSchema, by: optionalText }),
     /** Applies to the following turns; replaces earlier parameters. */
     input('params.changed', { params: runParamsSchema, by: optionalText }),
     input('pause.requested', { by: optionalText }),

@@ -62,3 +62,6 @@ export const breakpointsSchema = lazySchema(() =>
     z.refine(all => new Set(all.map(({ id }) => id)).size === all.length, 'two breakpoints have the same id'),
   ),
 );
+
+/** In a redacted journal: by breakpoint, the digests of the calls that meet its condition. */
+export const matchedSchema = lazySchema(() => z.exactOptional(z.record(z.string(), z.array(z.string()))));

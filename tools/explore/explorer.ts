@@ -23,7 +23,6 @@ import { nameEdge } from './name-edge.ts';
 import type { Breach, PathEntry, Place } from './place.ts';
 import { followReference } from './reference/follow-reference.ts';
 import { replayPast } from './reference/replay-past.ts';
-import type { UnfinishedWalks } from './report.ts';
 
 type WalkOptions = {
   environment: Environment;
@@ -33,6 +32,9 @@ type WalkOptions = {
   isOver?: () => boolean;
 };
 
+/** The option of `explore` that stopped a walk before its end. */
+type StoppedBy = 'maxStates' | 'maxMs';
+
 export type Walk = {
   /** In the order of discovery, one per key. */
   places: readonly Place[];
@@ -41,7 +43,7 @@ export type Walk = {
   /** Whether every place was expanded. */
   isComplete: boolean;
   /** The option that stopped it before that. */
-  stoppedBy?: UnfinishedWalks['stoppedBy'];
+  stoppedBy?: StoppedBy;
   /** The number of places that were not expanded, or not in full. */
   unexpanded: number;
 };
@@ -133,7 +135,7 @@ export class Explorer {
     for (let index = 0; index < places.length; index += 1) {
       const before = places[index];
       if (before === undefined) break;
-      const stop = (stoppedBy: UnfinishedWalks['stoppedBy']): Walk => {
+      const stop = (stoppedBy: StoppedBy): Walk => {
         return { places, moves, isComplete: false, stoppedBy, unexpanded: places.length - index };
       };
       if (isOver()) return stop('maxMs');
