@@ -17,6 +17,9 @@ export type Serving = {
 /** How long requests in progress may take when the server closes, in ms. */
 const CLOSING_MS = 2_000;
 
+/** How many connections may wait to be accepted; the system's own bound may be lower. Node's default, 511, is fewer than the readers that return at once. */
+const BACKLOG = 4_096;
+
 /** How often idle connections are closed meanwhile, in ms. */
 const IDLE_CHECK_MS = 20;
 
@@ -57,7 +60,7 @@ function isWebSocket({ headers }: IncomingMessage): boolean {
 function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog: BACKLOG }, () => {
       server.off('error', reject);
       resolve();
     });

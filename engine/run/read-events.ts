@@ -1,27 +1,27 @@
 import type { ChartState } from '../../machines/step.ts';
-import type { JournalEntry } from '../../protocol/event.ts';
 import type { FollowedText } from '../deltas/follow-text.ts';
-import { runSoon, sleep } from '../driver/host.ts';
+import { sleep } from '../driver/host.ts';
 import { POLL_MS } from '../driver/look-for-entries.ts';
 import type { RunHost } from '../driver/run-host.ts';
-import { readPages } from '../journal/read-journal.ts';
+import { readPage } from '../journal/read-journal.ts';
 import type { RunLog } from '../journal/run-log.ts';
+import { nextReaderTurn } from './reader-turns.ts';
 import {
   DEFAULT_LIMIT,
   type QueueLimit,
   ReaderQueue,
   type RunEvents,
   type RunHappening,
-  stamp,
 } from './run-events.ts';
 import type { RunOptions } from './run-options.ts';
+import { SharedPages } from './shared-pages.ts';
 
 /** What readers need of a run. */
 export type EventSource = {
   runId: string;
   events: RunEvents;
-  /** The entries after seq `after`, page by page, up to those that this process has read. */
-  readPages(after: number): AsyncIterable<JournalEntry[]>;
+  /** The next entries after seq `after`, up to those that this process has read; empty at the end. Readers share them. */
+  readPage(after: number): Promise<readonly RunHappening[]>;
   /** Whether more events are expected, as far as this process has read the journal. */
   standing(): 'running' | 'at-rest' | 'ended';
   /** The error that stopped driving in this process; `null` without one. */
@@ -42,13 +42,17 @@ type SourceParts = Pick<RunOptions, 'store' | 'host' | 'runId'> & {
 /** What readers need, from the parts of a run. */
 export function eventSourceOf(parts: SourceParts): EventSource {
   const { runId, store, host, log, events, runHost, followed } = parts;
+  const refresh = () => runHost.refresh();
+  const read = (after: number) => readPage(store, runId, after);
+  const pages = new SharedPages({ runId, read, refresh, isShared: () => events.readers > 1 });
+  events.dropShared = () => pages.clear();
   return {
     runId,
     events,
-    readPages: after => readPages(store, runId, after, log.durable.seq),
+    readPage: after => pages.readAfter(after, log.durable.seq),
     standing: () => runHost.standing,
     failure: () => runHost.failure,
-    refresh: () => runHost.refresh().then(() => followed.read()),
+    refresh: () => refresh().then(() => followed.read()),
     nap: () => sleep(host, POLL_MS),
   };
 }
@@ -83,11 +87,7 @@ export function readBatches(
   options: BatchOptions,
 ): AsyncGenerator<readonly RunHappening[]> {
   const queue = new ReaderQueue(source.events, options.room ?? DEFAULT_LIMIT);
-  return stoppingAtOnce(readAll(source, queue, options, nextTurnOfLoop), queue);
-}
-
-function nextTurnOfLoop(): Promise<void> {
-  return new Promise(resolve => runSoon(resolve));
+  return stoppingAtOnce(readAll(source, queue, options, nextReaderTurn), queue);
 }
 
 /** The text of the run as readers see it: past turns from the journal, the current turn as it arrives. */
@@ -128,13 +128,17 @@ async function* readAll(
   let isTextFirst = textFirst;
   try {
     while (!queue.isClosed) {
+      await nextReaderTurn();
       const text = queue.open();
       if (isTextFirst) yield text;
-      for await (const page of source.readPages(seq)) {
+      for (;;) {
+        await nextReaderTurn();
+        const page = await source.readPage(seq);
         const { firstSeq } = queue;
-        const missing = page.filter(entry => entry.seq < firstSeq);
-        seq = missing.at(-1)?.seq ?? seq;
-        if (missing.length > 0) yield missing.map(entry => stamp(entry, source.runId));
+        const missing = seqOf(page.at(-1)) < firstSeq ? page : page.filter(one => seqOf(one) < firstSeq);
+        if (missing.length === 0) break;
+        seq = seqOf(missing.at(-1));
+        yield missing;
         if (missing.length < page.length) break;
       }
       if (!isTextFirst && text.length > 0) yield text;
@@ -159,6 +163,11 @@ async function* readAll(
   } finally {
     queue.close();
   }
+}
+
+/** The seq of an entry; 0 for a delta. */
+function seqOf(happening: RunHappening | undefined): number {
+  return happening !== undefined && 'seq' in happening ? happening.seq : 0;
 }
 
 async function* readTurns(

@@ -31,6 +31,8 @@ export class RunEvents {
   readonly #subscribers = new Set<Subscriber>();
   #refreshing: Promise<void> | null = null;
   #partialText: { number: number; since: number; parts: TextDelta[] };
+  /** Called when what readers share of the journal is out of date, or when the last reader has left. */
+  dropShared = () => {};
 
   /** `seq` is the last entry that the process has read. */
   constructor(runId: string, seq = 0) {
@@ -44,8 +46,14 @@ export class RunEvents {
     return { ...text, parts: parts.map(part => ({ ...part })) };
   }
 
+  /** The number of readers. */
+  get readers(): number {
+    return this.#subscribers.size;
+  }
+
   /** Publishes a durable entry. */
   publishEntry(entry: JournalEntry): void {
+    if (entry.event.type === 'run.redacted') this.dropShared();
     if (endsText(entry.event)) this.#endText(entry.seq);
     if (this.#subscribers.size > 0) this.#publish(stamp(entry, this.#runId));
   }
@@ -75,7 +83,9 @@ export class RunEvents {
   /** Returns a function that unsubscribes. */
   subscribe(subscriber: Subscriber): () => void {
     this.#subscribers.add(subscriber);
-    return () => this.#subscribers.delete(subscriber);
+    return () => {
+      if (this.#subscribers.delete(subscriber) && this.#subscribers.size === 0) this.dropShared();
+    };
   }
 
   #publish(happening: RunHappening): void {

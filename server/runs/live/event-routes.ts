@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { seesRun } from '../../../access/caller.ts';
 import type { Host } from '../../../engine/driver/host.ts';
+import { nextReaderTurn } from '../../../engine/run/reader-turns.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
@@ -45,6 +46,7 @@ export async function streamEvents(
   runId: string,
   options: EventRoutesOptions,
 ): Promise<Response> {
+  await nextReaderTurn();
   await findRecord(options.store, runId, c.get('caller'));
   return send(c, makeStream(c, { runId, after: readPlace(c) }, options).open());
 }
@@ -62,6 +64,7 @@ export async function streamAll(c: Context<RunsEnv>, options: EventRoutesOptions
     readPlaces(c.req.header('last-event-id')).map(({ runId, after }) => [runId, after]),
   );
   const caller = c.get('caller');
+  await nextReaderTurn();
   const runs: FollowedRun[] = [];
   const missing: string[] = [];
   for (const { runId, after } of uniquePlaces(query.data.run ?? [])) {

@@ -1,5 +1,7 @@
 import type { Host } from '../../../engine/driver/host.ts';
+import { nextReaderTurn } from '../../../engine/run/reader-turns.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
+import { jsonOf } from '../../../engine/run/shared-pages.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Hold } from '../run-registry.ts';
@@ -31,12 +33,36 @@ type EventStreamOptions = {
   log(line: string): void;
 };
 
+const encoder = new TextEncoder();
+
+/** Encodes the text of a stream. */
+export function encode(text: string): Uint8Array {
+  return encoder.encode(text);
+}
+
 /** The first bytes of every stream: how long a browser waits before it reconnects, in ms. */
 export const OPENING = 'retry: 1000\n\n';
-const KEEP_ALIVE: Frame = { text: ': here\n\n' };
 
 /** A server-sent event without its id. `seq`: the seq of the entry in it. A reader can resume only after entries. */
 export type Frame = { text: string; seq?: number };
+
+/** Frames that are sent together. Their bytes are encoded once for all readers. */
+export class Portion {
+  readonly frames: readonly Frame[];
+  #bytes: Uint8Array | null = null;
+
+  constructor(frames: readonly Frame[]) {
+    this.frames = frames;
+  }
+
+  /** The frames of a stream of one run, each with the `seq` of its entry as its id. */
+  get bytes(): Uint8Array {
+    this.#bytes ??= encode(this.frames.map(one => withId(one, one.seq)).join(''));
+    return this.#bytes;
+  }
+}
+
+const KEEP_ALIVE = new Portion([{ text: ': here\n\n' }]);
 
 /**
  * A run's events for one reader as server-sent events, at the reader's pace. The engine queues events for the reader
@@ -52,7 +78,8 @@ export class EventStream {
   #hold: Hold | null = null;
   #batches: AsyncGenerator<readonly RunHappening[]> | null = null;
   #next: Promise<IteratorResult<readonly RunHappening[]>> | null = null;
-  #frames: Frame[] = [];
+  /** What is left of the last batch. */
+  #portions: readonly Portion[] = [];
   #isFirst = true;
   #missed = 0;
   #isOver = false;
@@ -65,14 +92,12 @@ export class EventStream {
 
   /** Returns the response body. Call it once, and do not call `read`. */
   open(): ReadableStream<Uint8Array> {
-    const encoder = new TextEncoder();
     return new ReadableStream(
       {
-        start: controller => controller.enqueue(encoder.encode(OPENING)),
+        start: controller => controller.enqueue(encode(OPENING)),
         pull: async controller => {
           const read = await this.read();
-          if (read !== null)
-            controller.enqueue(encoder.encode(read.map(one => write(one, one.seq)).join('')));
+          if (read !== null) controller.enqueue(read.bytes);
           else if (!this.#isCancelled) controller.close();
         },
         cancel: () => {
@@ -90,21 +115,27 @@ export class EventStream {
   }
 
   /** The next frames to send; `null` at the end. */
-  async read(): Promise<readonly Frame[] | null> {
+  async read(): Promise<Portion | null> {
+    const { waiting } = this.#options.bounds;
     this.#missed = 0;
     try {
-      while (this.#frames.length === 0) {
+      if (this.#portions.length > 0) await nextReaderTurn();
+      while (this.#portions.length === 0) {
         this.#batches ??= await this.#begin();
         if (this.#isOver) return null;
         this.#next ??= this.#batches.next();
         const step = await this.#withinTime(this.#next);
-        if (step === null) return [KEEP_ALIVE];
+        if (step === null) return KEEP_ALIVE;
         this.#next = null;
         if (step.done === true) return await this.#finish();
-        this.#frames = this.#isFirst ? frameSoFar(step.value) : step.value.map(frameOf);
+        this.#portions = this.#isFirst
+          ? divide(frameSoFar(step.value), waiting)
+          : this.#portionsOf(step.value);
         this.#isFirst = false;
       }
-      return this.#isOver ? null : this.#takeFrames();
+      const [first = null, ...rest] = this.#portions;
+      this.#portions = rest;
+      return this.#isOver ? null : first;
     } catch (error) {
       if (!this.#isOver)
         this.#options.log(`An event stream of run ${this.#options.runId} failed: ${messageOf(error)}`);
@@ -125,14 +156,15 @@ export class EventStream {
     return held.run.eventBatches({ after, follow: true, textFirst: true, room });
   }
 
-  /** Returns as many frames as fit into `waiting` characters, at least one. */
-  #takeFrames(): Frame[] {
-    let chars = 0;
-    const end = this.#frames.findIndex((one, index) => {
-      chars += one.text.length;
-      return index > 0 && chars > this.#options.bounds.waiting;
-    });
-    return this.#frames.splice(0, end === -1 ? this.#frames.length : end);
+  /** The frames of a batch, divided for all readers that get it. */
+  #portionsOf(batch: readonly RunHappening[]): readonly Portion[] {
+    const [first] = batch;
+    const shared = batch.length === 1 && first !== undefined ? first : batch;
+    const known = portions.get(shared);
+    if (known !== undefined) return known;
+    const made = divide(batch.map(frameOf), this.#options.bounds.waiting);
+    portions.set(shared, made);
+    return made;
   }
 
   #miss(chars: number): void {
@@ -142,12 +174,12 @@ export class EventStream {
     this.#options.disconnect();
   }
 
-  async #finish(): Promise<Frame[] | null> {
+  async #finish(): Promise<Portion | null> {
     const { runId, store } = this.#options;
     const record = this.#isOver ? undefined : await store.get(runId);
     this.close();
     this.#hasEnded = record !== undefined;
-    return record === undefined ? null : [frame('end', { status: record.status })];
+    return record === undefined ? null : new Portion([frame('end', { status: record.status })]);
   }
 
   /** Resolves with `null` after `keepAliveMs` without a value. */
@@ -164,7 +196,7 @@ export class EventStream {
   readonly close = (): void => {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#frames = [];
+    this.#portions = [];
     this.#hold?.closing.removeEventListener('abort', this.close);
     this.#hold?.release();
     void this.#batches?.return(undefined);
@@ -173,12 +205,33 @@ export class EventStream {
 
 const frames = new WeakMap<RunHappening, Frame>();
 
+/** By batch; by its event if it has one. Readers of a run get the same events, and the same pages of its journal. */
+const portions = new WeakMap<RunHappening | readonly RunHappening[], readonly Portion[]>();
+
+/** Divides frames into portions of at most `most` characters, or of one frame. */
+function divide(all: readonly Frame[], most: number): Portion[] {
+  const divided: Portion[] = [];
+  let part: Frame[] = [];
+  let chars = 0;
+  for (const one of all) {
+    chars += one.text.length;
+    if (part.length > 0 && chars > most) {
+      divided.push(new Portion(part));
+      part = [];
+      chars = one.text.length;
+    }
+    part.push(one);
+  }
+  return part.length === 0 ? divided : [...divided, new Portion(part)];
+}
+
 /** Returns one server-sent event, cached for all readers. */
 function frameOf(happening: RunHappening): Frame {
   const known = frames.get(happening);
   if (known !== undefined) return known;
   const isEntry = 'seq' in happening;
-  const made = isEntry ? { ...frame('journal', happening), seq: happening.seq } : frame('delta', happening);
+  const text = write(isEntry ? 'journal' : 'delta', jsonOf(happening));
+  const made = isEntry ? { text, seq: happening.seq } : { text };
   frames.set(happening, made);
   return made;
 }
@@ -196,9 +249,14 @@ function frameSoFar(deltas: readonly RunHappening[]): Frame[] {
   return [frame('text', { turn, attempt, text }), ...others.map(frameOf)];
 }
 
-/** Makes a frame. JSON has no raw line breaks, so the data cannot end the event. */
+/** Makes a frame. */
 export function frame(event: string, data: object): Frame {
-  return { text: `event: ${event}\ndata: ${JSON.stringify(data)}\n\n` };
+  return { text: write(event, JSON.stringify(data)) };
+}
+
+/** JSON has no raw line breaks, so the data cannot end the event. */
+function write(event: string, json: string): string {
+  return `event: ${event}\ndata: ${json}\n\n`;
 }
 
 /** Adds the run's id to a frame's data, for a stream of several runs. */
@@ -207,6 +265,6 @@ export function nameRun({ text, ...rest }: Frame, runId: string): Frame {
 }
 
 /** Returns a frame as text, with an id if a reader can resume after it. */
-export function write({ text, seq }: Frame, id: string | number | undefined): string {
+export function withId({ text, seq }: Frame, id: string | number | undefined): string {
   return seq === undefined || id === undefined ? text : `id: ${id}\n${text}`;
 }

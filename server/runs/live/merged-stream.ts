@@ -1,9 +1,19 @@
 import type { Host } from '../../../engine/driver/host.ts';
-import { type EventStream, type Frame, frame, nameRun, OPENING, write } from './event-stream.ts';
+import { nextReaderTurn } from '../../../engine/run/reader-turns.ts';
+import {
+  type EventStream,
+  encode,
+  type Frame,
+  frame,
+  nameRun,
+  OPENING,
+  type Portion,
+  withId,
+} from './event-stream.ts';
 import type { Subscription } from './run-changes.ts';
 
 /** A source of frames. `read` resolves with `null` at its end. */
-type Source = { read(): Promise<readonly Frame[] | null>; close(): void };
+type Source = { read(): Promise<Portion | null>; close(): void };
 
 /** A run's stream, and the `seq` of the last entry that the reader has. */
 export type FollowedRun = { runId: string; after: number; stream: EventStream };
@@ -36,7 +46,7 @@ const KEEP_ALIVE = ': here\n\n';
 export class MergedStream {
   readonly #options: MergedOptions;
   readonly #places = new Map<string, number>();
-  readonly #ready: { source: Source; frames: readonly Frame[] | null }[] = [];
+  readonly #ready: { source: Source; portion: Portion | null }[] = [];
   readonly #runOf = new Map<Source, FollowedRun>();
   #hasBegun = false;
   /** The number of sources that have not ended. */
@@ -56,17 +66,16 @@ export class MergedStream {
   /** Returns the response body. Call it once. */
   open(): ReadableStream<Uint8Array> {
     const { missing, closing } = this.#options;
-    const encoder = new TextEncoder();
     const gone = missing.map(runId => frame('gone', { runId }).text);
     return new ReadableStream(
       {
         start: controller => {
-          controller.enqueue(encoder.encode([OPENING, ...gone].join('')));
+          controller.enqueue(encode([OPENING, ...gone].join('')));
           closing.addEventListener('abort', this.#close, { once: true });
         },
         pull: async controller => {
           const text = await this.#read();
-          if (text !== null) return controller.enqueue(encoder.encode(text));
+          if (text !== null) return controller.enqueue(encode(text));
           this.#close();
           if (!this.#isCancelled) controller.close();
         },
@@ -88,13 +97,16 @@ export class MergedStream {
         if (!(await this.#wait())) return KEEP_ALIVE;
         continue;
       }
-      const { source, frames } = first;
-      if (frames === null) {
+      const { source, portion } = first;
+      if (portion === null) {
         this.#open -= 1;
         if (!this.#hasEnded(source)) return null;
         continue;
       }
       this.#next(source);
+      const { frames } = portion;
+      // Its ids are those of this reader alone: a page is encoded in the reader's turn.
+      if (frames.length > 1) await nextReaderTurn();
       return frames.map(one => this.#write(source, one)).join('');
     }
   }
@@ -109,8 +121,8 @@ export class MergedStream {
   }
 
   #next(source: Source): void {
-    void source.read().then(frames => {
-      this.#ready.push({ source, frames });
+    void source.read().then(portion => {
+      this.#ready.push({ source, portion });
       this.#wake();
     });
   }
@@ -124,7 +136,7 @@ export class MergedStream {
     if (run === undefined) return one.text;
     if (one.seq === undefined) return nameRun(one, run.runId).text;
     this.#places.set(run.runId, one.seq);
-    return write(one, formatPlaces(this.#places));
+    return withId(one, formatPlaces(this.#places));
   }
 
   /** Waits until a source has frames. Returns false after `keepAliveMs`. */

@@ -5,7 +5,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 import { type Inbox, keysOf } from '../inbox/read-inbox.ts';
 import { summarizeRun } from '../run-view.ts';
-import { type Frame, frame } from './event-stream.ts';
+import { type Frame, frame, Portion } from './event-stream.ts';
 
 /** How often a store's feed is read, and how often a store without a feed is listed, in ms. */
 const FEED_MS = 200;
@@ -202,15 +202,15 @@ export class Subscription {
     this.#wake();
   };
 
-  async read(): Promise<readonly Frame[] | null> {
+  async read(): Promise<Portion | null> {
     while (this.#waiting.size === 0 && !this.#isOver)
       await new Promise<void>(resolve => {
         this.#wake = resolve;
       });
     if (this.#isOver) return null;
-    const frames = [...this.#waiting.values()];
+    const portion = new Portion([...this.#waiting.values()]);
     this.#waiting.clear();
-    return frames;
+    return portion;
   }
 
   readonly close = (): void => {

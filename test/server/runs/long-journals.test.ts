@@ -117,7 +117,7 @@ test('a lease is renewed while five clients read a long journal', async () => {
   let isReading = false;
   let renewals = 0;
   let refused = 0;
-  // Time advances 20 ms per page read, so a lease lasts for 50 of the hundreds of pages.
+  // Time advances 100 ms per page read, so a lease lasts for 10 of the hundred pages, which the clients share.
   let clock = systemHost.now();
   const host = { ...systemHost, leaseMs, now: () => clock, monotonic: () => clock };
   const timers = new Set<{ at: number; fire: () => void }>();
@@ -133,7 +133,7 @@ test('a lease is renewed while five clients read a long journal', async () => {
   const read = counted.store.read;
   counted.store.read = async (...asked) => {
     const entries = await read(...asked);
-    if (isReading && entries.length > 0) setImmediate(() => pass(20));
+    if (isReading && entries.length > 0) setImmediate(() => pass(100));
     return entries;
   };
   counted.store.renew = async (...asked) => {

@@ -1,6 +1,6 @@
 import { sleep } from '../../../engine/driver/host.ts';
 import type { EventSource } from '../../../engine/run/read-events.ts';
-import { RunEvents } from '../../../engine/run/run-events.ts';
+import { RunEvents, stamp } from '../../../engine/run/run-events.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 
@@ -14,7 +14,7 @@ export class Written {
   readonly source: EventSource = {
     runId: 'run_1',
     events: this.events,
-    readPages: after => this.#pages(after),
+    readPage: async after => this.journal.slice(after, after + 100).map(entry => stamp(entry, 'run_1')),
     standing: () => (this.ended ? 'ended' : 'running'),
     failure: () => null,
     refresh: async () => {
@@ -22,10 +22,6 @@ export class Written {
     },
     nap: () => sleep(this.host, 100),
   };
-
-  async *#pages(after: number) {
-    for (let seq = after; seq < this.journal.length; seq += 100) yield this.journal.slice(seq, seq + 100);
-  }
 
   /** Streams a turn with this text character by character, and journals it. */
   say(text: string, { turn, completes = true }: { turn: number; completes?: boolean }): void {
