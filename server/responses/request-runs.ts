@@ -219,7 +219,7 @@ export class RequestRuns {
 
   /** A reader of a response that exists already. It gets the events as they were made here, or else the journal's. */
   async repeat(found: FoundResponse): Promise<LiveResponse> {
-    const feed = this.#live.find(found.span.id);
+    const feed = this.#findFeed(found);
     return feed?.keeps(-1) === true ? feed.attach() : await this.#readJournal(found, 0);
   }
 
@@ -235,7 +235,7 @@ export class RequestRuns {
     startingAfter?: number,
   ): Promise<{ live: LiveResponse; after?: number | undefined }> {
     const isLive = startingAfter === undefined || startingAfter < JOURNAL_NUMBERS;
-    const feed = isLive ? this.#live.find(found.span.id) : undefined;
+    const feed = isLive ? this.#findFeed(found) : undefined;
     if (feed?.keeps(startingAfter ?? -1) === true) return { live: feed.attach(), after: startingAfter };
     const { stream, background } = found.span.spec.request;
     const wasNumbered = startingAfter !== undefined || stream === true || background === true;
@@ -257,12 +257,32 @@ export class RequestRuns {
     return await createAgent({ name: RESPONSES, store: nonDrivingStore(store), host }).open(runId);
   }
 
-  /** Follows the run without submitting or driving anything. */
+  /** The feed that has the response's events, unless the journal was redacted since they were made. */
+  #findFeed({ run, span }: FoundResponse): ResponseFeed | undefined {
+    const feed = this.#live.find(span.id);
+    const redacted = run.entries.findLast(({ event }) => event.type === 'run.redacted')?.seq ?? 0;
+    if (feed === undefined || redacted <= feed.lastSeq) return feed;
+    this.#live.remove(span.id);
+    return undefined;
+  }
+
+  /** Follows the run without submitting or driving anything. Readers of the same journal share its events. */
   async #readJournal({ run, span }: FoundResponse, firstNumber: number): Promise<LiveResponse> {
     const { host } = this.#options;
     const { closing } = this.#live;
-    const options = { host, from: span.from, firstNumber, closing, whenUnread: 'stop' } as const;
-    return new ResponseFeed(await this.#openToRead(run.runId), span, options).attach();
+    const options = {
+      host,
+      from: span.from,
+      firstNumber,
+      closing,
+      whenUnread: 'stop',
+      keepsAll: true,
+    } as const;
+    const key = JSON.stringify([span.id, firstNumber, run.entries.at(-1)?.seq]);
+    return await this.#live.replay(
+      key,
+      async onClosed => new ResponseFeed(await this.#openToRead(run.runId), span, { ...options, onClosed }),
+    );
   }
 
   #follow(

@@ -33,7 +33,6 @@ export function streamEvents(
   after?: number,
 ): ReadableStream<Uint8Array> {
   const batches = live.batches(after);
-  const encoder = new TextEncoder();
   let pending: Promise<IteratorResult<readonly WireEvent[], void>> | null = null;
   let last = after ?? -1;
   return new ReadableStream(
@@ -51,14 +50,25 @@ export function streamEvents(
             return controller.close();
           }
           last = step.value.at(-1)?.sequence_number ?? last;
-          const text = step.value.map(format.write).join('');
-          if (text !== '') return controller.enqueue(encoder.encode(text));
+          const bytes = encode(step.value, format);
+          if (bytes.length > 0) return controller.enqueue(bytes);
         }
       },
       cancel: () => live.leave(),
     },
     { highWaterMark: 0 },
   );
+}
+
+const encoder = new TextEncoder();
+const encoded = new WeakMap<readonly WireEvent[], Uint8Array>();
+
+/** Encodes a batch; in the format of the Responses API once for all readers. Writers of other formats have a state. */
+function encode(batch: readonly WireEvent[], format: StreamFormat): Uint8Array {
+  const known = format === RESPONSE_EVENTS ? encoded.get(batch) : undefined;
+  const bytes = known ?? encoder.encode(batch.map(format.write).join(''));
+  if (format === RESPONSE_EVENTS) encoded.set(batch, bytes);
+  return bytes;
 }
 
 /** `null` after `KEEP_ALIVE_MS` without a value. */

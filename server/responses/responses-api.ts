@@ -1,5 +1,6 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
+import { nextReaderTurn } from '../../engine/run/reader-turns.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { readBody } from '../read-body.ts';
@@ -63,6 +64,7 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     const caller = c.get('caller');
     if (c.req.query('stream') !== 'true') return c.json(await service.retrieve(id, caller));
     const startingAfter = readNumber(c.req.query('starting_after'));
+    await nextReaderTurn();
     const { live, after } = await service.resume(id, caller, startingAfter);
     return respondWithEvents(c, live, RESPONSE_EVENTS, after);
   });

@@ -11,8 +11,8 @@ export type LiveResponse = {
   /** The response object after the events that readers have requested so far. */
   readonly response: JsonObject;
   /**
-   * The events with a `sequence_number` above `after`, by default all, in batches of the available events. Stopping early
-   * does not affect the run.
+   * The events with a `sequence_number` above `after`, by default all, in batches of the available events. Readers at the
+   * same place get the same batch. Stopping early does not affect the run.
    */
   batches(after?: number): AsyncGenerator<readonly WireEvent[], void>;
   /** The response object of the journal, after all events: as a later `GET` returns it, without failed attempts. */

@@ -1,6 +1,7 @@
 // server/responses/live: responses in progress and their readers.
 
 import { ApiError } from '../../error-envelope.ts';
+import type { LiveResponse } from './live-response.ts';
 import type { ResponseFeed } from './response-feed.ts';
 
 /** The most settled responses whose events are kept, and the most events of them. */
@@ -15,6 +16,8 @@ export class LiveResponses {
   readonly #feeds = new Map<string, ResponseFeed>();
   /** The settled ones, oldest first. */
   readonly #settled = new Set<ResponseFeed>();
+  /** Feeds of journals, by what is read, as long as they have readers. */
+  readonly #replays = new Map<string, Promise<ResponseFeed>>();
   readonly #closing = new AbortController();
 
   /** Aborted by `close`. */
@@ -32,6 +35,29 @@ export class LiveResponses {
     };
     // A run that this process cannot drive further is read from its journal.
     settled.then(settle, () => this.#drop(feed));
+  }
+
+  /**
+   * A reader of a journal. Those that read the same at the same time share a feed. `open` opens it; it has to call its
+   * argument when no reader should be added to the feed any more.
+   */
+  async replay(key: string, open: (onClosed: () => void) => Promise<ResponseFeed>): Promise<LiveResponse> {
+    for (;;) {
+      const replaying = this.#replays.get(key) ?? this.#beginReplay(key, open);
+      const feed = await replaying;
+      // Its other readers may have left meanwhile.
+      if (this.#replays.get(key) === replaying) return feed.attach();
+    }
+  }
+
+  #beginReplay(key: string, open: (onClosed: () => void) => Promise<ResponseFeed>): Promise<ResponseFeed> {
+    const forget = () => {
+      if (this.#replays.get(key) === replaying) this.#replays.delete(key);
+    };
+    const replaying = open(forget);
+    this.#replays.set(key, replaying);
+    replaying.catch(forget);
+    return replaying;
   }
 
   /** The feed of a response; `undefined` if it is not kept. */

@@ -1,5 +1,6 @@
 import type { Host } from '../../../engine/driver/host.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
+import { nextReaderTurn } from '../../../engine/run/reader-turns.ts';
 import type { Run, RunHappening } from '../../../engine/run/run.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
@@ -31,6 +32,10 @@ type FeedOptions = {
    * and one of an unstored run also cancels the run.
    */
   whenUnread: 'keep' | 'stop' | 'cancel';
+  /** Whether all events are kept. Default: the last `MOST_EVENTS`. */
+  keepsAll?: boolean;
+  /** Called when no reader should be added any more: the last one has left, or the events break off. */
+  onClosed?(): void;
   /** Aborted when the server shuts down. */
   closing: AbortSignal;
   log?(line: string): void;
@@ -42,10 +47,11 @@ type FeedOptions = {
  * F1 All readers get the same events with the same numbers.
  * F2 Events are created when the first reader requests them. Without readers, new run events stay in the run's bounded
  *    queue.
- * F3 The last `MOST_EVENTS` events are kept. A reader that needs earlier ones gets an error.
+ * F3 The last `MOST_EVENTS` events are kept, or all. A reader that needs earlier ones gets an error.
  * F4 After `closing`, readers get the error `shutting-down`; the run is not changed.
  * F5 A response ends as failed only if its run has ended. If this process cannot drive a run that any process can
  *    continue, readers get an error that says so.
+ * F6 Readers that have events waiting take turns, so that the process does its other work meanwhile.
  */
 export class ResponseFeed {
   readonly id: string;
@@ -60,6 +66,9 @@ export class ResponseFeed {
   #events: WireEvent[] = [];
   /** The number of the first event that is kept. */
   #first: number;
+  #lastSeq = 0;
+  /** The batches that readers share, by the number of the first event; empty with one reader. */
+  readonly #batches = new Map<number, readonly WireEvent[]>();
   #pulling: Promise<void> | null = null;
   #changed = Promise.withResolvers<void>();
   /** The error that stopped driving in this process. */
@@ -100,6 +109,11 @@ export class ResponseFeed {
     return this.#events.length;
   }
 
+  /** The `seq` of the last entry that was translated. */
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
   /** Whether the events after number `after` are all kept. */
   keeps(after: number): boolean {
     return after + 1 >= this.#first;
@@ -114,9 +128,9 @@ export class ResponseFeed {
     const detach = () => {
       if (this.#readers.delete(reader)) this.#afterLeaving();
     };
-    const read = async function* (this: ResponseFeed, after?: number) {
+    const read = async function* (this: ResponseFeed, waitForTurn: boolean, after?: number) {
       try {
-        yield* this.#read(() => hasLeft, after);
+        yield* this.#read({ hasLeft: () => hasLeft, waitForTurn }, after);
       } finally {
         detach();
       }
@@ -127,9 +141,9 @@ export class ResponseFeed {
       get response() {
         return translation.response;
       },
-      batches: read,
+      batches: after => read(true, after),
       async finished(): Promise<JsonObject> {
-        for await (const _batch of read());
+        for await (const _batch of read(false));
         recorded = await readRecorded();
         return recorded.response;
       },
@@ -158,15 +172,41 @@ export class ResponseFeed {
     return recorded;
   }
 
-  async *#read(hasLeft: () => boolean, after = this.#first - 1): AsyncGenerator<readonly WireEvent[], void> {
+  async *#read(
+    { hasLeft, waitForTurn }: { hasLeft(): boolean; waitForTurn: boolean },
+    after = this.#first - 1,
+  ): AsyncGenerator<readonly WireEvent[], void> {
+    let isCurrent = false;
     for (let next = after + 1; !hasLeft(); ) {
       if (next < this.#first) throw new Error('a reader of a response fell behind');
-      const batch = this.#events.slice(next - this.#first, next - this.#first + MOST_IN_BATCH);
+      const isWaiting = next < this.#first + this.#events.length;
+      if (isWaiting && waitForTurn && !(isCurrent && this.#readers.size === 1)) {
+        isCurrent = true;
+        await nextReaderTurn();
+        if (hasLeft()) return;
+      }
+      const batch = this.#batchFrom(next);
       next += batch.length;
-      if (batch.length > 0) yield batch;
-      else if (this.isOver) return;
-      else await this.#more();
+      if (batch.length > 0) {
+        yield batch;
+        isCurrent = false;
+      } else if (this.isOver) return;
+      else {
+        await this.#more();
+        isCurrent = true;
+      }
     }
+  }
+
+  /** The events from number `next` on, the same list for all readers that get the same ones. */
+  #batchFrom(next: number): readonly WireEvent[] {
+    const from = next - this.#first;
+    const made = this.#events.slice(from, from + MOST_IN_BATCH);
+    if (this.#readers.size < 2) return made;
+    const known = this.#batches.get(next);
+    if (known?.length === made.length) return known;
+    this.#batches.set(next, made);
+    return made;
   }
 
   /** Waits for the next events, or until a reader leaves. Throws if there will be none. */
@@ -194,13 +234,15 @@ export class ResponseFeed {
   #take(happening: RunHappening): WireEvent[] {
     if (!('seq' in happening)) return this.#translation.takeDelta(happening);
     const { seq, runId: _, ...event } = happening;
+    this.#lastSeq = seq;
     return this.#translation.takeEntry({ seq, event } as JournalEntry);
   }
 
   #keep(events: readonly WireEvent[]): void {
     this.#events.push(...events);
-    if (this.#events.length <= 2 * MOST_EVENTS) return;
+    if (this.#options.keepsAll === true || this.#events.length <= 2 * MOST_EVENTS) return;
     this.#first += this.#events.length - MOST_EVENTS;
+    this.#batches.clear();
     this.#events = this.#events.slice(-MOST_EVENTS);
   }
 
@@ -222,6 +264,8 @@ export class ResponseFeed {
 
   #afterLeaving(): void {
     this.#wake();
+    if (this.#readers.size < 2) this.#batches.clear();
+    if (this.#readers.size === 0) this.#options.onClosed?.();
     if (this.#readers.size > 0 || this.isOver || this.#broken !== null) return;
     if (this.#whenUnread === 'cancel') void this.#cancel('The client left.');
     if (this.#whenUnread !== 'keep') this.#stop();
@@ -240,6 +284,7 @@ export class ResponseFeed {
 
   #break(error: unknown): void {
     this.#broken ??= { error };
+    this.#options.onClosed?.();
     this.#stop();
     this.#wake();
   }
