@@ -128,11 +128,10 @@ async function* readAll(
   let isTextFirst = textFirst;
   try {
     while (!queue.isClosed) {
-      await nextReaderTurn();
       const text = queue.open();
+      await nextReaderTurn();
       if (isTextFirst) yield text;
       for (;;) {
-        await nextReaderTurn();
         const page = await source.readPage(seq);
         const { firstSeq } = queue;
         const missing = seqOf(page.at(-1)) < firstSeq ? page : page.filter(one => seqOf(one) < firstSeq);
@@ -140,6 +139,7 @@ async function* readAll(
         seq = seqOf(missing.at(-1));
         yield missing;
         if (missing.length < page.length) break;
+        await nextReaderTurn();
       }
       if (!isTextFirst && text.length > 0) yield text;
       isTextFirst = false;

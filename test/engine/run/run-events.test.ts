@@ -109,6 +109,16 @@ describe('readers', () => {
     expect(run.looks - before).toBe(10);
   });
 
+  test('get every delta since they asked first, however long they wait for their turn', async () => {
+    const run = new Written();
+    run.append({ type: 'text.started', at: 1, generation: 1 });
+    const reader = readEvents(run.source, { after: 1, follow: true });
+    const first = reader.next();
+    run.events.publishDelta({ type: 'tool.progress', callId: 'call_1', data: 'at once' });
+    expect((await first).value).toMatchObject({ data: 'at once' });
+    await reader.return(undefined);
+  });
+
   test('stop polling when they return while waiting', async () => {
     const run = new Written();
     const reader = readEvents(run.source, { follow: true });
