@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -27,9 +28,35 @@ async function finishOnce() {
   return { desk, runId, journal: await desk.journal(runId) };
 }
 
+function makeFifo(desk: Desk): string {
+  execFileSync('mkfifo', [desk.path('pipe')]);
+  return desk.path('pipe');
+}
+
 function seqOf(journal: readonly { type: string; seq: number }[], type: string): string {
   return String(journal.find(event => event.type === type)?.seq);
 }
+
+describe.concurrent('replay and inspect', () => {
+  const kinds: [string, (desk: Desk) => string][] = [
+    ['folder', desk => `${desk.folder}/`],
+    ['FIFO', desk => makeFifo(desk)],
+    ['FIFO without a path', desk => (makeFifo(desk), 'pipe')],
+    ['device', () => '/dev/zero'],
+  ];
+
+  test.each(kinds)('refuse a %s and never wait for it', async (_, nameIn) => {
+    const desk = new Desk(SCRIPT);
+    const named = nameIn(desk);
+    for (const command of ['replay', 'inspect']) {
+      const { code, stderr, stdout } = await desk.run([command, named]);
+      expect([code, stdout]).toEqual([2, '']);
+      expect(stderr).toMatch(
+        /^Cannot read .*: it is not a regular file. Expected a run id or an exported file./,
+      );
+    }
+  });
+});
 
 describe.concurrent('replay', () => {
   test('proves that a run is reproduced, needs no agent and no model, and writes nothing', async () => {

@@ -1,4 +1,5 @@
-import { createReadStream, statSync } from 'node:fs';
+import { constants, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { ExportedBlobs } from '../../../engine/replay/export-blobs.ts';
 import { readExport, type UncheckedExport } from '../../../engine/replay/read-export.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
@@ -7,10 +8,10 @@ import { formatPath } from '../../render/format-path.ts';
 /** An export, its large results, and their parts if they are kept. */
 export type ExportFile = { exported: UncheckedExport; blobs: ExportedBlobs };
 
-/** Whether the argument names a file: it exists, or its form rules out a run id. */
+/** Whether the argument names a file: it exists, or its form rules out a run id. A folder may have the name of a run. */
 export function isFile(named: string): boolean {
   const found = statSync(named, { throwIfNoEntry: false });
-  return found?.isFile() === true || /[\\/]|\.json$/.test(named);
+  return found?.isDirectory() === false || /[\\/]|\.json$/.test(named);
 }
 
 /**
@@ -49,9 +50,17 @@ async function* readLines(file: string): AsyncGenerator<string> {
   yield pending.join('');
 }
 
+/** Refuses what is not a regular file: reading a FIFO or a device may wait forever. */
 async function* readChunks(file: string): AsyncGenerator<string> {
   try {
-    for await (const chunk of createReadStream(file, 'utf8')) yield String(chunk);
+    const opened = await open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    try {
+      if (!(await opened.stat()).isFile()) throw new Error('it is not a regular file');
+      const chunks = opened.createReadStream({ encoding: 'utf8', autoClose: false });
+      for await (const chunk of chunks) yield String(chunk);
+    } finally {
+      await opened.close();
+    }
   } catch (cause) {
     const message = `Cannot read ${formatPath(file)}: ${messageOf(cause)}. Expected a run id or an exported file.`;
     throw new EngineError('input-invalid', message, { file }, { cause });
