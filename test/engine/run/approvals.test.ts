@@ -36,6 +36,24 @@ function makeRefunds() {
 }
 
 describe('an approval', () => {
+  test.each([undefined, null, 42, {}])(
+    'of %j is input-invalid, and so are the other decisions',
+    async nothing => {
+      const { agent } = makeRefunds();
+      const run = await agent.start('go');
+      await run.settled();
+      const call = nothing as unknown as string;
+      for (const decide of [
+        () => run.approve(call),
+        () => run.reject(call),
+        () => run.answer(call, { output: 1 }),
+        () => run.resolve(call, { retry: true }),
+        () => run.editCall(call, { input: {} }),
+      ])
+        await expect(decide()).rejects.toMatchObject({ code: 'input-invalid' });
+    },
+  );
+
   test('with an input that JSON cannot represent is refused, and so is such an answer', async () => {
     const { agent } = makeRefunds();
     const run = await agent.start('go');
