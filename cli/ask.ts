@@ -64,8 +64,8 @@ function watchForEntries(run: Run, after: number, onEntry: () => void) {
 async function askApproval(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
   const { callId, digest, runId } = call;
   terminal.show(call, HEADINGS.approval);
-  const choice = await terminal.choose('[a]pprove  [r]eject  [q]uit', ['a', 'r']);
-  if (choice === 'a') return () => run.approve(callId, { digest, runId, by });
+  const choice = await terminal.choose('[a]pprove  [r]eject  [q]uit', ['approve', 'reject', 'yes']);
+  if (choice !== 'reject') return () => run.approve(callId, { digest, runId, by });
   const reason = await terminal.ask('reason for the model (optional): ');
   return () =>
     run.reject(callId, {
@@ -79,9 +79,13 @@ async function askApproval(terminal: Questions, run: Run, call: OpenCall, by: st
 async function askDoubt(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
   const { callId, runId } = call;
   terminal.show(call, HEADINGS.doubt);
-  const choice = await terminal.choose('[t]ry again  [h]appened  [f]ailed  [q]uit', ['t', 'h', 'f']);
-  if (choice === 't') return () => run.resolve(callId, { retry: true, runId, by });
-  if (choice === 'h') {
+  const choice = await terminal.choose('[t]ry again  [h]appened  [f]ailed  [q]uit', [
+    'try again',
+    'happened',
+    'failed',
+  ]);
+  if (choice === 'try again') return () => run.resolve(callId, { retry: true, runId, by });
+  if (choice === 'happened') {
     const output = await terminal.askJson('result (JSON): ');
     return () => run.resolve(callId, { happened: true, output, runId, by });
   }
@@ -97,8 +101,8 @@ async function askResult(terminal: Questions, run: Run, call: OpenCall, by: stri
 }
 
 async function askPaused(terminal: Questions, run: Run): Promise<Decision> {
-  const choice = await terminal.choose('paused: [s]tep  [u]npause  [q]uit', ['s', 'u']);
-  return () => (choice === 's' ? run.step() : run.unpause());
+  const choice = await terminal.choose('paused: [s]tep  [u]npause  [q]uit', ['step', 'unpause']);
+  return () => (choice === 'step' ? run.step() : run.unpause());
 }
 
 /** Thrown when the person quits instead of answering. */
@@ -135,11 +139,13 @@ class Questions {
     }
   }
 
+  /** Asks until the answer is one of the choices, or its first letter. */
   async choose(question: string, choices: readonly string[]): Promise<string> {
     for (;;) {
-      const answer = (await this.ask(`${question}: `)).slice(0, 1).toLowerCase();
-      if (answer === 'q') throw new Quit();
-      if (choices.includes(answer)) return answer;
+      const answer = (await this.ask(`${question}: `)).toLowerCase();
+      if (answer === 'q' || answer === 'quit') throw new Quit();
+      const choice = choices.find(one => answer === one || answer === one[0]);
+      if (choice !== undefined) return choice;
     }
   }
 
