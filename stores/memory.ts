@@ -30,6 +30,7 @@ import {
   existingRun,
   followChain,
   isOpen,
+  missingInEmpty,
   missingRun,
   NO_REST,
   refuseAppend,
@@ -61,7 +62,7 @@ export function memory(): Store {
   function find(runId: string): Run {
     const run = open().get(runId);
     if (run !== undefined) return run;
-    throw missingRun(runId);
+    throw runs.size === 0 ? missingInEmpty(runId) : missingRun(runId);
   }
 
   function describeRun(runId: string): RunRecord | undefined {

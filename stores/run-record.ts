@@ -29,6 +29,15 @@ export function missingRun(runId: string): EngineError {
   });
 }
 
+/** Returns the error for a run that a store in memory does not have because it has none at all. */
+export function missingInEmpty(runId: string): EngineError {
+  return new EngineError(
+    'run-unknown',
+    `This memory store has no run with the id "${runId}": it was created in this process and has no runs. Runs of other processes are not in it. To share runs between processes, use sqlite('FILE').`,
+    { runId },
+  );
+}
+
 /** Returns the error for creating a run that already exists. */
 export function existingRun(runId: string): EngineError {
   return new EngineError(

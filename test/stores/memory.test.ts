@@ -1,11 +1,29 @@
 import { describe, expect, test } from 'vitest';
+import { scripted } from '../../adapters/scripted.ts';
 import { begin } from '../../stores/conformance/samples.ts';
 import { storeChecks } from '../../stores/conformance.ts';
 import { memory } from '../../stores/memory.ts';
+import { createAgent } from '../../tools/agent/agent.ts';
 
 describe('the memory store', () => {
   for (const { name, run } of storeChecks({ open: async () => memory(), openAgain: async store => store }))
     test(name, run);
+
+  test('says to whoever opens a run in a new one that runs of other processes are not in it', async () => {
+    const store = memory();
+    const agent = createAgent({ name: 'desk', model: scripted([{ text: 'Done.' }]), store });
+    const opened = agent.open('run_of_another_process');
+    await expect(opened).rejects.toMatchObject({
+      code: 'run-unknown',
+      message: expect.stringMatching(/created in this process and has no runs.*sqlite\(/),
+    });
+    await agent.start('go');
+    const again = agent.open('run_of_another_process');
+    await expect(again).rejects.toMatchObject({
+      code: 'run-unknown',
+      message: expect.not.stringContaining('has no runs'),
+    });
+  });
 
   test('two memory stores share nothing', async () => {
     const [one, other] = [memory(), memory()];
