@@ -72,6 +72,16 @@ function makeProgram(end: (exitCode: number) => void): Command {
   addInspecting(program.commandsGroup('Inspect:'), end);
   addRemoving(program.commandsGroup('Back up and delete data:'), end);
   program.commandsGroup('Help:');
+  program
+    .command('completion')
+    .summary('print a completion script for a shell')
+    .description(
+      'Print a script that completes commands, options and run ids, for bash, zsh or fish. Load it when the shell starts: source <(agentchart completion bash), the same for zsh, or agentchart completion fish | source.',
+    )
+    .argument('<shell>', 'bash, zsh or fish')
+    .action(async (shell: string) =>
+      end((await import('./commands/completion.ts')).completion(shell, program)),
+    );
   program.helpCommand('help [command]', 'show help for a command');
   return program;
 }
@@ -245,6 +255,7 @@ function addInspecting(program: Command, end: (exitCode: number) => void): void 
     )
     .option('--before <time>', 'only runs started before this time')
     .option('--limit <number>', 'maximum number of runs to list, up to 1000', '50')
+    .option('--wide', 'do not fit the list to the terminal: whole ids, titles and names')
     .option('--cursor <cursor>', 'continue a list where its page ended; needs the same filters')
     .action(async (options: RunsOptions) => end(await (await import('./commands/runs.ts')).runs(options)));
   reading(program.command('show'))

@@ -25,6 +25,7 @@ export type RunsOptions = {
   before?: string;
   limit?: string;
   cursor?: string;
+  wide?: boolean;
 };
 
 /** Implements `agentchart runs`. Reports records that cannot be read and lists the others. */
@@ -36,7 +37,7 @@ export async function runs(options: RunsOptions): Promise<number> {
   const none: RunList = { runs: [] };
   const page = hasStore(file) ? await withExistingStore(file, store => store.list(filter)) : none;
   if (output.json) for (const record of page.runs) output.data(record);
-  else if (page.runs.length > 0) showTable(output, page.runs);
+  else if (page.runs.length > 0) showTable(output, page.runs, options.wide === true);
   else if (damaged.length === 0)
     output.line(`No runs in ${formatStore(file)}${isFiltered(options) ? ' match' : ''}.`);
   if (page.next !== undefined)
@@ -45,33 +46,77 @@ export async function runs(options: RunsOptions): Promise<number> {
   return damaged.length === 0 ? EXIT.done : EXIT.failed;
 }
 
-function isFiltered({ db: _, json: __, limit: ___, ...filters }: RunsOptions): boolean {
+function isFiltered({ db: _, json: __, limit: ___, wide: ____, ...filters }: RunsOptions): boolean {
   return Object.values(filters).some(value => value !== undefined);
 }
 
 const LONGEST_TITLE = 40;
 
-function showTable(output: Output, records: readonly RunRecord[]): void {
+/** The columns, and how narrow those that are cut may become. */
+const COLUMNS = ['run', 'status', 'agent', 'last event', 'title', 'waits for'];
+const NARROWEST: Readonly<Record<string, number>> = { agent: 8, title: 10, 'waits for': 9 };
+
+/** So many characters of a run's id name it in practice, as in `run_1a2b3c4d5e6f`. */
+const ID_PREFIX = 16;
+
+const GAP = '  ';
+
+/** On a terminal, the table is as wide as the terminal: long ids, titles and names are cut, unless `isWide`. */
+function showTable(output: Output, records: readonly RunRecord[], isWide: boolean): void {
   const now = systemHost.now();
   const rows = records.map(record => [
     record.runId,
     record.status,
     showSafely(record.agent),
     formatDistance(record.updatedAt, now),
-    shorten(showSafely(record.title)),
+    isWide ? showSafely(record.title) : cut(showSafely(record.title), LONGEST_TITLE),
     showSafely(describeWait(record)),
   ]);
-  const titles = ['run', 'status', 'agent', 'last event', 'title', 'waits for'];
-  const widths = titles.map((title, column) =>
+  const natural = COLUMNS.map((title, column) =>
     Math.max(title.length, ...rows.map(row => row[column]?.length ?? 0)),
   );
-  const pad = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
-  output.line({ style: 'dim', text: pad(titles).join('  ').trimEnd() });
+  const columns = isWide ? undefined : output.columns;
+  const widths = columns === undefined ? natural : fitTo(natural, columns, idWidth(records));
+  const pad = (row: readonly string[]) =>
+    row.map((cell, column) => {
+      const width = widths[column] ?? 0;
+      return (column === 0 ? cell.slice(0, width) : cut(cell, width)).padEnd(width);
+    });
+  output.line({ style: 'dim', text: pad(COLUMNS).join(GAP).trimEnd() });
   for (const [index, row] of rows.entries()) {
     const [id = '', status = '', ...rest] = pad(row);
     const style = STATUS_STYLES[records[index]?.status ?? 'running'];
-    output.line(id, '  ', { style, text: status }, '  ', rest.join('  ').trimEnd());
+    output.line(id, GAP, { style, text: status }, GAP, rest.join(GAP).trimEnd());
   }
+}
+
+/** How much of the ids has to be shown so that each names one of these runs: commands take a prefix of an id. */
+function idWidth(records: readonly RunRecord[]): number {
+  const isDistinct = (width: number) =>
+    new Set(records.map(({ runId }) => runId.slice(0, width))).size === records.length;
+  let width = ID_PREFIX;
+  while (!isDistinct(width)) width += 1;
+  return width;
+}
+
+/** Narrows the columns until they fit: first the ids, then always the widest of the others. */
+function fitTo(natural: readonly number[], columns: number, narrowestId: number): number[] {
+  const widths = [...natural];
+  let over = widths.reduce((sum, width) => sum + width + GAP.length, -GAP.length) - columns;
+  const narrow = (column: number, by: number) => {
+    widths[column] = (widths[column] ?? 0) - by;
+    over -= by;
+  };
+  if (over > 0) narrow(0, Math.min(over, Math.max(0, (widths[0] ?? 0) - narrowestId)));
+  const spare = (column: number) => (widths[column] ?? 0) - (NARROWEST[COLUMNS[column] ?? ''] ?? Infinity);
+  while (over > 0) {
+    const [widest] = [...widths.keys()]
+      .filter(column => spare(column) > 0)
+      .sort((one, other) => (widths[other] ?? 0) - (widths[one] ?? 0));
+    if (widest === undefined) return widths;
+    narrow(widest, 1);
+  }
+  return widths;
 }
 
 /** Names what a waiting run waits for, such as `approval of refund`. */
@@ -85,8 +130,8 @@ function describeWait({ status, state, waitsFor = [] }: RunRecord): string {
   return `${first.type} of ${first.name}${more}`;
 }
 
-function shorten(text: string): string {
-  return text.length > LONGEST_TITLE ? `${text.slice(0, LONGEST_TITLE - 1)}…` : text;
+function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
 function readFilter(options: RunsOptions): ListFilter {

@@ -41,6 +41,11 @@ export class Output {
     if (json) divertStdout();
   }
 
+  /** The width of the terminal in characters; `undefined` if stdout is not one. */
+  get columns(): number | undefined {
+    return this.isLive ? process.stdout.columns : undefined;
+  }
+
   /** Writes a line of text. */
   line(...segments: Segment[]): void {
     this.endLine();

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { AGENT, calling, Desk, MAIN, REFUND, Started, typesOf } from '../support/cli/desk.ts';
+import { until } from '../support/server/runs-app.ts';
 
 const done = { text: 'All done.' };
 const ESCAPE = '\u001b';
@@ -8,8 +9,14 @@ const ESCAPE = '\u001b';
 /** A pseudo-terminal needs `script` of util-linux; -e makes it pass on a command's exit code. */
 const HAS_TERMINAL = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
 
-function onTerminal(desk: Desk, args: readonly string[], environment: Record<string, string> = {}): Started {
-  const line = [process.execPath, MAIN, ...args].map(word => `'${word}'`).join(' ');
+function onTerminal(
+  desk: Desk,
+  args: readonly string[],
+  environment: Record<string, string> = {},
+  columns = 80,
+): Started {
+  const command = [process.execPath, MAIN, ...args].map(word => `'${word}'`).join(' ');
+  const line = `stty cols ${columns}; ${command}`;
   return new Started('script', ['-qec', line, '/dev/null'], desk.folder, {
     PATH: process.env.PATH,
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
@@ -51,6 +58,48 @@ describe.skipIf(!HAS_TERMINAL)(
       expect(ended.code).toBe(0);
       expect(ended.stdout).toContain('cents: 4200');
       expect(ended.stdout).toContain('All done.');
+    });
+
+    test.each(['y', 'yes', 'Yes', 'approve'])('%j approves too', async answer => {
+      const desk = new Desk([calling(REFUND), done]);
+      const started = onTerminal(desk, run);
+      await started.printed('[a]pprove  [r]eject  [q]uit');
+      started.child.stdin.write(`${answer}\n`);
+      const ended = await started.ended;
+      expect(ended.code).toBe(0);
+      expect(ended.stdout).toContain('All done.');
+    });
+
+    test('a word that only begins like a choice is asked about again', async () => {
+      const desk = new Desk([calling(REFUND), done]);
+      const started = onTerminal(desk, run);
+      const asked = async (times: number) => {
+        const shown = await started.printed('[a]pprove');
+        return shown.split('[a]pprove').length > times ? true : undefined;
+      };
+      for (const [times, answer] of ['abort', 'yikes', 'q'].entries()) {
+        await until(() => asked(times + 1));
+        started.child.stdin.write(`${answer}\n`);
+      }
+      expect((await started.ended).code).toBe(3);
+    });
+
+    test.each([80, 120])('the list of runs fits %i columns, and --wide shows everything', async columns => {
+      const title = 'Refund the order A-1001 of the customer who called three times on Monday';
+      const desk = new Desk([calling(REFUND), done]);
+      const { runId } = await desk.begin('--title', title);
+      const list = async (...more: string[]) => {
+        const { stdout } = await onTerminal(desk, ['runs', ...more], { NO_COLOR: '1' }, columns).ended;
+        return stdout.trimEnd().split('\r\n');
+      };
+      const fitted = await list();
+      for (const line of fitted) expect(line.length).toBeLessThanOrEqual(columns);
+      const [shown = ''] = fitted[1]?.split(' ') ?? [];
+      expect(runId.startsWith(shown)).toBe(true);
+      expect((await desk.run(['show', shown])).code).toBe(0);
+      for (const part of ['waiting', 'Refund the', 'approval']) expect(fitted[1]).toContain(part);
+      for (const part of [runId, title, 'approval of refund'])
+        expect((await list('--wide'))[1]).toContain(part);
     });
 
     test('an approval given elsewhere closes the prompt, and the run is followed', async () => {

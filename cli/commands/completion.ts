@@ -1,0 +1,149 @@
+import type { Command, Option } from 'commander';
+import { EngineError } from '../../protocol/error.ts';
+import { EXIT } from '../exit-codes.ts';
+
+/** A command as shells complete it. */
+type Completed = {
+  name: string;
+  summary: string;
+  options: { flags: string[]; description: string; takesValue: boolean }[];
+  /** Whether its first argument is a run. */
+  takesRun: boolean;
+};
+
+const SHELLS: Readonly<Record<string, (commands: readonly Completed[]) => string>> = {
+  bash: writeBash,
+  zsh: writeZsh,
+  fish: writeFish,
+};
+
+/** Prints the ids of the last runs, one a line. Bash expands words, so ids with other characters are left out. */
+const RUN_IDS = `agentchart runs --json --limit 50 2>/dev/null | sed -n 's/^{"runId":"\\([A-Za-z0-9_.:-]*\\)".*/\\1/p'`;
+
+/** Implements `agentchart completion`: prints a script for a shell, made from the commands of the program. */
+export function completion(shell: string, program: Command): number {
+  const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
+  if (write === undefined)
+    throw new EngineError(
+      'input-invalid',
+      `There is no completion for "${shell}". Give one of ${Object.keys(SHELLS).join(', ')}.`,
+    );
+  process.stdout.write(write(describeCommands(program)));
+  return EXIT.done;
+}
+
+function describeCommands(program: Command): Completed[] {
+  const help = program.createHelp();
+  return help.visibleCommands(program).map(command => ({
+    name: command.name(),
+    summary: command.summary() || command.description(),
+    options: help.visibleOptions(command).map(describeOption),
+    takesRun: command.registeredArguments[0]?.name() === 'run',
+  }));
+}
+
+function describeOption({
+  short,
+  long,
+  description,
+  required,
+  optional,
+}: Option): Completed['options'][number] {
+  return {
+    flags: [short, long].filter(flag => flag !== undefined),
+    description,
+    takesValue: required || optional,
+  };
+}
+
+function writeBash(commands: readonly Completed[]): string {
+  const options = commands.map(
+    ({ name, options }) => `    ${name}) words=${quote(options.flatMap(({ flags }) => flags).join(' '))} ;;`,
+  );
+  return `# Completion of agentchart for bash, made by: agentchart completion bash
+_agentchart() {
+  local word=\${COMP_WORDS[COMP_CWORD]} words=
+  if [[ $COMP_CWORD -eq 1 ]]; then
+    words=${quote(commands.map(({ name }) => name).join(' '))}
+  elif [[ $word == -* ]]; then
+    case \${COMP_WORDS[1]} in
+${options.join('\n')}
+    esac
+  elif [[ $COMP_CWORD -eq 2 ]]; then
+    case \${COMP_WORDS[1]} in
+    ${takingRuns(commands).join('|')}) words=$(${RUN_IDS}) ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -o default -F _agentchart agentchart
+`;
+}
+
+function writeZsh(commands: readonly Completed[]): string {
+  const described = (name: string, text: string) => quote(`${name.replaceAll(':', '\\:')}:${text}`);
+  const options = commands.map(({ name, options }) => {
+    const words = options.flatMap(({ flags, description }) =>
+      flags.map(flag => described(flag, description)),
+    );
+    return `    ${name}) words_of=(${words.join(' ')}) ;;`;
+  });
+  return `#compdef agentchart
+# Completion of agentchart for zsh, made by: agentchart completion zsh
+_agentchart() {
+  local -a words_of
+  if (( CURRENT == 2 )); then
+    words_of=(${commands.map(({ name, summary }) => described(name, summary)).join(' ')})
+    _describe command words_of
+  elif [[ $PREFIX == -* ]]; then
+    case $words[2] in
+${options.join('\n')}
+    esac
+    _describe -o option words_of
+  else
+    if (( CURRENT == 3 )); then
+      case $words[2] in
+      ${takingRuns(commands).join('|')}) compadd -- \${(f)"$(${RUN_IDS})"} ;;
+      esac
+    fi
+    _files
+  fi
+}
+compdef _agentchart agentchart
+`;
+}
+
+function writeFish(commands: readonly Completed[]): string {
+  const lines = commands.flatMap(({ name, summary, options }) => [
+    `complete -c agentchart -n __fish_use_subcommand -f -a ${name} -d ${quoteFish(summary)}`,
+    ...options.map(({ flags, description, takesValue }) => {
+      const names = flags.map(flag =>
+        flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`,
+      );
+      const value = takesValue ? ' -r' : '';
+      return `complete -c agentchart -n '__fish_seen_subcommand_from ${name}' ${names.join(' ')}${value} -d ${quoteFish(description)}`;
+    }),
+  ]);
+  const runs = takingRuns(commands).join(' ');
+  return `# Completion of agentchart for fish, made by: agentchart completion fish
+function __agentchart_runs
+  ${RUN_IDS}
+end
+${lines.join('\n')}
+complete -c agentchart -n '__fish_seen_subcommand_from ${runs}' -a '(__agentchart_runs)'
+`;
+}
+
+function takingRuns(commands: readonly Completed[]): string[] {
+  return commands.filter(({ takesRun }) => takesRun).map(({ name }) => name);
+}
+
+/** As one word of bash and zsh. */
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** As one word of fish, where a backslash escapes in quotes too. */
+function quoteFish(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+}
