@@ -270,19 +270,11 @@ export class RequestRuns {
   async #readJournal({ run, span }: FoundResponse, firstNumber: number): Promise<LiveResponse> {
     const { host } = this.#options;
     const { closing } = this.#live;
-    const options = {
-      host,
-      from: span.from,
-      firstNumber,
-      closing,
-      whenUnread: 'stop',
-      keepsAll: true,
-    } as const;
+    const how = { host, from: span.from, firstNumber, closing, whenUnread: 'stop', keepsAll: true } as const;
     const key = JSON.stringify([span.id, firstNumber, run.entries.at(-1)?.seq]);
-    return await this.#live.replay(
-      key,
-      async onClosed => new ResponseFeed(await this.#openToRead(run.runId), span, { ...options, onClosed }),
-    );
+    const open = async (onClosed: () => void) =>
+      new ResponseFeed(await this.#openToRead(run.runId), span, { ...how, onClosed });
+    return await this.#live.replay(key, open);
   }
 
   #follow(

@@ -20,7 +20,7 @@ export class ResponseLibrary {
   readonly store: Store;
   readonly #unstored = new Map<string, Store>();
   /** The run that was loaded last, for readers that come at the same time: as long as its journal is the same. */
-  #loaded: { runId: string; seq: number; run: RunResponses | undefined } | null = null;
+  #loaded: { key: string; run: RunResponses | undefined } | null = null;
 
   constructor(store: Store) {
     this.store = store;
@@ -58,11 +58,12 @@ export class ResponseLibrary {
   /** A run and its responses; `undefined` if it does not exist or was not started by the gateway. */
   async load(runId: string): Promise<RunResponses | undefined> {
     const store = this.#unstored.get(runId) ?? this.store;
-    const { seq } = (await store.get(runId)) ?? { seq: 0 };
-    if (seq === 0) return undefined;
-    if (this.#loaded?.runId === runId && this.#loaded.seq === seq) return this.#loaded.run;
+    const record = await store.get(runId);
+    if (record === undefined) return undefined;
+    const key = JSON.stringify([runId, record.createdAt, record.seq]);
+    if (this.#loaded?.key === key) return this.#loaded.run;
     const run = divideJournal(runId, await readJournal(store, runId));
-    this.#loaded = { runId, seq, run };
+    this.#loaded = { key, run };
     return run;
   }
 }
