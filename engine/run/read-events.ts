@@ -5,7 +5,8 @@ import { POLL_MS } from '../driver/look-for-entries.ts';
 import type { RunHost } from '../driver/run-host.ts';
 import { readPage } from '../journal/read-journal.ts';
 import type { RunLog } from '../journal/run-log.ts';
-import { nextReaderTurn } from './reader-turns.ts';
+import { nextReaderTurn } from './readers/reader-turns.ts';
+import { SharedPages } from './readers/shared-pages.ts';
 import {
   DEFAULT_LIMIT,
   type QueueLimit,
@@ -14,7 +15,6 @@ import {
   type RunHappening,
 } from './run-events.ts';
 import type { RunOptions } from './run-options.ts';
-import { SharedPages } from './shared-pages.ts';
 
 /** What readers need of a run. */
 export type EventSource = {
@@ -129,7 +129,7 @@ async function* readAll(
   try {
     while (!queue.isClosed) {
       const text = queue.open();
-      await nextReaderTurn();
+      await gather?.();
       if (isTextFirst) yield text;
       for (;;) {
         const page = await source.readPage(seq);

@@ -1,6 +1,6 @@
 import type { Host } from '../../../engine/driver/host.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
-import { nextReaderTurn } from '../../../engine/run/reader-turns.ts';
+import { nextReaderTurn } from '../../../engine/run/readers/reader-turns.ts';
 import type { Run, RunHappening } from '../../../engine/run/run.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';

@@ -4,7 +4,7 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { seesRun } from '../../../access/caller.ts';
 import type { Host } from '../../../engine/driver/host.ts';
-import { nextReaderTurn } from '../../../engine/run/reader-turns.ts';
+import { nextReaderTurn } from '../../../engine/run/readers/reader-turns.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';

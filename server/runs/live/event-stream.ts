@@ -1,7 +1,7 @@
 import type { Host } from '../../../engine/driver/host.ts';
-import { nextReaderTurn } from '../../../engine/run/reader-turns.ts';
+import { nextReaderTurn } from '../../../engine/run/readers/reader-turns.ts';
+import { jsonOf } from '../../../engine/run/readers/shared-pages.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
-import { jsonOf } from '../../../engine/run/shared-pages.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Hold } from '../run-registry.ts';

@@ -1,5 +1,5 @@
 import type { Host } from '../../../engine/driver/host.ts';
-import { nextReaderTurn } from '../../../engine/run/reader-turns.ts';
+import { nextReaderTurn } from '../../../engine/run/readers/reader-turns.ts';
 import {
   type EventStream,
   encode,
@@ -107,6 +107,7 @@ export class MergedStream {
       const { frames } = portion;
       // Its ids are those of this reader alone: a page is encoded in the reader's turn.
       if (frames.length > 1) await nextReaderTurn();
+      if (this.#isOver) return null;
       return frames.map(one => this.#write(source, one)).join('');
     }
   }

@@ -6,7 +6,7 @@ export const CASE_KINDS: Readonly<Record<CaseKind, () => Promise<readonly Attack
   providers: async () => (await import('./provider-cases.ts')).providerCases,
   gateway: async () => (await import('./gateway-cases.ts')).gatewayCases,
   journals: async () => (await import('./journal-cases.ts')).journalCases,
-  readers: async () => (await import('./reader-cases.ts')).readerCases,
+  readers: async () => (await import('./readers/reader-cases.ts')).readerCases,
 };
 
 export function isCaseKind(text: string): text is CaseKind {

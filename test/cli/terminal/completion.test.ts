@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { Desk, MAIN } from '../support/cli/desk.ts';
+import { Desk, MAIN } from '../../support/cli/desk.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'];
 

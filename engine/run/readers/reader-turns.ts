@@ -1,4 +1,6 @@
-import { runSoon } from '../driver/host.ts';
+// engine/run/readers: what the readers of a run in this process share: the pages of its journal, and the event loop.
+
+import { runSoon } from '../../driver/host.ts';
 
 /** How long readers may work in one turn of the event loop, in ms, and how many of them at most. */
 const BUDGET_MS = 4;

@@ -3,8 +3,8 @@ import { Agent, get, type IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
-import type { AttackCase } from './attack-case.ts';
-import { type Finding, found } from './finding.ts';
+import type { AttackCase } from '../attack-case.ts';
+import { type Finding, found } from '../finding.ts';
 import type { Listening, ReaderServerData, Stopped } from './reader-server.ts';
 import type { ReaderWatchData, Watched } from './reader-watch.ts';
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { AGENT, calling, Desk, MAIN, REFUND, Started, typesOf } from '../support/cli/desk.ts';
-import { until } from '../support/server/runs-app.ts';
+import { AGENT, calling, Desk, MAIN, REFUND, Started, typesOf } from '../../support/cli/desk.ts';
+import { until } from '../../support/server/runs-app.ts';
 
 const done = { text: 'All done.' };
 const ESCAPE = '\u001b';

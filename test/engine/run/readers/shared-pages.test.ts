@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { SharedPages } from '../../../engine/run/shared-pages.ts';
-import type { JournalEntry } from '../../../protocol/event.ts';
+import { SharedPages } from '../../../../engine/run/readers/shared-pages.ts';
+import type { JournalEntry } from '../../../../protocol/event.ts';
 
 const PAGE = 10;
 

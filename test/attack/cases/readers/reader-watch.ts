@@ -2,7 +2,7 @@ import { get } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { sqlite } from '../../../stores/sqlite.ts';
+import { sqlite } from '../../../../stores/sqlite.ts';
 
 /** Looks at a server from a thread of its own, which the readers do not slow down: at `/healthz`, and at the lease of a run. */
 export type ReaderWatchData = { folder: string; port: number; runId: string };
