@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import type { Store } from '../../../protocol/store.ts';
-import { memory } from '../../../stores/memory.ts';
-import { countTo, DONE, idsOf, makeApp, parseEvents, type TestApp } from '../../support/server/runs-app.ts';
+import type { Store } from '../../../../protocol/store.ts';
+import { memory } from '../../../../stores/memory.ts';
+import {
+  countTo,
+  DONE,
+  idsOf,
+  makeApp,
+  parseEvents,
+  type TestApp,
+} from '../../../support/server/runs-app.ts';
 
 const ENTRIES = 2_000;
 const SECRET = 'the secret word is mellon';
