@@ -20,7 +20,9 @@ import type { RunOptions } from './run-options.ts';
 export type EventSource = {
   runId: string;
   events: RunEvents;
-  /** The next entries after seq `after`, up to those that this process has read; empty at the end. Readers share them. */
+  /** The seq of the last entry that this process has read. */
+  lastSeq(): number;
+  /** The next entries after seq `after`. Those after `lastSeq` may be left out. Readers share them. */
   readPage(after: number): Promise<readonly RunHappening[]>;
   /** Whether more events are expected, as far as this process has read the journal. */
   standing(): 'running' | 'at-rest' | 'ended';
@@ -49,6 +51,7 @@ export function eventSourceOf(parts: SourceParts): EventSource {
   return {
     runId,
     events,
+    lastSeq: () => log.durable.seq,
     readPage: after => pages.readAfter(after, log.durable.seq),
     standing: () => runHost.standing,
     failure: () => runHost.failure,
@@ -131,7 +134,8 @@ async function* readAll(
       const text = queue.open();
       await gather?.();
       if (isTextFirst) yield text;
-      for (;;) {
+      for (let pages = 0; seq < source.lastSeq(); pages += 1) {
+        if (pages > 0) await nextReaderTurn();
         const page = await source.readPage(seq);
         const { firstSeq } = queue;
         const missing = seqOf(page.at(-1)) < firstSeq ? page : page.filter(one => seqOf(one) < firstSeq);
@@ -139,7 +143,6 @@ async function* readAll(
         seq = seqOf(missing.at(-1));
         yield missing;
         if (missing.length < page.length) break;
-        await nextReaderTurn();
       }
       if (!isTextFirst && text.length > 0) yield text;
       isTextFirst = false;

@@ -14,6 +14,7 @@ export class Written {
   readonly source: EventSource = {
     runId: 'run_1',
     events: this.events,
+    lastSeq: () => this.journal.length,
     readPage: async after => this.journal.slice(after, after + 100).map(entry => stamp(entry, 'run_1')),
     standing: () => (this.ended ? 'ended' : 'running'),
     failure: () => null,
