@@ -109,7 +109,7 @@ async function readAll(kind: string, response: IncomingMessage): Promise<Read> {
     if (KEEP_ALIVE.equals(chunk)) continue;
     bytes += chunk.length;
     sum = crc32(chunk, sum);
-    last = chunk.subarray(-60).toString();
+    last = (last + chunk.subarray(-60).toString()).slice(-60);
   }
   return { kind, bytes, sum, isWhole: /event: end|\[DONE\]/.test(last) };
 }
