@@ -24,11 +24,9 @@ export async function askForDecisions(
   const terminal = new Questions(output);
   const elsewhere = watchForEntries(run, after, () => terminal.stop());
   const decisions: Decision[] = [];
-  const results = settled.results.filter(({ waitsFor }) => waitsFor === undefined);
   try {
-    for (const call of settled.approvals) decisions.push(await askApproval(terminal, run, call, by));
-    for (const call of settled.doubts) decisions.push(await askDoubt(terminal, run, call, by));
-    for (const call of results) decisions.push(await askResult(terminal, run, call, by));
+    for (const open of settled.open)
+      if (open.kind !== 'pause') decisions.push(await ASK[open.kind](terminal, run, open, by));
     if (settled.paused && decisions.length === 0) decisions.push(await askPaused(terminal, run));
   } catch (error) {
     if (!(error instanceof Quit)) throw error;
@@ -99,6 +97,8 @@ async function askResult(terminal: Questions, run: Run, call: OpenCall, by: stri
   const output = await terminal.askJson('result (JSON), or [q]uit: ');
   return () => run.answer(callId, { output, digest, runId, by });
 }
+
+const ASK = { approval: askApproval, doubt: askDoubt, result: askResult } as const;
 
 async function askPaused(terminal: Questions, run: Run): Promise<Decision> {
   const choice = await terminal.choose('paused: [s]tep  [u]npause  [q]uit', ['step', 'unpause']);

@@ -2,7 +2,7 @@ import { loadRun } from '../engine/journal/load-run.ts';
 import { readJournal } from '../engine/journal/read-journal.ts';
 import type { CommandResult } from '../engine/run/explain-refusal.ts';
 import type { Run } from '../engine/run/run.ts';
-import { listOpenCalls } from '../engine/run/settled.ts';
+import { listUnsettled } from '../engine/run/settled.ts';
 import type { ChartState } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
@@ -123,7 +123,7 @@ async function showRefusal(
     return exitCodeOfError(code);
   }
   const { state } = await loadRun(store, runId);
-  const open = listOpenCalls(state.context);
+  const open = listUnsettled(state.context);
   const isAboutCalls = code === 'call-unknown' || code === 'call-not-open';
   const lines = open.map(call => `  ${call.callId}  ${call.name}, ${call.status}`);
   const calls = lines.length === 0 ? ['The run has no open calls.'] : ['Open calls:', ...lines];

@@ -85,8 +85,7 @@ export const agentMachine = setup({
         (context.next.type === 'finish' && context.next.finishers === is.finishers)),
     isCurrent: ({ context, event }) => isCurrent(context, event),
     canDecide: ({ context, event }) => event.type === 'approval.decided' && canDecide(context, event),
-    isWaitedFor: ({ context, event }) =>
-      event.type === 'result.received' && isWaitingFor(context, event.callId),
+    isWaitedFor: ({ context, event }) => event.type === 'result.received' && isWaitingFor(context, event),
     isInDoubt: ({ context, event }) => event.type === 'doubt.resolved' && isInDoubt(context, event.callId),
     canEdit: ({ context, event }) => event.type === 'transcript.edited' && canEdit(context, event),
     canEditTurn: ({ context, event }) => event.type === 'turn.edited' && canEditTurn(context, event),

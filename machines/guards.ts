@@ -63,9 +63,13 @@ export function canEditCall(
 
 const FREE: ReadonlySet<CallStatus> = new Set(['ready', 'gated', 'settled']);
 
-/** Whether the call waits for a result from a client or a sub-agent. */
-export function isWaitingFor(context: Context, callId: string): boolean {
-  return findCall(context, callId)?.status === 'waiting';
+/** Whether the call waits for a result from this sub-agent's run or, without one, from a client. */
+export function isWaitingFor(
+  context: Context,
+  { callId, childRunId }: { callId: string; childRunId?: string },
+): boolean {
+  const call = findCall(context, callId);
+  return call?.status === 'waiting' && call.childRunId === childRunId;
 }
 
 /** Whether the call is in doubt. */

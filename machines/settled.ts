@@ -1,8 +1,7 @@
 import type { ChartEvent } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import type { JsonCall, Settled } from '../protocol/run-view.ts';
-import { callsWith } from './calls.ts';
-import type { Call, Context } from './context.ts';
+import type { JsonCall, Open, OpenCallKind, RunView, Settled } from '../protocol/run-view.ts';
+import type { Call, CallStatus, Context } from './context.ts';
 import { toolResults } from './tool-results.ts';
 
 /** How a run ended: the output of the machine. */
@@ -34,20 +33,17 @@ export function describeFailed(context: Context): In<'failed'> {
 
 /** Describes a run that was cancelled. */
 export function describeCancelled(context: Context): In<'cancelled'> {
-  return { ...spentIn(context), status: 'cancelled', unsettled: listOpenCalls(context) };
+  return { ...spentIn(context), status: 'cancelled', unsettled: listUnsettled(context) };
 }
 
 /** Describes a run that rests. */
 export function describeWaiting(context: Context): In<'waiting'> {
-  const { paused, quarantined } = context;
   return {
     ...spentIn(context),
     status: 'waiting',
-    approvals: callsWith(context, 'gated').map(call => openCall(context, call)),
-    results: callsWith(context, 'waiting').map(call => openCall(context, call)),
-    doubts: callsWith(context, 'doubted').map(call => openCall(context, call)),
-    paused,
-    ...(quarantined === null ? {} : { reason: quarantined }),
+    ...partsOf(listOpen(context)),
+    results: toolResults(context),
+    paused: context.paused,
   };
 }
 
@@ -56,27 +52,60 @@ export function describeCancel(
   context: Context,
   { by, reason }: { by?: string; reason?: string },
 ): Omit<Extract<ChartEvent, { type: 'run.cancelled' }>, 'at'> {
-  const unsettled = listOpenCalls(context).map(call => call.callId);
+  const unsettled = listUnsettled(context).map(call => call.callId);
   return { type: 'run.cancelled', unsettled, ...omitUndefined({ reason, by }) };
 }
 
+/** A list of what is open, and its parts by kind. */
+export function partsOf(open: Open[]): Pick<In<'waiting'>, 'open' | 'approvals' | 'doubts'> {
+  return {
+    open,
+    approvals: open.filter(one => one.kind === 'approval'),
+    doubts: open.filter(one => one.kind === 'doubt'),
+  };
+}
+
+const KINDS: Partial<Record<CallStatus, OpenCallKind>> = {
+  gated: 'approval',
+  waiting: 'result',
+  doubted: 'doubt',
+};
+
+/** Returns what the run itself waits for from outside. A call that waits for a sub-agent's run is left out. */
+export function listOpen(context: Context): RunView['open'] {
+  const { runId, paused, quarantined, calls } = context;
+  const open: RunView['open'] = calls.flatMap(call => {
+    const kind = KINDS[call.status];
+    if (kind === undefined || call.childRunId !== undefined) return [];
+    return [{ id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId) }];
+  });
+  if (!paused) return open;
+  return [
+    ...open,
+    { id: `pause:${runId}`, kind: 'pause', runId, ...omitUndefined({ reason: quarantined ?? undefined }) },
+  ];
+}
+
 /** Returns the calls of the open round that have no result. */
-export function listOpenCalls(context: Context): JsonCall[] {
-  return context.calls.filter(call => call.status !== 'settled').map(call => openCall(context, call));
+export function listUnsettled(context: Context): JsonCall[] {
+  return context.calls.filter(call => call.status !== 'settled').map(call => unsettledCall(context, call));
 }
 
 const spentIn = ({ usage, turns }: Context) => ({ usage, turns });
 
-function openCall(context: Context, call: Call): JsonCall {
-  const reason = call.doubt ?? call.reason;
+function unsettledCall({ runId }: Context, call: Call): JsonCall {
+  const { childRunId, status } = call;
   return {
-    callId: call.callId,
-    runId: call.childRunId ?? context.runId,
-    name: call.name,
-    input: call.input,
-    digest: call.digest,
-    sideEffect: call.sideEffect,
-    status: call.status === 'settled' ? 'ready' : call.status,
-    ...omitUndefined({ waitsFor: call.childRunId, reason, expiresAt: call.expiresAt }),
+    ...factsOf(call, childRunId ?? runId),
+    status: status === 'settled' ? 'ready' : status,
+    ...omitUndefined({ waitsFor: childRunId }),
   };
+}
+
+function factsOf(
+  { callId, name, input, digest, sideEffect, doubt, reason, expiresAt }: Call,
+  runId: string,
+): Omit<JsonCall, 'status'> {
+  const facts = { callId, runId, name, input, digest, sideEffect };
+  return { ...facts, ...omitUndefined({ reason: doubt ?? reason, expiresAt }) };
 }

@@ -144,6 +144,8 @@ export const inputEventSchema = lazySchema(() =>
       output: json,
       blob,
       isError: z.boolean(),
+      /** The sub-agent's run that gave the result: only that run can. */
+      childRunId: optionalText,
       spent: z.exactOptional(spentSchema),
       by: optionalText,
     }),

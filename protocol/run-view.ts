@@ -7,36 +7,75 @@ import type { RunRecord } from './store.ts';
 import type { AgentTool, SideEffect, Tool } from './tool.ts';
 import type { Usage } from './turn.ts';
 
-/**
- * A tool call without a result. `runId` is the run that takes the decision about it: for a call of a sub-agent,
- * the sub-agent's run.
- */
-export interface OpenCall<Name extends string = string, Input = unknown, Answer = unknown> {
+/** A tool call, for those who decide about it. */
+interface CallFacts<Name extends string, Input> {
   callId: string;
+  /** The run that takes the decision: for a call of a sub-agent, the sub-agent's run. */
   runId: string;
   name: Name;
   input: Input;
   digest: string;
   sideEffect: SideEffect;
-  status: 'gated' | 'ready' | 'queued' | 'running' | 'reconciling' | 'waiting' | 'doubted';
-  /** The sub-agent's run that provides the result. */
-  waitsFor?: string;
   /** Why the call needs approval, or why its outcome is unknown. */
   reason?: string;
   /** ms since the epoch. */
   expiresAt?: number;
+}
+
+/** What an open call needs: a decision whether it runs, the result of a client's tool, or whether it happened. */
+export type OpenCallKind = 'approval' | 'result' | 'doubt';
+
+/** A call that waits for someone outside the run. */
+export interface OpenCall<
+  Name extends string = string,
+  Input = unknown,
+  Answer = unknown,
+  Kind extends OpenCallKind = OpenCallKind,
+> extends CallFacts<Name, Input> {
+  /** Names what is open among everything that a run and its sub-agents wait for, now or later. */
+  id: string;
+  kind: Kind;
   /** For the compiler only: what `run.answer` takes as the call's result. No call has this member. */
   readonly '~answer'?: Answer;
 }
 
-/** An open call as journals and the runs API have it. */
-export type JsonCall = OpenCall<string, JsonValue>;
+/** A paused run, which continues with `run.unpause()` or `run.step()`. */
+export interface OpenPause {
+  id: string;
+  kind: 'pause';
+  runId: string;
+  /** Why the engine paused the run; absent if a person did. */
+  reason?: string;
+}
+
+/**
+ * What a run waits for from outside: its own calls and those of its sub-agents. A call that waits for a sub-agent's run
+ * is none: what that run waits for is.
+ */
+export type Open<Tools = AgentTool> = OpenCallOf<OpenCallKind, Tools> | OpenPause;
+
+/** A call without a result, in whatever state it is. */
+export interface UnsettledCall<Name extends string = string, Input = unknown> extends CallFacts<Name, Input> {
+  status: 'gated' | 'ready' | 'queued' | 'running' | 'reconciling' | 'waiting' | 'doubted';
+  /** The sub-agent's run that provides the result. */
+  waitsFor?: string;
+}
+
+/** An unsettled call as journals and the runs API have it. */
+export type JsonCall = UnsettledCall<string, JsonValue>;
+
+/** An open call as the runs API has it. */
+export type JsonOpenCall = OpenCall<string, JsonValue>;
 
 /** The open calls of these tools and, for agents among them, of their tools. */
-type OpenCallOf<Tools> =
+type OpenCallOf<Kind extends OpenCallKind, Tools> =
   Tools extends Tool<infer Name, infer Input, infer Output>
-    ? OpenCall<Name, Input, AnswerTo<Tools, Output>> | CallBelow<Tools>
-    : OpenCall;
+    ? EachKind<Kind, Name, Input, AnswerTo<Tools, Output>> | OpenCallBelow<Kind, Tools>
+    : EachKind<Kind, string, unknown, unknown>;
+
+type EachKind<Kind, Name extends string, Input, Answer> = Kind extends OpenCallKind
+  ? OpenCall<Name, Input, Answer, Kind>
+  : never;
 
 type AnswerTo<Tools, Output> = Tools extends { '~answer'?: infer Answer }
   ? unknown extends Answer
@@ -44,10 +83,21 @@ type AnswerTo<Tools, Output> = Tools extends { '~answer'?: infer Answer }
     : Answer
   : Output;
 
-type CallBelow<Tools> = Tools extends { '~below'?: infer Below }
+type OpenCallBelow<Kind extends OpenCallKind, Tools> = Tools extends { '~below'?: infer Below }
   ? unknown extends Below
     ? never
-    : OpenCallOf<Below>
+    : OpenCallOf<Kind, Below>
+  : never;
+
+type UnsettledCallOf<Tools> =
+  Tools extends Tool<infer Name, infer Input>
+    ? UnsettledCall<Name, Input> | UnsettledCallBelow<Tools>
+    : UnsettledCall;
+
+type UnsettledCallBelow<Tools> = Tools extends { '~below'?: infer Below }
+  ? unknown extends Below
+    ? never
+    : UnsettledCallOf<Below>
   : never;
 
 interface Spent {
@@ -55,27 +105,29 @@ interface Spent {
   turns: number;
 }
 
-/** A run that has finished. */
-export interface FinishedRun<Tools = AgentTool, Output = unknown> extends Spent {
+/** A run that has finished. Of an agent with an `output` schema, it has an `output` unless it is `incomplete`. */
+export type FinishedRun<Tools = AgentTool, Output = unknown> = FinishedFacts<Tools> &
+  ({ output: Output; incomplete?: undefined } | { output?: Output; incomplete: { reason: string } });
+
+interface FinishedFacts<Tools> extends Spent {
   status: 'finished';
   text: string;
-  /** The validated answer of an agent with an `output` schema; absent if the answer is incomplete and invalid. */
-  output?: Output;
   results: ToolResultOf<Tools>[];
   /** Messages that arrived too late for the model to read. */
   unread: Item[];
-  incomplete?: { reason: string };
 }
 
 /** A run that waits for decisions, results or an unpause. */
 export interface WaitingRun<Tools = AgentTool> extends Spent {
   status: 'waiting';
-  approvals: OpenCallOf<Tools>[];
-  results: OpenCallOf<Tools>[];
-  doubts: OpenCallOf<Tools>[];
+  /** Everything that the run waits for: its calls in their order, then those of its sub-agents. */
+  open: Open<Tools>[];
+  /** The parts of `open` of these kinds. */
+  approvals: OpenCallOf<'approval', Tools>[];
+  doubts: OpenCallOf<'doubt', Tools>[];
+  /** The results so far. */
+  results: ToolResultOf<Tools>[];
   paused: boolean;
-  /** Why the engine paused the run. */
-  reason?: string;
 }
 
 /** A run that has failed. */
@@ -87,7 +139,7 @@ export interface FailedRun extends Spent {
 /** A run that was cancelled. */
 export interface CancelledRun<Tools = AgentTool> extends Spent {
   status: 'cancelled';
-  unsettled: OpenCallOf<Tools>[];
+  unsettled: UnsettledCallOf<Tools>[];
 }
 
 /**
@@ -116,6 +168,8 @@ export type RunView = RunSummary & {
   usage: Usage | null;
   /** `null` while the run has something to do. Includes what the runs of its sub-agents wait for. */
   settled: Settled | null;
+  /** What the run waits for, also while it does something else: its own calls, then those of its sub-agents. */
+  open: (JsonOpenCall | OpenPause)[];
   /** This run's own calls without a result. */
   calls: JsonCall[];
   /** The process that drives the run, and the end of its lease (ms since the epoch). */
@@ -149,9 +203,9 @@ export type AgentSummary = {
   tools?: number;
 };
 
-/** A decision that a run waits for: an approval, the result of a client's tool, or a doubt. */
+/** An open call, for those who decide the calls of many runs. */
 export type InboxItem = {
-  kind: 'approval' | 'result' | 'doubt';
+  kind: OpenCallKind;
   /** The run that takes the decision. */
   runId: string;
   /** The topmost run of its family; the run itself if it has no parent. */
@@ -161,7 +215,7 @@ export type InboxItem = {
   title: string;
   /** When the call began to wait as it does now, in ms since the epoch. */
   since: number;
-  call: JsonCall;
+  call: JsonOpenCall;
 };
 
 /** A tool of an agent, for people. */

@@ -112,6 +112,11 @@ type AsJson<Value> = unknown extends Value
 type TakesAnswer<Schema extends StandardSchemaV1> =
   Out<Schema> extends In<Schema> ? unknown : { readonly '~answer'?: In<Schema> };
 
+/** The type with all of it readonly: what a `const` type parameter infers from a literal is assignable to it. */
+type AsReadonly<Value> = unknown extends Value
+  ? Value
+  : { readonly [Name in keyof Value]: AsReadonly<Value[Name]> };
+
 /**
  * Creates a tool from a schema and a function. On the returned `Tool`, `approval` takes the call's raw JSON and
  * validates it; `run` and `reconcile` take the value that `validate` returned.
@@ -128,6 +133,15 @@ type TakesAnswer<Schema extends StandardSchemaV1> =
  */
 export function tool<
   Input extends StandardSchemaV1,
+  Output extends StandardSchemaV1,
+  const Returned extends AsReadonly<In<Output>>,
+  Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
+  const Name extends string = string,
+>(
+  options: ToolOptions<Input, Output, Context, Returned | Promise<Returned>, Name> & { output: Output },
+): Tool<Name, In<Input>, AsResult<Out<Output>>, In<Context>> & TakesAnswer<Output>;
+export function tool<
+  Input extends StandardSchemaV1,
   Returned = unknown,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
@@ -136,7 +150,7 @@ export function tool<
 ): Tool<Name, In<Input>, AsResult<Awaited<Returned>>, In<Context>>;
 export function tool<
   Input extends StandardSchemaV1,
-  Output extends StandardSchemaV1 = StandardSchemaV1<unknown>,
+  Output extends StandardSchemaV1,
   Context extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   const Name extends string = string,
 >(

@@ -3,7 +3,7 @@ import { findContradiction } from '../../engine/journal/late-evidence.ts';
 import { loadRun, statusOf } from '../../engine/journal/load-run.ts';
 import { readPages } from '../../engine/journal/read-journal.ts';
 import { openResult } from '../../engine/run/read-result.ts';
-import { listOpenCalls, type Settled } from '../../engine/run/settled.ts';
+import { listUnsettled, type Settled } from '../../engine/run/settled.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
@@ -58,7 +58,7 @@ type Summary = { record: RunRecord; state: ChartState; settled: Settled | null; 
 function summarize({ record, state, settled, launch }: Summary): object {
   const { usage, turns, next, parent } = state.context;
   const facts = { ...omitUndefined({ parent: parent ?? undefined }), ...(settled ?? { usage, turns }) };
-  const calls = listOpenCalls(state.context);
+  const calls = listUnsettled(state.context);
   return { ...record, state: statePath(state), next, launch, ...facts, status: statusOf(state), calls };
 }
 

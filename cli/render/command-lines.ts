@@ -13,24 +13,19 @@ export class CommandLines {
     this.#store = isKnown ? [] : ['--db', isDatabase(file) ? formatStore(file) : file];
   }
 
-  /** Returns the command that approves a call, bound to its digest. */
-  approve({ runId, callId, digest }: OpenCall): string {
-    return this.of('approve', runId, callId, '--digest', digest);
-  }
-
-  /** Returns the command that rejects a call. */
-  reject({ runId, callId }: OpenCall): string {
-    return `${this.of('reject', runId, callId)} --reason TEXT`;
-  }
-
-  /** Returns the command that supplies the result of a call. */
-  answer({ runId, callId }: OpenCall): string {
-    return `${this.of('answer', runId, callId)} --output JSON`;
-  }
-
-  /** Returns the command that resolves a call in doubt. */
-  resolve({ runId, callId }: OpenCall): string {
-    return `${this.of('resolve', runId, callId)} --retry [--force] | --happened JSON | --failed TEXT`;
+  /** Returns the commands that decide an open call. An approval is bound to the call's digest. */
+  decide({ kind, runId, callId, digest }: OpenCall): string[] {
+    switch (kind) {
+      case 'approval':
+        return [
+          this.of('approve', runId, callId, '--digest', digest),
+          `${this.of('reject', runId, callId)} --reason TEXT`,
+        ];
+      case 'result':
+        return [`${this.of('answer', runId, callId)} --output JSON`];
+      case 'doubt':
+        return [`${this.of('resolve', runId, callId)} --retry [--force] | --happened JSON | --failed TEXT`];
+    }
   }
 
   /** Returns the command that prints the full result of a call. */

@@ -1,4 +1,4 @@
-import type { OpenCall, Settled } from '../../engine/run/settled.ts';
+import { listUnsettled, type OpenCall, type Settled } from '../../engine/run/settled.ts';
 import type { Context } from '../../machines/context.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { CommandLines } from './command-lines.ts';
@@ -36,34 +36,29 @@ export function showWaiting(
   output: Output,
   settled: Waiting,
   commands: CommandLines,
-  { runId, next }: Pick<Context, 'runId' | 'next'>,
+  context: Context,
   now: number,
 ): void {
+  const { runId, next } = context;
   const command = (text: string) => output.line('  ', { style: 'cyan', text });
-  for (const call of settled.approvals) {
-    showCall(output, call, HEADINGS.approval, now);
-    command(commands.approve(call));
-    command(commands.reject(call));
+  for (const open of settled.open) {
+    if (open.kind === 'pause') continue;
+    showCall(output, open, HEADINGS[open.kind], now);
+    for (const line of commands.decide(open)) command(line);
   }
-  for (const call of settled.doubts) {
-    showCall(output, call, HEADINGS.doubt, now);
-    command(commands.resolve(call));
+  for (const { name, waitsFor } of listUnsettled(context)) {
+    if (waitsFor === undefined) continue;
+    output.line({ style: 'yellow', text: name }, ` is a sub-agent and waits in run ${waitsFor}`);
+    command(commands.of('show', waitsFor));
   }
-  for (const call of settled.results) {
-    const { waitsFor } = call;
-    if (waitsFor === undefined) {
-      showCall(output, call, HEADINGS.result, now);
-      command(commands.answer(call));
-    } else {
-      output.line({ style: 'yellow', text: call.name }, ` is a sub-agent and waits in run ${waitsFor}`);
-      command(commands.of('show', waitsFor));
-    }
+  for (const pause of settled.open) {
+    if (pause.kind !== 'pause') continue;
+    const isOwn = pause.runId === runId;
+    const held = isOwn && next?.type === 'pause' && next.breakpoint !== undefined ? next.why : undefined;
+    const reason = pause.reason ?? held;
+    const who = isOwn ? 'The run' : `Run ${pause.runId}`;
+    output.line({ style: 'yellow', text: `${who} is paused${reason === undefined ? '.' : `: ${reason}`}` });
+    command(commands.of('step', pause.runId));
+    command(commands.of('unpause', pause.runId));
   }
-  if (!settled.paused) return;
-  const held = next?.type === 'pause' && next.breakpoint !== undefined ? next.why : undefined;
-  const reason = settled.reason ?? held;
-  const why = reason === undefined ? '.' : `: ${reason}`;
-  output.line({ style: 'yellow', text: `The run is paused${why}` });
-  command(commands.of('step', runId));
-  command(commands.of('unpause', runId));
 }

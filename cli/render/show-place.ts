@@ -1,6 +1,6 @@
 import { hasEnded } from '../../engine/journal/load-run.ts';
 import type { ReplayReport } from '../../engine/replay/replay-journal.ts';
-import { describeSettled, listOpenCalls, type Settled } from '../../engine/run/settled.ts';
+import { describeSettled, listUnsettled, type Settled } from '../../engine/run/settled.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { CommandLines } from './command-lines.ts';
 import type { Output } from './output.ts';
@@ -31,14 +31,13 @@ export function showPlace(
 
 function showRunning(output: Output, { context }: ChartState): void {
   const { turn } = context;
-  const calls = listOpenCalls(context);
+  const calls = listUnsettled(context);
   for (const { callId, name, status } of calls) output.line(`  ${name} (${callId}), ${status}`);
   if (calls.length === 0) output.line(`  attempt ${turn.attempt} of turn ${turn.number}`);
 }
 
 function showOpenCalls(output: Output, settled: Extract<Settled, { status: 'waiting' }>, now: number): void {
-  for (const call of settled.approvals) showCall(output, call, HEADINGS.approval, now);
-  for (const call of settled.doubts) showCall(output, call, HEADINGS.doubt, now);
-  for (const call of settled.results) showCall(output, call, HEADINGS.result, now);
+  for (const open of settled.open)
+    if (open.kind !== 'pause') showCall(output, open, HEADINGS[open.kind], now);
   if (settled.paused) output.line({ style: 'yellow', text: 'The run is paused.' });
 }

@@ -1,6 +1,6 @@
 import { systemHost } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
-import { listOpenCalls, type Settled } from '../../engine/run/settled.ts';
+import { listUnsettled, type Settled } from '../../engine/run/settled.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { describeBytes } from '../../protocol/content/read-content.ts';
 import type { RunEvent } from '../../protocol/event.ts';
@@ -117,7 +117,7 @@ function showSituation(output: Output, { record, state, settled, commands, late 
   const { runId } = record;
   if (settled === null) {
     const { usage, turns } = state.context;
-    for (const { callId, name, status } of listOpenCalls(state.context))
+    for (const { callId, name, status } of listUnsettled(state.context))
       output.line(`  ${name} (${callId}), ${status}`);
     return showStatus(output, 'running', { usage, turns });
   }

@@ -7,7 +7,7 @@ import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { FinishedRun } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import { statusOf } from '../journal/load-run.ts';
-import { describeSettled, listOpenCalls } from './settled.ts';
+import { describeSettled, listUnsettled } from './settled.ts';
 
 /** The outcome of a run so far: everything that must be the same when a recording of it is played. */
 export type Outcome = {
@@ -38,7 +38,7 @@ export function describeOutcome(state: ChartState): Outcome {
     ...(settled?.status === 'finished' ? describeAnswer(settled) : {}),
     ...omitUndefined({ error: settled?.status === 'failed' ? settled.error : undefined }),
     paused: context.paused && !isQuarantined,
-    open: listOpenCalls(context).map(({ callId }) => callId),
+    open: listUnsettled(context).map(({ callId }) => callId),
     results: [...toolResults(context), ...context.calls.flatMap(resultOf)].map(withoutBlob),
     transcript: context.transcript.map(item => (item.type === 'tool_result' ? withoutBlob(item) : item)),
     unread: context.inbox,

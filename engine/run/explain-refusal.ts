@@ -107,6 +107,12 @@ function explainCallRefusal(state: ChartState, event: CallEvent, journal: readon
   if (hasEnded(state)) {
     return refuse('run-ended', `Run ${runId} has ended. Start a new run with { continues: '${runId}' }.`);
   }
+  if (call?.status === 'waiting' && call.childRunId !== undefined) {
+    return refuse(
+      'call-not-open',
+      `Call ${callId} waits for run ${call.childRunId} of its sub-agent, whose end gives its result. Decide what that run waits for, or cancel it.`,
+    );
+  }
   const status = call?.status ?? 'settled';
   return refuse('call-not-open', `Call ${callId} is ${status}. ${ADVICE[status] ?? 'It needs no decision.'}`);
 }

@@ -18,7 +18,7 @@ import { RunBlobs } from '../journal/run-blobs.ts';
 import { RunLog } from '../journal/run-log.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
 import { RunChildren } from '../sub-agents/run-children.ts';
-import { type CallReference, referTo } from './call-reference.ts';
+import { type AnswerOf, type CallReference, type InputOf, referTo } from './call-reference.ts';
 import { editTranscript, retryCall } from './edits/edit-transcript.ts';
 import type { CommandResult, SubmitResult } from './explain-refusal.ts';
 import { type ForkOptions, forkRun } from './forks/fork-run.ts';
@@ -172,9 +172,9 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   /** Allows a gated call to run, with another input if `input` is given. Example: see `settled`. */
-  async approve<Input>(
-    call: CallReference<Input>,
-    options: ApproveOptions<NoInfer<Input>> = {},
+  async approve<Call extends CallReference>(
+    call: Call,
+    options: ApproveOptions<InputOf<Call>> = {},
   ): Promise<CommandResult> {
     return await this.#submitter.submitOne(commandOf({ type: 'approve', ...referTo(call) }, options));
   }
@@ -185,17 +185,17 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   /** Supplies the result of a gated call instead of running it, or the result of a client tool's call. */
-  async answer<Given>(
-    call: CallReference<unknown, Given>,
-    options: AnswerOptions<NoInfer<Given>>,
+  async answer<Call extends CallReference>(
+    call: Call,
+    options: AnswerOptions<AnswerOf<Call>>,
   ): Promise<CommandResult> {
     return await this.#submitter.submitOne(commandOf({ type: 'answer', ...referTo(call) }, options));
   }
 
   /** Resolves a call in doubt: it happened (`{ happened: true, output }`), it failed, or it is run again. */
-  async resolve<Given>(
-    call: CallReference<unknown, Given>,
-    resolution: Resolution<NoInfer<Given>>,
+  async resolve<Call extends CallReference>(
+    call: Call,
+    resolution: Resolution<AnswerOf<Call>>,
   ): Promise<CommandResult> {
     return await this.#submitter.submitOne(commandOf({ type: 'resolve', ...referTo(call) }, resolution));
   }
@@ -234,9 +234,9 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   /** Replaces the input of a call that has not started. It is validated and asks for approval again if its tool requires one. */
-  async editCall<Input>(
-    call: CallReference<Input>,
-    options: EditCallOptions<NoInfer<Input>>,
+  async editCall<Call extends CallReference>(
+    call: Call,
+    options: EditCallOptions<InputOf<Call>>,
   ): Promise<CommandResult> {
     return await this.#submitter.submitOne(commandOf({ type: 'edit-call', ...referTo(call) }, options));
   }

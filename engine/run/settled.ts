@@ -9,8 +9,8 @@ import type { Settled } from '../../protocol/run-view.ts';
 import type { Host } from '../driver/host.ts';
 import { isAtRest, statusOf } from '../journal/load-run.ts';
 
-export { listOpenCalls } from '../../machines/settled.ts';
-export type { OpenCall, Settled } from '../../protocol/run-view.ts';
+export { listOpen, listUnsettled } from '../../machines/settled.ts';
+export type { Open, OpenCall, Settled } from '../../protocol/run-view.ts';
 
 /** What `settled()` returns in this state; `null` while the run is running. `showText` filters the answer's text. */
 export function describeSettled(state: ChartState, showText: (text: string) => string): Settled | null {

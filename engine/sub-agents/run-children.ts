@@ -5,9 +5,11 @@
  */
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
+import { partsOf } from '../../machines/settled.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { callsOf } from '../../protocol/event.ts';
+import type { JsonCall } from '../../protocol/run-view.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { loadLog } from '../driver/agent-chart.ts';
 import type { Host } from '../driver/host.ts';
@@ -17,7 +19,7 @@ import { readJournal } from '../journal/read-journal.ts';
 import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
 import { CANCEL_SLACK_MS, type Command, cancelRun, type MakeCommand, requestCancel } from '../run/command.ts';
 import type { CommandOptions } from '../run/run-command.ts';
-import { describeSettled, listOpenCalls, type OpenCall, type Settled } from '../run/settled.ts';
+import { describeSettled, listUnsettled, type Settled } from '../run/settled.ts';
 import {
   answerOfChild,
   type ChildRuns,
@@ -166,12 +168,13 @@ async function isOver(store: Store, runId: string): Promise<boolean> {
 async function resultOf(
   { store, host }: Stored,
   parent: Context,
-  { callId }: SuspendedCall,
+  { callId, childRunId }: SuspendedCall,
   child: Context,
   settled: Exclude<Settled, { status: 'waiting' }>,
 ): Promise<Command> {
   const answer = answerOfChild(child.agent.name, settled);
-  const command = { type: 'result.received', callId, ...answer, spent: spentBy(child) } as const;
+  const spent = spentBy(child);
+  const command = { type: 'result.received', callId, childRunId, ...answer, spent } as const;
   return await boundCommand(command, parent, new RunBlobs({ store, host, runId: parent.runId }));
 }
 
@@ -246,30 +249,24 @@ type Waiting = Extract<Settled, { status: 'waiting' }>;
  * Adds what the children wait for, as stored, to what the run waits for. With a paused child, the run is paused too.
  */
 async function withChildren(store: Store, context: Context, settled: Waiting): Promise<Waiting> {
-  const { approvals, results, doubts } = settled;
-  const merged = { ...settled, approvals: [...approvals], results: [...results], doubts: [...doubts] };
+  const open = [...settled.open];
   for (const { childRunId } of suspendedCalls(context)) {
     const state = await loadChild(store, childRunId, context.runId);
     if (state === undefined) continue;
     const own = describeSettled(state, text => text);
     if (own?.status !== 'waiting') continue;
-    const child = await withChildren(store, state.context, own);
-    merged.approvals.push(...child.approvals);
-    merged.results.push(...child.results);
-    merged.doubts.push(...child.doubts);
-    merged.paused ||= child.paused;
-    if (child.reason !== undefined) merged.reason ??= `run ${childRunId}: ${child.reason}`;
+    open.push(...(await withChildren(store, state.context, own)).open);
   }
-  return merged;
+  return { ...settled, ...partsOf(open), paused: open.some(({ kind }) => kind === 'pause') };
 }
 
 /** Returns the unsettled calls in the children of a cancelled run, at any depth. */
-async function listUnsettledBelow(store: Store, context: Context): Promise<OpenCall[]> {
-  const unsettled: OpenCall[] = [];
+async function listUnsettledBelow(store: Store, context: Context): Promise<JsonCall[]> {
+  const unsettled: JsonCall[] = [];
   for (const childId of childIdsOf(context)) {
     const state = await loadChild(store, childId, context.runId);
     if (state === undefined) continue;
-    unsettled.push(...listOpenCalls(state.context), ...(await listUnsettledBelow(store, state.context)));
+    unsettled.push(...listUnsettled(state.context), ...(await listUnsettledBelow(store, state.context)));
   }
   return unsettled;
 }

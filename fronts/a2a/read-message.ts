@@ -83,7 +83,7 @@ function readDecision({ data }: GivenPart): Decision[] {
 }
 
 /** The decision in a message of text about the only open call. */
-function decisionOfText(parts: readonly GivenPart[], { kind }: Question): Decision | null {
+function decisionOfText(parts: readonly GivenPart[], { call: { kind } }: Question): Decision | null {
   const text = parts.map(part => part.text ?? '').join('\n');
   if (parts.some(part => part.text === undefined)) return null;
   if (kind === 'result') return { output: text };
@@ -93,9 +93,9 @@ function decisionOfText(parts: readonly GivenPart[], { kind }: Question): Decisi
 }
 
 function commandFor(decision: Decision, questions: readonly Question[]): RunCommand {
-  const { key, kind, call } = find(decision, questions);
+  const { key, call } = find(decision, questions);
   const { approved, input, reason, output, isError, happened, failed, retry } = decision;
-  const { callId, runId, digest } = call;
+  const { kind, callId, runId, digest } = call;
   if (kind === 'approval' && approved === true)
     return { type: 'approve', callId, runId, digest, ...omitUndefined({ input }) };
   if (kind === 'approval' && approved === false)

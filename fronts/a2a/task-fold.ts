@@ -2,7 +2,7 @@ import type { RunHappening } from '../../engine/run/run.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import type { FinishedRun, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import type { FinishedRun, OpenCallKind, Settled, WaitingRun } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import { cutText } from '../../text/cut-text.ts';
 import { describeCall, listQuestions, type Question } from '../served/questions.ts';
@@ -88,14 +88,14 @@ function partsOf(runId: string, settled: Settled): Part[] {
 function askParts(runId: string, settled: WaitingRun): Part[] {
   const questions = listQuestions(runId, settled);
   if (questions.length === 0) return [{ text: 'The run is paused.' }];
-  const lines = questions.map(({ kind, call }) => `${ASKED[kind].text}: ${describeCall(call)}`);
+  const lines = questions.map(({ call }) => `${ASKED[call.kind].text}: ${describeCall(call)}`);
   return [
     { text: lines.join('\n') },
     { data: { questions: questions.map(describeQuestion) }, mediaType: 'application/json' },
   ];
 }
 
-const ASKED: Readonly<Record<Question['kind'], { text: string; answers: JsonObject[] }>> = {
+const ASKED: Readonly<Record<OpenCallKind, { text: string; answers: JsonObject[] }>> = {
   approval: {
     text: 'Needs approval',
     answers: [
@@ -112,8 +112,8 @@ const ASKED: Readonly<Record<Question['kind'], { text: string; answers: JsonObje
 };
 
 /** `answers`: the data parts that decide the call, in a message to the task. */
-function describeQuestion({ key, kind, call }: Question): JsonObject {
-  const { name, input, reason, expiresAt } = call;
+function describeQuestion({ key, call }: Question): JsonObject {
+  const { kind, name, input, reason, expiresAt } = call;
   return {
     callId: key,
     kind,

@@ -62,14 +62,13 @@ export function finishRun({ settled, context, shared, messages, usage, ...ending
     case 'failed':
       return [...ends, { type: 'RUN_ERROR', ...settled.error, ...usage.member }];
     case 'waiting': {
-      const own = settled.results.filter(call => call.waitsFor === undefined && isDeclared(call.name));
-      const others = { ...settled, results: settled.results.filter(call => !own.includes(call)) };
-      const isOwnTurn = own.length > 0 && !settled.paused && countOpen(others) === 0;
-      if (isOwnTurn) {
+      const own = settled.open.filter(open => open.kind === 'result').filter(({ name }) => isDeclared(name));
+      const others = settled.open.filter(open => own.every(({ id }) => id !== open.id));
+      if (own.length > 0 && others.length === 0) {
         const pendingToolCallIds = own.map(({ callId }) => callId);
         return [...ends, { ...finished, outcome: { type: 'success', pendingToolCallIds } }];
       }
-      const interrupts = interruptsOf(context.runId, others);
+      const interrupts = interruptsOf(context.runId, { ...settled, open: others });
       return [
         { type: 'MESSAGES_SNAPSHOT', messages: [...messages] },
         ...ends,
@@ -77,10 +76,6 @@ export function finishRun({ settled, context, shared, messages, usage, ...ending
       ];
     }
   }
-}
-
-function countOpen({ approvals, results, doubts }: Extract<Settled, { status: 'waiting' }>): number {
-  return approvals.length + results.filter(call => call.waitsFor === undefined).length + doubts.length;
 }
 
 /** Returns the RUN_ERROR event for an error that ended the request, without internal details. */

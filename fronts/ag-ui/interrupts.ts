@@ -1,12 +1,12 @@
 import type { RunCommand } from '../../engine/run/run-command.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { OpenCall, WaitingRun } from '../../protocol/run-view.ts';
+import type { Open, OpenCall, WaitingRun } from '../../protocol/run-view.ts';
 import type { Interrupt } from './events.ts';
 import { toolCallIdOf } from './project-run.ts';
 import type { ResumeEntry } from './run-input.ts';
 
-const KINDS = ['approval', 'result', 'doubt', 'pause'] as const;
-type Kind = (typeof KINDS)[number];
+type Kind = Open['kind'];
+const KINDS: readonly Kind[] = ['approval', 'result', 'doubt', 'pause'];
 
 /** The call, or the paused run, that an interrupt asks about. A pause has an empty `callId`. */
 type Subject = { kind: Kind; runId: string; callId: string };
@@ -51,33 +51,29 @@ const REASONS: Readonly<Record<Kind, string>> = {
   pause: 'agentchart:paused',
 };
 
-/** Returns the interrupts of a waiting run: one for each call that needs a person or a client, and one for a pause. */
-export function interruptsOf(runId: string, waiting: WaitingRun): Interrupt[] {
-  const { approvals, results, doubts, paused } = waiting;
-  const found = [
-    ...approvals.map(call => interruptOf('approval', call, runId)),
-    ...results.filter(call => call.waitsFor === undefined).map(call => interruptOf('result', call, runId)),
-    ...doubts.map(call => interruptOf('doubt', call, runId)),
-  ];
+/** Returns the interrupts of a waiting run: one for each open call, and one for a pause or if nothing else is open. */
+export function interruptsOf(runId: string, { open, paused }: WaitingRun): Interrupt[] {
+  const found = open.flatMap(one => (one.kind === 'pause' ? [] : [interruptOf(one, runId)]));
   if (!paused && found.length > 0) return found;
+  const pause = open.find(one => one.kind === 'pause');
   return [
     ...found,
     {
       id: idOf({ kind: 'pause', runId, callId: '' }),
       reason: REASONS.pause,
-      message: waiting.reason ?? 'The run is paused. Continue?',
+      message: pause?.reason ?? 'The run is paused. Continue?',
       responseSchema: SCHEMAS.pause,
     },
   ];
 }
 
-function interruptOf(kind: Kind, call: OpenCall, ownId: string): Interrupt {
-  const { callId, runId, name, input, digest, sideEffect, reason, expiresAt } = call;
+function interruptOf(call: OpenCall, ownId: string): Interrupt {
+  const { kind, callId, runId, name, input, digest, sideEffect, reason, expiresAt } = call;
   const subagentRunId = runId === ownId ? undefined : runId;
   return {
     id: idOf({ kind, runId, callId }),
     reason: REASONS[kind],
-    message: messageOf(kind, call),
+    message: messageOf(call),
     toolCallId: toolCallIdOf(callId, subagentRunId),
     responseSchema: SCHEMAS[kind],
     metadata: { agentchart: { runId, name, input, digest, sideEffect, ...omitUndefined({ reason }) } },
@@ -88,11 +84,16 @@ function interruptOf(kind: Kind, call: OpenCall, ownId: string): Interrupt {
   };
 }
 
-function messageOf(kind: Kind, { name, reason }: OpenCall): string {
+function messageOf({ kind, name, reason }: OpenCall): string {
   const why = reason === undefined ? '' : ` ${reason}`;
-  if (kind === 'approval') return `Run ${name}?${why}`;
-  if (kind === 'result') return `${name} needs a result from you.${why}`;
-  return `It is unknown whether ${name} happened.${why}`;
+  switch (kind) {
+    case 'approval':
+      return `Run ${name}?${why}`;
+    case 'result':
+      return `${name} needs a result from you.${why}`;
+    case 'doubt':
+      return `It is unknown whether ${name} happened.${why}`;
+  }
 }
 
 function idOf({ kind, runId, callId }: Subject): string {

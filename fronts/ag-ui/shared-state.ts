@@ -1,6 +1,6 @@
 import { statusOf } from '../../engine/journal/load-run.ts';
 import { progressOf } from '../../engine/journal/progress.ts';
-import { listOpenCalls } from '../../engine/run/settled.ts';
+import { listUnsettled } from '../../engine/run/settled.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { AgUiEvent } from './events.ts';
@@ -77,7 +77,7 @@ function describeState(state: ChartState, showText: (text: string) => string): J
     paused,
     turns,
     usage,
-    calls: listOpenCalls(context),
+    calls: listUnsettled(context),
     ...omitUndefined({
       why,
       incomplete,

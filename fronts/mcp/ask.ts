@@ -30,10 +30,10 @@ export type Decided = {
 export const NOTHING_DECIDED: Decided = { accepted: 0, cancelled: new Set(), faults: new Map(), notes: [] };
 
 /** The form that asks a person to decide a call. `fault`: why the previous answer could not be used. */
-export function formFor({ kind, call }: Question, agent: string, fault: string | undefined): Form {
+export function formFor({ call }: Question, agent: string, fault: string | undefined): Form {
   const again = fault === undefined ? '' : `${fault}\n\n`;
   const asked = describeCall(call);
-  switch (kind) {
+  switch (call.kind) {
     case 'approval':
       return form(`${again}${agent} asks to call ${asked}. Accept to allow it, decline to refuse it.`, {
         properties: editable(call.input),
@@ -145,11 +145,8 @@ export async function decide(
 }
 
 /** The decision in an answer that is not `cancel`; `null` if it decides nothing. */
-function commandFor(
-  { kind, call }: Question,
-  { action, content }: Answer,
-): RunCommand | { fault: string } | null {
-  const { callId, runId, digest } = call;
+function commandFor({ call }: Question, { action, content }: Answer): RunCommand | { fault: string } | null {
+  const { kind, callId, runId, digest } = call;
   const text = readField(content, 'output');
   if (kind === 'approval') {
     if (action === 'decline')

@@ -1,6 +1,6 @@
 import type { Run } from '../../engine/run/run.ts';
 import type { Context } from '../../machines/context.ts';
-import type { OpenCall } from '../../protocol/run-view.ts';
+import type { JsonCall } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import {
   type CallTarget,
@@ -72,7 +72,7 @@ function follow(run: Run, store: SnapshotStore<Context>): () => void {
 function describe(run: Run): Partial<RunSnapshot<Context>> {
   const { state } = run.durable;
   const { context } = state;
-  return { state: pathOf(state.value), status: statusOf(run), context, calls: openCalls(context) };
+  return { state: pathOf(state.value), status: statusOf(run), context, calls: unsettledCalls(context) };
 }
 
 /** Returns the calls that a resting run waits for, and the outcome of an ended run. */
@@ -82,9 +82,7 @@ async function describeRest(run: Run): Promise<Partial<RunSnapshot<Context>>> {
   if (settled.status === 'finished') return { text: settled.text };
   if (settled.status === 'failed') return { error: settled.error };
   if (settled.status !== 'waiting') return {};
-  const { approvals, results, doubts } = settled;
-  const open: readonly OpenCall[] = [...approvals, ...results, ...doubts];
-  return { calls: open.filter(call => call.waitsFor === undefined) };
+  return { calls: settled.open.filter(one => one.kind !== 'pause') };
 }
 
 function statusOf({ durable: { state } }: Run): RunStatus {
@@ -98,23 +96,24 @@ function pathOf(value: unknown): string {
   return `${name}.${String(inner)}`;
 }
 
-function openCalls({ runId, calls }: Context): readonly OpenCall[] {
-  return calls.flatMap(
-    ({ callId, name, input, digest, sideEffect, status, childRunId, reason, expiresAt }) =>
-      status === 'settled'
-        ? []
-        : [
-            {
-              callId,
-              runId: childRunId ?? runId,
-              name,
-              input,
-              digest,
-              sideEffect,
-              status,
-              ...(reason !== undefined && { reason }),
-              ...(expiresAt !== undefined && { expiresAt }),
-            },
-          ],
-  );
+/** Like `listUnsettled`, which would bring the engine into every page. */
+function unsettledCalls({ runId, calls }: Context): JsonCall[] {
+  return calls.flatMap(({ callId, name, input, digest, sideEffect, status, childRunId, ...call }) => {
+    if (status === 'settled') return [];
+    const { reason = call.doubt, expiresAt } = call;
+    return [
+      {
+        callId,
+        runId: childRunId ?? runId,
+        name,
+        input,
+        digest,
+        sideEffect,
+        status,
+        ...(childRunId !== undefined && { waitsFor: childRunId }),
+        ...(reason !== undefined && { reason }),
+        ...(expiresAt !== undefined && { expiresAt }),
+      },
+    ];
+  });
 }

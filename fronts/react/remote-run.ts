@@ -1,6 +1,6 @@
 import { readSse } from '../../adapters/http/read-sse.ts';
 import type { Delta } from '../../protocol/effect.ts';
-import type { OpenCall, RunView } from '../../protocol/run-view.ts';
+import type { RunView } from '../../protocol/run-view.ts';
 import { type RemoteRunOptions, refuseUnknownOptions } from './remote-options.ts';
 import {
   type CallTarget,
@@ -141,7 +141,7 @@ class RemoteRun {
     return await this.#json<RunView>(url, body);
   }
 
-  #find(callId: string): OpenCall | undefined {
+  #find(callId: string): RunSnapshot['calls'][number] | undefined {
     return this.store.getSnapshot().calls.find(call => call.callId === callId);
   }
 
@@ -260,10 +260,9 @@ class RemoteRun {
  * Returns the calls that a waiting run waits for, including those of sub-agents' runs; otherwise the run's own calls
  * without a result.
  */
-function callsOf({ settled, calls }: RunView): readonly OpenCall[] {
+function callsOf({ settled, calls }: RunView): RunSnapshot['calls'] {
   if (settled?.status !== 'waiting') return calls;
-  const { approvals, results, doubts } = settled;
-  return [...approvals, ...results.filter(call => call.waitsFor === undefined), ...doubts];
+  return settled.open.filter(open => open.kind !== 'pause');
 }
 
 /** Returns a random id. Works on pages without HTTPS, where `crypto.randomUUID` is missing. */

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../protocol/json.ts';
-import type { OpenCall } from '../../protocol/run-view.ts';
+import type { OpenCall, UnsettledCall } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 
 /** A snapshot of a run for a page. Its identity changes only when a member changes. */
@@ -13,8 +13,8 @@ export type RunSnapshot<RunContext = unknown> = {
   context: RunContext | null;
   /** The text of the running or last turn so far; once the run has finished, its answer. */
   text: string;
-  /** The calls without a result. In a waiting run they need a decision, a result or a resolution. */
-  calls: readonly OpenCall[];
+  /** In a waiting run, the calls that need a decision, a result or a resolution; else its calls without a result. */
+  calls: readonly (OpenCall | UnsettledCall)[];
   /** Why the run failed, or why it cannot be read. A lost connection is not an error: the run reconnects. */
   error?: { code: string; message: string } | undefined;
 };

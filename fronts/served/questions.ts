@@ -1,18 +1,13 @@
 import type { OpenCall, WaitingRun } from '../../protocol/run-view.ts';
 
 /**
- * An open call that a person or a client has to decide. `approval`: whether it may run; `result`: what a client tool
- * returns; `doubt`: whether it happened. `key` names the call in the run and those of its sub-agents.
+ * An open call that a person or a client has to decide. `key` names the call in the run and those of its sub-agents.
  */
-export type Question = { key: string; kind: 'approval' | 'result' | 'doubt'; call: OpenCall };
+export type Question = { key: string; call: OpenCall };
 
-/** The questions of a waiting run, with those of its sub-agents. A call that waits for a sub-agent's run is none. */
-export function listQuestions(runId: string, { approvals, results, doubts }: WaitingRun): Question[] {
-  const ask = (kind: Question['kind'], calls: readonly OpenCall[]) =>
-    calls
-      .filter(({ waitsFor }) => waitsFor === undefined)
-      .map(call => ({ key: keyOf(runId, call), kind, call }));
-  return [...ask('approval', approvals), ...ask('result', results), ...ask('doubt', doubts)];
+/** The questions of a waiting run, with those of its sub-agents. */
+export function listQuestions(runId: string, { open }: WaitingRun): Question[] {
+  return open.flatMap(one => (one.kind === 'pause' ? [] : [{ key: keyOf(runId, one), call: one }]));
 }
 
 function keyOf(runId: string, call: OpenCall): string {
@@ -31,12 +26,12 @@ export function describeCall({ name, input, reason }: OpenCall): string {
 /** The open calls of a waiting run, and the commands that decide them, as text for people and models. */
 export function describeWaiting(runId: string, settled: WaitingRun): string {
   const questions = listQuestions(runId, settled);
-  const lines = questions.map(({ kind, call }) => `- ${describeCall(call)}\n${COMMANDS[kind](runId, call)}`);
+  const lines = questions.map(({ call }) => `- ${describeCall(call)}\n${COMMANDS[call.kind](runId, call)}`);
   const paused = settled.paused ? [`It is paused. To continue: agentchart unpause ${runId}`] : [];
   return [`Run ${runId} is not finished. It waits for:`, ...lines, ...paused].join('\n');
 }
 
-const COMMANDS: Readonly<Record<Question['kind'], (runId: string, call: OpenCall) => string>> = {
+const COMMANDS: Readonly<Record<OpenCall['kind'], (runId: string, call: OpenCall) => string>> = {
   approval: (runId, { callId }) =>
     `  To allow it: agentchart approve ${runId} ${callId}\n  To refuse it: agentchart reject ${runId} ${callId}`,
   result: (runId, { callId }) => `  To answer: agentchart answer ${runId} ${callId} --output JSON`,

@@ -3,7 +3,7 @@ import type { Host } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
 import type { Fold } from '../../engine/journal/load-run.ts';
 import { progressOf } from '../../engine/journal/progress.ts';
-import { listOpenCalls } from '../../engine/run/settled.ts';
+import { listOpen, listUnsettled } from '../../engine/run/settled.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import type { ChartState } from '../../machines/step.ts';
@@ -12,7 +12,15 @@ import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import { progressSchema } from '../../protocol/listing/run-list.ts';
-import type { AgentSummary, JsonCall, RunSummary, RunView, Stranding } from '../../protocol/run-view.ts';
+import type {
+  AgentSummary,
+  JsonCall,
+  JsonOpenCall,
+  OpenPause,
+  RunSummary,
+  RunView,
+  Stranding,
+} from '../../protocol/run-view.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
 
@@ -59,7 +67,7 @@ const runSummaryFields = z.object({
 });
 export const runSummarySchema = runSummaryFields satisfies z.ZodType<RunSummary>;
 
-export const openCallSchema = z.object({
+const callFields = {
   callId: z.string(),
   runId: z.string().meta({
     description: "The run that takes the decision: for a call of a sub-agent, the sub-agent's run.",
@@ -68,14 +76,35 @@ export const openCallSchema = z.object({
   input: z.custom<JsonValue>(),
   digest: z.string(),
   sideEffect: z.enum(['none', 'idempotent', 'once']),
-  status: z.enum(['gated', 'ready', 'queued', 'running', 'reconciling', 'waiting', 'doubted']),
-  waitsFor: z
-    .exactOptional(z.string())
-    .meta({ description: "The sub-agent's run that provides the result." }),
   reason: z.exactOptional(z.string()).meta({
     description: 'Why the call needs approval, or why its outcome is unknown.',
   }),
   expiresAt: z.exactOptional(z.number()).meta({ description: 'ms since the epoch' }),
+};
+
+const kindSchema = z.enum(['approval', 'result', 'doubt']).meta({
+  description: 'What to decide: approve or reject; give the result; resolve the doubt.',
+});
+
+export const openCallSchema = z.object({
+  id: z.string().meta({ description: 'Names what is open among everything that a run waits for.' }),
+  kind: kindSchema,
+  ...callFields,
+}) satisfies z.ZodType<JsonOpenCall>;
+
+const openPauseSchema = z.object({
+  id: z.string(),
+  kind: z.literal('pause'),
+  runId: z.string(),
+  reason: z.exactOptional(z.string()).meta({ description: 'Why the engine paused the run.' }),
+}) satisfies z.ZodType<OpenPause>;
+
+const unsettledCallSchema = z.object({
+  ...callFields,
+  status: z.enum(['gated', 'ready', 'queued', 'running', 'reconciling', 'waiting', 'doubted']),
+  waitsFor: z
+    .exactOptional(z.string())
+    .meta({ description: "The sub-agent's run that provides the result." }),
 }) satisfies z.ZodType<JsonCall>;
 
 export const strandingSchema = z.object({
@@ -98,7 +127,10 @@ export const runViewSchema = runSummaryFields.extend({
   settled: z.custom<RunView['settled']>().meta({
     description: 'null while the run has something to do. Includes what the runs of its sub-agents wait for.',
   }),
-  calls: z.array(openCallSchema).meta({ description: "This run's own calls without a result." }),
+  open: z.array(z.union([openCallSchema, openPauseSchema])).meta({
+    description: 'What the run waits for: its own calls, then those of the runs of its sub-agents.',
+  }),
+  calls: z.array(unsettledCallSchema).meta({ description: "This run's own calls without a result." }),
   driver: z
     .object({ host: z.string(), pid: z.number().int(), until: z.number() })
     .nullable()
@@ -154,7 +186,8 @@ export async function viewRun(record: RunRecord, fold: Fold, options: ViewOption
     limits: context.config.limits,
     usage: context.usage,
     settled,
-    calls: listOpenCalls(context),
+    open: settled?.status === 'waiting' ? (settled.open as RunView['open']) : listOpen(context),
+    calls: listUnsettled(context),
     driver: describeDriver(record, host.now()),
     transcript: showTranscript(state, showText),
     availableAgent,

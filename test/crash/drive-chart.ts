@@ -108,7 +108,7 @@ class People {
       }
       if (settled.paused) await this.#steer(settled.turns === 0);
       await Promise.all([...settled.approvals].reverse().map(call => this.#decide(call)));
-      const clients = settled.results.filter(call => call.waitsFor === undefined);
+      const clients = settled.open.filter(one => one.kind === 'result');
       await Promise.all(clients.map(call => this.#answer(call, 'from the client')));
       for (const call of settled.doubts) await this.#resolve(call);
     }

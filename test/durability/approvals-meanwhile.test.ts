@@ -30,8 +30,7 @@ describe('a message while calls are open', () => {
     await run.settled();
     expect(await run.send('Stop!')).toEqual({ accepted: true });
     expect(await host.settle(run.settled())).toMatchObject({
-      approvals: [],
-      results: [{ callId: 'call_0_1' }],
+      open: [{ kind: 'result', callId: 'call_0_1' }],
     });
     expect(await run.approve('call_0_0')).toMatchObject({ accepted: false, code: 'call-not-open' });
     await run.answer('call_0_1', { output: 'shown' });
@@ -109,8 +108,9 @@ describe('a client call that needs approval', () => {
     await run.settled();
     await run.approve('call_0_0', { input: { page: 2 } });
     expect(await host.settle(run.settled())).toMatchObject({
-      approvals: [],
-      results: [{ callId: 'call_0_0', input: { page: 2 }, digest: digestCall('show', { page: 2 }) }],
+      open: [
+        { kind: 'result', callId: 'call_0_0', input: { page: 2 }, digest: digestCall('show', { page: 2 }) },
+      ],
     });
     expect(await run.approve('call_0_0')).toMatchObject({ code: 'already-decided' });
     await run.answer('call_0_0', { output: 'shown' });

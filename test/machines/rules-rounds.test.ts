@@ -15,7 +15,10 @@ import {
   type UntimedEvent,
 } from '../support/machines/builders.ts';
 
-const receiving = (callId: string, change: { isError?: boolean } = {}): UntimedEvent => ({
+const receiving = (
+  callId: string,
+  change: { isError?: boolean; childRunId?: string } = {},
+): UntimedEvent => ({
   type: 'result.received',
   callId,
   output: `result of ${callId}`,
@@ -228,6 +231,16 @@ describe('rule 7: failures are results', () => {
 
 describe('rule 13: sub-agents', () => {
   const suspending: UntimedEvent = { type: 'tool.suspended', callId: 'a', childRunId: 'child' };
+  const ended = receiving('a', { childRunId: 'child' });
+
+  it('a call takes its result from the run that it waits for, and from no other run and no client', () => {
+    const run = begin().send(calling(makeCall('a')), starting('a'), suspending);
+    expect(run.offer(receiving('a')).handled).toBe(false);
+    expect(run.offer(receiving('a', { childRunId: 'another' })).handled).toBe(false);
+    expect(run.offer(ended).handled).toBe(true);
+    const client = begin().send(calling(forClient('ask')));
+    expect(client.offer(receiving('ask', { childRunId: 'child' })).handled).toBe(false);
+  });
 
   it('a suspended call lets the batch end, and the run rests with the call naming the child run', () => {
     const run = begin().send(calling(makeCall('a'), makeCall('b')), starting('a'), suspending);
@@ -238,11 +251,11 @@ describe('rule 13: sub-agents', () => {
   });
 
   it('the end of the child is the result of the call, accepted at rest and during a batch', () => {
-    const resting = begin().send(calling(makeCall('a')), starting('a'), suspending, receiving('a'));
+    const resting = begin().send(calling(makeCall('a')), starting('a'), suspending, ended);
     expect(resting.results).toMatchObject([{ callId: 'a', output: 'result of a', isError: false }]);
     expect(resting.place).toBe('turn.planning');
     const busy = begin().send(calling(makeCall('a'), makeCall('b')), starting('a'), suspending);
-    busy.send(receiving('a', { isError: true })).finish('b');
+    busy.send(receiving('a', { childRunId: 'child', isError: true })).finish('b');
     expect(busy.results).toMatchObject([{ callId: 'a', isError: true }, { callId: 'b' }]);
   });
 
@@ -256,7 +269,7 @@ describe('rule 13: sub-agents', () => {
   it('a message does not supersede the call of a sub-agent', () => {
     const run = begin().send(calling(makeCall('a')), starting('a'), suspending, saying('hurry'));
     expect(run.open).toEqual({ a: 'waiting' });
-    expect(run.send(receiving('a'), answering('done')).texts).toEqual(['begin', 'hurry', 'done']);
+    expect(run.send(ended, answering('done')).texts).toEqual(['begin', 'hurry', 'done']);
   });
 });
 

@@ -12,7 +12,6 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, extname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -29,6 +28,22 @@ import { CHROMIUM } from '../support/visualizer/browser.ts';
 const STRICT = { strict: true, module: 'nodenext', target: 'es2023' };
 
 const PACKED_KINDS = ['', '.js', '.json', '.map', '.md', '.png', '.svg', '.ts', '.txt', '.webp'];
+
+/** What people write with typed tools, without a type argument or `as const`. */
+const TYPED = `
+import { createAgent, tool } from 'agentchart';
+import * as z from 'zod';
+
+const output = z.object({ status: z.enum(['shipped', 'lost']) });
+const input = z.object({ orderId: z.string() });
+const find = tool({ name: 'find', description: '', input, output, run: () => ({ status: 'lost' }) });
+const pay = tool({ name: 'pay', description: '', input: z.object({ cents: z.number() }), run: ({ cents }) => cents });
+const agent = createAgent({ name: 'desk', tools: [find, pay], output: z.object({ total: z.number() }) });
+const run = await agent.start('go');
+const settled = await run.settled();
+if (settled.status === 'waiting') for (const call of settled.approvals) await run.approve(call, { by: 'ada' });
+if (settled.status === 'finished' && settled.incomplete === undefined) console.log(settled.output.total);
+`;
 
 /** The package as its users get it: packed, installed in an empty project, compiled and run. */
 
@@ -97,7 +112,7 @@ function listEntries(): string[] {
 }
 
 test.runIf(takesTurn(0, 3))(
-  "the README's example runs, and with every entry it compiles under strict without types of other packages",
+  "the README's example runs, and with every entry it compiles under strict without types of other packages, in TypeScript 5.9 and 7",
   async () => {
     writeFileSync(join(project, 'example.ts'), readExample());
     writeFileSync(
@@ -106,13 +121,14 @@ test.runIf(takesTurn(0, 3))(
         .map((entry, index) => `export * as entry${index} from '${entry}';`)
         .join('\n'),
     );
+    writeFileSync(join(project, 'typed.ts'), TYPED);
     const compilerOptions = { ...STRICT, skipLibCheck: false, types: [], outDir: 'out' };
     writeFileSync(
       join(project, 'tsconfig.json'),
-      JSON.stringify({ compilerOptions, files: ['example.ts', 'entries.ts'] }),
+      JSON.stringify({ compilerOptions, files: ['example.ts', 'entries.ts', 'typed.ts'] }),
     );
-    const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
-    await inProject(process.execPath, [join(dirname(compiler), 'bin/tsc'), '--singleThreaded', '-p', '.']);
+    for (const compiler of ['typescript', 'typescript-5.9'])
+      await inProject(process.execPath, [join(root, 'node_modules', compiler, 'bin/tsc'), '-p', '.']);
     const script = [
       { toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1001', cents: 4200 } }] },
       { text: 'Paid back.' },
@@ -288,10 +304,9 @@ describe.runIf(takesTurn(2, 3))('the apps of examples/apps', () => {
       typeRoots: [join(root, 'node_modules/@types')],
     };
     writeFileSync(join(apps, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['**/*.ts'] }));
-    const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
     const compiling = run(
       process.execPath,
-      [join(dirname(compiler), 'bin/tsc'), '--singleThreaded', '-p', apps],
+      [join(root, 'node_modules/typescript/bin/tsc'), '--singleThreaded', '-p', apps],
       { env },
     );
     expect((await compiling.catch(error => error)).stdout).toBe('');

@@ -186,7 +186,8 @@ export const SCENARIOS: Scenarios = {
     const run = await lab.agent('refunds').start(INPUT);
     const held = waitingOf(await run.settled());
     assert.equal(held.paused, true);
-    assert.match(held.reason ?? '', /serves no agent "refunds"/);
+    const [pause] = held.open;
+    assert.match(pause?.reason ?? '', /serves no agent "refunds"/);
     const { length } = await journalOf(run);
     await sleep(2_000);
     assert.equal((await journalOf(run)).length, length, 'it is tried again');
@@ -194,7 +195,7 @@ export const SCENARIOS: Scenarios = {
     await run.unpause();
     assert.equal(waitingOf(await run.settled()).approvals.length, 1);
     const [damaged, other] = await Promise.all([damage(lab, { type: 'nonsense' }), damage(lab, null)]);
-    return `${held.reason} | ${damaged} | ${other}`;
+    return `${pause?.reason} | ${damaged} | ${other}`;
   },
 
   /** Lists runs by SQL: filters, cursor and counts. */

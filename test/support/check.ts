@@ -5,15 +5,18 @@
 import { exec } from 'node:child_process';
 import { promisify } from 'node:util';
 
+/** The compiler of the project: another version is installed beside it, for the types of the package. */
+const TSC = 'node node_modules/typescript/bin/tsc --singleThreaded';
+
 const LANES = [
   [
     'node test/support/docs/write-guide-blocks.ts',
-    'tsc --singleThreaded --noEmit --incremental --tsBuildInfoFile node_modules/.cache/tsc.tsbuildinfo',
+    `${TSC} --noEmit --incremental --tsBuildInfoFile node_modules/.cache/tsc.tsbuildinfo`,
   ],
   [
     'knip --no-progress',
-    'tsc --singleThreaded -p visualizer/page/tsconfig.json',
-    'tsc --singleThreaded -p examples/apps/react-chat/tsconfig.json',
+    `${TSC} -p visualizer/page/tsconfig.json`,
+    `${TSC} -p examples/apps/react-chat/tsconfig.json`,
     'biome check --colors=off --error-on-warnings .',
   ],
 ];

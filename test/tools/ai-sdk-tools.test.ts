@@ -82,7 +82,7 @@ describe('a tool of the AI SDK', () => {
     const run = await createAgent({ name: 'a', host, model, tools: aiSdkTools({ confirm }) }).start('go');
     expect(await host.settle(run.settled())).toMatchObject({
       status: 'waiting',
-      results: [{ name: 'confirm', input: { city: 'Ulm' } }],
+      open: [{ kind: 'result', name: 'confirm', input: { city: 'Ulm' } }],
     });
     await run.answer('call_0_0', { output: { yes: true } });
     expect(await host.settle(run.settled())).toMatchObject({ results: [{ output: { yes: true } }] });

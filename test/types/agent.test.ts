@@ -88,8 +88,8 @@ describe('a tool', () => {
     const dated = tool({
       name: 'dated',
       description: '',
-      input: z.object({}),
-      run: async () => ({ at: new Date(0), by: { name: 'ada' }, list: [1] as const }),
+      input: z.object({ name: z.string() }),
+      run: async ({ name }) => ({ at: new Date(0), by: { name }, list: [1] as const }),
     });
     type Result = NonNullable<(typeof dated)['~types']>['output'];
     expectTypeOf<Result>().toEqualTypeOf<{ at: string; by: { name: string }; list: readonly [1] }>();
@@ -129,8 +129,38 @@ describe('a tool', () => {
     tool({ ...basics, output, run: async ({ cents }) => ({ paid: String(cents) }) });
     // @ts-expect-error the input has no such member
     tool({ ...basics, run: ({ dollars }) => dollars });
-    tool({ ...basics, output: z.enum(['a', 'b']), run: () => 'a' as const });
+    tool({ ...basics, output: z.enum(['a', 'b']), run: () => 'a' });
   });
+});
+
+test('a tool returns a literal for an enum of its output schema, in whatever form its function has', () => {
+  const basics = { description: '', input: z.object({ orderId: z.string() }) };
+  const output = z.object({ status: z.enum(['shipped', 'lost']), seen: z.array(z.string()) });
+  const tools = [
+    tool({ ...basics, name: 'a', output, run: () => ({ status: 'lost', seen: [] }) }),
+    tool({ ...basics, name: 'b', output, run: async () => ({ status: 'lost', seen: ['today'] }) }),
+    tool({
+      ...basics,
+      name: 'c',
+      output,
+      run: async ({ orderId }) =>
+        orderId === '' ? { status: 'lost', seen: [orderId] } : { status: 'shipped', seen: [] },
+    }),
+    tool({
+      ...basics,
+      name: 'd',
+      output,
+      run({ orderId }) {
+        const seen: string[] = [orderId];
+        return { status: 'lost', seen };
+      },
+    }),
+    // @ts-expect-error there is no such status
+    tool({ ...basics, name: 'e', output, run: () => ({ status: 'found', seen: [] }) }),
+    // @ts-expect-error there is no such status
+    tool({ ...basics, name: 'f', output, run: async () => ({ status: 'found', seen: ['now'] }) }),
+  ];
+  expect(tools).toHaveLength(6);
 });
 
 describe('an agent', () => {
@@ -184,6 +214,7 @@ describe('an agent', () => {
     });
     type Done = Extract<Awaited<ReturnType<typeof agent.run>>, { status: 'finished' }>;
     expectTypeOf<Done['output']>().toEqualTypeOf<{ n: number } | undefined>();
+    expectTypeOf<Extract<Done, { incomplete?: undefined }>['output']>().toEqualTypeOf<{ n: number }>();
   });
 
   test('is any agent, and its settled value any settled value', () => {
@@ -201,6 +232,30 @@ describe('an agent', () => {
 });
 
 describe('a settled run', () => {
+  test('gives each open call to the method that decides it, although the tools have different inputs', async () => {
+    const run = await makeDesk().start('go', { runContext: { user: 'ada' } });
+    const settled = await run.settled();
+    const decide = async (waiting: Waiting) => {
+      for (const call of waiting.approvals) await run.approve(call, { by: 'ada' });
+      for (const call of waiting.approvals) await run.reject(call, { reason: 'no' });
+      for (const call of waiting.doubts) await run.resolve(call, { retry: true });
+      for (const open of waiting.open) {
+        if (open.kind === 'pause') continue;
+        // @ts-expect-error no tool has such an input
+        await run.approve(open, { input: { dollars: 1 } });
+        if (open.kind === 'result' && open.name === 'ask_customer')
+          await run.answer(open, { output: { answer: 'yes' } });
+        if (open.name === 'refund') await run.approve(open, { input: { orderId: 'A', cents: 1 } });
+        // @ts-expect-error cents are missing
+        if (open.name === 'refund') await run.approve(open, { input: { orderId: 'A' } });
+      }
+    };
+    expect(decide).toBeTypeOf('function');
+    if (settled.status !== 'finished' || settled.incomplete !== undefined) throw new Error(settled.status);
+    expectTypeOf(settled.output).toEqualTypeOf<{ total: number }>();
+    expect(settled.output.total).toBe(3);
+  });
+
   test('has results that differ by name and isError', () => {
     const check = (result: Finished['results'][number]) => {
       if (result.isError) return expectTypeOf(result.output).toEqualTypeOf<unknown>();
@@ -234,8 +289,8 @@ describe('a settled run', () => {
     const agent = createAgent({ name: 'desk', model: scripted([calls('ask'), { text: '' }]), tools: [ask] });
     const run = await agent.start('go');
     const waiting = await run.settled();
-    const [call] = waiting.status === 'waiting' ? waiting.results : [];
-    if (call === undefined) throw new Error(waiting.status);
+    const [call] = waiting.status === 'waiting' ? waiting.open : [];
+    if (call?.kind !== 'result') throw new Error(waiting.status);
     // @ts-expect-error the schema takes a text
     expect(await run.answer(call, { output: { cents: 7 } })).toMatchObject({ code: 'input-invalid' });
     expect(await run.answer(call, { output: { cents: '7' } })).toEqual({ accepted: true });
@@ -273,8 +328,9 @@ describe('a settled run', () => {
     ]);
     expect(await run.approve(gated, { input: { orderId: 'B', cents: 2 } })).toEqual({ accepted: true });
     const asking = await run.settled();
-    const [question] = asking.status === 'waiting' ? asking.results : [];
-    if (question?.name !== 'ask_customer') throw new Error('expected the question to wait');
+    const [question] = asking.status === 'waiting' ? asking.open : [];
+    if (question?.kind !== 'result' || question.name !== 'ask_customer')
+      throw new Error('expected the question to wait');
     expect(await run.answer(question, { output: { answer: 'yes', more: 1 } as { answer: string } })).toEqual({
       accepted: true,
     });

@@ -18,7 +18,7 @@ describe('an editor shows', () => {
     ['settled.output', 3],
     ['settled.results', 11],
     ['settled.approvals', 11],
-    ['run.approve', 10],
+    ['run.approve', 14],
     ['run.answer', 1],
     ['run.settled', 15],
     ['agent.start', 21],
@@ -33,7 +33,7 @@ describe('an editor shows', () => {
 
   test('the type of the answer', async () => {
     expect(await editor.hover('settled.output')).toMatch(
-      /\.output\?: \{\n\s*total: number;\n\} \| undefined$/,
+      / output\?: \{\n\s*total: number;\n\} \| undefined$/,
     );
   });
 

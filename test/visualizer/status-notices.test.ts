@@ -1,12 +1,21 @@
 import { expect, test } from 'vitest';
-import type { OpenCall, RunView } from '../../protocol/run-view.ts';
+import type { JsonOpenCall, RunView } from '../../protocol/run-view.ts';
 import { statusNotices } from '../../visualizer/page/model/status-notices.ts';
 
-const open = (runId: string, name: string) => ({ runId, callId: 'call_0_0', name }) as OpenCall;
+const open = (runId: string, name: string) =>
+  ({ kind: 'approval', runId, callId: 'call_0_0', name }) as JsonOpenCall;
 
-function waiting(approvals: OpenCall[]): RunView {
-  const settled = { status: 'waiting', approvals, results: [], doubts: [] };
-  const run = { runId: 'parent', status: 'waiting', agent: 'boss', calls: [], paused: false, driver: null };
+function waiting(all: JsonOpenCall[]): RunView {
+  const settled = { status: 'waiting' };
+  const run = {
+    runId: 'parent',
+    status: 'waiting',
+    agent: 'boss',
+    open: all,
+    calls: [],
+    paused: false,
+    driver: null,
+  };
   return { ...run, settled, next: null, availableAgent: true } as unknown as RunView;
 }
 

@@ -53,8 +53,8 @@ export function abstractState(
 }
 
 function abstractBreakpoints({ breakpoints, passed, turn }: Context): string {
-  if (breakpoints.length === 0) return '';
   const isOld = passed === null || passed.turn < turn.number;
+  if (breakpoints.length === 0 && isOld) return '';
   const past = isOld ? '' : `${passed.type} ${passed.turn - turn.number} ${passed.calls.length}`;
   return `${breakpoints.map(({ id }) => id)} ${past}`;
 }

@@ -63,7 +63,7 @@ function Answer({ asked, runId, onEnd }: { asked: string; runId: string; onEnd: 
         <b>{asked}</b>
       </p>
       {calls
-        .filter(call => call.status === 'gated')
+        .filter(call => 'kind' in call && call.kind === 'approval')
         .map(call => (
           <fieldset key={call.callId}>
             <legend>{call.name}</legend>

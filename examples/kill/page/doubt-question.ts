@@ -51,8 +51,7 @@ export function makeDoubtQuestion(tell: TellRun): DoubtQuestion {
       const path = model?.path.value;
       const callId = model?.fold.context?.calls.find(({ status }) => status === 'doubted')?.callId;
       const isQuarantined = path === 'resting.paused';
-      const settled = model?.view.value?.settled;
-      const cause = settled?.status === 'waiting' ? settled.reason : undefined;
+      const cause = model?.view.value?.open.find(({ kind }) => kind === 'pause')?.reason;
       const [reason = ''] = (cause ?? QUARANTINED).split(';');
       element.hidden = !isQuarantined && callId === undefined;
       fill(element, [callId, isQuarantined, reason], () => {

@@ -288,8 +288,8 @@ export function endOf(
         { type: 'finish', finishReason: 'interrupted' },
       ];
     case 'waiting': {
-      const own = settled.results.filter(({ waitsFor }) => waitsFor === undefined);
-      const isAsking = isAskedBelow || settled.approvals.length + own.length > 0;
+      const isAsking =
+        isAskedBelow || settled.open.some(({ kind }) => kind === 'approval' || kind === 'result');
       return [{ type: 'finish', finishReason: isAsking && !settled.paused ? 'tool-calls' : 'interrupted' }];
     }
     default:

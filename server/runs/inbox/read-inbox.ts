@@ -1,11 +1,11 @@
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { readPages } from '../../../engine/journal/read-journal.ts';
-import { describeWaiting } from '../../../machines/settled.ts';
+import { listOpen } from '../../../machines/settled.ts';
 import type { EngineError } from '../../../protocol/error.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
-import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { Labels } from '../../../protocol/listing/label.ts';
-import type { InboxItem, JsonCall } from '../../../protocol/run-view.ts';
+import type { InboxItem } from '../../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 
 /** Cache sizes: the runs whose open calls are cached, and the runs whose roots are cached. */
@@ -85,21 +85,21 @@ export class Inbox {
     const { state, seq } = await loadRun(this.#store, runId);
     const { context } = state;
     const root = await this.#rootOf(record);
-    const { approvals, results, doubts } = describeWaiting(context);
-    const own = results.filter(call => call.waitsFor === undefined);
-    const open = [...approvals, ...own, ...doubts].map(({ callId }) => callId);
-    const since = await this.#waitingSince(runId, seq, open);
-    const make = (kind: InboxItem['kind'], calls: readonly { callId: string }[]) =>
-      calls.map(call => ({
-        kind,
-        runId,
-        rootId: root.runId,
-        agent,
-        title: root.title,
-        since: since.get(call.callId) ?? context.now,
-        call: call as JsonCall & { input: JsonValue },
-      }));
-    return [...make('approval', approvals), ...make('result', own), ...make('doubt', doubts)];
+    const open = listOpen(context).flatMap(one => (one.kind === 'pause' ? [] : [one]));
+    const since = await this.#waitingSince(
+      runId,
+      seq,
+      open.map(({ callId }) => callId),
+    );
+    return open.map(call => ({
+      kind: call.kind,
+      runId,
+      rootId: root.runId,
+      agent,
+      title: root.title,
+      since: since.get(call.callId) ?? context.now,
+      call,
+    }));
   }
 
   /** Finds the time of the last entry about each call, or of the turn that made it. Reads the journal backwards. */

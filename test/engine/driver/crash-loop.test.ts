@@ -64,7 +64,9 @@ describe('a run whose processes die one after another', () => {
     expect(started).toBe(MAX_CRASHES);
     const { settled } = await processes.settle();
     expect(settled).toMatchObject({ status: 'waiting', paused: true, approvals: [], doubts: [] });
-    expect(settled).toHaveProperty('reason', expect.stringMatching(/^5 processes in a row died .*hang/));
+    expect(settled).toMatchObject({
+      open: [{ kind: 'pause', reason: expect.stringMatching(/^5 processes in a row died .*hang/) }],
+    });
     expect(await countEvents(processes.store, RUN, 'tool.started')).toBe(started);
     expect((await eventsOf(processes.store, RUN)).at(-1)?.type).toBe('run.quarantined');
   });
@@ -98,7 +100,10 @@ describe('a run whose processes die one after another', () => {
     await host.idle();
     await dieTimes(processes, MAX_CRASHES);
     const { settled } = await processes.settle();
-    expect(settled).toMatchObject({ status: 'waiting', paused: true, reason: expect.any(String) });
+    expect(settled).toMatchObject({
+      status: 'waiting',
+      open: [{ kind: 'pause', reason: expect.any(String) }],
+    });
     expect(await countEvents(processes.store, RUN, 'run.quarantined')).toBe(2);
   });
 
@@ -138,7 +143,10 @@ describe('a run whose processes die one after another', () => {
     const { host, run, settled } = await processes.settle({
       finishers: [({ text }) => ({ text: `${text}, looked at` })],
     });
-    expect(settled).toMatchObject({ status: 'waiting', paused: true, reason: expect.any(String) });
+    expect(settled).toMatchObject({
+      status: 'waiting',
+      open: [{ kind: 'pause', reason: expect.any(String) }],
+    });
     await run.unpause();
     expect(await host.settle(run.settled())).toMatchObject({ status: 'finished', text: 'done, looked at' });
   });

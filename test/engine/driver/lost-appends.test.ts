@@ -15,6 +15,7 @@ import {
   makeTracedTool,
   wordsOf,
 } from '../../support/engine/agents.ts';
+import { clientCalls } from '../../support/engine/client-calls.ts';
 import { recordRequests } from '../../support/engine/models.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
@@ -214,7 +215,7 @@ async function workToTheEnd(run: Run) {
     if (settled.paused) await run.unpause();
     await Promise.all([
       ...settled.approvals.map(({ callId }) => run.approve(callId, { by: 'ann' })),
-      ...settled.results.map(({ callId }) => run.answer(callId, { output: 'shown' })),
+      ...clientCalls(settled).map(({ callId }) => run.answer(callId, { output: 'shown' })),
     ]);
   }
   throw new Error('the run rests again and again');

@@ -134,7 +134,7 @@ describe('an approval', () => {
     await run.settled();
     await run.approve('call_0_0', { sticky: true });
     const settled = await host.settle(run.settled());
-    expect(settled).toMatchObject({ status: 'waiting', approvals: [], results: [{ callId: 'call_1_1' }] });
+    expect(settled).toMatchObject({ status: 'waiting', open: [{ kind: 'result', callId: 'call_1_1' }] });
     expect(paid).toEqual([{ cents: 500 }, { cents: 100 }]);
   });
 
@@ -208,7 +208,7 @@ describe('a call that the client runs', () => {
     const host = new ManualHost();
     const agent = createAgent({ name: 'a', host, model: rest.model, tools: [clientTool('show')] });
     const run = await agent.start('go');
-    expect(await run.settled()).toMatchObject({ results: [{ callId: 'call_0_0' }, { callId: 'call_0_1' }] });
+    expect(await run.settled()).toMatchObject({ open: [{ callId: 'call_0_0' }, { callId: 'call_0_1' }] });
     expect(await run.answer('call_0_0', { output: { ok: true }, by: 'web' })).toEqual({ accepted: true });
     expect(await run.answer('call_0_0', { output: 2, by: 'app' })).toMatchObject({
       code: 'already-decided',
@@ -228,9 +228,9 @@ describe('a call that the client runs', () => {
       tools: [clientTool('show', { approval: true })],
     });
     const run = await agent.start('go');
-    expect(await run.settled()).toMatchObject({ approvals: [{ callId: 'call_0_0' }], results: [] });
+    expect(await run.settled()).toMatchObject({ open: [{ kind: 'approval', callId: 'call_0_0' }] });
     await run.approve('call_0_0');
-    expect(await run.settled()).toMatchObject({ approvals: [], results: [{ callId: 'call_0_0' }] });
+    expect(await run.settled()).toMatchObject({ open: [{ kind: 'result', callId: 'call_0_0' }] });
     await run.answer('call_0_0', { output: 'shown' });
     expect(await host.settle(run.settled())).toMatchObject({
       status: 'finished',

@@ -8,6 +8,7 @@ import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { eventsOf, makeTracedTool, resultsIn } from '../../support/engine/agents.ts';
+import { clientCalls } from '../../support/engine/client-calls.ts';
 import { finishedRun, foldOf, seqOf, startedIn } from '../../support/engine/forked-run.ts';
 import { answerWith, recordRequests } from '../../support/engine/models.ts';
 import { recipes, recordRun } from '../../support/engine/recorded-run.ts';
@@ -94,13 +95,14 @@ describe('a fork with a message', () => {
         for (;;) {
           const settled = await host.settle(fork.settled());
           if (settled.status !== 'waiting') break;
-          const open = [...settled.approvals, ...settled.results];
+          const clients = clientCalls(settled);
+          const open = [...settled.approvals, ...clients];
           if (open.length === 0) {
             expect(settled.doubts.map(({ callId }) => callId)).toEqual(startedIn(entries.slice(0, at)));
             break;
           }
           for (const { callId } of settled.approvals) await fork.approve(callId);
-          for (const { callId } of settled.results) await fork.answer(callId, { output: 1 });
+          for (const { callId } of clients) await fork.answer(callId, { output: 1 });
         }
         for (const callId of begun) expect(keys.filter(key => key.endsWith(`:${callId}`))).toEqual([]);
         if ('message' in options)

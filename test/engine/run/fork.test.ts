@@ -234,8 +234,7 @@ describe('a fork at any entry', () => {
     const fork = await run.fork({ at: (await store.read(run.id)).length });
     expect(await fork.settled()).toMatchObject({
       status: 'waiting',
-      doubts: [],
-      results: [{ callId: 'call_0_0' }],
+      open: [{ kind: 'result', callId: 'call_0_0' }],
     });
   });
 });

@@ -89,31 +89,40 @@ describe('settled', () => {
     await host.advance(1_020);
     const digest = expect.stringMatching(/^[0-9a-f]{32}$/);
     const common = { runId: run.id, digest, sideEffect: 'once' };
+    const approval = {
+      ...common,
+      id: `approval:${run.id}:call_0_0`,
+      kind: 'approval',
+      callId: 'call_0_0',
+      name: 'act',
+      input: {},
+      reason: 'it costs',
+      expiresAt: started + 5000,
+    };
+    const result = {
+      ...common,
+      id: `result:${run.id}:call_0_1`,
+      kind: 'result',
+      callId: 'call_0_1',
+      name: 'show',
+      input: { page: 2 },
+    };
+    const doubt = {
+      ...common,
+      id: `doubt:${run.id}:call_0_2`,
+      kind: 'doubt',
+      callId: 'call_0_2',
+      name: 'pay',
+      input: {},
+      reason: 'The tool did not answer within 10 ms.',
+    };
     expect(await run.settled()).toEqual({
       status: 'waiting',
+      open: [approval, result, doubt, { id: `pause:${run.id}`, kind: 'pause', runId: run.id }],
+      approvals: [approval],
+      doubts: [doubt],
+      results: [],
       paused: true,
-      approvals: [
-        {
-          ...common,
-          callId: 'call_0_0',
-          name: 'act',
-          input: {},
-          status: 'gated',
-          reason: 'it costs',
-          expiresAt: started + 5000,
-        },
-      ],
-      results: [{ ...common, callId: 'call_0_1', name: 'show', input: { page: 2 }, status: 'waiting' }],
-      doubts: [
-        {
-          ...common,
-          callId: 'call_0_2',
-          name: 'pay',
-          input: {},
-          status: 'doubted',
-          reason: 'The tool did not answer within 10 ms.',
-        },
-      ],
       turns: 1,
       usage: null,
     });

@@ -6,6 +6,7 @@ import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { clientTool, eventsOf, makeTool } from '../../support/engine/agents.ts';
+import { clientCalls } from '../../support/engine/client-calls.ts';
 
 const words = fc.stringMatching(/^[a-zé ]{1,40}$/);
 const made = fc.record({
@@ -62,7 +63,7 @@ async function play(turns: ScriptedTurn[], answer: 'live' | 'held' | 'separate',
   let settled = await host.settle(run.settled());
   for (let rest = 0; settled.status === 'waiting' && rest < 20; rest += 1) {
     for (const { callId } of settled.approvals) await run.approve(callId);
-    for (const { callId } of settled.results) await run.answer(callId, { output: 'shown' });
+    for (const { callId } of clientCalls(settled)) await run.answer(callId, { output: 'shown' });
     settled = await host.settle(run.settled());
   }
   const [started, ...events] = await eventsOf(store, run.id);

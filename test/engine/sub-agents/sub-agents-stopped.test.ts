@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
-import type { OpenCall } from '../../../engine/run/settled.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
@@ -134,19 +133,24 @@ describe('cancelling', () => {
     expect(paid).toEqual([]);
   });
 
-  test('a sub-agent whose call was answered by a person is cancelled instead of acting on an approval', async () => {
+  test('a call that waits for a sub-agent is not open, and no one but its run can answer it', async () => {
     const store = memory();
     const host = new ManualHost();
     const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
     assertWaiting(settled);
-    const [{ callId, digest }] = settled.results as [OpenCall];
-    await run.answer(callId, { digest, output: 'never mind', by: 'ada' });
-    expect(await host.settle(run.settled())).toMatchObject({
-      status: 'finished',
-      results: [{ output: 'never mind' }],
+    const [approval] = settled.approvals;
+    expect(settled.open).toEqual([approval]);
+    const [placeholder] = run.context.calls;
+    const { callId = '', digest = '' } = placeholder ?? {};
+    for (const named of [{ digest }, { runId: run.id }, { digest, runId: run.id }])
+      expect(await run.answer(callId, { ...named, output: 'never mind' })).toMatchObject({ accepted: false });
+    expect(await run.answer(callId, { digest, output: 'never mind' })).toMatchObject({
+      code: 'call-not-open',
+      message: expect.stringContaining(`waits for run ${approval?.runId} of its sub-agent`),
     });
-    const child = await makeFamily(PAYING, { store, host }).open(settled.approvals[0]?.runId ?? '');
-    await child.approve(settled.approvals[0]?.callId ?? '');
-    expect(await host.settle(child.settled())).toMatchObject({ status: 'cancelled' });
+    await run.approve(approval?.callId ?? '');
+    const ended = await host.settle(run.settled());
+    expect(ended).toMatchObject({ status: 'finished', results: [{ name: 'research', isError: false }] });
+    expect(JSON.stringify(ended)).not.toContain('never mind');
   });
 });

@@ -181,14 +181,14 @@ describe('a family whose processes die', () => {
     expect(quarantined).toMatchObject({
       status: 'waiting',
       paused: true,
-      reason: expect.stringContaining('died'),
+      open: [{ kind: 'pause', runId: run.id, reason: expect.stringContaining('died') }],
     });
     await run.unpause();
     const theirs = await host.settle(run.settled());
     expect(theirs).toMatchObject({
       status: 'waiting',
       paused: true,
-      reason: expect.stringContaining('died'),
+      open: [{ kind: 'pause', reason: expect.stringContaining('died') }],
     });
     expect(run.context.paused).toBe(false);
     expect(await run.unpause()).toEqual({ accepted: true });
@@ -246,29 +246,6 @@ describe('cancelling a family', () => {
       unsettled: [{ name: 'research' }, { name: 'pay', runId: await childOf(store, run.id) }],
     });
   });
-
-  test('two levels deep, no call runs after the call at the top was answered by a person', async () => {
-    const keys: string[] = [];
-    const store = memory();
-    const host = new ManualHost();
-    const payer = createAgent({
-      name: 'payer',
-      model: scripted([calls('pay'), { text: 'paid' }]),
-      tools: [makeTracedTool('pay', keys, { approval: true })],
-    });
-    const child = { tools: [payer.asTool({ name: 'payer', description: 'Pays.' })] };
-    const childScript = [calls(['payer', { input: 'go' }]), { text: 'had it paid' }];
-    const { run, settled } = await settleWith(makeFamily({ child, childScript }, { store, host }), host);
-    assertWaiting(settled);
-    const own = settled.results.find(({ name }) => name === 'research') as OpenCall;
-    await run.answer(own.callId, { digest: own.digest, runId: run.id, output: 'never mind' });
-    await host.settle(run.settled());
-    const [{ callId, runId }] = settled.approvals as [OpenCall];
-    const deepest = await makeFamily({ child, childScript }, { store, host }).open(runId);
-    await deepest.approve(callId);
-    expect(await host.settle(deepest.settled())).toMatchObject({ status: 'cancelled' });
-    expect(keys).toEqual([]);
-  });
 });
 
 describe('a fork', () => {
@@ -299,8 +276,8 @@ describe('a fork', () => {
     const { run } = await settleWith(makeFamily(PAYING, { store, host }), host);
     const fork = await run.fork({ at: (await store.read(run.id)).length });
     expect(await host.settle(fork.settled())).toMatchObject({
-      approvals: [],
-      results: [{ name: 'research' }],
+      status: 'waiting',
+      open: [],
     });
   });
 

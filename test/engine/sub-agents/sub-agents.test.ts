@@ -50,8 +50,8 @@ describe('a sub-agent', () => {
     const { run, settled } = await settleWith(makeFamily(PAYING, { store, host }), host);
     assertWaiting(settled);
     const childId = await childOf(store, run.id);
-    expect(settled.approvals).toMatchObject([{ name: 'pay', runId: childId, status: 'gated' }]);
-    expect(settled.results).toMatchObject([{ name: 'research', runId: childId, waitsFor: childId }]);
+    expect(settled.approvals).toMatchObject([{ name: 'pay', runId: childId, kind: 'approval' }]);
+    expect(settled.open).toEqual(settled.approvals);
     expect((await eventsOf(store, run.id)).at(-1)).toMatchObject({
       type: 'tool.suspended',
       childRunId: childId,
@@ -99,9 +99,9 @@ describe('a sub-agent', () => {
     );
     const { run, settled } = await settleWith(family, host);
     assertWaiting(settled);
-    const question = settled.results.find(({ name }) => name === 'ask');
-    expect(question?.waitsFor).toBeUndefined();
-    expect(await run.answer(question?.callId ?? '', { output: 'yes' })).toEqual({ accepted: true });
+    const [question] = settled.open;
+    if (question?.kind !== 'result') throw new Error(JSON.stringify(settled.open));
+    expect(await run.answer(question, { output: 'yes' })).toEqual({ accepted: true });
     expect(await host.settle(run.settled())).toMatchObject({ results: [{ output: 'asked' }] });
   });
 
@@ -155,7 +155,7 @@ describe('a sub-agent', () => {
     const { run, settled } = await settleWith(family, host);
     assertWaiting(settled);
     expect(settled.approvals).toHaveLength(1);
-    expect(settled.results).toHaveLength(1);
+    expect(settled.results).toEqual([]);
     await run.approve('p');
     expect(await host.settle(run.settled())).toMatchObject({
       results: [{ output: 'quickly done' }, { output: 'paid' }],
@@ -268,7 +268,7 @@ describe('a family of agents', () => {
     const { run, settled } = await settleWith(family, host);
     assertWaiting(settled);
     const fork = await run.fork({ at: (await store.read(run.id)).length });
-    expect(await host.settle(fork.settled())).toMatchObject({ status: 'waiting', results: [{}] });
+    expect(await host.settle(fork.settled())).toMatchObject({ status: 'waiting', open: [] });
     await run.approve(settled.approvals[0]?.callId ?? '');
     expect((await host.settle(run.settled())).status).toBe('finished');
     const paid = (await eventsOf(store, run.id)).find(({ type }) => type === 'result.received');

@@ -44,7 +44,7 @@ it('the task folded from its streams is the task that is stored, and the settled
           const settled = await (await agent.open(taskId)).settled();
           if (settled.status !== 'waiting') break;
           const [approval] = settled.approvals;
-          const [result] = settled.results;
+          const [result] = settled.open.filter(open => open.kind === 'result');
           const data =
             approval === undefined
               ? { callId: result?.callId ?? '', output: 'blue' }

@@ -78,8 +78,10 @@ test('parts of the wrong shape decide nothing', async () => {
   const run = await agent.open(record?.runId ?? '');
   expect(await run.settled()).toMatchObject({
     status: 'waiting',
-    approvals: [{ name: 'pay' }],
-    results: [{ name: 'ask' }],
+    open: [
+      { kind: 'approval', name: 'pay' },
+      { kind: 'result', name: 'ask' },
+    ],
   });
 });
 

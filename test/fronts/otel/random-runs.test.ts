@@ -61,7 +61,7 @@ async function act(run: Run, settled: Settled, what: Act): Promise<void> {
   if (what === 'pause') await run.pause();
   if (what === 'send') await run.send('Hurry.');
   const [approval] = settled.approvals;
-  const [result] = settled.results.filter(call => call.waitsFor === undefined);
+  const [result] = settled.open.filter(one => one.kind === 'result');
   if (approval !== undefined)
     await (what === 'reject' ? run.reject(approval, { by: 'ann' }) : run.approve(approval));
   else if (result !== undefined) await run.answer(result, { output: 'blue' });

@@ -62,7 +62,7 @@ test('a remote run has state, status, context, calls and text, and takes command
   const waiting = await until(({ status }) => status === 'waiting');
   expect(waiting).toMatchObject({
     state: 'resting.awaitingApproval',
-    calls: [{ name: 'refund', status: 'gated' }],
+    calls: [{ name: 'refund', kind: 'approval' }],
   });
   const [call] = waiting.calls;
   expect(await run.approve(call ?? '', { input: { orderId: 'A-1', cents: 1 }, by: 'ann' })).toEqual({

@@ -46,7 +46,7 @@ const SCRIPTS: Readonly<Record<string, Script>> = {
   'an answer from outside': {
     make: () => agentOf([calls('ask'), { text: 'Thanks.' }]),
     act: async (run, settled) =>
-      settled.status === 'waiting' && (await run.answer(settled.results[0] ?? '', { output: 42 })),
+      settled.status === 'waiting' && (await run.answer('call_0_0', { output: 42 })),
   },
   'a model that fails once': {
     make: () =>

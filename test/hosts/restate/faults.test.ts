@@ -245,7 +245,9 @@ describe('what a retry cannot fix', () => {
     const run = await hostedOn(restate, agentOf(tool())).start('Pay.');
     const held = waitingOf(await run.settled());
     expect(held).toMatchObject({ paused: true });
-    expect(held.reason).toContain('serves no agent "hosted"');
+    expect(held.open).toMatchObject([
+      { kind: 'pause', reason: expect.stringContaining('serves no agent "hosted"') },
+    ]);
     const drives = restate.invoked.get('drive');
     serveOn(restate, [agentOf(tool())]);
     await run.unpause();

@@ -11,6 +11,7 @@ import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { clientTool, eventsOf, makeTool } from '../engine/agents.ts';
+import { clientCalls } from '../engine/client-calls.ts';
 import { answerWith } from '../engine/models.ts';
 import { watchStore } from '../engine/watched-store.ts';
 
@@ -189,7 +190,7 @@ class ApprovalDrill {
         await run.resolve(callId, done === undefined ? again : { happened: true, output: 'found' });
       }
       for (const { callId } of settled.approvals) await run.approve(callId, { by: 'the last' });
-      for (const { callId } of settled.results)
+      for (const { callId } of clientCalls(settled))
         await run.answer(callId, { output: 'the last', by: 'the last' });
     }
     throw new Error('the run rests again and again');

@@ -11,6 +11,7 @@ import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, clientTool, eventsOf, makeTool } from './agents.ts';
+import { clientCalls } from './client-calls.ts';
 import { watchStore } from './watched-store.ts';
 
 /**
@@ -153,7 +154,7 @@ class DrilledProcess {
         const answer = await run.approve(callId, { by: 'ann' });
         if (answer.accepted) this.#drill.accepted.push(callId);
       }
-      for (const { callId } of settled.results) {
+      for (const { callId } of clientCalls(settled)) {
         const answer = await run.answer(callId, { output: 'from the client', by: 'bob' });
         if (answer.accepted) this.#drill.accepted.push(callId);
       }

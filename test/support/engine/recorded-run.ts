@@ -7,6 +7,7 @@ import { memory } from '../../../stores/memory.ts';
 import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, clientTool, makeTool } from './agents.ts';
+import { clientCalls } from './client-calls.ts';
 
 /** A script, and the command at each rest; both are arbitrary. */
 export type Recipe = {
@@ -52,7 +53,7 @@ export async function recordRun({ turns, words }: Recipe, store = memory()): Pro
     const settled = await host.settle(run.settled());
     if (settled.status !== 'waiting') break;
     const [approval] = settled.approvals;
-    const open = approval ?? settled.results[0];
+    const open = approval ?? clientCalls(settled)[0];
     if (word === 'send') await run.send('And then?');
     else if (word === 'cancel') await run.cancel();
     else if (open === undefined) break;

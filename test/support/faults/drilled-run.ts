@@ -50,10 +50,11 @@ async function begin(agent: Agent, store: Store): Promise<Run> {
 
 async function decide(
   run: Run,
-  { approvals, results, doubts }: Extract<Settled, { status: 'waiting' }>,
+  { open, approvals, doubts }: Extract<Settled, { status: 'waiting' }>,
   world: Environment,
 ) {
-  if (approvals.length + results.length > 0 && !world.acknowledged.has('message')) {
+  const asked = open.filter(one => one.kind === 'result');
+  if (approvals.length + asked.length > 0 && !world.acknowledged.has('message')) {
     const { accepted } = await run.send('and be quick', { by: 'ann' });
     if (accepted) world.acknowledged.add('message');
   }
@@ -61,7 +62,7 @@ async function decide(
     const { accepted } = await run.approve(callId, { by: 'ann', digest });
     if (accepted) world.acknowledged.add(`${runId}/${callId}`);
   }
-  for (const { runId, callId } of results.filter(({ name }) => name === 'show')) {
+  for (const { runId, callId } of asked.filter(({ name }) => name === 'show')) {
     const { accepted } = await run.answer(callId, { output: 'from the client', by: 'bob' });
     if (accepted) world.acknowledged.add(`${runId}/${callId}`);
   }

@@ -1,5 +1,5 @@
 import { loadRun } from '../../../engine/journal/load-run.ts';
-import { describeSettled, type OpenCall } from '../../../engine/run/settled.ts';
+import { describeSettled, type Open } from '../../../engine/run/settled.ts';
 import { hashText } from '../../../protocol/content/hash-text.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
@@ -17,7 +17,7 @@ export const STATUS_TOPICS: readonly string[] = ['waiting', 'finished', 'failed'
 /** A message of a webhook. Repeated deliveries have the same id. */
 export type Notice = { id: string; type: string; at: number; data: JsonObject };
 
-const MOST_CALLS = 20;
+const MOST_OPEN = 20;
 const LONGEST_INPUT = 4_000;
 const LONGEST_REASON = 1_000;
 
@@ -59,48 +59,26 @@ function describeRun(run: RunRecord): JsonObject {
 }
 
 /**
- * Describes the open calls of a run, without calls that wait for a sub-agent's run, because that run has its own
- * messages. `null` if there are none. `key` identifies the set of open calls.
+ * Describes what a run itself waits for: the runs of sub-agents have their own messages. `null` for nothing. `key`
+ * identifies the set.
  */
 async function describeWaits(store: Store, runId: string): Promise<{ data: JsonObject; key: string } | null> {
   const settled = describeSettled((await loadRun(store, runId)).state, text => text);
   if (settled?.status !== 'waiting') return null;
-  const own = (calls: readonly OpenCall[]) => calls.filter(call => call.runId === runId);
-  const [approvals, results, doubts] = [settled.approvals, settled.results, settled.doubts].map(own);
-  const calls = [...(approvals ?? []), ...(results ?? []), ...(doubts ?? [])];
-  if (calls.length === 0 && !settled.paused) return null;
-  const describe = (list: readonly OpenCall[] = []) => list.slice(0, MOST_CALLS).map(describeCall);
+  const { open, paused } = settled;
+  if (open.length === 0) return null;
   return {
-    data: {
-      approvals: describe(approvals),
-      results: describe(results),
-      doubts: describe(doubts),
-      paused: settled.paused,
-    },
-    key: [...calls.map(({ callId, digest }) => `${callId}:${digest}`), String(settled.paused)].join(),
+    data: { open: open.slice(0, MOST_OPEN).map(describeOpen), paused },
+    key: open.map(one => (one.kind === 'pause' ? one.id : `${one.id}:${one.digest}`)).join(),
   };
 }
 
-function describeCall({
-  callId,
-  runId,
-  name,
-  input,
-  digest,
-  sideEffect,
-  reason,
-  expiresAt,
-}: OpenCall): JsonObject {
+function describeOpen({ reason, ...open }: Open): JsonObject {
+  const why = omitUndefined({ reason: reason?.slice(0, LONGEST_REASON) });
+  if (open.kind === 'pause') return { ...open, ...why };
+  const { input, '~answer': _, ...facts } = open;
   const isLong = JSON.stringify(input).length > LONGEST_INPUT;
-  return {
-    callId,
-    runId,
-    name,
-    digest,
-    sideEffect,
-    ...(isLong ? { inputOmitted: true } : { input: toJson(input) }),
-    ...omitUndefined({ reason: reason?.slice(0, LONGEST_REASON), expiresAt }),
-  };
+  return { ...facts, ...why, ...(isLong ? { inputOmitted: true } : { input: toJson(input) }) };
 }
 
 function idOf(runId: string, what: string): string {

@@ -1,6 +1,8 @@
 import type { Call } from '../../../machines/context.ts';
 import { statePath } from '../../../machines/step.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { ExploredAgent } from '../describe-agent.ts';
+import { receiving } from '../events/client-events.ts';
 import { stamp, starting, type UntimedEvent } from '../events/make-events.ts';
 import { makeCallingTurn } from '../events/turn-reports.ts';
 import type { Explorer } from '../explorer.ts';
@@ -130,7 +132,7 @@ export class Drive {
     return statePath(place.state) === 'finishing' ? this.#take(place, { type: 'finishers.completed' }) : null;
   }
 
-  #answer({ callId, name, digest, status, attempt }: Call): UntimedEvent | null {
+  #answer({ callId, name, digest, status, attempt, childRunId }: Call): UntimedEvent | null {
     const [output = null] = this.#environment.outputs(name);
     switch (status) {
       case 'gated':
@@ -141,7 +143,7 @@ export class Drive {
       case 'reconciling':
         return { type: 'tool.settled', callId, output, isError: false };
       case 'waiting':
-        return { type: 'result.received', callId, output, isError: false };
+        return { ...receiving(callId, output), ...omitUndefined({ childRunId }) };
       case 'doubted':
         return { type: 'doubt.resolved', callId, resolution: { type: 'happened', output } };
       case 'ready':

@@ -69,20 +69,24 @@ const editing = (items: Item[], calls: QualifiedCall[]): UntimedOf<'transcript.e
 
 /** Returns the decisions about a call. Decisions that its status does not allow become invalid events. */
 export function listDecisions(context: Context, call: Call, environment: Environment): UntimedEvent[] {
-  const { callId, status } = call;
+  const { callId, status, childRunId } = call;
+  const isClients = status === 'waiting' && childRunId === undefined;
   return [
     ...(status === 'gated' ? listApprovals(context, call, environment) : []),
     ...(status !== 'gated' && environment.invalidEvents ? [approving(call)] : []),
-    ...(status === 'waiting' || environment.invalidEvents
+    ...(isClients || environment.invalidEvents
       ? environment
           .outputs(call.name)
-          .slice(0, status === 'waiting' ? undefined : 1)
+          .slice(0, isClients ? undefined : 1)
           .map(output => receiving(callId, output))
       : []),
     ...(status === 'doubted' || environment.invalidEvents ? [resolving(callId, { type: 'retry' })] : []),
-    ...(status === 'waiting' ? [{ ...receiving(callId, 'it broke'), isError: true }] : []),
-    ...(status === 'waiting' && call.childRunId !== undefined
-      ? [{ ...receiving(callId, 'found out'), spent: SPENT }]
+    ...(isClients ? [{ ...receiving(callId, 'it broke'), isError: true }] : []),
+    ...(status === 'waiting' && childRunId !== undefined
+      ? [
+          { ...receiving(callId, 'found out'), childRunId, spent: SPENT },
+          { ...receiving(callId, 'it failed'), childRunId, spent: SPENT, isError: true },
+        ]
       : []),
     ...(status === 'doubted'
       ? [

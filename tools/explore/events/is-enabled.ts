@@ -28,7 +28,10 @@ export function isEnabled(
     case 'approval.decided':
       return isDecidable(event, find(reference, event.callId));
     case 'result.received':
-      return hasStage(reference, event.callId, 'waiting');
+      return (
+        hasStage(reference, event.callId, 'waiting') &&
+        find(reference, event.callId)?.childRunId === event.childRunId
+      );
     case 'doubt.resolved':
       return hasStage(reference, event.callId, 'doubted');
     case 'transcript.edited': {

@@ -1,3 +1,4 @@
+import type { Breakpoint } from '../../../protocol/debugger/breakpoint.ts';
 import type { Effect, NextAction } from '../../../protocol/effect.ts';
 import { findSpentLimit } from '../environment/spending.ts';
 import type { ReferenceModel } from './reference-model.ts';
@@ -11,7 +12,7 @@ export function followEffects(before: ReferenceModel, effects: readonly Effect[]
       case 'publish':
         if (effect.notice.type === 'decided') decided = effect.notice.next;
         if (decided?.type === 'pause' && decided.breakpoint !== undefined)
-          reference = { ...reference, paused: true };
+          reference = { ...reference, paused: true, held: true };
         break;
       case 'stop':
         reference = stopService(reference, effect.id);
@@ -39,11 +40,13 @@ function startService(
     id in reference.running
       ? [...reference.misuse, `${id} was started and was already running`]
       : reference.misuse;
-  const unheld = service === 'timer' ? [] : findUnheld(reference, decided);
-  const begun = { ...reference, misuse, unheld, running: { ...reference.running, [id]: input } };
+  const started = { ...reference, misuse, running: { ...reference.running, [id]: input } };
+  if (service === 'timer' || decided === null) return started;
+  const breakpoints = reference.breakpoints.filter(
+    one => !(reference.held && one.once === true && matches(one, decided, reference)),
+  );
+  const begun = { ...started, unheld: findUnheld(reference, decided), breakpoints, held: false };
   switch (service) {
-    case 'timer':
-      return begun;
     case 'finishers':
       return spendStep(begun, 'finishers');
     case 'toolBatch': {
@@ -59,21 +62,28 @@ function startService(
 }
 
 /**
- * The breakpoints that should have held this start, of those on an action and a tool alone. A person let it past, asked for this step, or it repeats a turn that
- * did not complete.
+ * The breakpoints that should have held this start. None if a person let it past, asked for this step, or it repeats a
+ * turn that did not complete.
  */
-function findUnheld(reference: ReferenceModel, decided: NextAction | null): string[] {
-  const { breakpoints, continued, paused, steps, unfinished, calls } = reference;
-  if (decided === null || continued || (paused && steps > 0)) return [];
+function findUnheld(reference: ReferenceModel, decided: NextAction): string[] {
+  const { breakpoints, continued, paused, steps, unfinished } = reference;
+  if (continued || (paused && steps > 0)) return [];
   if (unfinished && decided.type !== 'executeTools') return [];
-  const named = 'calls' in decided ? decided.calls : [];
   return breakpoints
-    .filter(({ next, tool, turn, costOver, where }) => {
-      if (turn !== undefined || costOver !== undefined || where !== undefined) return false;
-      const isAbout = calls.some(({ call }) => call.name === tool && named.includes(call.callId));
-      return (next === undefined || next === decided.type) && (tool === undefined || isAbout);
-    })
+    .filter(one => matches(one, decided, reference))
     .map(({ id }) => `${decided.type} started at the breakpoint ${id}`);
+}
+
+/** Whether a breakpoint on an action and a tool alone matches the action. */
+function matches(
+  { next, tool, turn, costOver, where }: Breakpoint,
+  decided: NextAction,
+  { calls }: ReferenceModel,
+): boolean {
+  if (turn !== undefined || costOver !== undefined || where !== undefined) return false;
+  const named = 'calls' in decided ? decided.calls : [];
+  const isAbout = calls.some(({ call }) => call.name === tool && named.includes(call.callId));
+  return (next === undefined || next === decided.type) && (tool === undefined || isAbout);
 }
 
 /** Once a limit is reached, only one model call may start: the closing call. */

@@ -21,6 +21,7 @@ export function startReference(started: RunStarted, step: Step): ReferenceModel 
     unheld: [],
     continued: false,
     breakpoints: [],
+    held: false,
     latest: null,
     transcript: started.input,
     inbox: [],
@@ -104,8 +105,8 @@ const REDUCERS: { readonly [Type in ChartEvent['type']]: Reducer<Of<Type>> } = {
   },
   'tool.doubted': (reference, { at, callId }) =>
     change(endActivity(reference, at), callId, { stage: 'doubted' }),
-  'tool.suspended': (reference, { at, callId }) =>
-    change(endActivity(reference, at), callId, { stage: 'waiting' }),
+  'tool.suspended': (reference, { at, callId, childRunId }) =>
+    change(endActivity(reference, at), callId, { stage: 'waiting', childRunId }),
   'timer.fired': reference => refuseCalls(reference, call => isExpired(call, reference.now)),
   'finishers.completed': unchanged,
   'finishers.rejected': (reference, { feedback }) => {

@@ -29,6 +29,8 @@ export type ReferenceModel = {
   /** Whether the latest event let the run continue. */
   continued: boolean;
   breakpoints: readonly Breakpoint[];
+  /** Whether one of them holds the run. The next start passes it, and removes those that match once. */
+  held: boolean;
   /** The latest turn, while it may be edited: where it begins in the transcript, and how many calls it made. */
   latest: { from: number; calls: number } | null;
   transcript: readonly Expected[];
@@ -60,6 +62,8 @@ export type ReferenceCall = {
   call: QualifiedCall;
   /** The status that the events imply. */
   stage: CallStatus;
+  /** The sub-agent's run that alone gives the result. */
+  childRunId?: string;
   /** The input it runs with, which may have been edited on approval. */
   input: JsonValue;
   digest: string;

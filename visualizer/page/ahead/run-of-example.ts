@@ -25,6 +25,7 @@ export function runOf({ past, path, of: title }: Example): EmbeddedRun {
     seq: entries.length,
     status: state === 'finished' || state === 'failed' || state === 'cancelled' ? state : 'waiting',
     settled: null,
+    open: [],
     calls: [],
     driver: null,
     transcript: [],

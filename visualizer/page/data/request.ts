@@ -3,11 +3,9 @@ import { omitUndefined } from '../../../protocol/json.ts';
 
 export type {
   AgentSummary,
-  JsonCall,
-  OpenCall,
+  JsonOpenCall,
   RunSummary,
   RunView,
-  Settled,
 } from '../../../protocol/run-view.ts';
 
 /** A journal entry as the event stream sends it. */

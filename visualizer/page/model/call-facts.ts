@@ -2,7 +2,8 @@ import type { Context } from '../../../machines/context.ts';
 import type { QualifiedCall, RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
-import type { JsonCall, RunView, StreamedEvent } from '../data/request.ts';
+import type { JsonOpenCall, RunView, StreamedEvent } from '../data/request.ts';
+import { openDecisions } from '../run/decisions/open-decisions.ts';
 
 /** An entry about a call. */
 export type CallEvent = Extract<StreamedEvent, { callId: string }>;
@@ -38,7 +39,7 @@ export type CallFacts = QualifiedCall & {
   /** An outcome that arrived after the run had moved on. */
   late: { output: JsonValue; isError: boolean; contradicts: string | null } | null;
   /** The server's view of the call while it is open; decisions refer to it. */
-  open: JsonCall | null;
+  open: JsonOpenCall | null;
   progress: unknown;
 };
 
@@ -164,10 +165,11 @@ function concludeCall(call: CallFacts, { context, view, progress, isAtEnd }: Cal
     call.result = current.result ?? null;
     call.doubt = current.doubt ?? null;
   }
-  const open = isAtEnd && !ended ? view?.calls.find(one => one.callId === callId) : undefined;
-  if (open !== undefined && call.status !== 'settled') {
-    if (context === null) call.status = open.status;
-    if (call.status === open.status) call.open = open;
+  const known = isAtEnd && !ended ? view?.calls.find(one => one.callId === callId) : undefined;
+  if (known !== undefined && call.status !== 'settled') {
+    if (context === null) call.status = known.status;
+    const decided = openDecisions(view).find(one => one.callId === callId && one.runId === view?.runId);
+    if (call.status === known.status) call.open = decided ?? null;
   }
   if (isAtEnd && call.status === 'running') call.progress = progress.get(callId) ?? null;
   call.status = nameOutcome(call);

@@ -1,4 +1,6 @@
-import type { OpenCall, RunView, Settled } from '../data/request.ts';
+import type { OpenCallKind } from '../../../protocol/run-view.ts';
+import type { RunView } from '../data/request.ts';
+import { openDecisions } from '../run/decisions/open-decisions.ts';
 
 /** A notice in the run's header. `runs` are the runs that it links to. */
 export type Notice = {
@@ -44,19 +46,18 @@ export function statusNotices(view: RunView, mayContinue: boolean): Notice[] {
 }
 
 function explainWait(view: RunView): Notice[] {
-  const { settled, calls, paused, next } = view;
+  const { settled, open, paused, next } = view;
   if (settled?.status !== 'waiting') return [];
-  const count = (status: OpenCall['status']): number =>
-    calls.filter(call => call.status === status && (status !== 'waiting' || call.waitsFor === undefined))
-      .length;
+  const count = (kind: OpenCallKind): number =>
+    open.filter(one => one.kind === kind && one.runId === view.runId).length;
   const waits = (many: number, one: string, more: string): Notice[] =>
     many === 0 ? [] : [{ tone: 'waits', title: many === 1 ? one : `${many} ${more}`, text: '' }];
-  const { reason } = settled;
+  const reason = open.find(one => one.kind === 'pause')?.reason;
   return [
-    ...waits(count('doubted'), 'A call is in doubt', 'calls are in doubt'),
-    ...waits(count('gated'), 'A call needs approval', 'calls need approval'),
-    ...waits(count('waiting'), 'A call waits for its result', 'calls wait for their results'),
-    ...explainSubAgents(view.runId, settled),
+    ...waits(count('doubt'), 'A call is in doubt', 'calls are in doubt'),
+    ...waits(count('approval'), 'A call needs approval', 'calls need approval'),
+    ...waits(count('result'), 'A call waits for its result', 'calls wait for their results'),
+    ...explainSubAgents(view),
     // The bar of a held run says what holds it.
     ...(paused && (reason !== undefined || next?.type !== 'pause')
       ? [
@@ -70,17 +71,13 @@ function explainWait(view: RunView): Notice[] {
   ];
 }
 
+const NEEDS = { doubt: 'is in doubt', approval: 'needs approval', result: 'waits for its result' } as const;
+
 /** What the runs of sub-agents wait for. Runs that wait for the same share a notice. */
-function explainSubAgents(runId: string, settled: Extract<Settled, { status: 'waiting' }>): Notice[] {
-  const theirs = (calls: readonly OpenCall[], needs: string): { run: string; needs: string }[] =>
-    calls
-      .filter(call => call.runId !== runId && call.waitsFor === undefined)
-      .map(call => ({ run: call.runId, needs: `${call.name} ${needs}` }));
-  const open = [
-    ...theirs(settled.doubts, 'is in doubt'),
-    ...theirs(settled.approvals, 'needs approval'),
-    ...theirs(settled.results, 'waits for its result'),
-  ];
+function explainSubAgents(view: RunView): Notice[] {
+  const open = openDecisions(view)
+    .filter(({ runId }) => runId !== view.runId)
+    .map(({ runId, name, kind }) => ({ run: runId, needs: `${name} ${NEEDS[kind]}` }));
   const byRun = Map.groupBy(open, ({ run }) => run);
   const needsOf = ([, calls]: [string, typeof open]): string => calls.map(({ needs }) => needs).join(', ');
   return [...Map.groupBy(byRun, needsOf)].map(([text, members]) => ({

@@ -50,11 +50,11 @@ describe('a webhook', () => {
           labels: { user: '7' },
           status: 'waiting',
           paused: false,
-          approvals: [{ callId: 'call_0_0', name: 'pay', input: { cents: 7 } }],
+          open: [{ kind: 'approval', callId: 'call_0_0', name: 'pay', input: { cents: 7 } }],
         },
       },
     });
-    expect(message?.body.data).toMatchObject({ approvals: [{ digest: waiting.approvals[0]?.digest }] });
+    expect(message?.body.data).toMatchObject({ open: [{ digest: waiting.approvals[0]?.digest }] });
   });
 
   test('gets messages in order, each again until it takes it, with the same id', async () => {

@@ -44,8 +44,6 @@ export function CallCard({ record }: { record: CallRecord }) {
     isAtEnd: model.isAtEnd.value,
   });
   const { open } = call;
-  const decides =
-    open !== null && (open.status === 'gated' || open.status === 'doubted' || open.status === 'waiting');
   return (
     <article
       class="call"
@@ -59,7 +57,7 @@ export function CallCard({ record }: { record: CallRecord }) {
         </h3>
         <span class="time">{describeTime(call)}</span>
         <span class="badge">{STATUS_WORDS[call.status] ?? call.status}</span>
-        {decides && mayDecide() ? (
+        {open !== null && mayDecide() ? (
           <button
             type="button"
             class="quiet"

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { useShortcuts } from '../../app/keyboard.ts';
 import { mayDecide, mayOnlyRead } from '../../data/caller.ts';
-import type { JsonCall } from '../../data/request.ts';
+import type { JsonOpenCall } from '../../data/request.ts';
 import { formatClock, formatCount } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
 import { Icon } from '../../ui/icon.tsx';
@@ -16,9 +16,9 @@ import { keyOf, openDecisions } from './open-decisions.ts';
 import { OvertakenNotes, useOvertaken } from './overtaken.tsx';
 
 const TITLES = {
-  gated: 'needs your approval',
-  doubted: 'is in doubt',
-  waiting: 'waits for a result',
+  approval: 'needs your approval',
+  doubt: 'is in doubt',
+  result: 'waits for a result',
 } as const;
 
 /** The open decisions, always in view, one call at a time. */
@@ -42,7 +42,7 @@ export function DecisionBar() {
   useKeptFocus(bar, `${call === undefined ? '' : keyOf(call)} ${held?.key ?? ''}`);
   const notice = desk.notice.value;
   return (
-    <footer ref={bar} class={`decision-bar ${call === undefined ? '' : call.status}`}>
+    <footer ref={bar} class={`decision-bar ${call === undefined ? '' : call.kind}`}>
       <p class={`problem ${notice?.tone ?? ''}`} role="alert">
         {notice === null ? '' : showSafely(notice.text)}
       </p>
@@ -82,18 +82,17 @@ function useKeptFocus(bar: { current: HTMLElement | null }, key: string): void {
   }, [key, bar]);
 }
 
-type DecisionProps = { call: JsonCall; count: number; place: number; onMove(by: number): void };
+type DecisionProps = { call: JsonOpenCall; count: number; place: number; onMove(by: number): void };
 
 function Decision({ call, count, place, onMove }: DecisionProps) {
   const { model } = useDesk();
   const id = keyOf(call);
   const unseen = seenPart(id).value < 1;
-  const status = call.status === 'gated' || call.status === 'doubted' ? call.status : 'waiting';
   return (
     <section class="decision" aria-labelledby="decision-title">
       <header>
         <h2 id="decision-title" tabIndex={-1}>
-          <Safe text={call.name} class="mono" /> {TITLES[status]}
+          <Safe text={call.name} class="mono" /> {TITLES[call.kind]}
         </h2>
         {call.reason === undefined ? null : <Safe text={call.reason} class="reason" />}
         {call.runId === model.runId ? null : (
@@ -105,7 +104,7 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
         {call.expiresAt === undefined ? null : (
           <span class="muted">expires at {formatClock(call.expiresAt)}</span>
         )}
-        {call.sideEffect === 'once' && status !== 'waiting' ? (
+        {call.sideEffect === 'once' && call.kind !== 'result' ? (
           <span class="mark">must not run twice</span>
         ) : null}
         {count > 1 ? (
@@ -131,7 +130,7 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
   );
 }
 
-function hasProse({ input }: JsonCall): boolean {
+function hasProse({ input }: JsonOpenCall): boolean {
   return (
     isProse(input) || (typeof input === 'object' && input !== null && Object.values(input).some(isProse))
   );

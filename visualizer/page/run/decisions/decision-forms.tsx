@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
 import { hasDrafts } from '../../data/drafts.ts';
-import type { JsonCall } from '../../data/request.ts';
+import type { JsonOpenCall } from '../../data/request.ts';
 import { describeCall } from '../../render/describe-call.ts';
 import { formatValue } from '../../render/format.ts';
 import { shorten, showSafely } from '../../render/show-safely.ts';
@@ -16,7 +16,7 @@ import { InputEditor } from '../edits/input-editor.tsx';
 import { useAct } from './act.ts';
 import { draftOf, sendOwn } from './overtaken.tsx';
 
-type CallProps = { call: JsonCall };
+type CallProps = { call: JsonOpenCall };
 type FormsProps = CallProps & {
   unseen: boolean;
   /** Whether the keys `a`, `e` and `r` decide. */
@@ -28,17 +28,17 @@ const LONGEST = 60;
 
 /** The ways to decide about a call, each in two presses. Decisions carry the digest of the call that is shown. */
 export function DecisionForms(props: FormsProps) {
-  switch (props.call.status) {
-    case 'gated':
-      return <GatedForms {...props} />;
-    case 'doubted':
+  switch (props.call.kind) {
+    case 'approval':
+      return <ApprovalForms {...props} />;
+    case 'doubt':
       return <DoubtForms {...props} />;
-    default:
+    case 'result':
       return <AnswerForm {...props} body={{}} />;
   }
 }
 
-function GatedForms({ call, unseen, isKeyed }: FormsProps) {
+function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
   const draft = draftOf(call);
   const sticky = useSignal(false);
   // An edit that was not sent is open after a reload too: nothing beside it may send the input without it.
@@ -120,7 +120,7 @@ function DoubtForms({ call, isKeyed }: FormsProps) {
 type Ask = (say: (what: string) => string, command: string, body: object, input?: JsonValue) => Question;
 
 /** Returns what asks about a decision: its words name the call with its input, or with the `input` that it gets. */
-function useQuestion(call: JsonCall): Ask {
+function useQuestion(call: JsonOpenCall): Ask {
   const act = useAct();
   return (say, command, body, input = call.input) => ({
     words: say(describeCall(call.name, input)),
@@ -130,9 +130,9 @@ function useQuestion(call: JsonCall): Ask {
 }
 
 /** `body` has the members that all decisions about the call have; `later` says in words that it is for later calls too. */
-type GatedProps = CallProps & { body: object; later: string };
+type ApprovalProps = CallProps & { body: object; later: string };
 
-function EditForm({ call, body, later }: GatedProps) {
+function EditForm({ call, body, later }: ApprovalProps) {
   const ask = useQuestion(call);
   const approve = (input: JsonValue): Question =>
     ask(what => `Approve ${what}, with changes${later}?`, 'approve', { ...body, input }, input);
@@ -152,7 +152,7 @@ function EditForm({ call, body, later }: GatedProps) {
   );
 }
 
-function RejectForm({ call, body, later }: GatedProps) {
+function RejectForm({ call, body, later }: ApprovalProps) {
   const key = `${draftOf(call)}reject`;
   const draft = useDraft(key);
   const ask = useQuestion(call);

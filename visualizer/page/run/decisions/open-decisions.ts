@@ -1,26 +1,14 @@
-import type { JsonCall, RunView } from '../../data/request.ts';
+import type { JsonOpenCall, RunView } from '../../data/request.ts';
 
-/** The id of an open decision: another one if the call, its input or its status is another. */
-export function keyOf({ runId, callId, status, digest }: JsonCall): string {
-  return `${runId} ${callId} ${status} ${digest}`;
+/** The id of an open decision: another one if what is open or its input is another. */
+export function keyOf({ id, digest }: JsonOpenCall): string {
+  return `${id} ${digest}`;
 }
 
 /** Returns the calls of a run and its sub-agents that a person has to decide, doubts first. */
-export function openDecisions(view: RunView | null): JsonCall[] {
-  if (view === null) return [];
-  const own = view.calls.filter(
-    ({ status, waitsFor }) =>
-      status === 'gated' || status === 'doubted' || (status === 'waiting' && waitsFor === undefined),
-  );
-  const { settled } = view;
-  const below =
-    settled?.status === 'waiting'
-      ? [...settled.doubts, ...settled.approvals, ...settled.results].filter(
-          call => call.runId !== view.runId && call.waitsFor === undefined,
-        )
-      : [];
-  const all = [...own, ...(below as JsonCall[])];
-  return ORDER.flatMap(status => all.filter(call => call.status === status));
+export function openDecisions(view: RunView | null): JsonOpenCall[] {
+  const calls = (view?.open ?? []).flatMap(open => (open.kind === 'pause' ? [] : [open]));
+  return ORDER.flatMap(kind => calls.filter(call => call.kind === kind));
 }
 
-const ORDER = ['doubted', 'gated', 'waiting'] as const;
+const ORDER = ['doubt', 'approval', 'result'] as const;

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { dropDrafts, hasDrafts, readDrafts } from '../../data/drafts.ts';
-import { type JsonCall, request, type StreamedEvent } from '../../data/request.ts';
+import { type JsonOpenCall, request, type StreamedEvent } from '../../data/request.ts';
 import type { EntriesPage } from '../../data/source.ts';
 import { describeCall } from '../../render/describe-call.ts';
 import { formatMoment } from '../../render/format.ts';
@@ -20,10 +20,13 @@ const overtaken = signal<readonly Overtaken[]>([]);
 const sending = new Set<string>();
 
 /** The beginning of the keys of a call's drafts. */
-export const draftOf = ({ runId, callId }: JsonCall): string => `${runId}/${callId}/`;
+export const draftOf = ({ runId, callId }: JsonOpenCall): string => `${runId}/${callId}/`;
 
 /** Runs what sends a decision about a call, and resolves to its problem or `null`. The decision is this page's own. */
-export async function sendOwn(call: JsonCall, send: () => Promise<string | null>): Promise<string | null> {
+export async function sendOwn(
+  call: JsonOpenCall,
+  send: () => Promise<string | null>,
+): Promise<string | null> {
   sending.add(keyOf(call));
   const problem = await send();
   if (problem === null) dropDrafts(draftOf(call));
@@ -38,8 +41,8 @@ export async function sendOwn(call: JsonCall, send: () => Promise<string | null>
  * Notes the calls that are no longer among the open ones, unless this page decided them: the one that was shown, and
  * those about which something was typed.
  */
-export function useOvertaken(open: readonly JsonCall[], shown: JsonCall | undefined): void {
-  const before = useRef<{ open: readonly JsonCall[]; shown?: string }>({ open: [] });
+export function useOvertaken(open: readonly JsonOpenCall[], shown: JsonOpenCall | undefined): void {
+  const before = useRef<{ open: readonly JsonOpenCall[]; shown?: string }>({ open: [] });
   useEffect(() => {
     const keys = new Set(open.map(keyOf));
     for (const call of before.current.open) {
@@ -51,7 +54,7 @@ export function useOvertaken(open: readonly JsonCall[], shown: JsonCall | undefi
   }, [open.map(keyOf).join('\n'), shown === undefined ? '' : keyOf(shown)]);
 }
 
-async function noteOvertaken(call: JsonCall): Promise<void> {
+async function noteOvertaken(call: JsonOpenCall): Promise<void> {
   const path = `/runs/${encodeURIComponent(call.runId)}/entries?before=&limit=${MOST_READ}`;
   const page = await request<EntriesPage>(path).catch(() => null);
   const words = page?.entries.map(event => describeDecision(event, call)).findLast(found => found !== null);
@@ -62,7 +65,7 @@ async function noteOvertaken(call: JsonCall): Promise<void> {
 }
 
 /** Who decided what about the call as it was shown, if the event is that; empty if it waits anew since the event. */
-function describeDecision(event: StreamedEvent, call: JsonCall): string | null {
+function describeDecision(event: StreamedEvent, call: JsonOpenCall): string | null {
   if (event.type === 'cancel.requested') return describe(event, 'cancelled the run of', '', call);
   if (!('callId' in event) || event.callId !== call.callId) return null;
   switch (event.type) {
@@ -98,7 +101,12 @@ const RESOLVED = {
   failed: 'recorded the failure of',
 } as const;
 
-function describe({ by, at }: { by?: string; at: number }, did: string, how: string, call: JsonCall): string {
+function describe(
+  { by, at }: { by?: string; at: number },
+  did: string,
+  how: string,
+  call: JsonOpenCall,
+): string {
   return `${formatMoment(at)}: ${by ?? 'Another person'} ${did} ${describeCall(call.name, call.input)}${how || '.'}`;
 }
 
