@@ -94,7 +94,7 @@ export function memory(): Store {
     feed,
     deltas,
 
-    async create(event, claim, { events: rest, beside = [], ...standing } = NO_REST) {
+    async create(event, claim, { events: rest, beside = [], blobs = [], ...standing } = NO_REST) {
       const events = [event, ...rest];
       const texts = events.map(encodeEvent);
       const { runId, at } = event;
@@ -103,6 +103,7 @@ export function memory(): Store {
       const origin = event.forkOf && runs.get(event.forkOf.runId);
       const run = makeRun({ record: beginRecord(event, standing), progress: standing.progress });
       for (const [digest, bytes] of origin?.blobs ?? []) run.blobs.set(digest, bytes);
+      for (const { digest, text } of blobs) run.blobs.set(digest, new TextEncoder().encode(text));
       const claimed = claim && encodeEvent(recordClaim(claim, 1, undefined));
       runs.set(runId, run);
       events.forEach((written, index) => {

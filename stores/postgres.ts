@@ -97,7 +97,7 @@ function makeStore(database: Database, s: string, now: () => number): Store {
     feed: postgresFeed(database, s, now),
 
     async create(event, claim, rest = NO_REST) {
-      const { beside = [] } = rest;
+      const { beside = [], blobs = [] } = rest;
       const events: RunEvent[] = [event, ...rest.events];
       const epoch = claim === undefined ? 0 : 1;
       if (claim !== undefined) events.push(recordClaim(claim, epoch, undefined));
@@ -105,9 +105,9 @@ function makeStore(database: Database, s: string, now: () => number): Store {
       const wakeInMs = appends.untilOf(rest.wakeAt);
       const insert = insertRun(s, { event, rest, events, claim, commit, wakeInMs });
       const find = () => appends.findCommit(escapeText(event.runId), events.length, commit);
-      const made = await (beside.length === 0
+      const made = await (beside.length === 0 && blobs.length === 0
         ? database.queryOnce(...insert, find)
-        : appends.changeWith(insert, beside));
+        : appends.insertWith(insert, { beside, blobs }));
       if (made.length === 0) throw existingRun(event.runId);
       return { epoch, seq: events.length };
     },

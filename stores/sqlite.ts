@@ -82,6 +82,7 @@ function makeStore(connection: Connection): Store {
         const position = insertRun(sql, newRunOf(event, rest));
         if (event.forkOf !== undefined) sql.shareBlobs.run(position.run, escapeText(event.forkOf.runId));
         const { run, seq } = writeEvents(sql, event.runId, position, events, texts);
+        for (const { digest, text } of rest.blobs ?? []) writeBlob(sql, event.runId, digest, text);
         if (claim !== undefined) writeLease(sql, run, claim, epoch);
         return { epoch, seq };
       });

@@ -91,7 +91,7 @@ type CreateRequest = {
   events: readonly JsonValue[];
   /** The run as lists show it, after all these events. */
   record: RunRecord;
-} & Pick<JournalRest, 'wakeAt'>;
+} & Pick<JournalRest, 'wakeAt' | 'blobs'>;
 
 /** An append. A driver's append has `epoch`; an append of inputs does not. */
 export type AppendRequest = {

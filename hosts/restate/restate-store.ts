@@ -87,7 +87,7 @@ export class RestateStore implements Store {
   async create(
     event: RunStarted,
     _claim?: ClaimRequest,
-    { events, status, progress, wakeAt, beside = [] }: JournalRest = NO_REST,
+    { events, status, progress, wakeAt, beside = [], blobs }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     if (beside.length > 0) throw oneObject(event.runId);
     const json = [event, ...events].map(toEventJson);
@@ -101,7 +101,7 @@ export class RestateStore implements Store {
       seq: 0,
       epoch: 0,
     };
-    const request = { events: json, record, ...omitUndefined({ wakeAt }) };
+    const request = { events: json, record, ...omitUndefined({ wakeAt, blobs }) };
     const answer = await this.#calls.run(runId, 'create', request);
     if (answer.type === 'exists') throw existingRun(runId);
     return { epoch: 0, seq: answer.seq };

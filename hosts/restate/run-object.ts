@@ -61,10 +61,11 @@ const BLOB = 'blob ';
  *    nothing. So objects do not wait for each other in a circle.
  */
 export const runHandlers = {
-  async create(ctx: RunContext, { events, record, wakeAt }: Input<'create'>): Answer<'create'> {
+  async create(ctx: RunContext, { events, record, wakeAt, blobs = [] }: Input<'create'>): Answer<'create'> {
     if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
     const change = changeOf(newMeta({ ...record, seq: 0 }, await ctx.get<Tombstone>('tombstone')));
     if (record.forkOf !== undefined) await copyBlobs(ctx, record.forkOf.runId);
+    for (const { digest, text } of blobs) ctx.set(`${BLOB}${digest}`, text);
     keep(ctx, change.meta, events);
     await takeStanding(ctx, change, { status: record.status, ...omitUndefined({ wakeAt }) });
     if (record.parent !== undefined) callRun(change, record.parent.runId, 'addChild', { runId: ctx.key });

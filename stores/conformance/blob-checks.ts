@@ -67,6 +67,20 @@ export const blobChecks: Checks = {
     assert.deepEqual(await store.readBlob('again', DIGEST, 0, 3), new Uint8Array(BYTES.subarray(0, 3)));
     await store.create(begin('stranger', { forkOf: { runId: 'none', at: 1 } }));
   },
+  'a run is created with its blobs, or not at all': async store => {
+    await store.create(begin('a'));
+    await store.putBlob('a', DIGEST, TEXT);
+    const blobs = [
+      { digest: DIGEST, text: TEXT },
+      { digest: OTHER, text: '"other"' },
+    ];
+    const rest = { events: [], status: 'running', blobs } as const;
+    await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }), undefined, rest);
+    assert.ok((await readAll(store, 'fork', DIGEST, BYTES.length)).equals(BYTES));
+    assert.deepEqual(await store.readBlob('fork', OTHER, 0, 9), new Uint8Array(Buffer.from('"other"')));
+    await rejectsWith('run-exists', store.create(begin('a'), undefined, rest));
+    assert.equal(await store.readBlob('a', OTHER, 0, 9), undefined);
+  },
   'changing a returned page does not change the blob': async store => {
     await store.create(begin('a'));
     await store.putBlob('a', DIGEST, '"abc"');

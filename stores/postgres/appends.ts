@@ -4,9 +4,10 @@
 import { randomUUID } from 'node:crypto';
 import type { RunEvent } from '../../protocol/event.ts';
 import { changedRun } from '../../protocol/listing/work.ts';
-import type { ClaimRequest, Standing, StandingChange } from '../../protocol/store.ts';
+import type { ClaimRequest, NewBlob, Standing, StandingChange } from '../../protocol/store.ts';
 import { encodeEvent } from '../journal-text.ts';
 import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
+import { writeBlob } from './blobs.ts';
 import type { Database } from './database.ts';
 import { notifyRun, notifyWork } from './listener.ts';
 
@@ -66,20 +67,26 @@ export function makeAppends(database: Database, s: string, now: () => number) {
     return set.length > 0;
   }
 
-  /** Runs a statement, and changes the records of runs in its transaction. Rejects with `refused` if one is not as expected. */
-  async function changeWith(
+  /**
+   * Inserts a run, with its blobs, and changes the records of runs in the same transaction. Rejects with `refused` if one
+   * is not as expected.
+   */
+  async function insertWith(
     [text, values]: readonly [string, readonly unknown[]],
-    changes: readonly StandingChange[],
+    { beside, blobs }: { beside: readonly StandingChange[]; blobs: readonly NewBlob[] },
   ): Promise<Row[]> {
-    const inOrder = changes.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));
+    const inOrder = beside.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));
     return await database.transact(async query => {
       for (const change of inOrder)
         if (!(await setStanding(change.runId, change, change, query))) throw changedRun(change.runId);
-      return await query(text, ...values);
+      const made = await query(text, ...values);
+      for (const { run } of made)
+        for (const blob of blobs) await writeBlob(query, s, { run: Number(run), ...blob });
+      return made;
     });
   }
 
-  return { untilOf, findCommit, write, setStanding, changeWith };
+  return { untilOf, findCommit, write, setStanding, insertWith };
 }
 
 /** $12 is how long until the run is woken, in ms, and $13 the id of a run to wake, if there is one. */

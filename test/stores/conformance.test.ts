@@ -195,6 +195,13 @@ const faults: Fault[] = [
     change: store => ({ readBlob: (_, ...args) => store.readBlob('a', ...args) }),
   },
   {
+    that: 'loses the blobs that come with a new run',
+    fails: 'a run is created with its blobs, or not at all',
+    change: store => ({
+      create: (event, claim, rest) => store.create(event, claim, rest && { ...rest, blobs: [] }),
+    }),
+  },
+  {
     that: 'does not give a fork the blobs of its run',
     fails: 'a fork has the blobs that its original had at the time of forking',
     change: store => ({ create: ({ forkOf: _, ...event }, ...rest) => store.create(event, ...rest) }),
