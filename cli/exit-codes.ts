@@ -28,6 +28,7 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'attempt-alive': EXIT.refused,
   'already-happened': EXIT.refused,
   'inbox-full': EXIT.refused,
+  'request-reused': EXIT.refused,
   refused: EXIT.refused,
   'result-missing': EXIT.failed,
   'chart-mismatch': EXIT.failed,

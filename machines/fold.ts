@@ -140,7 +140,7 @@ function failTurn(context: Context, event: Of<'turn.failed'>): Context {
 
 function requestCancel(
   context: Context,
-  { type: _, at, requestId, ...cancelling }: Of<'cancel.requested'>,
+  { type: _, at, requestId, asked, ...cancelling }: Of<'cancel.requested'>,
 ): Context {
   return { ...context, cancelling };
 }

@@ -17,6 +17,7 @@ export const ENGINE_ERRORS = {
   'already-happened': 'an earlier attempt of the call has already reported its result, late',
   'attempt-alive': 'an earlier attempt of the call may still be running',
   'inbox-full': 'the run has reached its limit of unread messages',
+  'request-reused': 'the request id belongs to a request that asked for something else',
   refused: 'the run cannot accept this command in its current state',
   'result-missing': 'the store has only the head and the tail of this result',
   'chart-mismatch': 'the journal was written by another version of the chart',

@@ -15,8 +15,9 @@ z.config(en());
 /** The version of the journal's format. Not frozen before 1.0. */
 export const JOURNAL_FORMAT = 1;
 
-/** The id that a client chose for a command. */
-const requestIdSchema = lazySchema(() => z.string().check(z.minLength(1), z.maxLength(64)));
+/** The id that a sender chose for a request, and a digest of each of its fields: they recognize a repetition. */
+const requestId = lazySchema(() => z.exactOptional(z.string().check(z.minLength(1), z.maxLength(64))));
+const asked = lazySchema(() => z.exactOptional(z.record(text, text)));
 
 const json = lazySchema(() => z.custom<JsonValue>(value => value !== undefined));
 const text = lazySchema(() => z.string());
@@ -31,9 +32,8 @@ function event<Type extends string, Shape extends z.core.$ZodShape>(type: Type, 
   return z.object({ type: z.literal(type), at: z.number(), ...shape });
 }
 
-/** From people and clients. `requestId`: chosen by the sender, so that a repeated command is recognized. */
 function input<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
-  return event(type, { requestId: z.exactOptional(requestIdSchema), ...shape });
+  return event(type, { requestId, asked, ...shape });
 }
 
 /** A report belongs to one start of a service; `generation` counts the starts in a run. */

@@ -169,6 +169,7 @@ const event = oneOf<RunEvent, CommonType>({
     labels: optional(value => labelsSchema.safeParse(value).success),
     title: optional(value => titleSchema.safeParse(value).success),
     requestId: rare,
+    asked: rare,
     launch: optional(
       shape<NonNullable<RunStarted['launch']>>({
         module: optional(text),

@@ -67,16 +67,13 @@ export type AppendResult =
   /** The epoch is no longer the current epoch of the run. */
   | { type: 'superseded' };
 
-/** A blob to store: see `putBlob`. */
-export type NewBlob = { digest: string; text: string };
-
 /**
  * The initial events after `run.started`, and the run after all of them. `wakeAt` as in `Standing`. `blobs` of the new
  * run, and `beside`, changes of other runs, are in the same commit.
  */
 export type JournalRest = {
   events: readonly RunEvent[];
-  blobs?: readonly NewBlob[];
+  blobs?: readonly { digest: string; text: string }[];
   status: RunStatus;
   progress?: Progress;
   wakeAt?: number;

@@ -52,6 +52,7 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   'attempt-alive': 409,
   'already-happened': 409,
   'inbox-full': 409,
+  'request-reused': 409,
   refused: 409,
   'snapshot-outdated': 409,
   'lease-held': 409,

@@ -1,9 +1,8 @@
-import { systemHost } from '../../engine/driver/host.ts';
-import type { LoadedRun } from '../../engine/journal/load-run.ts';
+import { loadRunAt } from '../../engine/journal/load-run.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
-import { type ForkModel, forkRun } from '../../engine/run/forks/fork-run.ts';
+import type { ForkModel } from '../../engine/run/forks/copy-journal.ts';
+
 import type { Run } from '../../engine/run/run.ts';
-import type { RunCommand } from '../../engine/run/run-command.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -31,7 +30,7 @@ export type ForkOptions = DriveOptions &
     model?: string;
   };
 
-type Fork = { runId: string; loaded: LoadedRun; store: Store; output: Output; commands: CommandLines };
+type Fork = { run: Run; store: Store; output: Output; commands: CommandLines };
 
 /** Implements `agentchart fork`. */
 export async function fork(id: string, options: ForkOptions): Promise<number> {
@@ -56,16 +55,14 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
         : bareAgent(source, store);
       return await withAgent(agent, output, async () => {
         const { message, paused, replayTools } = options;
-        const editsReply = options.text !== undefined;
-        const decided = options.result === undefined ? [] : [options.result];
-        const how = { message, paused: paused === true || editsReply, replayTools, model, decided, by };
-        const forked = await forkRun({ store, host: systemHost }, source.runId, at, how);
-        const changes = changesFor(forked.loaded.state.context);
-        if (editsReply && paused !== true) changes.push({ type: 'unpause', by });
-        await change(store, await agent.open(forked.runId), changes);
-        const shown = { ...forked, store, output, commands: new CommandLines(file) };
+        const changes = await changesFor(
+          async () => (await loadRunAt(store, source.runId, at)).state.context,
+        );
+        const how = { message, paused, replayTools, model, commands: changes, by };
+        const run = await (await agent.open(source.runId)).fork({ at, ...how });
+        const shown = { run, store, output, commands: new CommandLines(file) };
         if (!output.json)
-          output.line({ style: 'bold', text: forked.runId }, `  fork of ${source.runId} at entry ${at}`);
+          output.line({ style: 'bold', text: run.id }, `  fork of ${source.runId} at entry ${at}`);
         return options.drive ? await driveFork(shown, agent, options) : await showFork(shown);
       });
     }),
@@ -79,38 +76,27 @@ async function nameModel(text: string): Promise<ForkModel> {
   return { launch, provider, model };
 }
 
-/** Applies the changes to a new fork. If one is refused, deletes the fork and throws the refusal. */
-async function change(store: Store, run: Run, changes: readonly RunCommand[]): Promise<void> {
-  if (changes.length === 0) return;
-  const result = await run.submit(changes).catch(async error => {
-    await store.delete(run.id);
-    throw error;
-  });
-  if (result.accepted) return;
-  await store.delete(run.id);
-  throw new EngineError(result.code, result.message);
-}
-
 /** Shows all events of the fork as JSON, but only new ones as text. */
-async function driveFork(forked: Fork, agent: Agent, { deltas, by, yes }: ForkOptions): Promise<number> {
-  const { runId, loaded, store, output, commands } = forked;
-  const state = output.json ? null : loaded.state;
+async function driveFork(fork: Fork, agent: Agent, { deltas, by, yes }: ForkOptions): Promise<number> {
+  const { run, store, output, commands } = fork;
+  const { state, seq } = run.durable;
+  const shown = output.json ? { state: null, after: 0 } : { state, after: seq };
   return await driveRun({
-    run: await agent.open(runId),
+    run,
     store,
     output,
     commands,
-    view: makeView({ output, runId, agent, deltas: deltas === true, state }),
-    after: output.json ? 0 : loaded.seq,
+    view: makeView({ output, runId: run.id, agent, deltas: deltas === true, state: shown.state }),
+    after: shown.after,
     by: by ?? userName(),
     yes: yes === true,
   });
 }
 
-async function showFork({ runId, store, output, commands }: Fork): Promise<number> {
-  if (!output.json) output.line('To resume: ', { style: 'cyan', text: commands.of('resume', runId) });
+async function showFork({ run, store, output, commands }: Fork): Promise<number> {
+  if (!output.json) output.line('To resume: ', { style: 'cyan', text: commands.of('resume', run.id) });
   else
-    for (const { seq, event } of await readJournal(store, runId))
-      output.data(orderEvent({ ...event, runId, seq }));
+    for (const { seq, event } of await readJournal(store, run.id))
+      output.data(orderEvent({ ...event, runId: run.id, seq }));
   return EXIT.done;
 }

@@ -1,3 +1,4 @@
+import { isDoubtedInFork } from '../../engine/run/forks/doubt-calls.ts';
 import type { RunCommand } from '../../engine/run/run-command.ts';
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
@@ -18,10 +19,13 @@ export type ForkChanges = {
 };
 
 /**
- * Reads the options, before there is a fork. Returns a function that makes the commands for a new fork from its
- * context. Throws `input-invalid` for options that are not JSON or that need each other.
+ * Reads the options. Returns a function that makes the commands of a fork, and reads the context of the original at that
+ * entry where it needs it. Throws `input-invalid` for options that are not JSON or that need each other.
  */
-export function readChanges(changes: ForkChanges, by: string): (context: Context) => RunCommand[] {
+export function readChanges(
+  changes: ForkChanges,
+  by: string,
+): (readContext: () => Promise<Context>) => Promise<RunCommand[]> {
   const { approve, reject, result, text, setParam = [] } = changes;
   if (changes.input !== undefined && approve === undefined)
     throw new EngineError('input-invalid', '--input is the edited input of a call: give --approve CALL too.');
@@ -30,12 +34,12 @@ export function readChanges(changes: ForkChanges, by: string): (context: Context
   const params = Object.fromEntries(setParam.map(readParam));
   const input = changes.input === undefined ? {} : { input: parseJson(changes.input, '--input') };
   const output = changes.output === undefined ? null : parseJson(changes.output, '--output');
-  return context => [
+  return async readContext => [
     ...(setParam.length > 0 ? [{ type: 'set-params', params: params as RunParams, by } as const] : []),
     ...(text === undefined ? [] : [{ type: 'edit-turn', text, by } as const]),
     ...(approve === undefined ? [] : [{ type: 'approve', callId: approve, by, ...input } as const]),
     ...(reject === undefined ? [] : [{ type: 'reject', callId: reject, by } as const]),
-    ...(result === undefined ? [] : [giveResult(context, result, output, by)]),
+    ...(result === undefined ? [] : [giveResult(await readContext(), result, output, by)]),
   ];
 }
 
@@ -45,9 +49,10 @@ function readParam(text: string): [string, JsonObject[string]] {
   throw new EngineError('input-invalid', `--set-param must be NAME=JSON, got ${JSON.stringify(text)}.`);
 }
 
-/** A call that had started before the fork is in doubt there; any other one is answered. */
+/** A call that is in doubt in the fork is resolved; any other one is answered. */
 function giveResult(context: Context, callId: string, output: JsonValue, by: string): RunCommand {
-  return findCall(context, callId)?.status === 'doubted'
+  const call = findCall(context, callId);
+  return call !== undefined && isDoubtedInFork(call)
     ? { type: 'resolve', callId, happened: true, output, by }
     : { type: 'answer', callId, output, by };
 }

@@ -1,14 +1,13 @@
 import type { RunEvent } from '../../protocol/event.ts';
 import { shortenOwnerName } from '../../protocol/owner-name.ts';
-import type { Store } from '../../protocol/store.ts';
-import { readJournal } from '../journal/read-journal.ts';
+import { type JournalStore, readJournal } from '../journal/read-journal.ts';
 import { isCallRunning } from '../services/running-calls.ts';
 import type { OwnerState } from './owner.ts';
 
 /** Looks up the process that a `run.claimed` event names; see `owner.ts`. */
 export type CheckOwner = (name: string) => OwnerState;
 
-type Journals = { store: Store; checkOwner: CheckOwner };
+type Journals = { store: JournalStore; checkOwner: CheckOwner };
 
 /**
  * Finds an attempt of a call that may still act, described for people; `null` if none can. An attempt can no longer
@@ -41,7 +40,7 @@ export async function findLiveAttempt(
 }
 
 /** The `tool.late` event of an attempt that succeeded after the run had given it up; `undefined` without one. */
-export async function findLateSuccess(store: Store, runId: string, callId: string) {
+export async function findLateSuccess(store: JournalStore, runId: string, callId: string) {
   const events = (await readJournal(store, runId)).map(({ event }) => event);
   return events.find(event => event.type === 'tool.late' && event.callId === callId && !event.isError);
 }

@@ -11,6 +11,9 @@ import { assertReadable } from '../versions/version-mismatch.ts';
  * other work gets its turn between the pages.
  */
 
+/** What journals are read from. */
+export type JournalStore = Pick<Store, 'read' | 'readJson'>;
+
 /** Takes a few ms to read. */
 const PAGE: Page = { entries: 256, chars: 256 * 1024 };
 
@@ -22,7 +25,7 @@ const PAGES_AT_ONCE = 2;
  * throws `chart-mismatch` when another version wrote the journal, else `journal-damaged`.
  */
 export async function* readPages(
-  store: Store,
+  store: JournalStore,
   runId: string,
   after = 0,
   last = Number.POSITIVE_INFINITY,
@@ -38,7 +41,7 @@ export async function* readPages(
 
 /** The first page after seq `after`; empty at the end of the journal. Throws like `readPages`. */
 export async function readPage(
-  store: Store,
+  store: JournalStore,
   runId: string,
   after: number,
   bounds: Partial<Page> = {},
@@ -54,7 +57,7 @@ export async function readPage(
 }
 
 /** All entries after seq `after`. Throws like `readPages`. */
-export async function readJournal(store: Store, runId: string, after = 0): Promise<JournalEntry[]> {
+export async function readJournal(store: JournalStore, runId: string, after = 0): Promise<JournalEntry[]> {
   const entries: JournalEntry[] = [];
   for await (const page of readPages(store, runId, after)) entries.push(...page);
   return entries;
@@ -68,7 +71,7 @@ function yieldToEventLoop(): Promise<void> {
  * The `run.started` of a run as unvalidated JSON, which another release may have written; `undefined` for a run
  * that came from another store. Throws `journal-damaged` if entry 1 is another event.
  */
-export async function readStart(store: Store, runId: string): Promise<JsonObject | undefined> {
+export async function readStart(store: JournalStore, runId: string): Promise<JsonObject | undefined> {
   const [first] = (await store.readJson?.(runId, 1)) ?? (await store.read(runId, 0, { ...PAGE, entries: 1 }));
   if (first?.seq !== 1) return undefined;
   const { event } = first;
@@ -88,7 +91,7 @@ export type WholeJournal = [JournalEntry & { event: RunStarted }, ...JournalEntr
  * The full journal of a run. Throws `refused` for a run that was restored from a snapshot: its store has only
  * the later entries. `verb` starts the advice in the message, such as `Fork`.
  */
-export async function readFromStart(store: Store, runId: string, verb: string): Promise<WholeJournal> {
+export async function readFromStart(store: JournalStore, runId: string, verb: string): Promise<WholeJournal> {
   const [first, ...rest] = await readJournal(store, runId);
   if (first !== undefined && isStart(first)) return [first, ...rest];
   if (first?.seq === 1) throw damagedJournal(runId, 1, 'is not run.started');

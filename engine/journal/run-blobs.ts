@@ -29,7 +29,8 @@ const MAX_RESULT_BYTES = 1024 * 1024;
 /** The page size for reading blobs, in bytes. */
 export const BLOB_PAGE_BYTES = 256 * 1024;
 
-type BlobStore = Pick<Store, 'get' | 'putBlob' | 'readBlob'>;
+/** What blobs are stored in. */
+export type BlobStore = Pick<Store, 'get' | 'putBlob' | 'readBlob'>;
 
 /** An output as events have it: in full, or as much as the journal keeps with a reference to the blob. */
 export type BoundOutput = { output: JsonValue; blob?: BlobReference };

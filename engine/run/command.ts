@@ -16,6 +16,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../driver/host.ts';
+import { recordRequest } from '../journal/request-ids.ts';
 import { type ConnectTools, checkEdit, checkOutput } from './edits/check-value.ts';
 import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import type {
@@ -186,7 +187,8 @@ export function cancelRun(
   { context }: ChartState,
   { reason, by, requestId }: CommandOptions & { reason?: string },
 ): Extract<Command, { type: 'run.cancelled' }> {
-  return { ...describeCancel(context, omitUndefined({ reason, by })), ...omitUndefined({ requestId }) };
+  const request = recordRequest({ type: 'cancel', reason, by, requestId });
+  return { ...describeCancel(context, omitUndefined({ reason, by })), ...request };
 }
 
 /** Time for the driver to see a cancel request and to record the end, on top of the tools' grace time, in ms. */
@@ -197,7 +199,8 @@ export function requestCancel(
   { reason, by, requestId }: CommandOptions & { reason?: string },
   deadline: number,
 ): Command {
-  return { type: 'cancel.requested', deadline, ...omitUndefined({ reason, by, requestId }) };
+  const request = recordRequest({ type: 'cancel', reason, by, requestId });
+  return { type: 'cancel.requested', deadline, ...omitUndefined({ reason, by }), ...request };
 }
 
 /** The event of a command accepted at time `at`, ms since the epoch. */

@@ -78,7 +78,17 @@ const OTHERS: { readonly [Method in keyof OtherOptions]: NamesOf<OtherOptions[Me
   yield: { graceMs: true },
   editTranscript: COMMAND,
   retry: { ...COMMAND, force: true },
-  fork: { ...COMMAND, at: true, message: true, paused: true, replayTools: true },
+  fork: {
+    at: true,
+    runId: true,
+    by: true,
+    message: true,
+    commands: true,
+    paused: true,
+    replayTools: true,
+    model: true,
+    request: true,
+  },
 };
 
 /** What the methods take before their options, and `submit` in the command. */

@@ -1,8 +1,9 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
-import { omitUndefined } from '../../protocol/json.ts';
 import { findLateSuccess, findLiveAttempt } from '../driver/find-live-attempt.ts';
-import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
+import type { JournalStore } from '../journal/read-journal.ts';
+import { recordRequest, recordRequests } from '../journal/request-ids.ts';
+import { type BlobStore, boundCommand, RunBlobs } from '../journal/run-blobs.ts';
 import { becameOnce } from '../services/call-run.ts';
 import type { CallRouter } from './call-router.ts';
 import { type Command, type MakeCommand, makeDecision, makeInput } from './command.ts';
@@ -11,22 +12,27 @@ import { type Refusal, refuse } from './explain-refusal.ts';
 import type { CallCommand, RunCommand } from './run-command.ts';
 import type { RunOptions } from './run-options.ts';
 
-type Surroundings = Pick<RunOptions, 'runId' | 'store' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools'>;
+/** What a command is checked against: the journal of its run, and its large results. */
+export type CommandStore = JournalStore & BlobStore;
+
+type Surroundings = Pick<RunOptions, 'runId' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools'> & {
+  store: CommandStore;
+};
 
 /**
  * Turns a command into an input, including the asynchronous checks: an edited input is validated, and an output
  * that is too large for the journal is stored as a blob. The retry of a `once` call is refused, unless forced, while
- * an earlier attempt may still act or after one has succeeded.
+ * an earlier attempt may still act or after one has succeeded. `request`: what the input has of its request.
  */
 export async function prepareCommand(
   command: RunCommand,
   context: Context,
   surroundings: Surroundings,
+  request = recordRequest(command),
 ): Promise<MakeCommand | Refusal> {
   const made = await makeCommand(command, context, surroundings);
-  if ('accepted' in made || !('requestId' in command)) return made;
-  const { requestId } = command;
-  return state => ({ ...made(state), ...omitUndefined({ requestId }) });
+  if ('accepted' in made || request === undefined) return made;
+  return state => ({ ...made(state), ...request });
 }
 
 async function makeCommand(
@@ -47,9 +53,10 @@ export async function prepareCommands(
   router: Pick<CallRouter, 'refuseForeign'>,
 ): Promise<MakeCommand[] | (Refusal & { index: number })> {
   const makes: MakeCommand[] = [];
+  const requests = recordRequests(commands);
   for (const [index, command] of commands.entries()) {
     const foreign = 'callId' in command ? await router.refuseForeign(command, context) : null;
-    const prepared = foreign ?? (await prepareCommand(command, context, surroundings));
+    const prepared = foreign ?? (await prepareCommand(command, context, surroundings, requests[index]));
     if ('accepted' in prepared) return { ...prepared, index };
     makes.push(prepared);
   }

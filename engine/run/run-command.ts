@@ -7,8 +7,8 @@ import type { JsonValue } from '../../protocol/json.ts';
 
 /**
  * `by`: who gives the command. It is journaled, and shown to anyone who decides the same call later. `requestId`: an id
- * of 1 to 64 characters that the sender chose for the command; it is journaled with it. If another process carries out a
- * command with the same id meanwhile, this one is `refused`.
+ * of 1 to 64 characters that the sender chose for the command; it is journaled with it. A command whose id the run has
+ * already is `refused`, and `request-reused` if that was another command.
  */
 export type CommandOptions = { by?: string; requestId?: string };
 

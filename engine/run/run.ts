@@ -302,17 +302,18 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   /**
-   * Creates a run that starts with a copy of this run's journal up to entry `at`, followed by `message`. Calls in
-   * progress at that entry are in doubt in the fork. With `paused`, the fork rests after that entry, so that its reply
-   * can be edited (`editTurn`), its parameters set or its calls decided before `unpause`. With `replayTools`, it plays
-   * the results of this run for equal calls and executes no tool. The fork is driven once `settled()`, `resume()` or a
-   * command is called on it. Throws `input-invalid`, `run-ended` and `refused`; `forkRun` says when.
+   * Creates a run that starts with a copy of this run's journal up to entry `at`, followed by `message` and `commands`,
+   * which act before anything follows from that entry: all in one commit. Calls in progress at that entry are in doubt.
+   * With `paused`, it rests and can be changed (`editTurn`, `setParams`) before `unpause`. With `replayTools`, it plays
+   * the results of this run for equal calls and executes no tool. It is driven once `settled()`, `resume()` or a command
+   * is called on it. Throws what `forkRun` throws; then there is no fork.
    */
   async fork(options: { at: number } & ForkOptions): Promise<Run<Tools, Output>> {
     const { at, ...how } = knownOptions('fork', options);
-    const { runId, loaded } = await forkRun(this.#options, this.id, at, how);
-    const owner = { ...this.#options.owner, id: this.#options.host.newId('driver') };
-    return Run.attach({ ...this.#options, runId, owner }, loaded, this.#runHost.inherited);
+    const parts = { ...this.#options, checkCommands: this.#submitter.checkForFork };
+    const { runId, loaded } = await forkRun(parts, this.id, at, how);
+    const owner = { ...parts.owner, id: parts.host.newId('driver') };
+    return Run.attach({ ...parts, runId, owner }, loaded, this.#runHost.inherited);
   }
 
   /** The durable state and the inherited transcript as JSON: `agent.restore` continues from it in any process. */

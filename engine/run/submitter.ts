@@ -6,6 +6,8 @@ import { endRun } from '../sub-agents/run-children.ts';
 import { CallRouter } from './call-router.ts';
 import type { Command, MakeCommand } from './command.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from './explain-refusal.ts';
+import type { CheckCommands } from './forks/fork-commands.ts';
+import { knownCommands } from './known-commands.ts';
 import { boundInput, prepareCommand, prepareCommands } from './prepare-command.ts';
 import type { CommandOptions, RunCommand } from './run-command.ts';
 import type { RunParts } from './run-options.ts';
@@ -59,6 +61,13 @@ export class Submitter {
   async putInput(input: Command | Refusal): Promise<CommandResult> {
     return await this.#put(await boundInput(input, this.#context, this.#parts.options));
   }
+
+  /** Prepares the commands of a fork of this run. */
+  readonly checkForFork: CheckCommands = async (commands, context, { runId, store }) => {
+    const { options, children } = this.#parts;
+    const router = new CallRouter({ ...options, runId }, children);
+    return await prepareCommands(knownCommands(commands), context, { ...options, runId, store }, router);
+  };
 
   /** The context, including the entries of other processes. */
   async readContext(): Promise<Context> {

@@ -7,7 +7,7 @@ import { isDriven, type Owner, type StandingChange, type Store } from '../../pro
 import type { Host } from '../driver/host.ts';
 import { beginFold, foldEntry, hasEnded, isOfChart, standingOf } from '../journal/load-run.ts';
 import { describeRestored, readStart } from '../journal/read-journal.ts';
-import { beginDoubting } from '../run/forks/fork-run.ts';
+import { beginDoubting } from '../run/forks/doubt-calls.ts';
 import { suspendedCalls } from '../sub-agents/child-runs.ts';
 import { checkRun, successorOf } from './check-run.ts';
 import { findSteps, type JournalMigration, migrateJournal, versionsOf } from './migrate-journal.ts';

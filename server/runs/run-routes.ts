@@ -5,24 +5,24 @@ import type { Host } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { digestOf } from '../../engine/journal/digest.ts';
 import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
+import { recordRequest } from '../../engine/journal/request-ids.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { suspendedCalls } from '../../engine/sub-agents/child-runs.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
-import type { Item } from '../../protocol/item.ts';
-import { canonicalJson, omitUndefined, toJson } from '../../protocol/json.ts';
+import { omitUndefined, toJson } from '../../protocol/json.ts';
 import { parseLabels } from '../../protocol/listing/label.ts';
 import { readGivenLabels } from '../../protocol/listing/reserved-label.ts';
-import { userMessage } from '../../protocol/message.ts';
 import type { RunView, Stranding } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
+import { existingRun } from '../../stores/run-record.ts';
 import type { Admission } from '../access/admission.ts';
 import { withLabelsOf } from '../access/gate.ts';
-import { ApiError } from '../error-envelope.ts';
 import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { addCommandRoutes } from './commands/command-routes.ts';
 import { fork } from './commands/fork-route.ts';
 import type { RepeatedCommands } from './commands/repeated-commands.ts';
+import { type Creation, wasCreated } from './commands/repeated-creations.ts';
 import { listQuery, startBody } from './commands/request-bodies.ts';
 import type { Strandings } from './find-stranding.ts';
 import { readInbox } from './inbox/inbox-routes.ts';
@@ -126,12 +126,17 @@ async function startRun(c: Request, options: RunRoutesOptions): Promise<Response
   if (continues !== undefined) await findRecord(options.store, continues, caller);
   const isInherited = labels === undefined && continues !== undefined;
   const own = isInherited ? undefined : withLabelsOf(caller, readGivenLabels(labels ?? {}));
-  const given = omitUndefined({ launch, continues, labels: own });
+  const request = recordRequest(body);
+  const given = omitUndefined({ launch, continues, labels: own, request });
   const runId = requestId === undefined ? clock.newId('run') : runIdOf(caller, requestId);
   const release = await admission.admit(caller);
-  const run = await held
-    .begin(runId, () => agent.start(input, { ...start, ...given, runId }))
-    .catch(error => findStarted(error, runId, { ...options, agent: agent.name, input }))
+  const creation = { store: options.store, runId, request };
+  const begin = async () => {
+    if (await wasCreated(creation)) throw existingRun(runId);
+    return await held.begin(runId, () => agent.start(input, { ...start, ...given, runId }));
+  };
+  const run = await begin()
+    .catch(error => findStarted(error, creation, held))
     .catch(error => {
       release();
       throw error;
@@ -148,37 +153,24 @@ function runIdOf({ name, labels }: Caller, requestId: string): string {
   return `run_${digestOf(toJson({ owner, start: requestId }))}`;
 }
 
-type Started = Pick<RunRoutesOptions, 'store' | 'held'> & { agent: string; input: string | readonly Item[] };
-
 /** Returns the run that an earlier request with the same id started. Rethrows an `error` other than `run-exists`. */
-async function findStarted(error: unknown, runId: string, started: Started): Promise<Run> {
+async function findStarted(error: unknown, creation: Creation, held: RunRegistry): Promise<Run> {
+  const { runId } = creation;
   if (!isThrown(error, EngineError) || error.code !== 'run-exists') throw error;
-  const { store, held, agent, input } = started;
   let hold: Hold;
   try {
     hold = await held.hold(runId);
   } catch (again) {
     // It shared an earlier request that was still starting the run, when another server had started it.
-    return await findStarted(again, runId, started);
+    return await findStarted(again, creation, held);
   }
   try {
-    const [first] = await store.read(runId, 0, { entries: 1, chars: Number.MAX_SAFE_INTEGER });
-    const items = typeof input === 'string' ? [userMessage(input)] : input;
-    const isSame =
-      first?.event.type === 'run.started' &&
-      first.event.agent.name === agent &&
-      withoutIds(first.event.input) === withoutIds(items);
-    if (!isSame)
-      throw new ApiError('input-invalid', 'The request id belongs to another run. Choose a new id for each.');
+    if (!(await wasCreated(creation))) throw error;
     held.drive(runId);
     return hold.run;
   } finally {
     hold.release();
   }
-}
-
-function withoutIds(items: readonly Item[]): string {
-  return canonicalJson(toJson(items.map(({ id: _, ...item }) => item)));
 }
 
 /** Builds the view from the state in memory, without reading the journal again. Logs that no process drives the run. */

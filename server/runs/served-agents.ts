@@ -1,4 +1,4 @@
-import type { ForkModel } from '../../engine/run/forks/fork-run.ts';
+import type { ForkModel } from '../../engine/run/forks/copy-journal.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { AgentSummary, AgentView } from '../../protocol/run-view.ts';
 import type { RunRecord, Store, WorkRequest } from '../../protocol/store.ts';

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RunEvent } from '../../protocol/event.ts';
 import { changedRun } from '../../protocol/listing/work.ts';
-import type { ClaimRequest, NewBlob, Standing, StandingChange } from '../../protocol/store.ts';
+import type { ClaimRequest, JournalRest, Standing, StandingChange } from '../../protocol/store.ts';
 import { encodeEvent } from '../journal-text.ts';
 import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
 import { writeBlob } from './blobs.ts';
@@ -73,7 +73,7 @@ export function makeAppends(database: Database, s: string, now: () => number) {
    */
   async function insertWith(
     [text, values]: readonly [string, readonly unknown[]],
-    { beside, blobs }: { beside: readonly StandingChange[]; blobs: readonly NewBlob[] },
+    { beside, blobs }: { beside: readonly StandingChange[]; blobs: NonNullable<JournalRest['blobs']> },
   ): Promise<Row[]> {
     const inOrder = beside.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));
     return await database.transact(async query => {

@@ -1,6 +1,7 @@
 import { type AgentDefinition, runConfigOf } from '../../engine/definition.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import { digestTools } from '../../engine/journal/digest.ts';
+import type { RequestRecord } from '../../engine/journal/request-ids.ts';
 import { addItemIds, itemsOf } from '../../engine/run/command.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
@@ -46,6 +47,8 @@ export type StartOptions<RunContext = unknown> = {
   runId?: string;
   /** How the CLI and servers can create this agent again. Stored in the journal. */
   launch?: { module?: string; model?: string; request?: JsonValue };
+  /** The request that starts the run, so that a server recognizes it when it comes again. Stored in the journal. */
+  request?: RequestRecord;
 };
 
 /** The arguments of `start` after the input: an agent with a run context requires options that have it. */
@@ -108,6 +111,7 @@ export function beginJournal(
     config,
     input: readInput(input, host),
     stream: options.stream ?? true,
+    ...options.request,
     ...omitUndefined({
       runContext: options.runContext,
       paused: options.paused === true ? true : undefined,

@@ -101,6 +101,7 @@ const INPUT_NAMES: NamesOf<InputOptions> = {
   holdsAtEnd: true,
   runId: true,
   launch: true,
+  request: true,
 };
 const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, signal: true };
 const LAUNCH_NAMES: NamesOf<NonNullable<StartOptions['launch']>> = {

@@ -1,7 +1,13 @@
 import { readPages } from '../../../engine/journal/read-journal.ts';
-import { refuse, type SubmitResult } from '../../../engine/run/explain-refusal.ts';
+import {
+  assertRepeats,
+  type RequestRecord,
+  recordRequests,
+  requestOf,
+} from '../../../engine/journal/request-ids.ts';
+import type { SubmitResult } from '../../../engine/run/explain-refusal.ts';
 import type { RunCommand } from '../../../engine/run/run-command.ts';
-import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 
 /** How many of the latest entries are searched for a request. */
@@ -16,13 +22,14 @@ const MOST_REFUSALS = 10_000;
 const MOST_FAMILY = 100;
 
 /** The accepted requests of a run, up to entry `searched`. */
-type Known = { searched: number; accepted: Map<string, RunEvent> };
+type Known = { searched: number; accepted: Map<string, RequestRecord> };
 
 /**
  * Recognizes commands that are sent again because their response was lost.
  *
- * Q1 The id of an accepted request is in the journal. A repetition changes nothing, in any process, and gets the first
- *    answer. The latest 2,000 entries are searched.
+ * Q1 The id of an accepted request is in the journal, with what it asked. A repetition changes nothing, in any process,
+ *    and gets the first answer; another request with its id is refused, and told what differs. The latest 2,000 entries
+ *    are searched.
  * Q2 A refused request changes nothing and leaves no entry. This process remembers the refusal; another process decides
  *    again.
  * Q3 If requests with the same id arrive at the same time, one of them is carried out. Another process finds the first
@@ -39,19 +46,18 @@ export class RepeatedCommands {
   }
 
   /**
-   * Submits commands on a run with `submit`, unless their request was already answered. The `requestId` of the first
-   * command identifies the request.
+   * Submits commands on a run with `submit`, unless their request was already answered. The first `requestId` of the
+   * commands identifies the request. Throws `request-reused`.
    */
   async once(
     runId: string,
     commands: readonly RunCommand[],
     submit: () => Promise<SubmitResult>,
   ): Promise<SubmitResult> {
-    const first = commands.find(command => requestOf(command) !== undefined);
-    const requestId = first && requestOf(first);
-    if (first === undefined || requestId === undefined) return await submit();
-    const key = JSON.stringify([runId, requestId]);
-    const answer = () => this.#answer({ runId, command: first, requestId, key, submit });
+    const request = recordRequests(commands).find(each => each !== undefined);
+    if (request === undefined) return await submit();
+    const key = JSON.stringify([runId, request.requestId]);
+    const answer = () => this.#answer(runId, request, submit);
     const answered = (this.#answering.get(key) ?? Promise.resolve()).then(answer, answer);
     this.#answering.set(key, answered);
     return await answered.finally(() => {
@@ -59,40 +65,36 @@ export class RepeatedCommands {
     });
   }
 
-  async #answer({
-    runId,
-    command,
-    requestId,
-    key,
-    submit,
-  }: {
-    runId: string;
-    command: RunCommand;
-    requestId: string;
-    key: string;
-    submit: () => Promise<SubmitResult>;
-  }): Promise<SubmitResult> {
-    const accepted = (await this.#search(runId)).get(requestId);
-    if (accepted !== undefined) return isOf(command, accepted) ? { accepted: true } : reused(requestId);
-    const same = `${key} ${JSON.stringify(command)}`;
+  async #answer(
+    runId: string,
+    request: RequestRecord,
+    submit: () => Promise<SubmitResult>,
+  ): Promise<SubmitResult> {
+    if (await this.#isAccepted(runId, request)) return { accepted: true };
+    const same = JSON.stringify([runId, request]);
     const refused = this.#refused.get(same);
     if (refused !== undefined) return refused;
     const result = await submit();
-    const meanwhile = result.accepted ? undefined : (await this.#search(runId)).get(requestId);
-    if (meanwhile !== undefined) return isOf(command, meanwhile) ? { accepted: true } : reused(requestId);
-    if (!result.accepted && (await this.#wasPassedOn(runId, command, requestId))) return { accepted: true };
-    if (!result.accepted) remember(this.#refused, same, result, MOST_REFUSALS);
+    if (result.accepted || (await this.#isAccepted(runId, request))) return { accepted: true };
+    if (await this.#wasPassedOn(runId, request)) return { accepted: true };
+    remember(this.#refused, same, result, MOST_REFUSALS);
     return result;
   }
 
+  /** Whether the run has accepted the request. Throws `request-reused` if it has accepted another one with its id. */
+  async #isAccepted(runId: string, request: RequestRecord): Promise<boolean> {
+    const accepted = (await this.#search(runId)).get(request.requestId);
+    if (accepted !== undefined) assertRepeats(request, accepted);
+    return accepted !== undefined;
+  }
+
   /** Whether a sub-agent's run accepted the request: a decision about its call that was sent to this run. */
-  async #wasPassedOn(runId: string, command: RunCommand, requestId: string): Promise<boolean> {
+  async #wasPassedOn(runId: string, request: RequestRecord): Promise<boolean> {
     const below = [runId];
     for (let looked = 0; looked < below.length && looked < MOST_FAMILY; looked += 1) {
       const { runs } = await this.#store.list({ parent: below[looked] ?? '', limit: MOST_FAMILY });
       for (const child of runs) {
-        const accepted = (await this.#search(child.runId)).get(requestId);
-        if (accepted !== undefined) return isOf(command, accepted);
+        if (await this.#isAccepted(child.runId, request)) return true;
         below.push(child.runId);
       }
     }
@@ -100,7 +102,7 @@ export class RepeatedCommands {
   }
 
   /** Returns the accepted requests. Reads the entries since the last search. */
-  async #search(runId: string): Promise<ReadonlyMap<string, RunEvent>> {
+  async #search(runId: string): Promise<ReadonlyMap<string, RequestRecord>> {
     const known = this.#known.get(runId) ?? { searched: 0, accepted: new Map() };
     remember(this.#known, runId, known, MOST_RUNS);
     const last = (await this.#store.get(runId))?.seq ?? 0;
@@ -113,24 +115,9 @@ export class RepeatedCommands {
 
 function note(known: Known, { seq, event }: JournalEntry): void {
   known.searched = seq;
-  if (!('requestId' in event) || event.requestId === undefined || event.type === 'run.started') return;
-  if (!known.accepted.has(event.requestId)) remember(known.accepted, event.requestId, event, MOST_REQUESTS);
-}
-
-function requestOf(command: RunCommand): string | undefined {
-  return 'requestId' in command ? command.requestId : undefined;
-}
-
-/** Whether an event can result from a command: it is about the same call and has the same decision. */
-function isOf(command: RunCommand, event: RunEvent): boolean {
-  const called = 'callId' in command ? command.callId : undefined;
-  if (called !== ('callId' in event ? event.callId : undefined)) return false;
-  return event.type !== 'approval.decided' || event.decision.type === command.type;
-}
-
-function reused(requestId: string): SubmitResult {
-  const message = `The request id ${JSON.stringify(requestId)} belongs to another command on this run. Choose a new id for each command.`;
-  return { ...refuse('input-invalid', message), index: 0 };
+  const request = event.type === 'run.started' ? undefined : requestOf(event);
+  if (request !== undefined && !known.accepted.has(request.requestId))
+    remember(known.accepted, request.requestId, request, MOST_REQUESTS);
 }
 
 function remember<Value>(known: Map<string, Value>, key: string, value: Value, most: number): void {

@@ -23,7 +23,7 @@ const by = z.exactOptional(
 const requestId = z.exactOptional(
   z.string().min(1).max(64).meta({
     description:
-      'An id that you choose for this command. After a lost response, send the command again with the same id: it is carried out once and gets the first answer.',
+      'An id that you choose for this request. After a lost response, send the same request again: it is carried out once. Another request with the same id is refused (`request-reused`), and `details.fields` names the fields that differ.',
   }),
 );
 /** The optional members of every command. */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { ForkModel } from '../../../engine/run/forks/fork-run.ts';
+import type { ForkModel } from '../../../engine/run/forks/copy-journal.ts';
 import { limitsSchema } from '../../../protocol/config.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { AgentSummary, AgentView, ToolSummary } from '../../../protocol/run-view.ts';

@@ -111,7 +111,8 @@ test('a fork has the journal up to an entry and another decision, and is driven'
   expect(end.settled).toMatchObject({ results: [{ output: { refunded: 2100 } }] });
   const again = await post(desk, `${runId}/fork`, body);
   expect([again.status, ((await again.json()) as RunView).runId]).toEqual([201, fork.runId]);
-  expect((await errorOf(await post(desk, `${runId}/fork`, { ...body, at: 1 }))).code).toBe('input-invalid');
+  const other = await errorOf(await post(desk, `${runId}/fork`, { ...body, at: 1 }));
+  expect(other).toMatchObject({ status: 409, code: 'request-reused', details: { fields: ['at'] } });
 });
 
 test('a fork whose change is refused is not there', async () => {

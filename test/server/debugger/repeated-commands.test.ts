@@ -110,7 +110,8 @@ test('an id belongs to one command: another with it is refused', async () => {
     ['send', { message: 'x', requestId: 'one' }],
   ] as const)
     expect(await errorOf(await desk.send('POST', `/runs/${runId}/${name}`, body))).toMatchObject({
-      code: 'input-invalid',
+      status: 409,
+      code: 'request-reused',
     });
   for (const requestId of ['', 'x'.repeat(65), 7])
     expect((await desk.send('POST', `/runs/${runId}/send`, { message: 'x', requestId })).status).toBe(400);
@@ -194,7 +195,7 @@ test('a start that is sent again under its id begins one run, also at the same t
   await desk.rest(ids[0] ?? '');
   expect((await store.list()).runs).toHaveLength(1);
   const changed = await errorOf(await desk.send('POST', '/runs', { ...body, input: 'stop' }));
-  expect([changed.status, changed.code]).toEqual([400, 'input-invalid']);
+  expect([changed.status, changed.code]).toEqual([409, 'request-reused']);
   expect((await desk.send('POST', '/runs', { ...body, requestId: 'start-2' })).status).toBe(201);
   expect((await store.list()).runs).toHaveLength(2);
 });

@@ -18,8 +18,8 @@ import { ReplyEditor } from '../edits/reply-editor.tsx';
 import { toolNames } from '../steering/tool-names.ts';
 
 type Commands = readonly JsonObject[];
-/** Where a fork begins and what is different in it. `rests`: its commands need a run that rests. */
-type Fork = { at: number; message?: string; commands?: Commands; rests?: boolean };
+/** Where a fork begins and what is different in it. */
+type Fork = { at: number; message?: string; commands?: Commands };
 type Send = (fork: Fork) => Promise<string | null>;
 
 /** Creates a fork at the entry, with one change, and opens it. A change of a call forks at the entry of that call. */
@@ -37,15 +37,13 @@ export function ForkPanel({ at }: { at: number }) {
   const chosen = useSignal('');
   const problem = useSignal('');
   const draftKey = `${runId}/fork `;
-  const send: Send = async ({ commands = [], rests = false, ...fork }) => {
-    const continued = rests && !holds.peek() ? [...commands, { type: 'unpause' }] : commands;
+  const send: Send = async fork => {
     try {
       const made = await sendOnce<RunView>(`/runs/${encodeURIComponent(runId)}/fork`, {
         ...fork,
-        ...(continued.length > 0 && { commands: continued }),
         ...(chosen.peek() !== '' && { model: chosen.peek() }),
         replayTools: replays.peek(),
-        paused: rests || holds.peek(),
+        paused: holds.peek(),
       });
       dropDrafts(draftKey);
       navigate(`/runs/${encodeURIComponent(made.runId)}`);
@@ -165,9 +163,7 @@ function CallForm({ send, draftKey, calls }: FormProps & { calls: readonly CallR
   const { callId, name, gate } = call;
   const key = `${draftKey}call ${callId}`;
   const approve = (input: JsonObject) =>
-    gate
-      ? send({ at: seq, commands: [{ type: 'approve', callId, ...input }] })
-      : send({ at: seq, rests: true, commands: [{ type: 'edit-call', callId, ...input }] });
+    send({ at: seq, commands: [{ type: gate ? 'approve' : 'edit-call', callId, ...input }] });
   return (
     <div class="fork-call">
       <label>
@@ -255,7 +251,7 @@ function ReplyForm({ send, draftKey, reply }: FormProps & { reply: Turn }) {
       draftKey={`${draftKey}reply ${seq}`}
       reply={{ text, calls }}
       tools={toolNames(desk)}
-      send={edit => send({ at: seq, rests: true, commands: [{ type: 'edit-turn', ...omitUndefined(edit) }] })}
+      send={edit => send({ at: seq, commands: [{ type: 'edit-turn', ...omitUndefined(edit) }] })}
     />
   );
 }
