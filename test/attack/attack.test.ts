@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { userMessage } from '../../protocol/message.ts';
 import { sampled, TAKES_ALL } from '../support/sample.ts';
 import { KINDS, type Kind, runAttacks } from './attack.ts';
 import type { AttackCase } from './cases/attack-case.ts';
-import { checkEvidence, type Evidence, type RunEvidence } from './chaos/chaos-evidence.ts';
+import { checkEvidence, type Evidence, REFUSED_FORK, type RunEvidence } from './chaos/chaos-evidence.ts';
 
 /**
  * As in `npm run attack`, with a quick case of two kinds, which change daily; `npm run test:all` tests all quick
@@ -81,6 +82,13 @@ describe('the evidence checks of chaos', () => {
       { type: 'started', runId: 'gone' },
     ] as const;
     expect(figuresOf({ acknowledged })).toEqual(['lost', 'lost', 'lost']);
+  });
+
+  test('report a journal that is gone as lost, and a fork that was refused as broken', () => {
+    expect(figuresOf({ acts: [{ ...ACT, runId: 'gone' }] })).toEqual(['lost']);
+    const items = [userMessage(REFUSED_FORK)];
+    const events = [{ type: 'message.received', at: 1, items } as const];
+    expect(figuresOf({ runs: [{ ...RUN, events }] })).toEqual(['broken']);
   });
 
   test('report a call that acted twice as a silent double, unless a person forced a retry', () => {

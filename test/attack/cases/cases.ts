@@ -7,6 +7,7 @@ export const CASE_KINDS: Readonly<Record<CaseKind, () => Promise<readonly Attack
   gateway: async () => (await import('./gateway-cases.ts')).gatewayCases,
   journals: async () => (await import('./journal-cases.ts')).journalCases,
   readers: async () => (await import('./readers/reader-cases.ts')).readerCases,
+  forks: async () => (await import('./fork-cases.ts')).forkCases,
 };
 
 export function isCaseKind(text: string): text is CaseKind {

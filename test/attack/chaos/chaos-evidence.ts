@@ -32,14 +32,32 @@ export type Evidence = {
   once: ReadonlySet<string>;
 };
 
+/** What a message says that comes with a fork whose other commands must be refused. */
+export const REFUSED_FORK = 'said to a refused fork';
+
 export function checkEvidence(evidence: Evidence): Finding[] {
   return [
     ...findLost(evidence),
+    ...findGone(evidence),
+    ...findRefusedForks(evidence),
     ...findDoubles(evidence),
     ...findContradicted(evidence),
     ...findStranded(evidence),
     ...findBroken(evidence),
   ];
+}
+
+/** Acts of runs that no store has any more. */
+function findGone({ acts, runs }: Evidence): Finding[] {
+  const there = new Set(runs.map(({ runId }) => runId));
+  const gone = acts.filter(({ runId }) => !there.has(runId));
+  return gone.map(({ tool, runId }) => found('lost', `${tool} acted, and the journal of ${runId} is gone`));
+}
+
+function findRefusedForks({ runs }: Evidence): Finding[] {
+  const isRefused = ({ events }: RunEvidence) =>
+    events.some(event => event.type === 'message.received' && JSON.stringify(event).includes(REFUSED_FORK));
+  return runs.filter(isRefused).map(({ runId }) => found('broken', `${runId} is a fork that was refused`));
 }
 
 /** Acknowledgements that are not in the journal as often as required. */

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../protocol/json.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { readActs } from './chaos-agent.ts';
-import type { Acknowledged } from './chaos-evidence.ts';
+import { type Acknowledged, REFUSED_FORK } from './chaos-evidence.ts';
 import { AGENT_ARGS, type ChaosProcess, type Place, startCommand } from './chaos-process.ts';
 
 /** The timeout of a request, in ms: a stopped server does not respond. */
@@ -127,6 +127,18 @@ export class ChaosPerson {
     } else if (kind < 0.43) {
       if ((await this.#post(`/runs/${runId}/cancel`, {})) !== null) record({ type: 'cancelled', runId });
     } else if (kind < 0.5) await this.#command(['resume', runId, ...AGENT_ARGS]);
+    else if (kind < 0.6) await this.#forkInVain(runId);
+  }
+
+  /** Asks for a fork whose last command is refused. */
+  async #forkInVain(runId: string): Promise<void> {
+    const { seq = 1 } = (await this.#get<RunView>(`/runs/${runId}`)) ?? {};
+    const at = 1 + Math.floor(this.#options.random() * seq);
+    const commands = [
+      { type: 'send', message: REFUSED_FORK },
+      { type: 'approve', callId: 'call_none' },
+    ];
+    await this.#post(`/runs/${runId}/fork`, { at, commands });
   }
 
   /** Whether a command line was accepted: it drove the run to its end, or until it waits. */
