@@ -67,10 +67,7 @@ export type AppendResult =
   /** The epoch is no longer the current epoch of the run. */
   | { type: 'superseded' };
 
-/**
- * The initial events after `run.started`, and the run after all of them. `wakeAt` as in `Standing`. `blobs` of the new
- * run, and `beside`, changes of other runs, are in the same commit.
- */
+/** The initial events after `run.started`, and the run after them, as in `Standing`. In the same commit: its `blobs` (see `putBlob`), and `beside`, changes of other runs. */
 export type JournalRest = {
   events: readonly RunEvent[];
   blobs?: readonly { digest: string; text: string }[];

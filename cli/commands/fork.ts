@@ -1,7 +1,6 @@
 import { loadRunAt } from '../../engine/journal/load-run.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { ForkModel } from '../../engine/run/forks/copy-journal.ts';
-
 import type { Run } from '../../engine/run/run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';

@@ -91,7 +91,8 @@ export async function fork(
     const hold = await held.hold(forkId);
     try {
       held.drive(forkId);
-      hold.run.settled().then(release, release);
+      if (held.drives) hold.run.settled().then(release, release);
+      else release();
       c.header('Location', `/runs/${forkId}`);
       return c.json(await viewHeld(hold.run), 201);
     } finally {

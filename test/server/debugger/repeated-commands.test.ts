@@ -135,6 +135,8 @@ test('a decision that was passed on to a sub-agent is recognized where it was se
   const body = { callId, requestId: 'passed-on' };
   expect((await desk.send('POST', `/runs/${runId}/approve`, body)).status).toBe(200);
   expect((await desk.send('POST', `/runs/${runId}/approve`, body)).status).toBe(200);
+  const other = await errorOf(await desk.send('POST', `/runs/${runId}/approve`, { ...body, sticky: true }));
+  expect(other).toMatchObject({ code: 'request-reused', details: { fields: ['sticky'] } });
   await until(async () => ((await desk.view(runId)).status === 'finished' ? true : undefined));
   expect((await desk.send('POST', `/runs/${runId}/approve`, body)).status).toBe(200);
 });
