@@ -12,6 +12,7 @@ import { cutText, fitsBytes, MODEL_READS_BYTES, utf8Length } from '../../text/cu
 import type { Host } from '../driver/host.ts';
 import type { Command } from '../run/command.ts';
 import { hashParts } from './digest.ts';
+import type { JournalStore } from './read-journal.ts';
 
 /**
  * Blobs: large results. The journal and the state have only the head and the tail of such a result; the store has
@@ -29,8 +30,10 @@ const MAX_RESULT_BYTES = 1024 * 1024;
 /** The page size for reading blobs, in bytes. */
 export const BLOB_PAGE_BYTES = 256 * 1024;
 
-/** What blobs are stored in. */
-export type BlobStore = Pick<Store, 'get' | 'putBlob' | 'readBlob'>;
+type BlobStore = Pick<Store, 'get' | 'putBlob' | 'readBlob'>;
+
+/** What a command is checked against: the journal of its run, and its large results. */
+export type CommandStore = JournalStore & BlobStore;
 
 /** An output as events have it: in full, or as much as the journal keeps with a reference to the blob. */
 export type BoundOutput = { output: JsonValue; blob?: BlobReference };

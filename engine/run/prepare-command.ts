@@ -1,9 +1,8 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
 import { findLateSuccess, findLiveAttempt } from '../driver/find-live-attempt.ts';
-import type { JournalStore } from '../journal/read-journal.ts';
 import { recordRequest, recordRequests } from '../journal/request-ids.ts';
-import { type BlobStore, boundCommand, RunBlobs } from '../journal/run-blobs.ts';
+import { boundCommand, type CommandStore, RunBlobs } from '../journal/run-blobs.ts';
 import { becameOnce } from '../services/call-run.ts';
 import type { CallRouter } from './call-router.ts';
 import { type Command, type MakeCommand, makeDecision, makeInput } from './command.ts';
@@ -11,9 +10,6 @@ import { editCall, editTurn } from './edits/edit-turn.ts';
 import { type Refusal, refuse } from './explain-refusal.ts';
 import type { CallCommand, RunCommand } from './run-command.ts';
 import type { RunOptions } from './run-options.ts';
-
-/** What a command is checked against: the journal of its run, and its large results. */
-export type CommandStore = JournalStore & BlobStore;
 
 type Surroundings = Pick<RunOptions, 'runId' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools'> & {
   store: CommandStore;
