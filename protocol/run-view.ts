@@ -155,7 +155,7 @@ export type Settled<Tools = AgentTool, Output = unknown> =
 /** A run in the list of the runs API: its record without what only drivers need. */
 export type RunSummary = Omit<
   RunRecord,
-  'epoch' | 'owner' | 'leaseUntil' | 'agentVersion' | 'chart' | 'wakeAt'
+  'epoch' | 'redactions' | 'owner' | 'leaseUntil' | 'agentVersion' | 'chart' | 'wakeAt'
 >;
 
 /** A run as the runs API returns it. */

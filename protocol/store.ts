@@ -1,4 +1,4 @@
-import type { BookkeepingEvent, JournalEntry, RunEvent, RunStarted } from './event.ts';
+import type { JournalEntry, RunEvent, RunStarted } from './event.ts';
 import type { JsonValue } from './json.ts';
 import type { StoreFeed } from './listing/feed.ts';
 import type { Labels } from './listing/label.ts';
@@ -13,6 +13,7 @@ import type {
   StandingChange,
   WorkRequest,
 } from './listing/work.ts';
+import type { Redacted, Redaction, RedactOptions } from './redaction.ts';
 
 export type {
   ClaimRequest,
@@ -21,6 +22,9 @@ export type {
   ListFilter,
   Owner,
   Progress,
+  Redacted,
+  Redaction,
+  RedactOptions,
   RunStatus,
   StandingChange,
   WorkRequest,
@@ -40,6 +44,11 @@ export type RunRecord = Progress & {
   seq: number;
   /** The epoch of the last claim; 0 before the first. */
   epoch: number;
+  /**
+   * How often the run was redacted. Who read the run when it was another number may have read what is redacted now, and
+   * writes none of it: each call that writes names the number that its content was read at.
+   */
+  redactions: number;
   continues?: string;
   /** For a child run: the call of the parent run that started it. */
   parent?: { runId: string; callId: string };
@@ -57,17 +66,29 @@ export type RunRecord = Progress & {
   wakeAt?: number;
 };
 
-/** A driver appends with its epoch; other processes append inputs. Both append only directly after seq `after`. */
-export type AppendGuard = { after: number; epoch: number } | { after: number; input: true };
+/**
+ * A driver appends with its epoch; other processes append inputs. Both append only directly after seq `after`, and to a
+ * run with as many `redactions` (default 0).
+ */
+export type AppendGuard = { after: number; redactions?: number } & ({ epoch: number } | { input: true });
 
 export type AppendResult =
   | { type: 'appended'; seq: number }
-  /** The journal does not end at `after`. If it is longer, read on and decide again; if shorter, entries were lost. */
+  /**
+   * The journal does not end at `after`, or the run was redacted meanwhile. Read on, after a redaction from the start, and
+   * decide again. If the journal is shorter, entries were lost.
+   */
   | { type: 'conflict' }
   /** The epoch is no longer the current epoch of the run. */
   | { type: 'superseded' };
 
-/** The initial events after `run.started`, and the run after them, as in `Standing`. In the same commit: its `blobs` (see `putBlob`), and `beside`, changes of other runs. */
+/** A run that was read, and how often it had been redacted before. */
+export type Source = Pick<RunRecord, 'runId' | 'redactions'>;
+
+/**
+ * The initial events after `run.started`, and the run after them, as in `Standing`. `source`: the run that the events are
+ * a copy of. In the same commit: its `blobs` (see `putBlob`), and `beside`, changes of other runs.
+ */
 export type JournalRest = {
   events: readonly RunEvent[];
   blobs?: readonly { digest: string; text: string }[];
@@ -75,17 +96,22 @@ export type JournalRest = {
   progress?: Progress;
   wakeAt?: number;
   beside?: readonly StandingChange[];
+  source?: Source;
 };
 
 /** One page of a list. `next` is the cursor of the following page; absent at the end. */
 export type RunList = { runs: RunRecord[]; next?: string };
 
-/** The maximum size of one read. A read returns at least one entry, if there is one. */
+/**
+ * The maximum size of one read. A read returns at least one entry, if there is one. With `redactions`, it rejects with an
+ * error of `isChangedRun` if the run was redacted another number of times: several pages are of one journal.
+ */
 export type Page = {
   /** The maximum number of entries. */
   entries: number;
   /** The size of their JSON: the entry that reaches it is the last of the page. */
   chars: number;
+  redactions?: number;
 };
 
 export type StoredSnapshot = { seq: number; state: JsonValue };
@@ -130,43 +156,6 @@ export type PruneOptions = {
   isDead?(owner: Owner): boolean;
 };
 
-export type RedactOptions = {
-  /** JSON Pointers that begin with the seq of an entry: `/1/input/0/content/0/text`. */
-  paths: readonly string[];
-  /** Who redacts, for the journal. */
-  by?: string;
-  /** ms since the epoch. Default: the system time. */
-  now?: number;
-  /** Whether an owner with an unexpired lease is known to be dead. Default: looks the process up on this machine. */
-  isDead?(owner: Owner): boolean;
-};
-
-/**
- * The result of a redaction. `values`: how many values were redacted. `elsewhere`: JSON Pointers to where the journal
- * still has one of the redacted texts; other runs are not searched.
- */
-export type Redacted = { runId: string; values: number; elsewhere: string[] };
-
-/** A redaction as `redactRun` computes it from a journal and the paths to redact. */
-export type Redaction = {
-  /** The seq of the last entry that `redactRun` read. */
-  after: number;
-  /** Replacements for the entries with the same seq. */
-  entries: readonly JournalEntry[];
-  /** The digests of the blobs that the run no longer refers to. */
-  blobs: readonly string[];
-  /** The state after the redacted journal; it replaces the stored snapshot. */
-  state: JsonValue;
-  /** The run after the redacted journal. The store also derives the title again if entry 1 is replaced. */
-  progress: Progress;
-  /** Appended after the last entry; absent if everything was already redacted. */
-  event?: Extract<BookkeepingEvent, { type: 'run.redacted' }>;
-  /** ms since the epoch. */
-  now: number;
-  /** Whether an owner with an unexpired lease is known to be gone. */
-  isDead(owner: Owner): boolean;
-};
-
 /** The run after an append. */
 export type Standing = {
   status: RunStatus;
@@ -196,8 +185,11 @@ export type StoredText = { seq: number; json: string };
 export interface DeltaStore {
   /** Returns the text so far; `undefined` if there is none. The run has a follower until `until`. */
   follow(runId: string, time: { now: number; until: number }): Promise<StoredText | undefined>;
-  /** Replaces the text so far if the run has a follower. Returns whether it has one. */
-  save(runId: string, text: StoredText, now: number): Promise<boolean>;
+  /**
+   * Replaces the text so far if the run has a follower, and was redacted as often as `redactions` says (default 0).
+   * Returns whether it did.
+   */
+  save(runId: string, text: StoredText & { redactions?: number }, now: number): Promise<boolean>;
   /** Deletes the text. */
   clear(runId: string): Promise<void>;
 }
@@ -210,7 +202,8 @@ export interface DeltaStore {
 export interface Store {
   /**
    * Creates a journal with `event` as entry 1, followed by `rest`, and claims the run if `claim` is given, all in one
-   * commit. Creates nothing and rejects with `refused` if a run that `rest` changes is not as expected.
+   * commit. Creates nothing and rejects with an error of `isChangedRun` if a run that `rest` changes is not as expected,
+   * or its source was redacted meanwhile.
    */
   create(
     event: RunStarted,
@@ -270,8 +263,11 @@ export interface Store {
   countWork?(request: WorkRequest): Promise<number>;
   /** Calls `onWork` when `takeWork` may find runs. Otherwise like `watch`; a `wakeAt` that comes is not told. */
   watchWork?(onWork: () => void): () => void;
-  /** Stores the state after `seq`; a store may keep only one snapshot per run. */
-  saveSnapshot(runId: string, snapshot: StoredSnapshot): Promise<void>;
+  /**
+   * Stores the state after `seq`; a store may keep only one snapshot per run. Drops the state of a run that was redacted
+   * another number of times than `redactions` (default 0).
+   */
+  saveSnapshot(runId: string, snapshot: StoredSnapshot & { redactions?: number }): Promise<void>;
   loadSnapshot(runId: string): Promise<StoredSnapshot | undefined>;
   get(runId: string): Promise<RunRecord | undefined>;
   /**
@@ -281,9 +277,10 @@ export interface Store {
   list(filter?: ListFilter): Promise<RunList>;
   /**
    * Stores a result that is too large for the journal, under its digest; the same digest again changes nothing. `text`
-   * is well-formed Unicode. A run created with `forkOf` keeps the blobs of that run, even if that run is deleted.
+   * is well-formed Unicode. A run created with `forkOf` keeps the blobs of that run, even if that run is deleted. With
+   * `redactions`, rejects with an error of `isChangedRun` if the run was redacted another number of times.
    */
-  putBlob(runId: string, digest: string, text: string): Promise<void>;
+  putBlob(runId: string, digest: string, text: string, redactions?: number): Promise<void>;
   /** Returns up to `length` bytes of the text's UTF-8 from `offset`; `undefined` if the run has no such blob. */
   readBlob(runId: string, digest: string, offset: number, length: number): Promise<Uint8Array | undefined>;
   /** The text of turns in progress. Without it, a process that follows a run has the text of a turn at its end. */
@@ -317,8 +314,10 @@ export interface Store {
   redact(runId: string, options: RedactOptions): Promise<Redacted>;
   /**
    * Replaces entries by their redacted versions and the snapshot by the new state, and deletes blobs that are no longer
-   * used, in one commit. Once it resolves, no file of the store contains what was replaced. Rejects with `refused`
-   * while the run is driven. Only `redactRun` calls it: it decides what may be redacted.
+   * used, in one commit, which adds 1 to the `redactions` of the run, ends a lease that has expired, and removes the text
+   * of a turn. Once it resolves, no file of the store contains what was replaced. A conflict if the journal does not
+   * end at `after`, or the run was redacted another number of times. Rejects with `refused` while the run is driven.
+   * Only `redactRun` calls it: it decides what may be redacted.
    */
   rewrite(runId: string, redaction: Redaction): Promise<Exclude<AppendResult, { type: 'superseded' }>>;
   close(): Promise<void>;

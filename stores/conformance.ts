@@ -11,6 +11,7 @@ import { journalChecks } from './conformance/journal-checks.ts';
 import { listChecks, listDurabilityChecks } from './conformance/list-checks.ts';
 import { lookupChecks } from './conformance/lookup-checks.ts';
 import { pruneChecks } from './conformance/prune-checks.ts';
+import { redactionChecks } from './conformance/redaction-checks.ts';
 import { removalChecks, removalDurabilityChecks } from './conformance/removal-checks.ts';
 import { connectionChecks, watchChecks } from './conformance/watch-checks.ts';
 import { withClock } from './conformance/with-clock.ts';
@@ -47,6 +48,7 @@ export function storeChecks(tested: StoreUnderTest): StoreCheck[] {
     deltaChecks,
     feedChecks,
     removalChecks,
+    redactionChecks,
     pruneChecks,
     workChecks,
   ];

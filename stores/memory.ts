@@ -24,6 +24,7 @@ import { planDeletion } from './plan-deletion.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
 import {
+  assertUnredacted,
   closedStore,
   countByStatus,
   drivenRun,
@@ -94,12 +95,13 @@ export function memory(): Store {
     feed,
     deltas,
 
-    async create(event, claim, { events: rest, beside = [], blobs = [], ...standing } = NO_REST) {
+    async create(event, claim, { events: rest, beside = [], blobs = [], source, ...standing } = NO_REST) {
       const events = [event, ...rest];
       const texts = events.map(encodeEvent);
       const { runId, at } = event;
       if (open().has(runId)) throw existingRun(runId);
       const changes = beside.map(change => ({ change, run: expectRun(find(change.runId), change) }));
+      if (source) assertUnredacted(source.runId, runs.get(source.runId), source.redactions);
       const origin = event.forkOf && runs.get(event.forkOf.runId);
       const run = makeRun({ record: beginRecord(event, standing), progress: standing.progress });
       for (const [digest, bytes] of origin?.blobs ?? []) run.blobs.set(digest, bytes);
@@ -127,7 +129,8 @@ export function memory(): Store {
     async append(runId, guard, events, standing) {
       const texts = events.map(encodeEvent);
       const run = find(runId);
-      const place = { seq: lengthOf(run), epoch: run.epoch, status: run.record.status };
+      const { epoch, redactions } = run;
+      const place = { seq: lengthOf(run), epoch, redactions, status: run.record.status };
       const refusal = refuseAppend(runId, place, guard, { events, standing });
       if (refusal !== undefined) return refusal;
       events.forEach((event, index) => {
@@ -142,7 +145,9 @@ export function memory(): Store {
     },
 
     async read(runId, after = 0, page = WHOLE) {
-      const { base, journal, stateHashes } = find(runId);
+      const run = find(runId);
+      assertUnredacted(runId, run, page.redactions);
+      const { base, journal, stateHashes } = run;
       const from = Math.max(base, after);
       const texts = takePage(
         journal.slice(from - base, from - base + page.entries),
@@ -199,11 +204,10 @@ export function memory(): Store {
 
     watchWork: onWork => watchers.watchWork(onWork),
 
-    async saveSnapshot(runId, { seq, state }) {
+    async saveSnapshot(runId, { seq, redactions = 0, state }) {
       const run = find(runId);
-      if (run.snapshot === undefined || run.snapshot.seq <= seq) {
-        run.snapshot = { seq, state: JSON.stringify(state) };
-      }
+      if (redactions !== run.redactions || (run.snapshot?.seq ?? 0) > seq) return;
+      run.snapshot = { seq, state: JSON.stringify(state) };
     },
 
     async loadSnapshot(runId) {
@@ -224,8 +228,10 @@ export function memory(): Store {
       return last === undefined ? { runs: records } : { runs: records, next: query.cursorAt(last) };
     },
 
-    async putBlob(runId, digest, text) {
-      const { blobs } = find(runId);
+    async putBlob(runId, digest, text, redactions) {
+      const run = find(runId);
+      assertUnredacted(runId, run, redactions);
+      const { blobs } = run;
       if (!blobs.has(digest)) blobs.set(digest, new TextEncoder().encode(text));
     },
 
@@ -255,12 +261,15 @@ export function memory(): Store {
 
     redact: (runId, options) => redactIn(store, runId, options),
 
-    async rewrite(runId, { after, entries, blobs, state, progress, event, now, isDead }) {
+    async rewrite(runId, { after, redactions, entries, blobs, state, progress, event, now, isDead }) {
       const texts = entries.map(entry => ({ ...entry, text: encodeEvent(entry.event) }));
       const eventText = event && encodeEvent(event);
       const run = find(runId);
       if (isHeld(run.lease, { now, isDead })) throw drivenRun(runId, run.lease, 'redacted');
-      if (after !== lengthOf(run)) return { type: 'conflict' };
+      if (after !== lengthOf(run) || redactions !== run.redactions) return { type: 'conflict' };
+      run.redactions += 1;
+      if (run.lease !== undefined && isOpen(run.record)) wake(run, now);
+      run.lease = undefined;
       replaceEntries(run, texts);
       const first = entries.find(({ seq }) => seq === 1)?.event;
       if (first?.type === 'run.started') run.record.title = titleOf(first);

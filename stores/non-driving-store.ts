@@ -19,7 +19,7 @@ export function nonDrivingStore(store: Store): Store {
     loadSnapshot: runId => store.loadSnapshot(runId),
     get: runId => store.get(runId),
     list: filter => store.list(filter),
-    putBlob: (runId, digest, text) => store.putBlob(runId, digest, text),
+    putBlob: (...args) => store.putBlob(...args),
     readBlob: (runId, digest, offset, length) => store.readBlob(runId, digest, offset, length),
     ...(store.deltas && { deltas: store.deltas }),
     ...(store.assertRoom && { assertRoom: store.assertRoom.bind(store) }),

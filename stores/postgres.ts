@@ -24,7 +24,15 @@ import { readSnapshot, saveSnapshotAs } from './postgres/snapshots.ts';
 import { countRuns, takeRuns } from './postgres/take-work.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
-import { countByStatus, existingRun, followChain, isOpen, NO_REST, refuseAppend } from './run-record.ts';
+import {
+  assertUnredacted,
+  countByStatus,
+  existingRun,
+  followChain,
+  isOpen,
+  NO_REST,
+  refuseAppend,
+} from './run-record.ts';
 import { escapeText, type Transaction, toLease, toRecord, toRunList } from './sql/rows.ts';
 import { Watchers } from './work/watchers.ts';
 
@@ -97,7 +105,7 @@ function makeStore(database: Database, s: string, now: () => number): Store {
     feed: postgresFeed(database, s, now),
 
     async create(event, claim, rest = NO_REST) {
-      const { beside = [], blobs = [] } = rest;
+      const { beside = [], blobs = [], source } = rest;
       const events: RunEvent[] = [event, ...rest.events];
       const epoch = claim === undefined ? 0 : 1;
       if (claim !== undefined) events.push(recordClaim(claim, epoch, undefined));
@@ -108,6 +116,8 @@ function makeStore(database: Database, s: string, now: () => number): Store {
       const made = await (beside.length === 0 && blobs.length === 0
         ? database.queryOnce(...insert, find)
         : appends.insertWith(insert, { beside, blobs }));
+      if (made.length === 0 && source !== undefined)
+        assertUnredacted(source.runId, await store.get(source.runId), source.redactions);
       if (made.length === 0) throw existingRun(event.runId);
       return { epoch, seq: events.length };
     },
@@ -123,12 +133,12 @@ function makeStore(database: Database, s: string, now: () => number): Store {
     },
 
     async append(runId, guard, events, standing) {
-      const { after } = guard;
-      const epoch = 'epoch' in guard ? guard.epoch : null;
+      const { after, redactions = 0 } = guard;
+      const place = { after, redactions, epoch: 'epoch' in guard ? guard.epoch : null };
       const moved =
         events.length === 0
-          ? await appends.setStanding(runId, { after, epoch }, standing)
-          : await appends.write(runId, { after, epoch }, events, standing);
+          ? await appends.setStanding(runId, place, standing)
+          : await appends.write(runId, place, events, standing);
       if (moved) return { type: 'appended', seq: after + events.length };
       const refusal = refuseAppend(runId, await locate(runId), guard, { events, standing });
       return refusal ?? { type: 'conflict' };
@@ -145,7 +155,7 @@ function makeStore(database: Database, s: string, now: () => number): Store {
 
     async claim(runId, request) {
       for (;;) {
-        const { seq, now, row, ...place } = await locate(runId);
+        const { seq, redactions, now, row, ...place } = await locate(runId);
         if (request.unlessEnded === true && !isOpen(place)) return { type: 'ended' };
         const lease = toLease(row);
         const refusal = refuseClaim(lease, { ...request, now });
@@ -153,7 +163,8 @@ function makeStore(database: Database, s: string, now: () => number): Store {
         const epoch = place.epoch + 1;
         const event = recordClaim(request, epoch, lease);
         const claimed = { request, epoch, from: row.lease_until };
-        if (await appends.write(runId, { after: seq, epoch: place.epoch }, [event], {}, claimed))
+        const guard = { after: seq, epoch: place.epoch, redactions };
+        if (await appends.write(runId, guard, [event], {}, claimed))
           return { type: 'claimed', epoch, seq: seq + 1 };
       }
     },
@@ -194,9 +205,9 @@ function makeStore(database: Database, s: string, now: () => number): Store {
       return watchers.watchWork(onWork);
     },
 
-    async saveSnapshot(runId, { seq, state }) {
+    async saveSnapshot(runId, { seq, redactions = 0, state }) {
       const text = JSON.stringify(state);
-      await saveSnapshotAs(query, s, { key: escapeText(runId), seq, text });
+      await saveSnapshotAs(query, s, { key: escapeText(runId), seq, redactions, text });
       await locate(runId);
     },
 
@@ -233,9 +244,16 @@ function makeStore(database: Database, s: string, now: () => number): Store {
       return countByStatus(await query(`SELECT status, count(*) AS count FROM ${s}.runs GROUP BY status`));
     },
 
-    async putBlob(runId, digest, text) {
-      const { run } = await locate(runId);
-      await writeBlob(query, s, { run, digest, text });
+    async putBlob(runId, digest, text, redactions) {
+      if (redactions === undefined) {
+        const { run } = await locate(runId);
+        return await writeBlob(query, s, { run, digest, text });
+      }
+      await database.transact(async query => {
+        const place = await locateRun(query, s, runId, 'FOR SHARE');
+        assertUnredacted(runId, place, redactions);
+        await writeBlob(query, s, { run: place.run, digest, text });
+      });
     },
 
     readBlob: (runId, digest, offset, length) => readBytes(query, s, { runId, digest, offset, length }),

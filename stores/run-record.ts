@@ -2,6 +2,7 @@ import { EngineError } from '../protocol/error.ts';
 import type { RunEvent, RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { titleOf } from '../protocol/listing/label.ts';
+import { changedRun } from '../protocol/listing/work.ts';
 import type {
   AppendGuard,
   AppendResult,
@@ -9,6 +10,7 @@ import type {
   Progress,
   RunRecord,
   RunStatus,
+  Source,
   Standing,
 } from '../protocol/store.ts';
 import { describeDamage, lostEntries } from './journal-text.ts';
@@ -67,15 +69,27 @@ export function drivenRun(
  */
 export function refuseAppend(
   runId: string,
-  { seq, epoch, status }: Pick<RunRecord, 'seq' | 'epoch' | 'status'>,
+  { seq, epoch, status, redactions }: Pick<RunRecord, 'seq' | 'epoch' | 'status' | 'redactions'>,
   guard: AppendGuard,
   { events, standing }: { events: readonly RunEvent[]; standing: Standing },
 ): Exclude<AppendResult, { type: 'appended' }> | undefined {
   if ('epoch' in guard && guard.epoch !== epoch) return { type: 'superseded' };
   if (guard.after > seq) throw lostEntries(runId, seq, guard.after);
-  if (guard.after !== seq) return { type: 'conflict' };
+  if (guard.after !== seq || (guard.redactions ?? 0) !== redactions) return { type: 'conflict' };
   if (reopens(status, events, standing.status)) throw endedRun(runId, status);
   return undefined;
+}
+
+/**
+ * Throws an error of `isChangedRun` if the run is not there or was redacted another number of times than its reader
+ * knows. `known`: what the reader knows; nothing is compared without it.
+ */
+export function assertUnredacted(
+  runId: string,
+  run: Pick<Source, 'redactions'> | undefined,
+  known: number | undefined,
+): void {
+  if (known !== undefined && run?.redactions !== known) throw changedRun(runId);
 }
 
 /** Whether events that lead to `status` would reopen a run that has ended. */

@@ -13,7 +13,15 @@ import { foldText, readListFilter } from './list-query.ts';
 import { planDeletion } from './plan-deletion.ts';
 import { planPruning, pruneRuns } from './prune.ts';
 import { redactIn } from './redact-run.ts';
-import { countByStatus, drivenRun, followChain, isOpen, NO_REST, refuseAppend } from './run-record.ts';
+import {
+  assertUnredacted,
+  countByStatus,
+  drivenRun,
+  followChain,
+  isOpen,
+  NO_REST,
+  refuseAppend,
+} from './run-record.ts';
 import { sumOfSnapshot } from './sql/checksum.ts';
 import { newRunOf } from './sql/new-run.ts';
 import { readRedaction } from './sql/redaction.ts';
@@ -79,10 +87,12 @@ function makeStore(connection: Connection): Store {
       const texts = events.map(encodeEvent);
       const created = await connection.write(sql => {
         for (const change of rest.beside ?? []) changeStanding(sql, change, event.at);
+        const { source } = rest;
+        if (source) assertUnredacted(source.runId, describeRun(sql, source.runId), source.redactions);
         const position = insertRun(sql, newRunOf(event, rest));
         if (event.forkOf !== undefined) sql.shareBlobs.run(position.run, escapeText(event.forkOf.runId));
         const { run, seq } = writeEvents(sql, event.runId, position, events, texts);
-        for (const { digest, text } of rest.blobs ?? []) writeBlob(sql, event.runId, digest, text);
+        for (const blob of rest.blobs ?? []) writeBlob(sql, event.runId, blob);
         if (claim !== undefined) writeLease(sql, run, claim, epoch);
         return { epoch, seq };
       });
@@ -171,11 +181,12 @@ function makeStore(connection: Connection): Store {
       return end;
     },
 
-    async saveSnapshot(runId, { seq, state }) {
+    async saveSnapshot(runId, { seq, redactions = 0, state }) {
       const text = JSON.stringify(state);
       const sum = sumOfSnapshot(escapeText(runId), seq, text);
       await connection.write(sql => {
-        sql.saveSnapshot.run(locateRun(sql, runId).run, seq, sum, text);
+        const position = locateRun(sql, runId);
+        if (position.redactions === redactions) sql.saveSnapshot.run(position.run, seq, sum, text);
       });
     },
 
@@ -188,7 +199,8 @@ function makeStore(connection: Connection): Store {
       return toRunList(await connection.query(sql => findRuns(sql, query)), query, filter);
     },
 
-    putBlob: (runId, digest, text) => connection.write(sql => writeBlob(sql, runId, digest, text)),
+    putBlob: (runId, digest, text, redactions) =>
+      connection.write(sql => writeBlob(sql, runId, { digest, text, redactions })),
 
     readBlob: (runId, digest, offset, length) =>
       connection.query(sql => readBytes(sql, runId, digest, { offset, length })),
@@ -222,7 +234,7 @@ function makeStore(connection: Connection): Store {
     redact: (runId, options) => redactIn(store, runId, options),
 
     async rewrite(runId, redaction) {
-      const { after, blobs, state, progress, event, now, isDead } = redaction;
+      const { after, redactions, blobs, state, progress, event, now, isDead } = redaction;
       const { texts, title } = readRedaction(redaction);
       const events = event === undefined ? [] : [event];
       const eventTexts = events.map(encodeEvent);
@@ -231,7 +243,10 @@ function makeStore(connection: Connection): Store {
         const position = locateRun(sql, runId);
         const lease = findLease(sql, position.run);
         if (isHeld(lease, { now, isDead })) throw drivenRun(runId, lease, 'redacted');
-        if (after !== position.seq) return { type: 'conflict' };
+        if (after !== position.seq || redactions !== position.redactions) return { type: 'conflict' };
+        sql.countRedaction.run(position.run);
+        const wakeAt = lease !== undefined && isOpen(position) ? now : null;
+        sql.release.run(wakeAt, wakeAt, position.run, position.epoch);
         const rewritten = rewriteEntries(sql, runId, position, texts);
         for (const digest of blobs) dropBlob(sql, position.run, digest);
         const { run, seq } = writeEvents(sql, runId, rewritten, events, eventTexts, { progress });

@@ -27,8 +27,8 @@ type SharedTextOptions = {
   runId: string;
   host: Host;
   events: RunEvents;
-  /** The seq of the last durable entry. */
-  seq(): number;
+  /** The last durable entry, and how often the run had been redacted. */
+  durable(): { seq: number; redactions: number };
 };
 
 /**
@@ -83,15 +83,16 @@ export class SharedText {
   }
 
   async #save(): Promise<void> {
-    const { deltas, runId, host, events, seq } = this.#options;
+    const { deltas, runId, host, events, durable } = this.#options;
     const { number, parts } = events.partialText;
     if (this.#isClosed || parts.length === 0) return;
+    const { seq, redactions } = durable();
     const json = JSON.stringify(parts);
     if (json.length > MOST_CHARS) return;
     this.#isSaving = true;
     let isFollowed = false;
     try {
-      isFollowed = await deltas.save(runId, { seq: seq(), json }, host.now());
+      isFollowed = await deltas.save(runId, { seq, redactions, json }, host.now());
       this.#isStored ||= isFollowed;
     } catch {
       // This write is lost. A later write may succeed.

@@ -11,6 +11,9 @@ type StartEffect = Extract<Effect, { type: 'start' }>;
 
 type Unstamped<Type extends ChartEvent['type']> = Omit<Extract<ChartEvent, { type: Type }>, 'at'>;
 
+/** A state, the seq of the last entry folded into it, and how often the run had been redacted when it was read. */
+export type Fold<State> = { state: State; seq: number; redactions: number };
+
 /**
  * The interface of a run's log and driver to the state machine that they fold and drive. `State` is immutable: each
  * step returns a new one. The implementation for agents is `agentChart`.
@@ -18,8 +21,8 @@ type Unstamped<Type extends ChartEvent['type']> = Omit<Extract<ChartEvent, { typ
 export interface Chart<State> {
   /** The state after an event, and its effects; `handled` is false if the chart does not accept the event. */
   next(state: State, event: ChartEvent): { state: State; effects: readonly Effect[]; handled: boolean };
-  /** Folds a stored run. Returns the state and the seq of the last entry. Throws like `fold`, and `run-unknown`. */
-  load(store: Store, runId: string): Promise<{ state: State; seq: number }>;
+  /** Folds a stored run. Throws like `fold`, and `run-unknown`. */
+  load(store: Store, runId: string): Promise<Fold<State>>;
   /** The state after one more entry. Throws `journal-damaged` for an entry that the chart does not accept. */
   fold(state: State, entry: JournalEntry, runId: string): State;
   /** The services that should be running in this state: what a process starts when it claims the run. */

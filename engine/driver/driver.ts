@@ -10,8 +10,9 @@ import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { SharedText } from '../deltas/share-text.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
-import type { AppendOutcome, RunLog } from '../journal/run-log.ts';
+import type { RunLog } from '../journal/run-log.ts';
 import type { Snapshots } from '../journal/snapshots.ts';
+import type { AppendOutcome } from '../run/explain-refusal.ts';
 import { playFrom } from '../run/forks/recorded-calls.ts';
 import type { CommandOptions } from '../run/run-command.ts';
 import type { RunEvents } from '../run/run-events.ts';
@@ -32,7 +33,8 @@ type DriverOptions<State> = Pick<
   lease: Lease;
   snapshots: Snapshots<State>;
   events: RunEvents;
-  inherited: readonly Item[];
+  /** Loads the transcript of the runs that the run continues. */
+  inherited(): Promise<readonly Item[]>;
 };
 
 /** `at-rest`: the run rests or has ended. `superseded`: another process drives it. `yielded`: this one gave it up. */
@@ -77,10 +79,10 @@ export class Driver<State> {
     this.#chart = options.chart;
     this.#log = options.log;
     this.#lease = options.lease;
-    this.#blobs = new RunBlobs(options);
+    this.#blobs = new RunBlobs({ ...options, redactions: options.log.durable.redactions });
     const { deltas } = options.store;
-    const seq = () => this.#log.durable.seq;
-    this.#shared = deltas === undefined ? null : new SharedText({ ...options, deltas, seq });
+    const durable = () => this.#log.durable;
+    this.#shared = deltas === undefined ? null : new SharedText({ ...options, deltas, durable });
     this.#outcome.promise.catch(() => {});
   }
 
@@ -208,7 +210,7 @@ export class Driver<State> {
       yielding: this.#yielding.signal,
       until: input.until,
       context: () => this.#chart.contextOf(this.#state),
-      inherited: () => inherited,
+      inherited,
       report: report => this.#report(report, id, input.generation),
       durable: () => this.#durable(stop),
       commitsInBackground: true,

@@ -213,7 +213,7 @@ class LiveService {
       yielding: this.#yielding.signal,
       until: this.#input.until,
       context: () => this.#context,
-      inherited: () => [],
+      inherited: async () => [],
       report: report => this.#send({ ...report, generation: this.#input.generation }),
       durable: async () => {
         this.#assertDriving();

@@ -1,7 +1,6 @@
 import type { Item } from '../../protocol/item.ts';
-import type { AppendOutcome } from '../journal/run-log.ts';
 import type { MakeCommand } from '../run/command.ts';
-import type { SubmitResult } from '../run/explain-refusal.ts';
+import type { AppendOutcome, SubmitResult } from '../run/explain-refusal.ts';
 import type { CommandOptions } from '../run/run-command.ts';
 import type { Settled } from '../run/settled.ts';
 import type { Moment } from './host.ts';

@@ -172,7 +172,7 @@ export class Supervisor implements RunHost {
     this.#inherited = inherited;
     if (epoch === 0) return;
     this.#log.startDriving(epoch);
-    this.#drive(epoch, leasedAt, inherited);
+    this.#drive(epoch, leasedAt);
   }
 
   /** Claims the run and starts driving it. Returns false if another process holds the lease. */
@@ -216,10 +216,10 @@ export class Supervisor implements RunHost {
       if (typeof epoch === 'string') return false;
       await this.#endIfOrphaned();
       await this.#quarantineIfCrashing();
-      const inherited = await this.#loadInherited();
+      await this.#loadInherited();
       while (!this.#log.isDurable) await this.#log.commit();
       if (!this.#log.isDriving) return false;
-      after = this.#drive(epoch, leasedAt, inherited);
+      after = this.#drive(epoch, leasedAt);
       return true;
     } catch (error) {
       if (this.#log.isDriving) after = { type: 'failed', error };
@@ -259,12 +259,13 @@ export class Supervisor implements RunHost {
     if (reason !== null) await this.#log.append([() => ({ type: 'run.quarantined', reason })]);
   }
 
-  #drive(epoch: number, leasedAt: Moment, inherited: readonly Item[]): Stage {
+  #drive(epoch: number, leasedAt: Moment): Stage {
     this.#cancelWake();
     const options = this.#options;
     const lease = new Lease({ ...options, epoch, leasedAt });
     const { log, events } = this.#parts;
     const snapshots = this.#snapshots;
+    const inherited = () => this.#loadInherited();
     const driver = new Driver({ ...options, chart: agentChart, log, lease, events, inherited, snapshots });
     const watchers = options.watchers?.() ?? [];
     const endWatching = watchDrive(watchers, { ...options, epoch }, events);

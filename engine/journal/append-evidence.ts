@@ -14,7 +14,8 @@ export async function appendEvidence(
   for (;;) {
     const record = await store.get(runId);
     if (record === undefined) return undefined;
-    const guard = { after: record.seq, input: true } as const;
+    const { seq: after, redactions } = record;
+    const guard = { after, redactions, input: true } as const;
     const result = await store
       .append(runId, guard, [event], { status: record.status })
       .catch(ignoreUnknownRun);

@@ -15,13 +15,21 @@ import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts'
 import { assertReadable } from '../versions/version-mismatch.ts';
 import { hashOf } from './digest.ts';
 import { progressOf } from './progress.ts';
-import { damagedJournal, describeRestored, readPage, readPages } from './read-journal.ts';
+import {
+  damagedJournal,
+  describeRestored,
+  readPage,
+  readPages,
+  readUnredacted,
+  type Span,
+} from './read-journal.ts';
 
 /** A fold of a journal, and the seq of its last entry. */
 export type Fold = { state: ChartState; seq: number };
 
-/** A run, loaded from its store. */
+/** A run, loaded from its store. `redactions`: how often it was redacted before, as in `RunRecord`. */
 export type LoadedRun = Fold & {
+  redactions: number;
   /** The seq of the latest snapshot; 0 without one. */
   snapshotSeq: number;
   /** Only for a run that came from another store: the transcript of the runs that it continues. */
@@ -42,26 +50,33 @@ const FIRST_FORMAT = 1;
  * `chart-mismatch` for a run of another chart or format.
  */
 export async function loadRun(store: Store, runId: string): Promise<LoadedRun> {
-  const snapshot = await store.loadSnapshot(runId);
-  if (snapshot === undefined) return await loadFromStart(store, runId);
-  const image = readImage(snapshot.state, runId);
-  if (!compareJournal(runId, writerOf(image)).opens) return await loadWithoutSnapshot(store, runId, image);
-  const { seq } = snapshot;
-  const folded = await foldAfter(store, runId, { state: fromStored(image.state), seq });
-  if (folded.seq === seq) await assertNotTruncated(store, runId, seq);
-  return { ...folded, snapshotSeq: seq, ...omitUndefined({ inherited: image.inherited }) };
+  return await readUnredacted(store, runId, async span => {
+    const snapshot = await store.loadSnapshot(runId);
+    if (snapshot === undefined) return await loadFromStart(store, runId, span);
+    const image = readImage(snapshot.state, runId);
+    if (!compareJournal(runId, writerOf(image)).opens)
+      return await loadWithoutSnapshot(store, runId, image, span);
+    const { seq } = snapshot;
+    const { last = 0, redactions = 0 } = span;
+    const folded = await foldAfter(store, runId, { state: fromStored(image.state), seq }, span);
+    if (last < seq) await assertNotTruncated(store, runId, seq);
+    return { ...folded, redactions, snapshotSeq: seq, ...omitUndefined({ inherited: image.inherited }) };
+  });
 }
 
 /** The fold of a run's entries up to `at`. Throws like `loadRun`, and `refused` where the store has only later entries. */
 export async function loadRunAt(store: Store, runId: string, at: number): Promise<Fold> {
-  const snapshot = await store.loadSnapshot(runId);
-  const image = snapshot === undefined ? undefined : readImage(snapshot.state, runId);
-  const isBase = image !== undefined && compareJournal(runId, writerOf(image)).opens;
-  if (snapshot !== undefined && isBase && snapshot.seq <= at)
-    return await foldAfter(store, runId, { state: fromStored(image.state), seq: snapshot.seq }, at);
-  const [first] = await readPage(store, runId, 0, { entries: 1 });
-  if (first?.seq !== 1) throw describeRestored(runId, 'Read', first?.seq);
-  return await foldAfter(store, runId, null, at);
+  return await readUnredacted(store, runId, async ({ redactions }) => {
+    const span = { last: at, redactions };
+    const snapshot = await store.loadSnapshot(runId);
+    const image = snapshot === undefined ? undefined : readImage(snapshot.state, runId);
+    const isBase = image !== undefined && compareJournal(runId, writerOf(image)).opens;
+    if (snapshot !== undefined && isBase && snapshot.seq <= at)
+      return await foldAfter(store, runId, { state: fromStored(image.state), seq: snapshot.seq }, span, at);
+    const [first] = await readPage(store, runId, 0, { entries: 1 });
+    if (first?.seq !== 1) throw describeRestored(runId, 'Read', first?.seq);
+    return await foldAfter(store, runId, null, span, at);
+  });
 }
 
 /** Throws `journal-damaged` for a journal shorter than its snapshot: further entries would never fit. */
@@ -70,15 +85,21 @@ async function assertNotTruncated(store: Store, runId: string, seq: number): Pro
   if (last < seq) throw damagedJournal(runId, last + 1, `is missing, but the snapshot is of entry ${seq}`);
 }
 
-async function loadFromStart(store: Store, runId: string): Promise<LoadedRun> {
-  return { ...(await foldAfter(store, runId, null)), snapshotSeq: 0 };
+async function loadFromStart(store: Store, runId: string, span: Span): Promise<LoadedRun> {
+  const { redactions = 0 } = span;
+  return { ...(await foldAfter(store, runId, null, span)), redactions, snapshotSeq: 0 };
 }
 
 /** Ignores a snapshot that another version wrote and folds the full journal, which may still be compatible. */
-async function loadWithoutSnapshot(store: Store, runId: string, image: RunImage): Promise<LoadedRun> {
+async function loadWithoutSnapshot(
+  store: Store,
+  runId: string,
+  image: RunImage,
+  span: Span,
+): Promise<LoadedRun> {
   const [first] = await readPage(store, runId, 0, { entries: 1 });
   if (first?.event.type !== 'run.started') assertReadable(runId, writerOf(image));
-  return await loadFromStart(store, runId);
+  return await loadFromStart(store, runId, span);
 }
 
 /** The format and chart version that wrote an image. */
@@ -101,16 +122,17 @@ export function beginFold(started: RunStarted): ChartState {
   return initial(started).state;
 }
 
-/** Folds the entries after `base` up to `last`, page by page; `null` starts at the first entry. */
+/** Folds the entries after `base` up to `at`, page by page; `null` starts at the first entry. */
 async function foldAfter(
   store: Store,
   runId: string,
   base: Fold | null,
-  last = Number.POSITIVE_INFINITY,
+  span: Span,
+  at = Number.POSITIVE_INFINITY,
 ): Promise<Fold> {
   let fold = base;
-  for await (const page of readPages(store, runId, base?.seq, last)) {
-    for (const entry of page.filter(({ seq }) => seq <= last))
+  for await (const page of readPages(store, runId, base?.seq, span)) {
+    for (const entry of page.filter(({ seq }) => seq <= at))
       fold = { state: foldNext(fold, entry, runId), seq: entry.seq };
   }
   if (fold === null) throw missingStart(runId);

@@ -1,6 +1,7 @@
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunStarted } from '../../protocol/event.ts';
-import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { isChangedRun } from '../../protocol/listing/work.ts';
 import type { Page, Store } from '../../protocol/store.ts';
 import { runSoon } from '../driver/host.ts';
 import type { WrittenBy } from '../versions/compare-versions.ts';
@@ -8,11 +9,12 @@ import { assertReadable } from '../versions/version-mismatch.ts';
 
 /**
  * Reads journals page by page. A journal may be long, and a process that drives runs has to renew its leases:
- * other work gets its turn between the pages.
+ * other work gets its turn between the pages. A redaction that commits between two pages would leave what it redacted in
+ * the first: who folds or copies what it reads asks for pages of one journal, and reads it again otherwise.
  */
 
 /** What journals are read from. */
-export type JournalStore = Pick<Store, 'read' | 'readJson'>;
+export type JournalStore = Pick<Store, 'get' | 'read' | 'readJson'>;
 
 /** Takes a few ms to read. */
 const PAGE: Page = { entries: 256, chars: 256 * 1024 };
@@ -20,20 +22,23 @@ const PAGE: Page = { entries: 256, chars: 256 * 1024 };
 /** Pages read before the event loop gets a turn: a short journal needs none. */
 const PAGES_AT_ONCE = 2;
 
+/** Which entries to read: those after `last` may be left out. `redactions` as in `Page`. */
+export type Span = { last?: number | undefined; redactions?: number | undefined };
+
 /**
- * The entries after seq `after`, page by page; entries after `last` may be left out. If an entry is unreadable,
- * throws `chart-mismatch` when another version wrote the journal, else `journal-damaged`.
+ * The entries after seq `after`, page by page. If an entry is unreadable, throws `chart-mismatch` when another version
+ * wrote the journal, else `journal-damaged`.
  */
 export async function* readPages(
   store: JournalStore,
   runId: string,
   after = 0,
-  last = Number.POSITIVE_INFINITY,
+  { last = Number.POSITIVE_INFINITY, redactions }: Span = {},
 ): AsyncGenerator<JournalEntry[], void> {
   let seq = after;
   for (let pages = 0; seq < last; pages += 1) {
     if (pages >= PAGES_AT_ONCE) await yieldToEventLoop();
-    const page = await readPage(store, runId, seq);
+    const page = await readPage(store, runId, seq, omitUndefined({ redactions }));
     if (page.length > 0) yield page;
     seq = page.at(-1)?.seq ?? last;
   }
@@ -56,11 +61,32 @@ export async function readPage(
   }
 }
 
-/** All entries after seq `after`. Throws like `readPages`. */
+/** All entries after seq `after`, of one journal. Throws like `readPages`. */
 export async function readJournal(store: JournalStore, runId: string, after = 0): Promise<JournalEntry[]> {
-  const entries: JournalEntry[] = [];
-  for await (const page of readPages(store, runId, after)) entries.push(...page);
-  return entries;
+  return await readUnredacted(store, runId, async span => {
+    const entries: JournalEntry[] = [];
+    for await (const page of readPages(store, runId, after, span)) entries.push(...page);
+    return entries;
+  });
+}
+
+/**
+ * What `read` returns, which is called again for as long as redactions commit meanwhile. It is given what the run has at
+ * first: nothing that it reads is older than that.
+ */
+export async function readUnredacted<Result>(
+  store: Pick<Store, 'get'>,
+  runId: string,
+  read: (span: Span) => Promise<Result>,
+): Promise<Result> {
+  for (;;) {
+    const record = await store.get(runId);
+    try {
+      return await read({ last: record?.seq, redactions: record?.redactions });
+    } catch (error) {
+      if (!isChangedRun(error)) throw error;
+    }
+  }
 }
 
 function yieldToEventLoop(): Promise<void> {

@@ -43,19 +43,34 @@ export class RunBlobs {
   readonly #store: BlobStore;
   readonly #host: Pick<Host, 'reach'>;
   readonly #runId: string;
+  readonly #redactions: number | undefined;
 
-  constructor({ store, host, runId }: { store: BlobStore; host: Pick<Host, 'reach'>; runId: string }) {
+  /** `redactions`: how often the run had been redacted when its driver read it. */
+  constructor({
+    store,
+    host,
+    runId,
+    redactions,
+  }: { store: BlobStore; host: Pick<Host, 'reach'>; runId: string; redactions?: number }) {
     this.#store = store;
     this.#host = host;
     this.#runId = runId;
+    this.#redactions = redactions;
   }
 
-  /** Stores a value as a blob. Returns the reference to it. */
-  async store(value: JsonValue): Promise<BlobReference> {
+  /**
+   * Stores what repeats the run's transcript as a blob. Rejects with an error of `isChangedRun` if the run was redacted
+   * since its driver read it.
+   */
+  async capture(value: JsonValue): Promise<BlobReference> {
+    return await this.#put(value, this.#redactions);
+  }
+
+  async #put(value: JsonValue, redactions?: number): Promise<BlobReference> {
     const json = canonicalJson(value);
     const blob = { digest: hashText(json), bytes: utf8Length(json) };
     this.#host.reach?.('blob.before');
-    await this.#store.putBlob(this.#runId, blob.digest, json);
+    await this.#store.putBlob(this.#runId, blob.digest, json, redactions);
     this.#host.reach?.('blob.after');
     return blob;
   }
@@ -69,7 +84,7 @@ export class RunBlobs {
     const kept = content
       ? boundContent(content, maxBytes)
       : cutText(text, Math.min(maxBytes, MODEL_READS_BYTES));
-    return { output: kept, blob: await this.store(output) };
+    return { output: kept, blob: await this.#put(output) };
   }
 
   /** The full output. Throws `result-missing`, or `store-damaged` if the blob does not match its digest. */

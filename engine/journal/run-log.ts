@@ -5,11 +5,12 @@
 
 import type { Effect } from '../../protocol/effect.ts';
 import type { JournalEntry, ReportEvent } from '../../protocol/event.ts';
+import { isChangedRun } from '../../protocol/listing/work.ts';
 import type { AppendResult, ClaimRequest, Store } from '../../protocol/store.ts';
-import type { Chart, LogFollower } from '../driver/chart.ts';
+import type { Chart, Fold, LogFollower } from '../driver/chart.ts';
 import type { Host } from '../driver/host.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from '../run/command.ts';
-import type { Refusal, SubmitResult } from '../run/explain-refusal.ts';
+import type { AppendOutcome, SubmitResult } from '../run/explain-refusal.ts';
 import { RunEvents } from '../run/run-events.ts';
 import type { LateOutcome } from '../services/service.ts';
 import { recordLate } from './late-evidence.ts';
@@ -29,7 +30,7 @@ import { RequestIds } from './request-ids.ts';
  *    read again: the pending events may or may not be durable.
  * J6 Events admitted together are appended together or not at all.
  * J7 The driver appends under its epoch. Events still pending when it stops driving are not appended.
- * J8 After a redaction the journal is folded again, so that no fold keeps redacted content.
+ * J8 After a redaction the journal is folded again: no fold keeps redacted content, and no append is made of one that does.
  */
 export class RunLog<State> {
   readonly runId: string;
@@ -53,8 +54,9 @@ export class RunLog<State> {
     this.runId = runId;
     this.#options = options;
     this.#events = events;
-    this.#durable = { state: fold.state, seq: fold.seq };
-    this.#state = fold.state;
+    const { state, seq, redactions } = fold;
+    this.#durable = { state, seq, redactions };
+    this.#state = state;
   }
 
   get state(): State {
@@ -210,8 +212,8 @@ export class RunLog<State> {
   /** Reads and folds the entries of other processes; those after entry `last` may be left for later. */
   async catchUp(last?: number): Promise<void> {
     await this.#exclusively(async () => {
-      const { seq } = this.#durable;
-      await this.#readNew(last).finally(() => this.#durable.seq > seq && this.#refoldPending());
+      const before = this.#durable;
+      await this.#readNew(last).finally(() => this.#durable !== before && this.#refoldPending());
       if (this.#epoch === null) this.#failure = null;
     });
   }
@@ -250,13 +252,13 @@ export class RunLog<State> {
 
   async #appendOrFail(batch: readonly Pending<State>[], state: State): Promise<AppendResult> {
     const { store, host, chart } = this.#options;
-    const { seq: after } = this.#durable;
+    const { seq: after, redactions } = this.#durable;
     const events = eventsOf(batch);
     const standing = chart.standing(state, after + events.length);
     try {
       host.reach?.('append.before');
-      const guard = this.#epoch === null ? { after, input: true as const } : { after, epoch: this.#epoch };
-      const result = await store.append(this.runId, guard, events, standing);
+      const by = this.#epoch === null ? { input: true as const } : { epoch: this.#epoch };
+      const result = await store.append(this.runId, { after, redactions, ...by }, events, standing);
       host.reach?.('append.after');
       return result;
     } catch (error) {
@@ -277,7 +279,7 @@ export class RunLog<State> {
   #publishAppended(batch: readonly Pending<State>[], state: State): void {
     let { seq } = this.#durable;
     const events = eventsOf(batch);
-    this.#durable = { state, seq: seq + events.length };
+    this.#durable = { ...this.#durable, state, seq: seq + events.length };
     this.#pending.splice(0, batch.length);
     for (const event of events) this.#publish({ seq: ++seq, event });
     for (const { waiter } of batch) waiter.resolve('appended');
@@ -294,19 +296,28 @@ export class RunLog<State> {
     for (const outcome of late) this.recordLate(outcome);
   }
 
-  async #readNew(last?: number): Promise<void> {
+  /** `after`: the last entry that was published. */
+  async #readNew(last?: number, after = this.#durable.seq): Promise<void> {
     const { store, chart } = this.#options;
-    for await (const page of readPages(store, this.runId, this.#durable.seq, last)) {
-      const epoch = this.#epoch ?? Number.POSITIVE_INFINITY;
-      if (page.some(({ event }) => event.type === 'run.claimed' && event.epoch > epoch))
-        return this.#supersede();
-      if (page.some(({ event }) => event.type === 'run.redacted'))
-        this.#durable = await chart.load(store, this.runId);
-      for (const entry of page) {
-        const { state, seq } = this.#durable;
-        if (entry.seq > seq) this.#durable = { state: chart.fold(state, entry, this.runId), seq: entry.seq };
-        this.#publish(entry);
+    let published = after;
+    try {
+      const { redactions } = this.#durable;
+      for await (const page of readPages(store, this.runId, after, { last, redactions })) {
+        const epoch = this.#epoch ?? Number.POSITIVE_INFINITY;
+        if (page.some(({ event }) => event.type === 'run.claimed' && event.epoch > epoch))
+          return this.#supersede();
+        for (const entry of page) {
+          const { state, seq } = this.#durable;
+          if (entry.seq > seq)
+            this.#durable = { state: chart.fold(state, entry, this.runId), seq: entry.seq, redactions };
+          this.#publish(entry);
+          published = entry.seq;
+        }
       }
+    } catch (error) {
+      if (!isChangedRun(error)) throw error;
+      this.#durable = await chart.load(store, this.runId);
+      await this.#readNew(undefined, published);
     }
   }
 
@@ -337,14 +348,3 @@ export class RunLog<State> {
 }
 
 type LogOptions<State> = { store: Store; host: Host; chart: Chart<State> };
-
-/** A state, and the seq of the last entry folded into it. */
-type Fold<State> = { state: State; seq: number };
-
-/** The outcome of appending inputs. */
-export type AppendOutcome =
-  | { type: 'appended' }
-  /** Nothing was appended: the chart does not accept one of the inputs. */
-  | { type: 'refused'; refusal: Refusal & { index: number } }
-  /** Nothing was appended: this process started or stopped driving the run meanwhile. */
-  | { type: 'driver-changed' };

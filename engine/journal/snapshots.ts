@@ -1,6 +1,6 @@
 import type { Item } from '../../protocol/item.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { Chart } from '../driver/chart.ts';
+import type { Chart, Fold } from '../driver/chart.ts';
 import type { Host } from '../driver/host.ts';
 import { SHORT_JOURNAL } from './load-run.ts';
 
@@ -8,8 +8,6 @@ import { SHORT_JOURNAL } from './load-run.ts';
 const ACTIVE_INTERVAL = 512;
 
 type SnapshotOptions<State> = { store: Store; host: Host; runId: string; chart: Chart<State> };
-
-type Fold<State> = { state: State; seq: number };
 
 /** Saves snapshots of a run, spaced geometrically: their total size stays linear in the journal's length. */
 export class Snapshots<State> {
@@ -29,24 +27,25 @@ export class Snapshots<State> {
   }
 
   /** Saves a snapshot of a run that rests or has ended, if one is due. */
-  async saveAtRest({ state, seq }: Fold<State>): Promise<void> {
-    if (seq - this.#seq >= Math.max(SHORT_JOURNAL, this.#seq / 2)) await this.#save({ state, seq });
+  async saveAtRest(fold: Fold<State>): Promise<void> {
+    if (fold.seq - this.#seq >= Math.max(SHORT_JOURNAL, this.#seq / 2)) await this.#save(fold);
   }
 
   /**
    * Saves a snapshot in the background while the run is driven, if one is due. Errors are ignored: a snapshot is
    * only a cache.
    */
-  saveInBackground({ state, seq }: Fold<State>): void {
+  saveInBackground(fold: Fold<State>): void {
+    const { seq } = fold;
     if (seq - this.#seq < Math.max(ACTIVE_INTERVAL, this.#seq / 3)) return;
     this.#seq = seq;
-    this.#save({ state, seq }).catch(() => {});
+    this.#save(fold).catch(() => {});
   }
 
-  async #save({ state, seq }: Fold<State>): Promise<void> {
+  async #save({ state, seq, redactions }: Fold<State>): Promise<void> {
     const { store, host, runId, chart } = this.#options;
     host.reach?.('snapshot.before');
-    await store.saveSnapshot(runId, { seq, state: chart.image(state, this.#inherited) });
+    await store.saveSnapshot(runId, { seq, redactions, state: chart.image(state, this.#inherited) });
     this.#seq = seq;
     host.reach?.('snapshot.after');
   }

@@ -1,10 +1,10 @@
 import { fromStored, type StoredState, toStored } from '../../machines/snapshot.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
-import { canonicalJson, type JsonValue, toJson } from '../../protocol/json.ts';
+import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { foldEntry, hashState, readImage } from '../journal/load-run.ts';
-import { readFromStart } from '../journal/read-journal.ts';
+import { readFromStart, readPage, readUnredacted } from '../journal/read-journal.ts';
 import { findBlobFaults, RunBlobs } from '../journal/run-blobs.ts';
 import { compareRecord, standingOf } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
@@ -28,11 +28,18 @@ export async function replayRun(
   observe: ReplayObserver = () => {},
   { until }: ReplayOptions = {},
 ): Promise<ReplayReport> {
-  const blobs = new RunBlobs({ store, host: {}, runId });
-  const record = await store.get(runId);
-  const snapshot = await store.loadSnapshot(runId);
-  const journal = await readFromStart(store, runId, 'Replay');
-  const entries = cutJournal(journal, until, runId);
+  const stored = await readUnredacted(store, runId, async ({ redactions }) => {
+    const record = await store.get(runId);
+    const snapshot = await store.loadSnapshot(runId);
+    const journal = await readFromStart(store, runId, 'Replay');
+    const entries = cutJournal(journal, until, runId);
+    const blobs = new RunBlobs({ store, host: {}, runId });
+    const faults = await findBlobFaults(entries, blob => blobs.findFault(blob));
+    // Refused if a redaction has committed since: then the parts are of different journals.
+    await readPage(store, runId, journal.length, omitUndefined({ redactions }));
+    return { record, snapshot, journal, entries, faults };
+  });
+  const { record, snapshot, journal, entries, faults } = stored;
   const checkRecord = (state: ChartState): string | null => {
     const standing = standingOf(journal.slice(0, record?.seq), state);
     const difference = record === undefined ? null : compareRecord(record, journal[0].event, standing);
@@ -46,7 +53,6 @@ export async function replayRun(
   };
   const checkAt = (state: ChartState, at: number) =>
     checkHash(state, at) ?? (at === record?.seq ? checkRecord(state) : null);
-  const faults = await findBlobFaults(entries, blob => blobs.findFault(blob));
   const checkEntry = ({ seq }: Recorded) => faults.get(seq) ?? null;
   const recording = {
     runId,

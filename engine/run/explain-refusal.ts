@@ -18,6 +18,14 @@ export type CommandResult = { accepted: true } | Refusal;
 /** The outcome of `run.submit`. `index`: the refused command, from 0; none of the commands was applied. */
 export type SubmitResult = { accepted: true } | (Refusal & { index: number });
 
+/** The outcome of appending inputs to a `RunLog`. */
+export type AppendOutcome =
+  | { type: 'appended' }
+  /** Nothing was appended: the chart does not accept one of the inputs. */
+  | { type: 'refused'; refusal: Refusal & { index: number } }
+  /** Nothing was appended: this process started or stopped driving the run meanwhile. */
+  | { type: 'driver-changed' };
+
 /** The outcome of a submission of a single command. */
 export function withoutIndex(result: SubmitResult): CommandResult {
   if (result.accepted) return result;

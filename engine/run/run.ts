@@ -117,7 +117,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const claim = { owner, isDead, leaseMs, now: leasedAt.wall };
     const { epoch, seq } = await store.create(started, claim, { events: [], ...standingOf(state) });
     host.reach?.('create.after');
-    const run = new Run<Tools, Output>(options, { state, seq, snapshotSeq: 0 }, inherited);
+    const run = new Run<Tools, Output>(options, { state, seq, redactions: 0, snapshotSeq: 0 }, inherited);
     run.#runHost.begin(epoch, leasedAt, inherited);
     return run;
   }

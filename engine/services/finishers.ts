@@ -36,7 +36,7 @@ async function applyFinishers(
   finishers: readonly Finisher[],
 ): Promise<string | undefined> {
   const context = scope.context();
-  const transcript = [...scope.inherited(), ...context.transcript];
+  const transcript = [...(await scope.inherited()), ...context.transcript];
   let text = context.answer?.text ?? '';
   for (const finish of finishers) {
     const input = {

@@ -37,7 +37,8 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       if (scope.yielding.aborted) return;
       const context = scope.context();
       const tools = await parts.connectTools();
-      const prepared = await prepareRequest({ ...parts, tools }, context, scope.inherited());
+      const inherited = await scope.inherited();
+      const prepared = { ...(await prepareRequest({ ...parts, tools }, context, inherited)), inherited };
       scope.host.reach?.('model.before');
       const call = () => callModel(scope, context, { ...prepared, exchanges }, parts.textFilters);
       const turn = await watchCall(context, parts.watchers ?? [], call);
@@ -56,6 +57,9 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
   };
 }
 
+/** `inherited`: the transcript of the runs that the run continues. */
+type Inheriting = PreparedTurn & { inherited: readonly Item[] };
+
 function watchCall(
   { runId, turn: { number: turn, model, attempt } }: Context,
   watchers: readonly DriveWatcher[],
@@ -70,10 +74,10 @@ function watchCall(
 async function callModel(
   scope: ServiceScope,
   context: Context,
-  { adapter, request, exchanges }: PreparedTurn & { exchanges: CapturedExchange[] | undefined },
+  { adapter, request, inherited, exchanges }: Inheriting & { exchanges: CapturedExchange[] | undefined },
   filters: readonly (() => TextFilter)[],
 ): Promise<ModelTurn> {
-  const display = new TurnDisplay(scope, context, filters, () => usedCallIds(scope));
+  const display = new TurnDisplay(scope, context, filters, () => usedCallIds(scope, inherited));
   const options = { signal: scope.stop.signal, ...omitUndefined({ capture: exchanges }) };
   const turn = streams(context) ? await readStream() : await adapter.generate(request, options);
   if (turn.finishReason === 'error') throw endedInError(turn, adapter);
@@ -100,7 +104,7 @@ async function storeCapture(
 ): Promise<BlobReference | undefined> {
   if (blobs === null || exchanges.length === 0) return undefined;
   const copies = exchanges.map(({ path, request, status, reply }) => ({ path, request, status, reply }));
-  return await blobs.store(copies).catch(() => undefined);
+  return await blobs.capture(copies).catch(() => undefined);
 }
 
 /** Planning turns of a `separate` answer are not shown, so they are not streamed. */
@@ -120,12 +124,12 @@ function origin({ provider, model }: PreparedTurn['adapter']) {
 async function completeTurn(
   scope: ServiceScope,
   turn: ModelTurn,
-  { adapter, request, tools, isFullHistory }: PreparedTurn,
+  { adapter, request, tools, isFullHistory, inherited }: Inheriting,
   { startedAt, captured }: { startedAt: number; captured: BlobReference | undefined },
 ): Promise<Report> {
   const { host } = scope;
   const { runId, runContext } = scope.context();
-  const { items, toolCalls, renamed } = nameCalls(turn, scope);
+  const { items, toolCalls, renamed } = nameCalls(turn, scope, inherited);
   const calls: QualifiedCall[] =
     toolCalls.length === 0
       ? []
@@ -166,27 +170,27 @@ function droppedItems({ lastTurn }: Context, transcript: readonly Item[], provid
   );
 }
 
-function usedCallIds(scope: ServiceScope): Set<string> {
+function usedCallIds(scope: ServiceScope, inherited: readonly Item[]): Set<string> {
   const used = new Set<string>();
-  for (const items of [scope.inherited(), scope.context().transcript])
+  for (const items of [inherited, scope.context().transcript])
     for (const item of items) if (item.type === 'tool_call') used.add(item.callId);
   return used;
 }
 
 /** Whether each of the calls has an id that no other call of the run has. */
-function hasNewIds(calls: readonly ToolCall[], scope: ServiceScope): boolean {
+function hasNewIds(calls: readonly ToolCall[], scope: ServiceScope, inherited: readonly Item[]): boolean {
   const ids = new Set<string>();
   for (const { callId } of calls) ids.add(callId);
   if (ids.size < calls.length) return false;
   const isUsed = (item: Item) => item.type === 'tool_call' && ids.has(item.callId);
-  return !scope.context().transcript.some(isUsed) && !scope.inherited().some(isUsed);
+  return !scope.context().transcript.some(isUsed) && !inherited.some(isUsed);
 }
 
 /** Returns the turn's items and calls with call ids that are unique in the run. */
-function nameCalls(turn: ModelTurn, scope: ServiceScope) {
-  if (hasNewIds(turn.toolCalls, scope))
+function nameCalls(turn: ModelTurn, scope: ServiceScope, inherited: readonly Item[]) {
+  if (hasNewIds(turn.toolCalls, scope, inherited))
     return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };
-  const names = makeIdsUnique(turn.toolCalls, usedCallIds(scope));
+  const names = makeIdsUnique(turn.toolCalls, usedCallIds(scope, inherited));
   const toolCalls = turn.toolCalls.map(
     (call, index): ToolCall => ({ ...call, callId: names.get(index) ?? call.callId }),
   );

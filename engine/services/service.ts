@@ -25,8 +25,8 @@ export interface ServiceScope {
   readonly until: number | undefined;
   /** Returns the current context, including everything reported so far. */
   context(): Context;
-  /** Returns the transcript of the runs that this run continues. */
-  inherited(): readonly Item[];
+  /** Returns the transcript of the runs that this run continues, as it is now: one of them may have been redacted. */
+  inherited(): Promise<readonly Item[]>;
   /**
    * Sends a report to the chart; returns false if the chart did not accept it. If the chart then stops the service, it
    * was its last: no work of the service is left, and its signal is not aborted.

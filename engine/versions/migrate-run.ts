@@ -51,8 +51,9 @@ const NAMES: NamesOf<MigrateOptions> = { as: true };
  *
  * Throws `chart-mismatch` with the report if no steps lead to this version or the result does not fit this chart,
  * `input-invalid` if a step returns an invalid event, `refused` if there is nothing to migrate, `run-exists` if the run
- * was already migrated, the errors of `assertOwn`, and `lease-held` while another process drives the run. With `beside`,
- * it creates nothing and throws an error of `isChangedRun` if one of those runs has changed.
+ * was already migrated, the errors of `assertOwn`, and `lease-held` while another process drives the run. It creates
+ * nothing and throws an error of `isChangedRun` if a run was redacted meanwhile or, with `beside`, one of those runs has
+ * changed.
  */
 export async function migrateRun(
   parts: MigrateParts,
@@ -84,7 +85,7 @@ type Succession = {
 
 async function beginSuccessor(parts: MigrateParts, succession: Succession): Promise<void> {
   const { runId, as, steps, parent, beside } = succession;
-  await assertUndriven(parts, runId);
+  const redactions = await assertUndriven(parts, runId);
   const entries = (await parts.store.readJson?.(runId)) ?? (await parts.store.read(runId));
   const migrated = migrateJournal(
     entries.map(({ event }) => toJson(event)),
@@ -110,6 +111,7 @@ async function beginSuccessor(parts: MigrateParts, succession: Succession): Prom
     ...rest,
     ...(isHeldBack ? { status: 'cancelled' } : standing),
     ...(parent === undefined && { beside }),
+    source: { runId, redactions },
   });
   parts.host.reach?.('create.after');
   if (isHeldBack) beside.push({ runId: as, after: seq, epoch: 0, ...standing });
@@ -174,9 +176,10 @@ function nameChild(event: RunEvent, successors: ReadonlyMap<string, string>): Ru
   return { ...event, childRunId: successors.get(event.childRunId) ?? event.childRunId };
 }
 
-async function assertUndriven({ store, host, isDead }: MigrateParts, runId: string): Promise<void> {
+/** Throws `lease-held` while a process drives the run. Returns how often the run was redacted. */
+async function assertUndriven({ store, host, isDead }: MigrateParts, runId: string): Promise<number> {
   const record = await store.get(runId);
-  if (record === undefined || !isDriven(record, host.now(), isDead)) return;
+  if (record === undefined || !isDriven(record, host.now(), isDead)) return record?.redactions ?? 0;
   throw new EngineError(
     'lease-held',
     `Run ${runId} is driven by process ${record.owner.pid}. End that process or wait until the run rests, then migrate it.`,

@@ -88,7 +88,8 @@ async function noteEnd(
     by: 'agentchart',
     note: { migratedTo: successor },
   } as const;
-  const { type } = await store.append(runId, { after: seq, epoch }, [note], { status: 'cancelled' });
+  const guard = { after: seq, epoch, redactions: (await store.get(runId))?.redactions ?? 0 };
+  const { type } = await store.append(runId, guard, [note], { status: 'cancelled' });
   if (type === 'appended') return;
   const message = `Run ${runId} was migrated to ${successor}, but changed meanwhile. Compare both, and cancel one of them.`;
   throw new EngineError('refused', message, { runId, migratedTo: successor });

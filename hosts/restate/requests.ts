@@ -62,7 +62,10 @@ export type Watcher = { awakeable: string; reason: WatchReason };
 
 /** The inputs and outputs of the run object's handlers. `now`: the caller's clock, in ms since the epoch. */
 export type RunRequests = {
-  create: { input: CreateRequest; output: { type: 'created'; seq: number } | { type: 'exists' } };
+  create: {
+    input: CreateRequest;
+    output: { type: 'created'; seq: number } | { type: 'exists' } | { type: 'changed' };
+  };
   adopt: { input: AdoptedRun; output: { type: 'adopted' } | { type: 'exists' } };
   append: { input: AppendRequest; output: AppendAnswer };
   claim: { input: ClaimDelivery; output: ClaimAnswer };
@@ -78,9 +81,9 @@ export type RunRequests = {
   /** Returns false, and changes nothing, if the run is unknown or has another length than `seq`. */
   remove: { input: { seq?: number; others: readonly string[] }; output: boolean };
   rewrite: { input: RewriteRequest; output: Exclude<AppendAnswer, { type: 'superseded' | 'ended' }> };
-  saveSnapshot: { input: StoredSnapshot; output: boolean };
+  saveSnapshot: { input: StoredSnapshot & { redactions: number }; output: boolean };
   loadSnapshot: { input: undefined; output: StoredSnapshot | null };
-  putBlob: { input: { digest: string; text: string }; output: boolean };
+  putBlob: { input: PutBlobRequest; output: PutBlobAnswer };
   readBlob: { input: { digest: string }; output: string | null };
   listBlobs: { input: undefined; output: string[] };
   watch: { input: Watcher; output: undefined };
@@ -91,11 +94,12 @@ type CreateRequest = {
   events: readonly JsonValue[];
   /** The run as lists show it, after all these events. */
   record: RunRecord;
-} & Pick<JournalRest, 'wakeAt' | 'blobs'>;
+} & Pick<JournalRest, 'wakeAt' | 'blobs' | 'source'>;
 
 /** An append. A driver's append has `epoch`; an append of inputs does not. */
 export type AppendRequest = {
   after: number;
+  redactions: number;
   epoch?: number;
   events: readonly JsonValue[];
   /** When the last of the events happened, in ms since the epoch. */
@@ -104,7 +108,7 @@ export type AppendRequest = {
 };
 
 /** A redaction. `title`: the new title, if entry 1 is replaced. */
-type RewriteRequest = Pick<Redaction, 'after' | 'blobs' | 'state' | 'progress' | 'now'> & {
+type RewriteRequest = Pick<Redaction, 'after' | 'redactions' | 'blobs' | 'state' | 'progress' | 'now'> & {
   entries: readonly (KeptEntry & { seq: number })[];
   event?: JsonValue;
   title?: string;
@@ -126,13 +130,23 @@ type ClaimAnswer =
   | { type: 'ended' }
   | { type: 'unknown' };
 
-export type ReadAnswer = { base: number; last: number; entries: (KeptEntry & { seq: number })[] } | null;
+type PutBlobRequest = { digest: string; text: string; redactions?: number };
+
+type PutBlobAnswer = 'stored' | 'changed' | 'unknown';
+
+export type ReadAnswer = {
+  base: number;
+  last: number;
+  redactions: number;
+  entries: (KeptEntry & { seq: number })[];
+} | null;
 
 /** The inputs and outputs of the text object's handlers; see `DeltaStore`. */
 export type TextRequests = {
   follow: { input: { until: number }; output: undefined };
   peek: { input: undefined; output: StoredText | null };
-  save: { input: { text: StoredText; now: number }; output: boolean };
-  clear: { input: undefined; output: undefined };
+  save: { input: { text: StoredText; redactions: number; now: number }; output: boolean };
+  /** `redactions`: of the run, if it was redacted or deleted. */
+  clear: { input: { redactions?: number }; output: undefined };
   forget: { input: { until: number }; output: undefined };
 };

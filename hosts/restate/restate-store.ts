@@ -4,6 +4,7 @@ import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { titleOf } from '../../protocol/listing/label.ts';
+import { changedRun } from '../../protocol/listing/work.ts';
 import type {
   AdoptedRun,
   AppendGuard,
@@ -43,15 +44,14 @@ import {
   unknownProgress,
 } from '../../stores/run-record.ts';
 import type { RestateCalls } from './ingress.ts';
+import { readEntries } from './read-entries.ts';
 import { deleteRun, pruneRunsOf, readMetas } from './remove-runs.ts';
-import type { ReadAnswer, RunMeta } from './requests.ts';
+import type { RunMeta } from './requests.ts';
 import { restateDeltas } from './text-object.ts';
 
 /** The owner that is reported for a run that this process was not asked to drive. */
 const RESTATE = { id: 'restate', host: 'restate', pid: 0, startedAt: '' };
 
-/** The size limit of one read of a journal, in characters, because Restate limits the size of a response. */
-const MOST_CHARS = 1024 * 1024;
 /** How long one request waits for an input, in ms. */
 const WATCH_MS = 30_000;
 /** The wait before the next request after an input, and after a failure, in ms. */
@@ -87,7 +87,7 @@ export class RestateStore implements Store {
   async create(
     event: RunStarted,
     _claim?: ClaimRequest,
-    { events, status, progress, wakeAt, beside = [], blobs }: JournalRest = NO_REST,
+    { events, status, progress, wakeAt, beside = [], blobs, source }: JournalRest = NO_REST,
   ): Promise<{ epoch: number; seq: number }> {
     if (beside.length > 0) throw oneObject(event.runId);
     const json = [event, ...events].map(toEventJson);
@@ -100,10 +100,12 @@ export class RestateStore implements Store {
       updatedAt: events.at(-1)?.at ?? event.at,
       seq: 0,
       epoch: 0,
+      redactions: 0,
     };
-    const request = { events: json, record, ...omitUndefined({ wakeAt, blobs }) };
+    const request = { events: json, record, ...omitUndefined({ wakeAt, blobs, source }) };
     const answer = await this.#calls.run(runId, 'create', request);
     if (answer.type === 'exists') throw existingRun(runId);
+    if (answer.type === 'changed') throw changedRun(source?.runId ?? runId);
     return { epoch: 0, seq: answer.seq };
   }
 
@@ -118,9 +120,9 @@ export class RestateStore implements Store {
     events: readonly RunEvent[],
     standing: Standing,
   ): Promise<AppendResult> {
-    const { after } = guard;
+    const { after, redactions = 0 } = guard;
     const at = events.at(-1)?.at ?? 0;
-    const request = { after, events: events.map(toEventJson), at, standing };
+    const request = { after, redactions, events: events.map(toEventJson), at, standing };
     const epoch = 'epoch' in guard ? { epoch: guard.epoch } : {};
     const answer = await this.#calls.run(runId, 'append', { ...request, ...epoch });
     if (answer.type === 'unknown') throw missingRun(runId);
@@ -131,41 +133,21 @@ export class RestateStore implements Store {
   }
 
   async read(runId: string, after = 0, page: Page = WHOLE): Promise<JournalEntry[]> {
-    const entries: JournalEntry[] = [];
-    for (let size = 0, from = after; ; ) {
-      const answer = await this.#readSome(runId, from, page.entries - entries.length);
-      for (const { seq, event, stateHash } of answer.entries) {
-        const text = JSON.stringify(event);
-        entries.push(isRunEvent(event) ? withHash({ seq, event }, stateHash) : decodeEntry(runId, seq, text));
-        size += text.length;
-        if (entries.length >= page.entries || size >= page.chars) return entries;
-      }
-      from = answer.entries.at(-1)?.seq ?? answer.last;
-      if (from >= answer.last) {
-        this.#see(runId, answer.last);
-        return entries;
-      }
-    }
+    const { entries, end } = await readEntries(this.#calls, runId, after, page);
+    if (end !== undefined) this.#see(runId, end);
+    return entries.map(({ seq, event, stateHash }) =>
+      isRunEvent(event)
+        ? withHash({ seq, event }, stateHash)
+        : decodeEntry(runId, seq, JSON.stringify(event)),
+    );
   }
 
   async readJson(
     runId: string,
     limit = Number.POSITIVE_INFINITY,
   ): Promise<{ seq: number; event: JsonValue }[]> {
-    const entries: { seq: number; event: JsonValue }[] = [];
-    for (let from = 0; ; ) {
-      const answer = await this.#readSome(runId, from, limit - entries.length);
-      entries.push(...answer.entries.map(({ seq, event }) => ({ seq, event })));
-      from = answer.entries.at(-1)?.seq ?? answer.last;
-      if (from >= answer.last || entries.length >= limit) return entries;
-    }
-  }
-
-  async #readSome(runId: string, after: number, entries: number): Promise<NonNullable<ReadAnswer>> {
-    const most = Math.min(entries, Number.MAX_SAFE_INTEGER);
-    const answer = await this.#calls.run(runId, 'read', { after, entries: most, chars: MOST_CHARS });
-    if (answer === null) throw missingRun(runId);
-    return answer;
+    const { entries } = await readEntries(this.#calls, runId, 0, { ...WHOLE, entries: limit });
+    return entries.map(({ seq, event }) => ({ seq, event }));
   }
 
   async claim(runId: string, { owner, now, unlessEnded = false }: ClaimRequest): Promise<ClaimResult> {
@@ -216,8 +198,9 @@ export class RestateStore implements Store {
     };
   }
 
-  async saveSnapshot(runId: string, { seq, state }: StoredSnapshot): Promise<void> {
-    const isKnown = await this.#calls.run(runId, 'saveSnapshot', { seq, state: toJson(state) });
+  async saveSnapshot(...[runId, snapshot]: Parameters<Store['saveSnapshot']>): Promise<void> {
+    const { seq, redactions = 0, state } = snapshot;
+    const isKnown = await this.#calls.run(runId, 'saveSnapshot', { seq, redactions, state: toJson(state) });
     if (!isKnown) throw missingRun(runId);
   }
 
@@ -245,8 +228,11 @@ export class RestateStore implements Store {
     );
   }
 
-  async putBlob(runId: string, digest: string, text: string): Promise<void> {
-    if (!(await this.#calls.run(runId, 'putBlob', { digest, text }))) throw missingRun(runId);
+  async putBlob(runId: string, digest: string, text: string, redactions?: number): Promise<void> {
+    const request = { digest, text, ...omitUndefined({ redactions }) };
+    const answer = await this.#calls.run(runId, 'putBlob', request);
+    if (answer === 'unknown') throw missingRun(runId);
+    if (answer === 'changed') throw changedRun(runId);
   }
 
   async readBlob(runId: string, digest: string, offset: number, length: number) {

@@ -61,10 +61,15 @@ const BLOB = 'blob ';
  *    nothing. So objects do not wait for each other in a circle.
  */
 export const runHandlers = {
-  async create(ctx: RunContext, { events, record, wakeAt, blobs = [] }: Input<'create'>): Answer<'create'> {
+  async create(ctx: RunContext, request: Input<'create'>): Answer<'create'> {
+    const { events, record, wakeAt, blobs = [], source } = request;
     if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
     const change = changeOf(newMeta({ ...record, seq: 0 }, await ctx.get<Tombstone>('tombstone')));
     if (record.forkOf !== undefined) await copyBlobs(ctx, record.forkOf.runId);
+    if (source !== undefined) {
+      const found = await callAndWait(ctx, source.runId, 'get', undefined);
+      if (found?.record.redactions !== source.redactions) return { type: 'changed' };
+    }
     for (const { digest, text } of blobs) ctx.set(`${BLOB}${digest}`, text);
     keep(ctx, change.meta, events);
     await takeStanding(ctx, change, { status: record.status, ...omitUndefined({ wakeAt }) });
@@ -84,7 +89,7 @@ export const runHandlers = {
       ...adopted,
       updatedAt: adopted.createdAt,
     };
-    const meta = newMeta({ ...record, seq, epoch: 0 }, await ctx.get<Tombstone>('tombstone'));
+    const meta = newMeta({ ...record, seq, epoch: 0, redactions: 0 }, await ctx.get<Tombstone>('tombstone'));
     const change = changeOf({ ...meta, base: seq });
     ctx.set('snapshot', { seq, state });
     ctx.set('snapshotSeq', seq);
@@ -96,9 +101,9 @@ export const runHandlers = {
   async append(ctx: RunContext, request: Input<'append'>): Answer<'append'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return { type: 'unknown' };
-    const { seq, epoch } = meta.record;
+    const { seq, epoch, redactions } = meta.record;
     if (request.epoch !== undefined && request.epoch !== epoch) return { type: 'superseded' };
-    if (request.after !== seq) return { type: 'conflict', seq };
+    if (request.after !== seq || request.redactions !== redactions) return { type: 'conflict', seq };
     const { status } = meta.record;
     if (reopens(status, request.events, request.standing.status)) return { type: 'ended', status };
     const change = changeOf(meta);
@@ -197,7 +202,7 @@ export const runHandlers = {
     ctx.clearAll();
     ctx.set('tombstone', { deliveries, epoch: record.epoch } satisfies Tombstone);
     for (const send of change.sends) send(ctx);
-    clearText(ctx);
+    clearText(ctx, 0);
     for (const runId of others) await callAndWait(ctx, runId, 'remove', { others: [] });
     return true;
   },
@@ -206,11 +211,15 @@ export const runHandlers = {
   async rewrite(ctx: RunContext, request: Input<'rewrite'>): Answer<'rewrite'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return { type: 'unknown' };
-    const { after, entries, blobs, state, progress, title, event, now } = request;
+    const { after, redactions, entries, blobs, state, progress, title, event, now } = request;
     const { record } = meta;
-    if (after !== record.seq) return { type: 'conflict', seq: record.seq };
+    if (after !== record.seq || redactions !== record.redactions)
+      return { type: 'conflict', seq: record.seq };
+    const change = changeOf(meta);
+    const wasHeld = record.owner !== undefined;
+    dropOwner(meta);
     for (const { seq, ...entry } of entries) ctx.set(`entry ${seq}`, entry);
-    Object.assign(record, progress, omitUndefined({ title }));
+    Object.assign(record, progress, { redactions: redactions + 1 }, omitUndefined({ title }));
     if (event !== undefined) {
       keep(ctx, meta, [event]);
       Object.assign(record, { updatedAt: now });
@@ -218,13 +227,19 @@ export const runHandlers = {
     ctx.set('snapshot', { seq: record.seq, state });
     ctx.set('snapshotSeq', record.seq);
     for (const digest of blobs) ctx.clear(`${BLOB}${digest}`);
-    clearText(ctx);
-    commit(ctx, changeOf(meta));
+    clearText(ctx, record.redactions);
+    if (wasHeld && !hasEnded(meta)) await wakeBy(ctx, change, now);
+    commit(ctx, change);
     return { type: 'appended', seq: record.seq };
   },
 
-  async saveSnapshot(ctx: RunContext, snapshot: Input<'saveSnapshot'>): Answer<'saveSnapshot'> {
-    if ((await ctx.get<RunMeta>('meta')) === null) return false;
+  async saveSnapshot(
+    ctx: RunContext,
+    { redactions, ...snapshot }: Input<'saveSnapshot'>,
+  ): Answer<'saveSnapshot'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null) return false;
+    if (meta.record.redactions !== redactions) return true;
     const known = await ctx.get<number>('snapshotSeq');
     if (known !== null && known > snapshot.seq) return true;
     ctx.set('snapshot', snapshot);
@@ -232,10 +247,12 @@ export const runHandlers = {
     return true;
   },
 
-  async putBlob(ctx: RunContext, { digest, text }: Input<'putBlob'>): Answer<'putBlob'> {
-    if ((await ctx.get<RunMeta>('meta')) === null) return false;
+  async putBlob(ctx: RunContext, { digest, text, redactions }: Input<'putBlob'>): Answer<'putBlob'> {
+    const meta = await ctx.get<RunMeta>('meta');
+    if (meta === null) return 'unknown';
+    if (redactions !== undefined && redactions !== meta.record.redactions) return 'changed';
     ctx.set(`${BLOB}${digest}`, text);
-    return true;
+    return 'stored';
   },
 
   /** Registers a watcher. Its awakeable is resolved once the event occurs. */
@@ -270,7 +287,7 @@ export const sharedRunHandlers = {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return null;
     const { base } = meta;
-    const { seq: last } = meta.record;
+    const { seq: last, redactions } = meta.record;
     const from = Math.max(base, after);
     const taken: (KeptEntry & { seq: number })[] = [];
     const most = Math.min(last, from + Math.min(entries, MOST_READ));
@@ -279,7 +296,7 @@ export const sharedRunHandlers = {
       taken.push({ seq, event: null, ...kept });
       size += JSON.stringify(kept).length;
     }
-    return { base, last, entries: taken };
+    return { base, last, redactions, entries: taken };
   },
 
   async loadSnapshot(ctx: SharedRunContext): Answer<'loadSnapshot'> {
@@ -326,7 +343,7 @@ async function callAndWait<Name extends keyof RunRequests>(
   return await ctx.genericCall({ service: RUN_OBJECT, key, method, parameter, ...serdes });
 }
 
-function clearText(ctx: RunContext): void {
-  const parameter = undefined;
+function clearText(ctx: RunContext, redactions: number): void {
+  const parameter = { redactions };
   ctx.genericSend({ service: TEXT_OBJECT, key: ctx.key, method: 'clear', parameter, inputSerde: json() });
 }

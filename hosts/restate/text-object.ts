@@ -4,7 +4,7 @@ import type { RestateCalls } from './ingress.ts';
 import { json } from './json-serde.ts';
 import { TEXT_OBJECT, type TextRequests } from './requests.ts';
 
-type TextContext = Pick<ObjectContext, 'key' | 'get' | 'set' | 'clear' | 'clearAll' | 'genericSend'>;
+type TextContext = Pick<ObjectContext, 'key' | 'get' | 'set' | 'clear' | 'genericSend'>;
 
 /** How long a run's text is stored after the last request of a reader, in ms. */
 const KEPT_MS = 60_000;
@@ -22,20 +22,24 @@ export const textHandlers = {
     return undefined;
   },
 
-  async save(ctx: TextContext, { text, now }: TextRequests['save']['input']): Promise<boolean> {
+  async save(ctx: TextContext, { text, redactions, now }: TextRequests['save']['input']): Promise<boolean> {
     if (((await ctx.get<number>('until')) ?? 0) <= now) return false;
+    if (((await ctx.get<number>('redactions')) ?? 0) > redactions) return false;
     ctx.set('text', text);
     return true;
   },
 
-  async clear(ctx: TextContext): Promise<undefined> {
+  async clear(ctx: TextContext, { redactions }: TextRequests['clear']['input']): Promise<undefined> {
     ctx.clear('text');
+    if (redactions === 0) ctx.clear('redactions');
+    else if (redactions !== undefined) ctx.set('redactions', redactions);
     return undefined;
   },
 
-  /** Deletes the text, unless a reader has asked for a longer time. */
+  /** Deletes the text, unless a reader has asked for a longer time. How often the run was redacted stays. */
   async forget(ctx: TextContext, { until }: TextRequests['forget']['input']): Promise<undefined> {
-    if ((await ctx.get<number>('until')) === until) ctx.clearAll();
+    if ((await ctx.get<number>('until')) !== until) return undefined;
+    for (const key of ['until', 'text']) ctx.clear(key);
     return undefined;
   },
 };
@@ -62,7 +66,8 @@ export function restateDeltas(calls: RestateCalls): DeltaStore {
       }
       return (await calls.text(runId, 'peek', undefined)) ?? undefined;
     },
-    save: async (runId, text, now) => await calls.text(runId, 'save', { text, now }),
-    clear: async runId => void (await calls.text(runId, 'clear', undefined)),
+    save: async (runId, { redactions = 0, ...text }, now) =>
+      await calls.text(runId, 'save', { text, redactions, now }),
+    clear: async runId => void (await calls.text(runId, 'clear', {})),
   };
 }

@@ -42,9 +42,12 @@ export type StandingChange = {
   wakeAt?: number;
 };
 
-/** Returns the error for a change of a run that has got entries, or another driver, since its caller read it. */
+/**
+ * Returns the error for a call about a run that has got entries, or another driver, or was redacted, since its caller
+ * read it.
+ */
 export function changedRun(runId: string): EngineError {
-  const message = `Run "${runId}" has changed meanwhile, so nothing was written. Read it again and decide again.`;
+  const message = `Run "${runId}" has changed since it was read, so nothing was done. Read it again and decide again.`;
   return new EngineError('refused', message, { runId, changed: true });
 }
 

@@ -161,6 +161,7 @@ export function summarizeRun({
   owner,
   leaseUntil,
   epoch,
+  redactions,
   agentVersion,
   chart,
   wakeAt,

@@ -58,6 +58,7 @@ export const journalChecks: Checks = {
       updatedAt: 1000,
       seq: 1,
       epoch: 0,
+      redactions: 0,
       continues: 'z',
       chart: { version: 1, hash: 'chart' },
     });

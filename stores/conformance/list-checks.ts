@@ -208,12 +208,13 @@ export const listChecks: Checks = {
     await store.create(begin('a', { input: [say('secret')] }), undefined, rest);
     assert.deepEqual(await listIds(store, { text: 'secret' }), ['a']);
     const progress = makeProgress('resting.paused', { why: 'gone' });
-    const redaction = { after: 2, blobs: [], state: {}, progress, now: 5000, isDead: () => false };
-    await store.rewrite('a', { ...redaction, entries: [{ seq: 2, event: receive('gone') }] });
+    const redaction = { after: 2, redactions: 0, blobs: [], state: {}, progress };
+    const at = { now: 5000, isDead: () => false };
+    await store.rewrite('a', { ...redaction, ...at, entries: [{ seq: 2, event: receive('gone') }] });
     const [kept] = (await store.list()).runs;
     assert.deepEqual([kept?.title, kept?.why], ['secret', 'gone']);
     const first = { seq: 1, event: begin('a', { input: [say('gone')] }) };
-    await store.rewrite('a', { ...redaction, entries: [first] });
+    await store.rewrite('a', { ...redaction, ...at, redactions: 1, entries: [first] });
     assert.equal((await store.get('a'))?.title, 'gone');
     assert.deepEqual(await listIds(store, { text: 'secret' }), []);
   },

@@ -30,6 +30,7 @@ function answer(callId: string): RunEvent {
 function redactSecond(after: number, changes: Partial<Redaction> = {}): Redaction {
   return {
     after,
+    redactions: 0,
     entries: [{ seq: 2, event: receive('gone') }],
     blobs: [],
     state: { text: 'gone' },
@@ -154,7 +155,7 @@ export const removalChecks: Checks = {
     for (const seq of [1, 2, 3, 4]) assert.deepEqual(await store.read('a', seq), expected.slice(seq));
     const record = await store.get('a');
     assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [5, 'waiting', 5000]);
-    await store.append('a', { after: 5, input: true }, [receive('six')], WAITING);
+    await store.append('a', { after: 5, redactions: 1, input: true }, [receive('six')], WAITING);
     assert.equal((await store.read('a')).length, 6);
   },
   'a redaction replaces the snapshot and removes its blobs, but not from other runs': async store => {

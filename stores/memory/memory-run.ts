@@ -11,9 +11,10 @@ import { earlier, isWork, nextWakeAt } from '../work/is-work.ts';
 
 /** A run in memory. */
 export type Run = {
-  record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil' | keyof Progress>;
+  record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil' | 'redactions' | keyof Progress>;
   progress?: Progress | undefined;
   epoch: number;
+  redactions: number;
   lease?: Lease | undefined;
   /** Until when `takeWork` does not return the run again, in ms since the epoch. */
   reservedUntil?: number | undefined;
@@ -58,7 +59,7 @@ export function makeRun({
   base = 0,
 }: Pick<Run, 'record'> & { progress: Progress | undefined; base?: number }): Run {
   const nothing = { journal: [], blobs: new Map(), stateHashes: new Map() };
-  return { record, progress: progress && { ...progress }, epoch: 0, base, ...nothing };
+  return { record, progress: progress && { ...progress }, epoch: 0, redactions: 0, base, ...nothing };
 }
 
 /** The `seq` of the last entry. */
@@ -117,8 +118,8 @@ function setWakeAt(run: Run, wakeAt: number | undefined): void {
 
 /** Returns the record of the run. */
 export function describe(run: Run): RunRecord {
-  const { record, progress, epoch } = run;
+  const { record, progress, epoch, redactions } = run;
   const lease = run.lease && { owner: { ...run.lease.owner }, leaseUntil: run.lease.until };
   const shown = progress ?? unknownProgress(record.status);
-  return { ...structuredClone({ ...record, ...shown }), seq: lengthOf(run), epoch, ...lease };
+  return { ...structuredClone({ ...record, ...shown }), seq: lengthOf(run), epoch, redactions, ...lease };
 }

@@ -11,8 +11,8 @@ import { writeBlob } from './blobs.ts';
 import type { Database } from './database.ts';
 import { notifyRun, notifyWork } from './listener.ts';
 
-/** Where a journal has to end for an append; `epoch` is null for an input. */
-type Guard = { after: number; epoch: number | null };
+/** Where a journal has to end for an append; `epoch` is null for an input, `redactions` if they are not compared. */
+type Guard = { after: number; epoch: number | null; redactions: number | null };
 
 /** A granted claim. `from`: the end of the lease before, as stored. */
 type Claimed = { request: ClaimRequest; epoch: number; from: unknown };
@@ -33,7 +33,7 @@ export function makeAppends(database: Database, s: string, now: () => number) {
   /** Appends events, and takes the lease with `claimed`. Resolves to false if the run is not as expected. */
   async function write(
     runId: string,
-    { after, epoch }: Guard,
+    { after, epoch, redactions }: Guard,
     events: readonly RunEvent[],
     standing: Partial<Standing>,
     claimed?: Claimed,
@@ -42,7 +42,10 @@ export function makeAppends(database: Database, s: string, now: () => number) {
     const json = events.map(encodeEvent).join('\n');
     const at = events.at(-1)?.at ?? 0;
     const commit = randomUUID();
-    const values = valuesOf({ key, after, epoch, json, count: events.length, at, standing }, commit);
+    const values = valuesOf(
+      { key, after, epoch, redactions, json, count: events.length, at, standing },
+      commit,
+    );
     const wakeInMs = untilOf(standing.wakeAt) ?? null;
     const [text, more] =
       claimed === undefined ? appendSql(s, epoch, wakeInMs, standing.wakes) : claimSql(s, claimed);
@@ -55,14 +58,15 @@ export function makeAppends(database: Database, s: string, now: () => number) {
   /** Changes what the record says about a run, without an entry. Resolves to false if the run is not as expected. */
   async function setStanding(
     runId: string,
-    { after, epoch }: Guard,
+    { after, epoch, redactions }: Guard,
     { status, progress, wakeAt }: Standing,
     query: Transaction = (text, ...values) => database.query(text, ...values),
   ): Promise<boolean> {
     const set = await query(
       `UPDATE ${s}.runs r SET status = $4, progress = COALESCE($5, progress), ${setWakeAt(s, '$6')}
-       WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3) RETURNING 1`,
-      ...[escapeText(runId), after, epoch, status, textOf(progress), untilOf(wakeAt) ?? null],
+       WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3)
+         AND ($7::int8 IS NULL OR redactions = $7) RETURNING 1`,
+      ...[escapeText(runId), after, epoch, status, textOf(progress), untilOf(wakeAt) ?? null, redactions],
     );
     return set.length > 0;
   }
@@ -78,7 +82,8 @@ export function makeAppends(database: Database, s: string, now: () => number) {
     const inOrder = beside.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));
     return await database.transact(async query => {
       for (const change of inOrder)
-        if (!(await setStanding(change.runId, change, change, query))) throw changedRun(change.runId);
+        if (!(await setStanding(change.runId, { ...change, redactions: null }, change, query)))
+          throw changedRun(change.runId);
       const made = await query(text, ...values);
       for (const { run } of made)
         for (const blob of blobs) await writeBlob(query, s, { run: Number(run), ...blob });
@@ -89,7 +94,7 @@ export function makeAppends(database: Database, s: string, now: () => number) {
   return { untilOf, findCommit, write, setStanding, insertWith };
 }
 
-/** $12 is how long until the run is woken, in ms, and $13 the id of a run to wake, if there is one. */
+/** $13 is how long until the run is woken, in ms, and $14 the id of a run to wake, if there is one. */
 function appendSql(
   s: string,
   epoch: number | null,
@@ -102,31 +107,29 @@ function appendSql(
   const woken = `,
     woken AS (
       UPDATE ${s}.runs r SET wake_at = LEAST(r.wake_at, ${s}.now_ms()) FROM summed
-      WHERE r.run_id = $13 AND r.status IN ('running', 'waiting') RETURNING ${notifyWork(s)} AS told)`;
+      WHERE r.run_id = $14 AND r.status IN ('running', 'waiting') RETURNING ${notifyWork(s)} AS told)`;
   const text = writeSql(s, {
-    columns: setWakeAt(s, '$12'),
+    columns: setWakeAt(s, '$13'),
     parts: wakes === undefined ? '' : woken,
     returning: `${epoch === null ? told : ''}${wakes === undefined ? '' : ', (SELECT count(told) FROM woken)'}`,
   });
   return [text, wakes === undefined ? [wakeInMs] : [wakeInMs, escapeText(wakes)]];
 }
 
-/** $12 is the epoch, $13 the owner, $14 the length of the lease, and $15 the end of the lease before. */
+/** $13 is the epoch, $14 the owner, $15 the length of the lease, and $16 the end of the lease before. */
 function claimSql(s: string, { request, epoch, from }: Claimed): [string, unknown[]] {
   const text = writeSql(s, {
-    columns: `epoch = $12, owner = $13, lease_until = ${s}.now_ms() + $14::float8, reserved_until = NULL,
+    columns: `epoch = $13, owner = $14, lease_until = ${s}.now_ms() + $15::float8, reserved_until = NULL,
         wake_at = CASE WHEN r.wake_at <= ${s}.now_ms() THEN NULL ELSE r.wake_at END`,
-    condition: 'AND lease_until IS NOT DISTINCT FROM $15::float8',
+    condition: 'AND lease_until IS NOT DISTINCT FROM $16::float8',
     returning: `, ${notifyRun(s, '$1::text')} AS told`,
   });
   return [text, [epoch, JSON.stringify(request.owner), request.leaseMs, from]];
 }
 
-/** An append: `epoch` is null for an input, `at` is the time of the last event. */
-export type Change = {
+/** An append: `at` is the time of the last event. */
+export type Change = Guard & {
   key: string;
-  after: number;
-  epoch: number | null;
   json: string;
   count: number;
   at: number;
@@ -144,6 +147,7 @@ export function writeSql(
   return `WITH old AS (
       SELECT run, last_sum, owner, lease_until FROM ${s}.runs
       WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3)
+        AND ($12::int8 IS NULL OR redactions = $12)
         AND NOT (${isOver('$8::text')} IS FALSE AND ${isOver('status')}) ${condition} FOR UPDATE),
     summed AS (
       SELECT run, last_sum AS prior,
@@ -167,13 +171,14 @@ function setWakeAt(s: string, wakeInMs: string): string {
   return `wake_at = CASE WHEN r.wake_at <= ${s}.now_ms() THEN r.wake_at ELSE ${s}.now_ms() + ${wakeInMs}::float8 END`;
 }
 
-/** The parameters $1 to $11 of that statement. */
+/** The parameters $1 to $12 of that statement. */
 export function valuesOf(
-  { key, after, epoch, json, count, at, standing }: Change,
+  { key, after, epoch, redactions, json, count, at, standing }: Change,
   commit: string,
 ): unknown[] {
   const { status = null, progress, stateHash = null } = standing;
-  return [key, after, epoch, json, stateHash, count, at, status, textOf(progress), json.length, commit];
+  const said = [status, textOf(progress), json.length];
+  return [key, after, epoch, json, stateHash, count, at, ...said, commit, redactions];
 }
 
 function textOf(progress: Standing['progress']): string | null {

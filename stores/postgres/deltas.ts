@@ -30,13 +30,13 @@ export function postgresDeltas(query: Transaction, s: string): DeltaStore {
       return typeof row?.json === 'string' ? { seq: Number(row.seq), json: row.json } : undefined;
     },
 
-    async save(runId, { seq, json }) {
+    async save(runId, { seq, json, redactions = 0 }) {
       const key = escapeText(runId);
       if (Number((await read(key))?.left_ms ?? 0) <= 0) return false;
       const saved = await query(
         `UPDATE ${s}.deltas d SET seq = $2, json = $3 FROM ${s}.runs r
-         WHERE r.run_id = $1 AND d.run = r.run AND d.followed_until > ${s}.now_ms() RETURNING 1`,
-        ...[key, seq, json],
+         WHERE r.run_id = $1 AND r.redactions = $4 AND d.run = r.run AND d.followed_until > ${s}.now_ms() RETURNING 1`,
+        ...[key, seq, json, redactions],
       );
       return saved.length > 0;
     },

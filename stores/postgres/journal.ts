@@ -2,7 +2,7 @@ import type { JournalEntry } from '../../protocol/event.ts';
 import type { Page } from '../../protocol/store.ts';
 import { decodeEntry, describeDamage } from '../journal-text.ts';
 import { takePage, WHOLE } from '../page.ts';
-import { missingRun } from '../run-record.ts';
+import { assertUnredacted, missingRun } from '../run-record.ts';
 import { sumOfEntry } from '../sql/checksum.ts';
 import type { Replacements } from '../sql/redaction.ts';
 import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
@@ -15,7 +15,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
 
 /** A journal row, with the last seq from the run's record; one row without `seq` if there are no entries to read. */
 function selectRows(schema: string): string {
-  return `SELECT r.base, r.seq AS last, r.last_sum, a.* FROM ${schema}.runs r
+  return `SELECT r.base, r.seq AS last, r.last_sum, r.redactions, a.* FROM ${schema}.runs r
   LEFT JOIN LATERAL (
     SELECT p.* FROM (
       SELECT seq, count, chars, prior, sum, state_hash, json, sum(chars) OVER (ORDER BY seq) - chars AS chars_before
@@ -40,6 +40,7 @@ export async function readTexts(
   const rows = await query(selectRows(schema), escapeText(runId), after, ...limits);
   const [first] = rows;
   if (first === undefined) throw missingRun(runId);
+  assertUnredacted(runId, { redactions: Number(first.redactions) }, page.redactions);
   const isCut = rows.length >= page.entries || charsOf(rows) >= page.chars;
   const entries = checkRows(runId, rows, { from: Math.max(after, Number(first.base)), isCut });
   return takePage(entries, page, ({ text }) => text.length);

@@ -2,7 +2,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { Transaction } from '../sql/rows.ts';
 
 /** The version of the tables below, stored in the table `meta`. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /** More transactions than a server has in one era. A position stays below 2^50. */
 const ERA = 2 ** 40;
@@ -19,7 +19,8 @@ const MIGRATION_LOCK = 0x61676374;
  *
  * - `now_ms()`: the clock that decides leases.
  * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry.
- *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over.
+ *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over,
+ *   `redactions` counts the redactions.
  * - `position_of()`: the place of a transaction in the feed. `era` counts the servers that the tables were restored to:
  *   another server numbers its transactions from the start.
  * - `appends`: the journals, one row per append. `seq` is the number of its last entry, `count` how many it has, `json`
@@ -66,7 +67,8 @@ CREATE TABLE ${schema}.runs (
   last_sum text NOT NULL,
   epoch int8 NOT NULL,
   owner text,
-  lease_until float8
+  lease_until float8,
+  redactions int8 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 70);
 CREATE INDEX runs_by_age ON ${schema}.runs (created_at, run_id);
 CREATE INDEX runs_by_status ON ${schema}.runs (status, created_at, run_id);
@@ -132,8 +134,13 @@ CREATE INDEX runs_to_wake ON ${schema}.runs (wake_at) WHERE wake_at IS NOT NULL;
 function fromVersion1(schema: string): string {
   return `ALTER TABLE ${schema}.runs ADD COLUMN reserved_until float8;
 UPDATE ${schema}.runs SET wake_at = updated_at WHERE status = 'waiting';
-${indexesOfWork(schema)}
-UPDATE ${schema}.meta SET version = 2;`;
+${indexesOfWork(schema)}`;
+}
+
+/** Version 2 counted no redactions. */
+function fromVersion2(schema: string): string {
+  return `ALTER TABLE ${schema}.runs ADD COLUMN redactions int8 NOT NULL DEFAULT 0;
+UPDATE ${schema}.meta SET version = ${SCHEMA_VERSION};`;
 }
 
 /** Returns the name of a schema as SQL has it, in quotes. Throws `input-invalid`. */
@@ -163,7 +170,8 @@ export async function migrate(query: Transaction, schema: string): Promise<void>
   if (version < SCHEMA_VERSION) {
     await query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
     version = await readVersion(query, schema);
-    if (version < SCHEMA_VERSION) await query(fromVersion1(schema));
+    if (version < 2) await query(fromVersion1(schema));
+    if (version < SCHEMA_VERSION) await query(fromVersion2(schema));
   }
   assertKnown(version);
   await query(

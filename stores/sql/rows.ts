@@ -29,6 +29,7 @@ const runRowSchema = z.object({
   updated_at: z.number(),
   seq: z.number(),
   epoch: z.number(),
+  redactions: z.number(),
   continues: escaped.nullable(),
   parent: escaped.nullable(),
   parent_call: escaped.nullable(),
@@ -83,6 +84,7 @@ export function toRecord(row: Row): RunRecord {
       updatedAt: run.updated_at,
       seq: run.seq,
       epoch: run.epoch,
+      redactions: run.redactions,
       ...omitUndefined({
         continues: run.continues ?? undefined,
         parent: readParent(run),

@@ -1,3 +1,4 @@
+import { assertUnredacted } from '../run-record.ts';
 import { divideBlob, joinParts, startOfPart } from '../sql/blob-parts.ts';
 import { escapeText } from '../sql/rows.ts';
 import { locateRun } from './locate-run.ts';
@@ -6,9 +7,18 @@ import type { Statements } from './statements.ts';
 /** The size of every part of a blob except the last. */
 const PART_BYTES = 64 * 1024;
 
-/** Stores the text for a run; a blob that another run already has is only referenced. Throws `run-unknown`. */
-export function writeBlob(sql: Statements, runId: string, digest: string, text: string): void {
-  const { run } = locateRun(sql, runId);
+/**
+ * Stores the text for a run; a blob that another run already has is only referenced. Throws `run-unknown`, and like
+ * `assertUnredacted`.
+ */
+export function writeBlob(
+  sql: Statements,
+  runId: string,
+  { digest, text, redactions }: { digest: string; text: string; redactions?: number | undefined },
+): void {
+  const position = locateRun(sql, runId);
+  assertUnredacted(runId, position, redactions);
+  const { run } = position;
   if (sql.isBlobKept.get(digest) === undefined)
     for (const { start, bytes, sum } of divideBlob(digest, text, PART_BYTES))
       sql.insertBlob.run(digest, start, bytes, sum);

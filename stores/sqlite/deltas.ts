@@ -21,11 +21,13 @@ export function sqliteDeltas(connection: Connection): DeltaStore {
       return typeof row?.json === 'string' ? { seq: Number(row.seq), json: row.json } : undefined;
     },
 
-    async save(runId, { seq, json }, now) {
+    async save(runId, { seq, json, redactions = 0 }, now) {
       const key = escapeText(runId);
       const row = await read(key);
       if (Number(row?.followed_until ?? 0) <= now) return false;
-      return await connection.write(sql => Number(sql.saveDeltas.run(seq, json, key, now).changes) === 1);
+      return await connection.write(
+        sql => Number(sql.saveDeltas.run(seq, json, key, redactions, now).changes) === 1,
+      );
     },
 
     async clear(runId) {

@@ -17,5 +17,5 @@ export function insertRun(sql: Statements, created: NewRun): Position {
   sql.nameJournal.run(columns.run_id, run);
   for (const [name, value] of Object.entries(labels))
     sql.insertLabel.run(run, name, value, createdAt, columns.run_id);
-  return { run, base, seq: base, sum, epoch: 0, status, wakeAt, hasRowsPastEnd: false };
+  return { run, base, seq: base, sum, epoch: 0, redactions: 0, status, wakeAt, hasRowsPastEnd: false };
 }

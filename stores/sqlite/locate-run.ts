@@ -6,8 +6,8 @@ import { escapeText, type Row, toLease, toRecord } from '../sql/rows.ts';
 import type { Statements } from './statements.ts';
 
 /**
- * A run's number, the start and the end of its journal, the checksum of its last entry, its epoch and its status; when
- * it has to be driven again, in ms since the epoch; and whether rows exist after the recorded end of the journal.
+ * A run's number, the start and the end of its journal, the checksum of its last entry, its epoch, its redactions and its
+ * status; when it has to be driven again, in ms since the epoch; and whether rows exist after the recorded end of the journal.
  */
 export type Position = {
   run: number;
@@ -15,6 +15,7 @@ export type Position = {
   seq: number;
   sum: string;
   epoch: number;
+  redactions: number;
   status: RunStatus;
   wakeAt: number | undefined;
   hasRowsPastEnd: boolean;
@@ -24,12 +25,13 @@ export type Position = {
 export function locateRun(sql: Statements, runId: string): Position {
   const row = findRow(sql.position, sql, runId);
   if (row === undefined) throw missingRun(runId);
-  const { run, base, seq, epoch, sum, status, wake_at: wakeAt } = row;
+  const { run, base, seq, epoch, redactions, sum, status, wake_at: wakeAt } = row;
   return {
     run: Number(run),
     base: Number(base),
     seq: Number(seq),
     epoch: Number(epoch),
+    redactions: Number(redactions),
     sum: String(sum),
     status: String(status) as RunStatus,
     wakeAt: wakeAt === null ? undefined : Number(wakeAt),

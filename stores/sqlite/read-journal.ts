@@ -3,6 +3,7 @@ import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Page } from '../../protocol/store.ts';
 import { decodeEntry, decodeJson, describeDamage } from '../journal-text.ts';
 import { takePage, WHOLE } from '../page.ts';
+import { assertUnredacted } from '../run-record.ts';
 import { SUM_CHARS, sumOfEntry, sumOfRecord } from '../sql/checksum.ts';
 import { escapeText, type Row } from '../sql/rows.ts';
 import { locateRun } from './locate-run.ts';
@@ -31,12 +32,19 @@ export type Entry = { seq: number; text: string; sum: string; stateHash: string 
 /** Like `readEntries`, but without parsing the events. */
 export function readTexts(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
   if (page.entries <= 0) return [];
-  return takePage(checkEntries(sql, runId, after), page, ({ text }) => text.length);
+  return takePage(checkEntries(sql, runId, after, page.redactions), page, ({ text }) => text.length);
 }
 
 /** Reads and checks lazily; missing entries after the consumed ones are detected by the next read. */
-function* checkEntries(sql: Statements, runId: string, after: number): Generator<Entry> {
-  const { run, base, seq: last, sum: lastSum } = locateRun(sql, runId);
+function* checkEntries(
+  sql: Statements,
+  runId: string,
+  after: number,
+  known: number | undefined,
+): Generator<Entry> {
+  const position = locateRun(sql, runId);
+  assertUnredacted(runId, position, known);
+  const { run, base, seq: last, sum: lastSum } = position;
   const from = Math.max(after, base);
   if (from >= last) return;
   let seq = from;

@@ -8,7 +8,7 @@ const FROM_RUN = 'FROM runs WHERE run = (SELECT run FROM runs WHERE run_id = ?)'
 
 /** The columns of a record, for `toRecord`. */
 export const RECORD = `runs.run_id, runs.agent, runs.title, runs.status, runs.created_at, runs.updated_at, runs.base,
-  runs.seq, runs.continues, runs.parent, runs.parent_call, runs.fork_of, runs.fork_at, runs.progress, runs.epoch,
+  runs.seq, runs.continues, runs.parent, runs.parent_call, runs.fork_of, runs.fork_at, runs.progress, runs.epoch, runs.redactions,
   runs.owner, runs.lease_until, runs.agent_version, runs.chart_version, runs.chart_hash, runs.wake_at,
   runs.reserved_until,
   (SELECT json_group_object(name, value) FROM labels WHERE labels.run = runs.run) AS labels`;
@@ -26,7 +26,7 @@ const SQL = {
   endPart: 'RELEASE part',
   undoPart: 'ROLLBACK TO part',
   insertRun: `INSERT INTO runs (run_id, agent, agent_version, chart_version, chart_hash, title, search, parent,
-      parent_call, fork_of, fork_at, continues, status, progress, wake_at, created_at, updated_at, base, seq, epoch, last_sum)
+      parent_call, fork_of, fork_at, continues, status, progress, wake_at, created_at, updated_at, base, seq, epoch, end_sum)
     VALUES ($run_id, $agent, $agent_version, $chart_version, $chart_hash, $title, $search, $parent,
       $parent_call, $fork_of, $fork_at, $continues, $status, $progress, $wake_at, $created_at, $created_at, $base, $base, 0, $sum)`,
   insertLabel: 'INSERT INTO labels (run, name, value, created_at, run_id) VALUES (?, ?, ?, ?, ?)',
@@ -41,8 +41,8 @@ const SQL = {
   listener: 'SELECT cursor, owner, until FROM listeners WHERE name = ?',
   setListener: `INSERT INTO listeners (name, cursor, owner, until) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET cursor = excluded.cursor, owner = excluded.owner, until = excluded.until`,
-  advance: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress) WHERE run = ?`,
-  advanceTo: `UPDATE runs SET seq = ?, updated_at = ?, last_sum = ?, progress = coalesce(?, progress), status = ?
+  advance: `UPDATE runs SET seq = ?, updated_at = ?, end_sum = ?, progress = coalesce(?, progress) WHERE run = ?`,
+  advanceTo: `UPDATE runs SET seq = ?, updated_at = ?, end_sum = ?, progress = coalesce(?, progress), status = ?
     WHERE run = ?`,
   setWakeAt: 'UPDATE runs SET wake_at = ? WHERE run = ?',
   wake: `UPDATE runs SET wake_at = min(ifnull(wake_at, ?), ?)
@@ -69,7 +69,7 @@ const SQL = {
   saveSnapshot: `INSERT INTO snapshots (run, seq, sum, state) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET seq = excluded.seq, sum = excluded.sum, state = excluded.state
     WHERE excluded.seq >= seq`,
-  position: `SELECT run, run_id, base, seq, epoch, last_sum AS sum, status, wake_at,
+  position: `SELECT run, run_id, base, seq, epoch, redactions, end_sum AS sum, status, wake_at,
     EXISTS (SELECT 1 FROM appends WHERE place > (runs.run << 32) + runs.seq AND place < (runs.run + 1) << 32) AS has_rows_past_end
     ${FROM_RUN}`,
   lease: 'SELECT run_id, owner, lease_until FROM runs WHERE run = ?',
@@ -108,14 +108,15 @@ const SQL = {
     ON CONFLICT DO UPDATE SET followed_until = max(followed_until, excluded.followed_until)`,
   forgetDeltas: 'DELETE FROM deltas WHERE followed_until < ?',
   saveDeltas: `UPDATE deltas SET seq = ?, json = ?
-    WHERE run = (SELECT run FROM runs WHERE run_id = ?) AND followed_until > ?`,
+    WHERE run = (SELECT run FROM runs WHERE run_id = ? AND redactions = ?) AND followed_until > ?`,
   clearDeltas:
     'UPDATE deltas SET seq = NULL, json = NULL WHERE run = (SELECT run FROM runs WHERE run_id = ?)',
   dropDeltas: 'DELETE FROM deltas WHERE run = ?',
   fillRoom: 'INSERT OR REPLACE INTO deltas (run, followed_until, json) VALUES (-1, 0, hex(zeroblob(524288)))',
   clearRoom: 'DELETE FROM deltas WHERE run = -1',
   rewriteRow: 'UPDATE appends SET state_hash = ?, sums = ?, json = ? WHERE place = (? << 32) + ?',
-  rewriteEnd: 'UPDATE runs SET last_sum = ? WHERE run = ?',
+  rewriteEnd: 'UPDATE runs SET end_sum = ? WHERE run = ?',
+  countRedaction: 'UPDATE runs SET redactions = redactions + 1 WHERE run = ?',
   setTitle: 'UPDATE runs SET title = ?, search = ? WHERE run = ?',
 } as const;
 

@@ -116,6 +116,25 @@ describe.concurrent('redact', () => {
     expect(shown.stdout).toMatch(new RegExp(`run\\.redacted +.*${path}.*eve`));
   });
 
+  test('of several values at once, in processes of their own, leaves none of them, and replay counts all', async () => {
+    const { desk, runId, journal } = await finish();
+    const turns = journal.filter(({ type }) => type === 'turn.completed');
+    const words = ['Let me see.', 'Done.', 'go'];
+    const places = [`/${turns[0]?.seq}/text`, `/${turns[1]?.seq}/text`, '/1/input/0/content/0/text'];
+    const redact = async (path: string) => {
+      const { code, stdout } = await desk.runAlone(['redact', runId, '--json', '--path', path]);
+      expect(code).toBe(0);
+      return JSON.parse(stdout);
+    };
+    await Promise.all(places.map(redact));
+    const left = (await desk.journal(runId)).flatMap(event =>
+      event.type === 'turn.completed' ? [event.text] : event.type === 'run.started' ? event.input : [],
+    );
+    expect(words.filter(word => JSON.stringify(left).includes(`"${word}"`))).toEqual([]);
+    const replayed = await desk.run(['replay', runId]);
+    expect([replayed.code, replayed.stdout]).toEqual([0, expect.stringMatching(/redacted +3 values/)]);
+  });
+
   test('exits 2 for a path that does not exist, 4 for a value that replay needs, and changes nothing', async () => {
     const { desk, runId, journal } = await finish();
     expect((await desk.run(['redact', runId, '--path', '/99/text'])).code).toBe(2);

@@ -3,6 +3,7 @@ import type { StoreFeed } from '../../protocol/listing/feed.ts';
 import type { Store } from '../../protocol/store.ts';
 import { storeChecks } from '../../stores/conformance.ts';
 import { memory } from '../../stores/memory.ts';
+import { type Fault, REDACTION_FAULTS } from '../support/stores/redaction-faults.ts';
 
 /** A memory store with some of its methods replaced. */
 function breakStore(change: (store: Store) => Partial<Store>): Store {
@@ -32,8 +33,6 @@ function breakStore(change: (store: Store) => Partial<Store>): Store {
     ...change(store),
   };
 }
-
-type Fault = { that: string; fails: string; change(store: Store): Partial<Store> };
 
 function viewOf(feed: StoreFeed): StoreFeed {
   return {
@@ -301,7 +300,7 @@ describe('the conformance checks of a store', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test.each(faults)('fail for a store that $that', async ({ fails, change }) => {
+  test.each([...faults, ...REDACTION_FAULTS])('fail for a store that $that', async ({ fails, change }) => {
     const check = storeChecks({
       open: async () => breakStore(change),
       openAgain: async store => store,

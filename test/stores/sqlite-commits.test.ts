@@ -233,7 +233,7 @@ describe('an append of several events', () => {
     await store.append('b', { after: 1, input: true }, [receive('2'), receive('3')], { status: 'running' });
     change(
       file,
-      `UPDATE runs SET seq = 1, last_sum = (SELECT sums FROM appends WHERE run = runs.run AND seq = 1)`,
+      `UPDATE runs SET seq = 1, end_sum = (SELECT sums FROM appends WHERE run = runs.run AND seq = 1)`,
     );
     const append = store.append('b', { after: 1, input: true }, [receive('x')], { status: 'running' });
     expect(await fail(append)).toMatchObject({ code: 'journal-damaged', details: { runId: 'b', seq: 2 } });

@@ -133,11 +133,11 @@ describe('a damaged journal', () => {
 
   test('with an entry after its recorded end does not overwrite that entry', async () => {
     const file = await makeJournal(3);
-    change(file, 'UPDATE runs SET seq = 2, last_sum = (SELECT sums FROM appends WHERE seq = 2)');
+    change(file, 'UPDATE runs SET seq = 2, end_sum = (SELECT sums FROM appends WHERE seq = 2)');
     const store = sqlite(file);
     const append = store.append('a', { after: 2, input: true }, [receive('x')], { status: 'running' });
     expect(await fail(append)).toMatchObject({ code: 'journal-damaged', details: { runId: 'a', seq: 3 } });
-    change(file, 'UPDATE runs SET seq = 3, last_sum = (SELECT sums FROM appends WHERE seq = 3)');
+    change(file, 'UPDATE runs SET seq = 3, end_sum = (SELECT sums FROM appends WHERE seq = 3)');
     expect(await store.read('a')).toHaveLength(3);
   });
 

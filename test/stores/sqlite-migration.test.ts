@@ -219,6 +219,29 @@ describe('a large result', () => {
   });
 });
 
+/** What takes a database of the current schema back to the one that counted no redactions. */
+const TO_SCHEMA_7 = [
+  'ALTER TABLE runs DROP COLUMN redactions',
+  'ALTER TABLE runs RENAME COLUMN end_sum TO last_sum',
+  'PRAGMA user_version = 7',
+];
+
+test('a database that counted no redactions: its runs have none, and its own release can no longer write to it', async () => {
+  const file = await makeJournal(2);
+  for (const step of TO_SCHEMA_7) change(file, step);
+  const old = new DatabaseSync(file);
+  const locate = old.prepare('SELECT seq, last_sum FROM runs WHERE run_id = ?');
+  expect(locate.get('a')).toMatchObject({ seq: 2 });
+  const store = sqlite(file);
+  expect(await store.get('a')).toMatchObject({ seq: 2, redactions: 0 });
+  expect(() => locate.get('a')).toThrow(/last_sum/);
+  old.close();
+  await appendOne(store, 3);
+  expect(await store.read('a')).toHaveLength(3);
+  await store.close();
+  expect(describeSchema(file)).toEqual(describeSchema(await makeJournal(1)));
+});
+
 test('a database that knows no time to wake a run: each run that waits is work once', async () => {
   const file = await makeJournal(1);
   const store = sqlite(file);
@@ -227,6 +250,7 @@ test('a database that knows no time to wake a run: each run that waits is work o
   await store.create(begin('ended'), undefined, { ...rest, status: 'finished' });
   await store.close();
   for (const step of [
+    ...TO_SCHEMA_7,
     'DROP INDEX runs_at_work',
     'DROP INDEX runs_to_wake',
     'ALTER TABLE runs DROP COLUMN reserved_until',

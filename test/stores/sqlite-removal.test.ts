@@ -50,6 +50,7 @@ async function redactAll(store: Store, runId: string, after: number): Promise<Re
   const event = { type: 'run.redacted' as const, at: 9000, paths: ['/1'] };
   return {
     after,
+    redactions: 0,
     entries,
     blobs: [],
     state: 'gone',

@@ -39,11 +39,13 @@ export async function redactRun(store: Store, runId: string, options: RedactRunO
       'Expected at least one path to redact, such as /1/input/0/content/0/text.',
     );
   for (;;) {
+    const redactions = (await store.get(runId))?.redactions ?? 0;
     const journal = await readFromStart(store, runId, 'Redact');
     const { entries, blobs, state, redacted, elsewhere } = planRedaction(journal, paths);
     const event = { type: 'run.redacted', at: now, paths: redacted, ...omitUndefined({ by }) } as const;
     const result = await store.rewrite(runId, {
       after: journal.length,
+      redactions,
       entries,
       blobs,
       state: makeImage(state),

@@ -6,7 +6,7 @@ import { EngineError } from '../../../protocol/error.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import type { Store } from '../../../protocol/store.ts';
+import type { Source, Store } from '../../../protocol/store.ts';
 import type { Host } from '../../driver/host.ts';
 import {
   beginFold,
@@ -16,7 +16,7 @@ import {
   standingOf,
   statusOf,
 } from '../../journal/load-run.ts';
-import { readFromStart, type WholeJournal } from '../../journal/read-journal.ts';
+import { readFromStart, readUnredacted, type WholeJournal } from '../../journal/read-journal.ts';
 import type { RequestRecord } from '../../journal/request-ids.ts';
 import { waitsForOriginal } from '../../sub-agents/child-runs.ts';
 import { assertReadable } from '../../versions/version-mismatch.ts';
@@ -73,11 +73,24 @@ type ForkParts = { store: Store; host: Host; checkCommands?: CheckCommands };
  * the input of a call that still has to run was redacted; `run-unknown`.
  */
 export async function forkRun(
-  { store, host, checkCommands }: ForkParts,
+  parts: ForkParts,
   runId: string,
   at: number,
-  { runId: forkId = host.newId('run'), commands = [], message, ...options }: ForkOptions = {},
+  options: ForkOptions = {},
 ): Promise<{ runId: string; loaded: LoadedRun }> {
+  return await readUnredacted(parts.store, runId, ({ redactions = 0 }) =>
+    forkAsRead(parts, { runId, redactions }, at, options),
+  );
+}
+
+/** Throws an error of `isChangedRun` if the run is redacted before the fork is created. */
+async function forkAsRead(
+  { store, host, checkCommands }: ForkParts,
+  source: Source,
+  at: number,
+  { runId: forkId = host.newId('run'), commands = [], message, ...options }: ForkOptions,
+): Promise<{ runId: string; loaded: LoadedRun }> {
+  const { runId } = source;
   const { by, paused = false, replayTools = false, model, request } = options;
   const entries = await readFromStart(store, runId, 'Fork');
   assertReadable(runId, entries[0].event);
@@ -101,10 +114,11 @@ export async function forkRun(
     events,
     ...standingOf(state),
     ...wake,
+    source,
     ...(blobs.length > 0 && { blobs }),
   });
   host.reach?.('create.after');
-  return { runId: forkId, loaded: { state, seq, snapshotSeq: 0 } };
+  return { runId: forkId, loaded: { state, seq, redactions: 0, snapshotSeq: 0 } };
 }
 
 function makeMessage(message: string | readonly Item[], by: string | undefined, host: Host): ChartEvent {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import type { Source } from '../../../protocol/store.ts';
 
 /** The agent of the journals that are conversations, and the `by` of their notes. */
 export const CONVERSATIONS = 'conversations';
@@ -36,6 +37,8 @@ export type Conversation = {
   createdAt: number;
   /** The `seq` of its last entry. */
   seq: number;
+  /** How often its journal was redacted, as in `RunRecord`. */
+  redactions: number;
   caller: z.infer<typeof owner>['caller'];
   metadata: Readonly<Record<string, string>>;
   notes: readonly ConversationNote[];
@@ -53,7 +56,10 @@ export function runOfConversation(id: string): string | undefined {
 }
 
 /** Reads a conversation from its journal; `undefined` for the journal of a run. */
-export function readConversation(runId: string, entries: readonly JournalEntry[]): Conversation | undefined {
+export function readConversation(
+  { runId, redactions }: Source,
+  entries: readonly JournalEntry[],
+): Conversation | undefined {
   const [first] = entries;
   if (first?.event.type !== 'run.started' || first.event.agent.name !== CONVERSATIONS) return undefined;
   const { caller } = owner.safeParse(first.event.launch?.request).data ?? {};
@@ -67,6 +73,7 @@ export function readConversation(runId: string, entries: readonly JournalEntry[]
     runId,
     createdAt: first.event.at,
     seq: entries.at(-1)?.seq ?? 1,
+    redactions,
     caller,
     metadata: notes.findLast(known => known.type === 'metadata')?.metadata ?? {},
     notes,

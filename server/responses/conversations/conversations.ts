@@ -67,8 +67,8 @@ export class Conversations {
   async find(id: string, caller: Caller): Promise<Conversation> {
     const runId = runOfConversation(id);
     const { store } = this.#options;
-    const isKnown = runId !== undefined && (await store.get(runId)) !== undefined;
-    const found = isKnown ? readConversation(runId, await readJournal(store, runId)) : undefined;
+    const record = runId === undefined ? undefined : await store.get(runId);
+    const found = record && readConversation(record, await readJournal(store, record.runId));
     if (found !== undefined && !found.isDeleted && sees(caller, found.caller)) return found;
     throw new ResponsesError(`Conversation with id '${id}' not found.`, {
       status: 404,
@@ -128,13 +128,15 @@ export class Conversations {
    * it was read.
    */
   async join(
-    { runId: journal, seq }: Conversation,
+    { runId: journal, seq: after, redactions }: Conversation,
     response: Omit<Extract<ConversationNote, { type: 'response' }>, 'type'>,
   ): Promise<void> {
     const { store, host } = this.#options;
     const note = toJson({ type: 'response', ...response } satisfies ConversationNote);
     const event: RunEvent = { type: 'run.noted', at: host.now(), by: CONVERSATIONS, note };
-    const result = await store.append(journal, { after: seq, input: true }, [event], { status: 'cancelled' });
+    const result = await store.append(journal, { after, redactions, input: true }, [event], {
+      status: 'cancelled',
+    });
     if (result.type !== 'appended') throw conversationLocked();
   }
 

@@ -108,7 +108,8 @@ export class Inbox {
     const least = Math.max(0, last - MOST_READ);
     for (let before = last; before > least && since.size < calls.length; before -= PAGE) {
       const found = new Map<string, number>();
-      for await (const page of readPages(this.#store, runId, Math.max(least, before - PAGE), before))
+      const from = Math.max(least, before - PAGE);
+      for await (const page of readPages(this.#store, runId, from, { last: before }))
         for (const { seq, event } of page)
           if (seq <= before) for (const callId of callsOf(event)) found.set(callId, event.at);
       for (const callId of calls)

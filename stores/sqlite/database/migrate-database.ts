@@ -10,6 +10,7 @@ import {
   KINSHIP,
   LISTED,
   LISTING,
+  REDACTED,
   RESERVED,
   SCHEMA,
   SCHEMA_VERSION,
@@ -18,13 +19,13 @@ import {
 
 /**
  * The schema versions that can be migrated: 1 has no checksums, 2 may have no blobs, 3 has no state hashes, 4 has nothing
- * for lists, 5 has no feed, 6 knows no time to wake a run.
+ * for lists, 5 has no feed, 6 knows no time to wake a run, 7 counts no redactions.
  */
-export type OldVersion = 1 | 2 | 3 | 4 | 5 | 6;
+export type OldVersion = 1 | 2 | 3 | 4 | 5 | 6 | 7;
 
 /** Whether a database with this version can be migrated. */
 export function isOldVersion(version: unknown): version is OldVersion {
-  return version === 1 || version === 2 || version === 3 || version === 4 || version === 5 || version === 6;
+  return typeof version === 'number' && Number.isInteger(version) && version >= 1 && version < SCHEMA_VERSION;
 }
 
 /**
@@ -37,9 +38,10 @@ export function migrateDatabase(db: DatabaseSync, version: OldVersion): void {
   if (version === 3) db.exec(FROM_SCHEMA_3);
   if (version === 3 || version === 4) db.exec(FROM_SCHEMA_4);
   if (version >= 3 && version <= 5) db.exec(FROM_SCHEMA_5);
-  if (version >= 3) db.exec(FROM_SCHEMA_6);
+  if (version >= 3 && version <= 6) db.exec(FROM_SCHEMA_6);
   if (version === 6) db.exec('ALTER TABLE feed RENAME COLUMN floor TO lowest');
-  db.exec(LOOK_ONCE);
+  if (version >= 3) db.exec(FROM_SCHEMA_7);
+  if (version <= 6) db.exec(LOOK_ONCE);
   if (version < 5) fillListing(db);
 }
 
@@ -87,6 +89,11 @@ ${FEED}
 const FROM_SCHEMA_6 = `
 ALTER TABLE runs ADD COLUMN ${RESERVED};
 ${WORK}
+`;
+
+const FROM_SCHEMA_7 = `
+ALTER TABLE runs ADD COLUMN ${REDACTED};
+ALTER TABLE runs RENAME COLUMN last_sum TO end_sum;
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
@@ -102,7 +109,7 @@ INSERT INTO journals (run_id, run)
   SELECT run_id, row_number() OVER (ORDER BY created_at IS NOT NULL, created_at, run_id)
   FROM (SELECT run_id FROM old_runs UNION SELECT run_id FROM old_events UNION SELECT run_id FROM old_snapshots)
     LEFT JOIN old_runs USING (run_id);
-INSERT INTO runs (run, run_id, agent, continues, status, created_at, updated_at, base, seq, last_sum, epoch, owner, lease_until)
+INSERT INTO runs (run, run_id, agent, continues, status, created_at, updated_at, base, seq, end_sum, epoch, owner, lease_until)
   SELECT run, run_id, agent, continues, status, created_at, updated_at, base, seq, sum, epoch, owner, lease_until
   FROM old_runs JOIN journals USING (run_id) ORDER BY run;
 INSERT INTO snapshots (run, seq, sum, state)
@@ -171,7 +178,7 @@ function bindJournal(db: DatabaseSync, record: Row): void {
     sum = sumOfEntry(sum, String(json));
     bindEntry.run(sum, run, Number(seq));
   }
-  db.prepare('UPDATE runs SET last_sum = ? WHERE run = ?').run(sum, run);
+  db.prepare('UPDATE runs SET end_sum = ? WHERE run = ?').run(sum, run);
 }
 
 function hasTable(db: DatabaseSync, name: string): boolean {

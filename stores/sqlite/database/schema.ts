@@ -1,5 +1,5 @@
 /** The version of the tables below, stored in the file as `user_version`. */
-export const SCHEMA_VERSION = 7;
+export const SCHEMA_VERSION = 8;
 
 /** Marks a file as a store of runs, stored in it as `application_id`: the letters "agct". */
 export const APPLICATION_ID = 0x61676374;
@@ -13,6 +13,9 @@ export const LISTED = ['search TEXT', 'progress TEXT', 'parent_call TEXT', 'fork
 
 /** The column that only `takeWork` reads. */
 export const RESERVED = 'reserved_until REAL';
+
+/** The column that counts the redactions of a run. */
+export const REDACTED = 'redactions INTEGER NOT NULL DEFAULT 0';
 
 /** The index for the runs of an agent, and the table of labels, which its index finds in the order of lists. */
 export const LISTING = `CREATE INDEX runs_by_agent ON runs (agent, created_at, run_id);
@@ -71,9 +74,9 @@ CREATE TABLE listeners (
  * The schema. Ids and names of agents are stored as returned by `escapeText`; titles and labels are printable text. A
  * run has a number, `run`, which is never reused.
  *
- * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry,
+ * - `runs`: the record of each run. `seq` and `end_sum` are the number and the checksum of its journal's last entry,
  *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over.
- *   `search` is the title as `foldText` returns it, and `progress` the JSON of a `Progress`.
+ *   `redactions` counts the redactions. `search` is the title as `foldText` returns it, and `progress` the JSON of a `Progress`.
  * - `labels`: the labels of the runs, with the columns by which lists are sorted.
  * - `journals`: a second copy of each run id, to distinguish a lost record from an unknown run.
  * - `appends`: the journals, one row per append (several if it is long). `place` orders the rows of a run by the number
@@ -105,11 +108,11 @@ CREATE TABLE runs (
   wake_at REAL,
   base INTEGER NOT NULL,
   seq INTEGER NOT NULL,
-  last_sum TEXT NOT NULL,
+  end_sum TEXT NOT NULL,
   epoch INTEGER NOT NULL,
   owner TEXT,
   lease_until REAL
-, ${LISTED.join(', ')}, ${RESERVED}) STRICT;
+, ${LISTED.join(', ')}, ${RESERVED}, ${REDACTED}) STRICT;
 CREATE INDEX runs_by_age ON runs (created_at, run_id);
 ${KINSHIP}
 ${WORK}

@@ -113,7 +113,13 @@ describe('fences', () => {
       unlessEnded: false,
     });
     expect(claimed).toEqual({ type: 'claimed', epoch: 2, seq: record.seq + 1 });
-    const report = { after: record.seq + 1, events: [], at: 1, standing: { status: 'finished' } } as const;
+    const report = {
+      after: record.seq + 1,
+      redactions: 0,
+      events: [],
+      at: 1,
+      standing: { status: 'finished' },
+    } as const;
     expect(await calls.run(run.id, 'append', { ...report, epoch: 1 })).toEqual({ type: 'superseded' });
     held.end('paid');
     await expect.poll(async () => (await eventsOf(run)).map(({ type }) => type)).toContain('tool.late');

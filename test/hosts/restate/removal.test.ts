@@ -106,7 +106,13 @@ it('keeps what was meant for a deleted run from a later run with its id', async 
   const meta = await restate.calls().run('again', 'get', undefined);
   expect(meta?.deliveries).toBeGreaterThan(deliveries ?? 0);
   expect(meta?.record.epoch).toBeGreaterThan(record?.epoch ?? 0);
-  const report = { after: before.length, events: [], at: 1, standing: { status: 'finished' } } as const;
+  const report = {
+    after: before.length,
+    redactions: 0,
+    events: [],
+    at: 1,
+    standing: { status: 'finished' },
+  } as const;
   const late = await restate.calls().run('again', 'append', { ...report, epoch: record?.epoch ?? 0 });
   expect(late).toEqual({ type: 'superseded' });
   await restate.calls().run('again', 'left', { delivery: deliveries ?? 0 });

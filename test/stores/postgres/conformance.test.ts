@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import { begin } from '../../../stores/conformance/samples.ts';
+import { begin, request } from '../../../stores/conformance/samples.ts';
 import { storeChecks } from '../../../stores/conformance.ts';
 import { describeDatabase } from '../../../stores/postgres/describe-database.ts';
 import { quoteSchema } from '../../../stores/postgres/schema.ts';
@@ -36,7 +36,7 @@ describe.skipIf(POSTGRES_BIN === undefined)('the postgres store', () => {
       const request = { agents: [{ name: 'refunds' }], limit: 5, reserveMs: 0, now: 0 };
       expect((await other.takeWork?.(request))?.map(({ runId }) => runId)).toEqual(['b']);
       expect(await other.feed?.end()).toBeDefined();
-      expect(await describeDatabase(server.url, schema)).toMatchObject({ version: 2 });
+      expect(await describeDatabase(server.url, schema)).toMatchObject({ version: 3 });
       const client = new pg.Client(server.url);
       await client.connect();
       const { rows } = await client.query('SELECT 1 FROM pg_tables WHERE schemaname = $1', [schema]);
@@ -76,14 +76,19 @@ describe.skipIf(POSTGRES_BIN === undefined)('the postgres store', () => {
     const client = new pg.Client(server.url);
     await client.connect();
     await client.query(`DROP INDEX ${schema}.runs_at_work, ${schema}.runs_to_wake`);
-    await client.query(`ALTER TABLE ${schema}.runs DROP COLUMN reserved_until`);
+    await client.query(`ALTER TABLE ${schema}.runs DROP COLUMN reserved_until, DROP COLUMN redactions`);
     await client.query(`UPDATE ${schema}.meta SET version = 1`);
     await client.end();
     const old = postgres(server.url, { schema, migrates: false });
     expect((await old.list()).runs).toMatchObject([
       { runId: 'a', agentVersion: '7', chart: begin('a').chart },
     ]);
+    expect(await old.get('a')).toMatchObject({ redactions: 0 });
     await old.close();
-    expect(await describeDatabase(server.url, schema)).toMatchObject({ version: 1, current: 2 });
+    expect(await describeDatabase(server.url, schema)).toMatchObject({ version: 1, current: 3 });
+    const migrated = postgres(server.url, { schema });
+    expect(await migrated.claim('a', request('one'))).toMatchObject({ type: 'claimed', epoch: 1 });
+    expect(await describeDatabase(server.url, schema)).toMatchObject({ version: 3, current: 3 });
+    await migrated.close();
   });
 });

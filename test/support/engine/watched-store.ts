@@ -61,10 +61,10 @@ export function watchStore(store: Store, watch: Watch): Store {
       await before('loadSnapshot');
       return await store.loadSnapshot(runId);
     },
-    async putBlob(runId, digest, text) {
+    async putBlob(runId, digest, text, ...known) {
       await before('putBlob');
       await watch.beforeBlob?.(text);
-      await store.putBlob(runId, digest, text);
+      await store.putBlob(runId, digest, text, ...known);
     },
     async readBlob(...args) {
       await before('readBlob');

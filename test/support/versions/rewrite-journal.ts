@@ -29,6 +29,6 @@ export function rewriteJournal(
       Number(end),
     );
   }
-  db.prepare('UPDATE runs SET last_sum = ? WHERE run = ?').run(sum, run);
+  db.prepare('UPDATE runs SET end_sum = ? WHERE run = ?').run(sum, run);
   db.close();
 }
