@@ -9,7 +9,16 @@ import { type CaseResult, runCase } from './cases/run-case.ts';
 import { runCarelessChaos } from './chaos/careless-chaos.ts';
 import { Chaos, type ChaosOptions, type ChaosResult } from './chaos/chaos.ts';
 
-export const KINDS = ['mcp', 'providers', 'gateway', 'journals', 'readers', 'forks', 'chaos'] as const;
+export const KINDS = [
+  'mcp',
+  'providers',
+  'gateway',
+  'journals',
+  'readers',
+  'redactions',
+  'forks',
+  'chaos',
+] as const;
 export type Kind = (typeof KINDS)[number];
 
 export type AttackOptions = {

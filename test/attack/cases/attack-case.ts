@@ -13,4 +13,4 @@ export type AttackCase = {
   control?: boolean;
 };
 
-export type CaseKind = 'mcp' | 'providers' | 'gateway' | 'journals' | 'readers' | 'forks';
+export type CaseKind = 'mcp' | 'providers' | 'gateway' | 'journals' | 'readers' | 'redactions' | 'forks';

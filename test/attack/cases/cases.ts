@@ -8,6 +8,7 @@ export const CASE_KINDS: Readonly<Record<CaseKind, () => Promise<readonly Attack
   journals: async () => (await import('./journal-cases.ts')).journalCases,
   readers: async () => (await import('./readers/reader-cases.ts')).readerCases,
   forks: async () => (await import('./fork-cases.ts')).forkCases,
+  redactions: async () => (await import('./redactions/redaction-cases.ts')).redactionCases,
 };
 
 export function isCaseKind(text: string): text is CaseKind {

@@ -127,8 +127,11 @@ describe('a redaction that commits between two pages of a load', () => {
 
   test('reaches a fork that is made meanwhile', async () => {
     const { file, store } = await beginFinished();
-    const forking = await makeAgent(redactBetweenPages(store)).agent.open('r');
-    const fork = await forking.fork({ at: (await store.read('r')).length });
+    let isOpen = false;
+    const forking = redactBetweenPages(store, INPUT, after => isOpen && after === 0);
+    const run = await makeAgent(forking).agent.open('r');
+    isOpen = true;
+    const fork = await run.fork({ at: (await store.read('r')).length });
     expect(JSON.stringify(await store.read(fork.id))).not.toContain(FIRST);
     expect(await replayRun(store, fork.id)).toMatchObject({ equal: true, redacted: 1 });
     await expectGone({ file, store }, FIRST);
