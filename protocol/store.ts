@@ -103,8 +103,8 @@ export type JournalRest = {
 export type RunList = { runs: RunRecord[]; next?: string };
 
 /**
- * The maximum size of one read. A read returns at least one entry, if there is one. With `redactions`, it rejects with an
- * error of `isChangedRun` if the run was redacted another number of times: several pages are of one journal.
+ * The maximum size of one read. A read returns at least one entry, if there is one. With `redactions`, it rejects as
+ * changed if the run was redacted another number of times: several pages are of one journal.
  */
 export type Page = {
   /** The maximum number of entries. */
@@ -196,14 +196,15 @@ export interface DeltaStore {
 
 /**
  * A store of journals. Every method is atomic, and durable when its promise resolves. Methods reject with an
- * `EngineError` (`run-unknown`, `run-exists`, `store-…`, `journal-damaged`). After `store-reply-lost` it is unknown
+ * `EngineError` (`run-unknown`, `run-exists`, `store-…`, `journal-damaged`). "As changed" is `refused` with
+ * `{ changed: true }` in the details: the caller reads the run again. After `store-reply-lost` it is unknown
  * whether the operation was committed: read the run again. `stores/conformance.ts` tests an implementation.
  */
 export interface Store {
   /**
    * Creates a journal with `event` as entry 1, followed by `rest`, and claims the run if `claim` is given, all in one
-   * commit. Creates nothing and rejects with an error of `isChangedRun` if a run that `rest` changes is not as expected,
-   * or its source was redacted meanwhile.
+   * commit. Creates nothing and rejects as changed if a run that `rest` changes is not as expected, or its source was
+   * redacted meanwhile or deleted.
    */
   create(
     event: RunStarted,
@@ -278,7 +279,7 @@ export interface Store {
   /**
    * Stores a result that is too large for the journal, under its digest; the same digest again changes nothing. `text`
    * is well-formed Unicode. A run created with `forkOf` keeps the blobs of that run, even if that run is deleted. With
-   * `redactions`, rejects with an error of `isChangedRun` if the run was redacted another number of times.
+   * `redactions`, rejects as changed if the run was redacted another number of times.
    */
   putBlob(runId: string, digest: string, text: string, redactions?: number): Promise<void>;
   /** Returns up to `length` bytes of the text's UTF-8 from `offset`; `undefined` if the run has no such blob. */

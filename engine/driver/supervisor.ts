@@ -1,4 +1,5 @@
 import type { ChartState } from '../../machines/step.ts';
+import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { hasEnded, isAtRest } from '../journal/load-run.ts';
 import { describeMigrated } from '../journal/read-journal.ts';
@@ -236,13 +237,15 @@ export class Supervisor implements RunHost {
     if (!hasEnded(this.#log.state)) throw describeMigrated(this.#log.runId);
   }
 
-  /** Reloads the inherited transcript; uses the cached one if the store cannot provide it any more. */
+  /** Reloads the inherited transcript; uses the cached one if the store no longer has one of its runs. */
   async #loadInherited(): Promise<readonly Item[]> {
     const { inherited } = this.#parts.loaded;
     if (inherited !== undefined) return inherited;
     const cached = this.#inherited;
     const loading = this.#options.loadInherited(this.#log.state.context.continues);
-    this.#inherited = await (cached === undefined ? loading : loading.catch(() => cached));
+    this.#inherited = await (cached === undefined
+      ? loading
+      : loading.catch(error => useIfGone(cached, error)));
     return this.#inherited;
   }
 
@@ -326,4 +329,10 @@ export class Supervisor implements RunHost {
     if (!(await deliverToParent({ store, host }, state.context, settled))) return;
     await (await openParent?.(parent.runId))?.settled();
   }
+}
+
+/** The cached transcript, unless the error is another one than that a run is unknown. */
+function useIfGone(cached: readonly Item[], error: unknown): readonly Item[] {
+  if (error instanceof EngineError && error.code === 'run-unknown') return cached;
+  throw error;
 }
