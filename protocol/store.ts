@@ -3,6 +3,7 @@ import type { JsonValue } from './json.ts';
 import type { StoreFeed } from './listing/feed.ts';
 import type { Labels } from './listing/label.ts';
 import type { Owner } from './listing/owner.ts';
+import type { Redacted, Redaction, RedactOptions } from './listing/redact.ts';
 import { type ListFilter, MOST_LISTED, type Progress, type RunStatus } from './listing/run-list.ts';
 import type {
   ChartIdentity,
@@ -13,7 +14,6 @@ import type {
   StandingChange,
   WorkRequest,
 } from './listing/work.ts';
-import type { Redacted, Redaction, RedactOptions } from './redaction.ts';
 
 export type {
   ClaimRequest,

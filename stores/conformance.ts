@@ -10,9 +10,9 @@ import { feedChecks, feedDurabilityChecks, sharedFeedChecks } from './conformanc
 import { journalChecks } from './conformance/journal-checks.ts';
 import { listChecks, listDurabilityChecks } from './conformance/list-checks.ts';
 import { lookupChecks } from './conformance/lookup-checks.ts';
-import { pruneChecks } from './conformance/prune-checks.ts';
-import { redactionChecks } from './conformance/redaction-checks.ts';
-import { removalChecks, removalDurabilityChecks } from './conformance/removal-checks.ts';
+import { pruneChecks } from './conformance/removal/prune-checks.ts';
+import { redactionChecks } from './conformance/removal/redaction-checks.ts';
+import { removalChecks, removalDurabilityChecks } from './conformance/removal/removal-checks.ts';
 import { connectionChecks, watchChecks } from './conformance/watch-checks.ts';
 import { withClock } from './conformance/with-clock.ts';
 import { workChecks } from './conformance/work-checks.ts';

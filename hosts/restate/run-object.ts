@@ -65,12 +65,12 @@ export const runHandlers = {
     const { events, record, wakeAt, blobs = [], source } = request;
     if ((await ctx.get<RunMeta>('meta')) !== null) return { type: 'exists' };
     const change = changeOf(newMeta({ ...record, seq: 0 }, await ctx.get<Tombstone>('tombstone')));
-    if (record.forkOf !== undefined) await copyBlobs(ctx, record.forkOf.runId);
+    const copied = record.forkOf === undefined ? [] : await readBlobs(ctx, record.forkOf.runId);
     if (source !== undefined) {
       const found = await callAndWait(ctx, source.runId, 'get', undefined);
       if (found?.record.redactions !== source.redactions) return { type: 'changed' };
     }
-    for (const { digest, text } of blobs) ctx.set(`${BLOB}${digest}`, text);
+    for (const { digest, text } of [...copied, ...blobs]) ctx.set(`${BLOB}${digest}`, text);
     keep(ctx, change.meta, events);
     await takeStanding(ctx, change, { status: record.status, ...omitUndefined({ wakeAt }) });
     if (record.parent !== undefined) callRun(change, record.parent.runId, 'addChild', { runId: ctx.key });
@@ -216,7 +216,7 @@ export const runHandlers = {
     if (after !== record.seq || redactions !== record.redactions)
       return { type: 'conflict', seq: record.seq };
     const change = changeOf(meta);
-    const wasHeld = record.owner !== undefined;
+    const wakeAt = record.owner === undefined ? undefined : Math.min(now, record.wakeAt ?? now);
     dropOwner(meta);
     for (const { seq, ...entry } of entries) ctx.set(`entry ${seq}`, entry);
     Object.assign(record, progress, { redactions: redactions + 1 }, omitUndefined({ title }));
@@ -228,15 +228,13 @@ export const runHandlers = {
     ctx.set('snapshotSeq', record.seq);
     for (const digest of blobs) ctx.clear(`${BLOB}${digest}`);
     clearText(ctx, record.redactions);
-    if (wasHeld && !hasEnded(meta)) await wakeBy(ctx, change, now);
+    if (wakeAt !== undefined && !hasEnded(meta)) await wakeBy(ctx, change, wakeAt);
     commit(ctx, change);
     return { type: 'appended', seq: record.seq };
   },
 
-  async saveSnapshot(
-    ctx: RunContext,
-    { redactions, ...snapshot }: Input<'saveSnapshot'>,
-  ): Answer<'saveSnapshot'> {
+  async saveSnapshot(ctx: RunContext, request: Input<'saveSnapshot'>): Answer<'saveSnapshot'> {
+    const { redactions, ...snapshot } = request;
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) return false;
     if (meta.record.redactions !== redactions) return true;
@@ -325,12 +323,14 @@ export const sharedRunHandlers = {
   },
 };
 
-/** Copies the blobs of another run. A run that is unknown has none. */
-async function copyBlobs(ctx: RunContext, from: string): Promise<void> {
+/** Returns the blobs of another run. A run that is unknown has none. */
+async function readBlobs(ctx: RunContext, from: string): Promise<{ digest: string; text: string }[]> {
+  const blobs: { digest: string; text: string }[] = [];
   for (const digest of await callAndWait(ctx, from, 'listBlobs', undefined)) {
     const text = await callAndWait(ctx, from, 'readBlob', { digest });
-    if (text !== null) ctx.set(`${BLOB}${digest}`, text);
+    if (text !== null) blobs.push({ digest, text });
   }
+  return blobs;
 }
 
 async function callAndWait<Name extends keyof RunRequests>(

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { isChangedRun } from '../../protocol/listing/work.ts';
-import type { Redaction, Store } from '../../protocol/store.ts';
-import type { Checks } from './check.ts';
-import { begin, makeProgress, receive, request, say, WAITING } from './samples.ts';
+import { isChangedRun } from '../../../protocol/listing/work.ts';
+import type { Redaction, Store } from '../../../protocol/store.ts';
+import type { Checks } from '../check.ts';
+import { begin, makeProgress, receive, request, say, WAITING } from '../samples.ts';
 
 const DIGEST = 'ab'.repeat(32);
 
@@ -165,6 +165,7 @@ export const redactionChecks: Checks = {
     await isRefusedAsChanged(copy({ runId: 'a', redactions: 0 }));
     await isRefusedAsChanged(copy({ runId: 'none', redactions: 0 }));
     assert.equal(await store.get('fork'), undefined);
+    assert.equal(await store.readBlob('fork', DIGEST, 0, 9), undefined);
     assert.deepEqual(await copy({ runId: 'a', redactions: 1 }), { epoch: 0, seq: 2 });
     assert.equal((await store.readBlob('fork', DIGEST, 0, 9))?.length, 5);
     assert.equal((await store.get('fork'))?.redactions, 0);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import type { RunStarted } from '../../protocol/event.ts';
-import type { RunStatus, Store } from '../../protocol/store.ts';
-import type { Checks } from './check.ts';
-import { begin, receive, rejectsWith, request } from './samples.ts';
+import type { RunStarted } from '../../../protocol/event.ts';
+import type { RunStatus, Store } from '../../../protocol/store.ts';
+import type { Checks } from '../check.ts';
+import { begin, receive, rejectsWith, request } from '../samples.ts';
 
 /** Creates a run whose last entry is at `at`. */
 async function make(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { RunEvent } from '../../protocol/event.ts';
-import type { Redaction, Store } from '../../protocol/store.ts';
-import type { Checks, DurabilityChecks } from './check.ts';
+import type { RunEvent } from '../../../protocol/event.ts';
+import type { Redaction, Store } from '../../../protocol/store.ts';
+import type { Checks, DurabilityChecks } from '../check.ts';
 import {
   begin,
   makeOwner,
@@ -13,7 +13,7 @@ import {
   say,
   settle,
   WAITING,
-} from './samples.ts';
+} from '../samples.ts';
 
 const DIGEST = 'ab'.repeat(32);
 const OTHER = 'cd'.repeat(32);
