@@ -13,6 +13,7 @@ const SOURCES = ['.ts'];
 /** The kinds of files of each top-level folder; of the root, the names of the files. */
 const KINDS: Readonly<Record<string, readonly string[]>> = {
   '.ci': ['run'],
+  access: SOURCES,
   adapters: SOURCES,
   bench: [...SOURCES, '.js', '.json'],
   cli: SOURCES,

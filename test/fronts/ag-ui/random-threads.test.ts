@@ -66,9 +66,11 @@ function openThread(turns: ScriptedTurn[], finalAnswer: 'live' | 'held' | 'separ
 function fold(client: AgUiClient): Partial<Settled> & { status: string } {
   const { status, calls, answer, error, turns, usage, incomplete } = client.agent.state;
   if (status !== 'waiting') return { status, turns, usage, text: answer, error, incomplete };
-  const by = (wanted: string) => calls.filter((call: { status: string }) => call.status === wanted);
-  const open = { approvals: by('gated'), results: by('waiting'), doubts: by('doubted') };
-  return { status, turns, usage, paused: client.agent.state.paused, ...open };
+  const kinds: Record<string, string> = { gated: 'approval', waiting: 'result', doubted: 'doubt' };
+  const open = calls.map(({ status: own, ...call }: { status: string }) => ({ ...call, kind: kinds[own] }));
+  const { paused } = client.agent.state;
+  const pause = paused ? [{ kind: 'pause' }] : [];
+  return { status, turns, usage, paused, open: [...open, ...pause] };
 }
 
 test('over random runs, what a client folds equals the settled value, and what a client that comes later gets', async () => {
