@@ -4,8 +4,9 @@
  * journals, and `chat-handler.ts` handles the requests of a page.
  */
 export type { Authorize, AuthorizedCaller } from '../../access/caller.ts';
+export type { AiSdkVersion } from './ai-sdk-6.ts';
 export { type ChatHandlerOptions, createChatHandler } from './chat/chat-handler.ts';
 export type { ProgressData, RunData, UIMessage, UIMessageChunk, UIMessagePart } from './chunk.ts';
 export type { UIError } from './describe-error.ts';
 export { toUIMessages, type UIMessageOptions } from './messages.ts';
-export { toUIMessageResponse } from './respond.ts';
+export { toUIMessageResponse, type UIResponseOptions } from './respond.ts';

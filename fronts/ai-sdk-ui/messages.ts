@@ -8,7 +8,7 @@ import { FamilyFold } from './fold/child-calls.ts';
 import { foldMessage } from './fold/fold-message.ts';
 import { findMessageIds } from './read-journal.ts';
 
-/** Options of `toUIMessages` and `toUIMessageResponse`. */
+/** Options of `toUIMessages`. */
 export type UIMessageOptions = {
   /** The text for a failure of the run or a tool. Default: what failed and the error code, without the message. */
   onError?: DescribeError;

@@ -1,5 +1,6 @@
 import type { Run } from '../../engine/run/run.ts';
-import { refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
+import { type AiSdkVersion, ChunksForAiSdk6, nameNeeds } from './ai-sdk-6.ts';
 import type { UIMessageChunk } from './chunk.ts';
 import { describeSafely } from './describe-error.ts';
 import { UI_MESSAGE_NAMES, type UIMessageOptions } from './messages.ts';
@@ -15,6 +16,17 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 };
 
+/** Options of `toUIMessageResponse`. */
+export type UIResponseOptions = UIMessageOptions & {
+  /**
+   * The major version of the AI SDK in the page; `useChat` does not send it. Default 7. Pages with AI SDK 6 fail on some
+   * chunks of 7: with 6 they get none, and text of a failed attempt stays in their message until it is loaded again.
+   */
+  aiSdk?: AiSdkVersion;
+};
+
+export const UI_RESPONSE_NAMES: NamesOf<UIResponseOptions> = { ...UI_MESSAGE_NAMES, aiSdk: true };
+
 /**
  * Streams the current message of a run from its beginning, as a UI message stream, until the run rests or has ended.
  * Drives the run unless another process does. Closing the response does not cancel the run.
@@ -23,16 +35,18 @@ const HEADERS = {
  * const run = await agent.start(text);
  * return toUIMessageResponse(run);
  */
-export function toUIMessageResponse(run: Run, options: UIMessageOptions = {}): Response {
-  refuseUnknownOptions('toUIMessageResponse', options, UI_MESSAGE_NAMES, 'input-invalid');
-  return respondWith(run, { describeError: options.onError ?? describeSafely });
+export function toUIMessageResponse(run: Run, options: UIResponseOptions = {}): Response {
+  refuseUnknownOptions('toUIMessageResponse', options, UI_RESPONSE_NAMES, 'input-invalid');
+  const { onError = describeSafely, aiSdk = 7 } = options;
+  return respondWith(run, { describeError: onError, aiSdk });
 }
 
 /** Sends the chunks of `streamMessage` as server-sent events, at the reader's pace. */
 export function respondWith(run: Run, options: Omit<StreamOptions, 'signal'>): Response {
   const { host } = run.source;
   const closing = new AbortController();
-  const chunks = endingInError(streamMessage(run, { ...options, signal: closing.signal }), options);
+  const streamed = endingInError(streamMessage(run, { ...options, signal: closing.signal }), options);
+  const chunks = options.aiSdk === 6 ? forAiSdk6(streamed) : streamed;
   const encoder = new TextEncoder();
   let next: Promise<IteratorResult<UIMessageChunk>> | null = null;
   const body = new ReadableStream<Uint8Array>(
@@ -71,6 +85,11 @@ async function* endingInError(
   }
 }
 
+async function* forAiSdk6(chunks: AsyncGenerator<UIMessageChunk>): AsyncGenerator<UIMessageChunk> {
+  const rewritten = new ChunksForAiSdk6();
+  for await (const chunk of chunks) yield* rewritten.take(chunk);
+}
+
 function frame(chunk: UIMessageChunk): string {
-  return `data: ${JSON.stringify(chunk)}\n\n`;
+  return `data: ${JSON.stringify(nameNeeds(chunk))}\n\n`;
 }

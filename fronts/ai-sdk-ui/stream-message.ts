@@ -1,5 +1,6 @@
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { Run, RunHappening } from '../../engine/run/run.ts';
+import type { AiSdkVersion } from './ai-sdk-6.ts';
 import type { ContentChunk, UIMessage, UIMessageChunk } from './chunk.ts';
 import type { DescribeError } from './describe-error.ts';
 import { FamilyFold } from './fold/child-calls.ts';
@@ -10,6 +11,7 @@ import { findMessageIds } from './read-journal.ts';
 /** Options of `streamMessage`. */
 export type StreamOptions = {
   describeError: DescribeError;
+  aiSdk: AiSdkVersion;
   /** The number of the message; the current one by default. */
   number?: number;
   /** The message that the page already has. Only missing chunks are sent. */
@@ -24,7 +26,7 @@ export type StreamOptions = {
  */
 export async function* streamMessage(
   run: Run,
-  { describeError, page, signal, ...options }: StreamOptions,
+  { describeError, aiSdk, page, signal, ...options }: StreamOptions,
 ): AsyncGenerator<UIMessageChunk> {
   const { store, showText } = run.source;
   const messageId = await findMessageIds(store, (await store.get(run.id)) ?? { runId: run.id });
@@ -42,7 +44,7 @@ export async function* streamMessage(
   const before = draft?.type === 'assistant' ? draft.chunks.slice() : [];
   const later = isEarlier ? emitted.filter(({ message }) => message > number) : [];
   emitted.length = 0;
-  const filter = page && new PageFilter(page, before);
+  const filter = page && new PageFilter(page, before, aiSdk);
   const pass = (placed: readonly Placed[]): ContentChunk[] =>
     placed.flatMap(one => filter?.take(laterThan(number, one)) ?? [one.chunk]);
 

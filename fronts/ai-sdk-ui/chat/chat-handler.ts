@@ -1,21 +1,23 @@
 import { type Authorize, byOf, type Caller, callerOf } from '../../../access/caller.ts';
 import { describeRole, may, mayCommand } from '../../../access/role.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
+import type { Run } from '../../../engine/run/run.ts';
 import { warn } from '../../../engine/warn.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../../protocol/options/refuse-unknown.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
 import type { UIMessage } from '../chunk.ts';
 import { describeSafely } from '../describe-error.ts';
-import { toUIMessages, UI_MESSAGE_NAMES, type UIMessageOptions } from '../messages.ts';
+import { toUIMessages } from '../messages.ts';
 import { countMessages, findMessageIds } from '../read-journal.ts';
-import { respondWith } from '../respond.ts';
+import { respondWith, UI_RESPONSE_NAMES, type UIResponseOptions } from '../respond.ts';
+import type { StreamOptions } from '../stream-message.ts';
 import { Chat, type ChatStart } from './chat.ts';
 import { applyAnswers } from './decide.ts';
 import { type ChatBody, ChatError, isChatId, readChatBody, toItem } from './read-request.ts';
 
 /** Options of `createChatHandler`. */
-export type ChatHandlerOptions = UIMessageOptions & {
+export type ChatHandlerOptions = UIResponseOptions & {
   /**
    * Authenticates a request: returns `{ name, role, labels? }`, or `null` to answer 401. New runs get the labels, and a
    * caller sees only chats whose runs have them. A `viewer` may only read; an `approver` may only read and answer; a
@@ -31,7 +33,7 @@ export type ChatHandlerOptions = UIMessageOptions & {
 };
 
 const NAMES: NamesOf<ChatHandlerOptions> = {
-  ...UI_MESSAGE_NAMES,
+  ...UI_RESPONSE_NAMES,
   authorize: true,
   start: true,
   bodyBytes: true,
@@ -113,7 +115,7 @@ class ChatHandler {
       return Response.json(messages ?? [], { headers: { 'cache-control': 'no-store' } });
     }
     if (current === undefined || !(await chat.works(current))) return new Response(null, { status: 204 });
-    return respondWith(await chat.open(current), { describeError: this.#describeError });
+    return this.#respond(await chat.open(current));
   }
 
   async #stop(path: readonly string[], caller: Caller): Promise<Response> {
@@ -132,25 +134,23 @@ class ChatHandler {
     chat: Chat,
     { caller, start }: { caller: Caller; start: ChatStart },
   ): Promise<Response> {
-    const describeError = this.#describeError;
     const last = body.messages.at(-1);
     const answered = await this.#answer(chat, body, caller);
     if (last === undefined || isAnswer(body)) {
-      if (answered !== undefined) return respondWith(answered.run, { describeError, ...answered.target });
+      if (answered !== undefined) return this.#respond(answered.run, answered.target);
       throw new ChatError(404, 'not-found', 'This chat has no run that waits for an answer.');
     }
     const place = await chat.find(last.id, body.messages.at(-2)?.id);
     if (body.trigger === 'regenerate-message') {
       if (place === undefined) throw new ChatError(404, 'not-found', 'This chat does not have the message.');
-      return respondWith(await chat.regenerate(place), { describeError });
+      return this.#respond(await chat.regenerate(place));
     }
     const isRepeated = place !== undefined && body.messageId !== last.id;
-    if (isRepeated)
-      return respondWith(await chat.open(place.record), { describeError, number: place.number });
+    if (isRepeated) return this.#respond(await chat.open(place.record), { number: place.number });
     const item = toItem(last);
     const run = place === undefined ? await chat.send(item, start) : await chat.replace(place, item, start);
     const sent = await chat.find(last.id);
-    return respondWith(run, { describeError, ...(sent?.record.runId === run.id && { number: sent.number }) });
+    return this.#respond(run, sent?.record.runId === run.id ? { number: sent.number } : {});
   }
 
   /** Applies the decisions and results in the posted messages; `undefined` if the chat has no run. */
@@ -171,6 +171,11 @@ class ChatHandler {
 
   get #describeError() {
     return this.#options.onError ?? describeSafely;
+  }
+
+  #respond(run: Run, shown: Pick<StreamOptions, 'page' | 'number'> = {}): Response {
+    const { aiSdk = 7 } = this.#options;
+    return respondWith(run, { describeError: this.#describeError, aiSdk, ...shown });
   }
 
   async #inTurn(key: string, work: () => Promise<Response>): Promise<Response> {

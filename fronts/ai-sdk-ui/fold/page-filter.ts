@@ -1,4 +1,12 @@
-import { type ContentChunk, isToolChunk, isToolPart, type UIMessage, type UIMessagePart } from '../chunk.ts';
+import type { AiSdkVersion } from '../ai-sdk-6.ts';
+import {
+  type ContentChunk,
+  isToolChunk,
+  isToolPart,
+  type ToolPart,
+  type UIMessage,
+  type UIMessagePart,
+} from '../chunk.ts';
 import { foldMessage, toolPartsOf } from './fold-message.ts';
 import type { Placed } from './fold-run.ts';
 
@@ -7,21 +15,27 @@ import type { Placed } from './fold-run.ts';
  * existing message, so texts and inputs that the page has are left out and the outcomes of its calls are sent.
  *
  * F1 If the last step of the page differs from the run's, the step is sent again, after `reset-step`.
- * F2 The answer to an approval request uses the request id that the page has.
+ * F2 The answer to an approval request uses the request id that the page has. It is left out if the page has given it.
+ * F3 AI SDK 6 keeps the text of failed attempts before that of the run, and has an empty step at the end of some
+ *    responses (`ChunksForAiSdk6`).
  */
 export class PageFilter {
-  readonly #approvals = new Map<string, string | undefined>();
+  readonly #approvals = new Map<string, ToolPart['approval']>();
   readonly #steps: number;
   readonly #isReset: boolean;
 
-  constructor(page: UIMessage, placed: readonly Placed[]) {
-    const has = countSteps(page.parts);
+  constructor(page: UIMessage, placed: readonly Placed[], aiSdk: AiSdkVersion) {
+    const parts = aiSdk === 6 ? withoutEmptySteps(page.parts) : page.parts;
+    const has = countSteps(parts);
     const upTo = placed.filter(({ step }) => step <= has).map(({ chunk }) => chunk);
     const known = foldMessage(page.id, upTo);
-    this.#isReset = has > 0 && textsOf(lastStep(known.parts)) !== textsOf(lastStep(page.parts));
+    const texts = textsOf(lastStep(known.parts));
+    const ofPage = textsOf(lastStep(parts));
+    const compared = aiSdk === 6 ? ofPage.slice(Math.max(0, ofPage.length - texts.length)) : ofPage;
+    this.#isReset = has > 0 && JSON.stringify(texts) !== JSON.stringify(compared);
     this.#steps = this.#isReset ? has - 1 : has;
-    const kept = this.#isReset ? page.parts.slice(0, lastStepAt(page.parts)) : page.parts;
-    for (const { toolCallId, approval } of toolPartsOf(kept)) this.#approvals.set(toolCallId, approval?.id);
+    const kept = this.#isReset ? parts.slice(0, lastStepAt(parts)) : parts;
+    for (const { toolCallId, approval } of toolPartsOf(kept)) this.#approvals.set(toolCallId, approval);
   }
 
   /** Returns the chunks to send first. */
@@ -39,7 +53,7 @@ export class PageFilter {
 
   #takeTool(chunk: Extract<ContentChunk, { toolCallId: string }>): ContentChunk[] {
     if (!this.#approvals.has(chunk.toolCallId)) return [chunk];
-    const approvalId = this.#approvals.get(chunk.toolCallId);
+    const approval = this.#approvals.get(chunk.toolCallId);
     switch (chunk.type) {
       case 'tool-input-start':
       case 'tool-input-delta':
@@ -47,15 +61,29 @@ export class PageFilter {
       case 'tool-input-error':
         return [];
       case 'tool-approval-request':
-        if (approvalId !== undefined) return [];
-        this.#approvals.set(chunk.toolCallId, chunk.approvalId);
+        if (approval !== undefined) return [];
+        this.#approvals.set(chunk.toolCallId, { id: chunk.approvalId });
         return [chunk];
       case 'tool-approval-response':
-        return approvalId === undefined ? [] : [{ ...chunk, approvalId }];
+        if (approval === undefined || isSameAnswer(approval, chunk)) return [];
+        return [{ ...chunk, approvalId: approval.id }];
       default:
         return [chunk];
     }
   }
+}
+
+function isSameAnswer(
+  { approved, reason }: NonNullable<ToolPart['approval']>,
+  answer: { approved: boolean; reason?: string },
+): boolean {
+  return approved === answer.approved && (answer.reason === undefined || answer.reason === reason);
+}
+
+function withoutEmptySteps(parts: readonly UIMessagePart[]): UIMessagePart[] {
+  return parts.filter(
+    ({ type }, at) => type !== 'step-start' || (parts[at + 1]?.type ?? 'step-start') !== 'step-start',
+  );
 }
 
 function lastStepAt(parts: readonly UIMessagePart[]): number {
@@ -71,11 +99,9 @@ function countSteps(parts: readonly UIMessagePart[]): number {
 }
 
 /** Returns the texts and calls of parts, for comparison. */
-function textsOf(parts: readonly UIMessagePart[]): string {
-  return JSON.stringify(
-    parts.flatMap(part => {
-      if (part.type === 'text' || part.type === 'reasoning') return [[part.type, part.text]];
-      return isToolPart(part) && part.state === 'input-streaming' ? [['streaming']] : [];
-    }),
-  );
+function textsOf(parts: readonly UIMessagePart[]): string[][] {
+  return parts.flatMap(part => {
+    if (part.type === 'text' || part.type === 'reasoning') return [[part.type, part.text]];
+    return isToolPart(part) && part.state === 'input-streaming' ? [['streaming']] : [];
+  });
 }

@@ -1,0 +1,89 @@
+import type { UIMessageChunk } from './chunk.ts';
+
+/** The major version of the AI SDK that a page uses. `useChat` does not send it. */
+export type AiSdkVersion = 6 | 7;
+
+type ToolInput = Extract<UIMessageChunk, { type: 'tool-input-available' }>;
+
+const NEEDS = 'AI SDK 7 in the page. For a page with AI SDK 6, set the option aiSdk: 6 of createChatHandler.';
+
+/**
+ * Rewrites the chunks of one response for AI SDK 6 (read in ai@6.0.326). Its `useChat` fails on `reset-step`, on
+ * `tool-approval-response` and on the finish reason `interrupted`.
+ *
+ * V1 It cannot drop text: the text of a failed attempt stays, as a part of its own, and its calls end with an error.
+ * V2 An empty step stands for `interrupted`: a page that posts finished calls by itself looks only at the last step.
+ */
+export class ChunksForAiSdk6 {
+  readonly #texts = new Map<string, 'text' | 'reasoning'>();
+  readonly #begun = new Set<string>();
+  /** The last state of the run. */
+  #state: UIMessageChunk[] = [];
+  readonly #inputs = new Map<string, ToolInput>();
+
+  take(chunk: UIMessageChunk): UIMessageChunk[] {
+    switch (chunk.type) {
+      case 'tool-approval-response': {
+        const input = chunk.approved ? this.#inputs.get(chunk.toolCallId) : undefined;
+        return input === undefined ? [] : [input];
+      }
+      case 'reset-step':
+        return this.#closeParts();
+      case 'finish':
+        if (chunk.finishReason !== 'interrupted') return [chunk];
+        // `useChat` shows the new step with the next chunk that changes a part.
+        return [{ type: 'start-step' }, ...this.#state, { type: 'finish', finishReason: 'other' }];
+      default:
+        this.#follow(chunk);
+        return [chunk];
+    }
+  }
+
+  #follow(chunk: UIMessageChunk): void {
+    switch (chunk.type) {
+      case 'text-start':
+      case 'reasoning-start':
+        this.#texts.set(chunk.id, chunk.type === 'text-start' ? 'text' : 'reasoning');
+        return;
+      case 'text-end':
+      case 'reasoning-end':
+        this.#texts.delete(chunk.id);
+        return;
+      case 'tool-input-start':
+        this.#begun.add(chunk.toolCallId);
+        return;
+      case 'tool-input-available':
+        this.#begun.delete(chunk.toolCallId);
+        this.#inputs.set(chunk.toolCallId, chunk);
+        return;
+      case 'tool-input-error':
+        this.#begun.delete(chunk.toolCallId);
+        return;
+      case 'data-run':
+        this.#state = [chunk];
+        return;
+    }
+  }
+
+  #closeParts(): UIMessageChunk[] {
+    const chunks: UIMessageChunk[] = [];
+    for (const [id, type] of this.#texts) chunks.push({ type: `${type}-end`, id });
+    for (const toolCallId of this.#begun)
+      chunks.push({ type: 'tool-output-error', toolCallId, errorText: 'The attempt failed.' });
+    this.#texts.clear();
+    this.#begun.clear();
+    return chunks;
+  }
+}
+
+/**
+ * Returns a chunk with the reason why AI SDK 6 refuses it, if it does: the error that its page shows has the text of
+ * the chunk. AI SDK 7 ignores the member.
+ */
+export function nameNeeds(chunk: UIMessageChunk): UIMessageChunk & { needs?: string } {
+  const isNew =
+    chunk.type === 'reset-step' ||
+    chunk.type === 'tool-approval-response' ||
+    (chunk.type === 'finish' && chunk.finishReason === 'interrupted');
+  return isNew ? { ...chunk, needs: NEEDS } : chunk;
+}
