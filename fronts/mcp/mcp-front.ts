@@ -51,9 +51,14 @@ type Request = {
 
 /** Loads the SDK and returns a factory of MCP servers, one per connection or request. */
 export async function createMcpFront(options: McpFrontOptions): Promise<McpServerFactory> {
-  const { createRequestStateCodec, inputRequired, ProtocolError, ProtocolErrorCode, Server } = await import(
-    '@modelcontextprotocol/server'
-  );
+  const {
+    createRequestStateCodec,
+    inputRequired,
+    MissingRequiredClientCapabilityError: Missing,
+    ProtocolError,
+    ProtocolErrorCode,
+    Server,
+  } = await import('@modelcontextprotocol/server');
   const { runs, key, version, log } = options;
   const offers = makeOffers(runs.agents.values());
   const codec = createRequestStateCodec<Asked>({
@@ -96,7 +101,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
       }
     });
     const tasks = { runs, offers, log, Failure: ProtocolError };
-    if (isCurrent) addTasks(server, tasks);
+    if (isCurrent) addTasks(server, { ...tasks, Missing });
     else addEarlierTasks(server, tasks);
     return server;
   };

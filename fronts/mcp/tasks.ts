@@ -1,5 +1,11 @@
 /** The tasks extension: a run is a task, and its id the task's. A run that waits for a decision is `input_required`. */
-import type { CallToolResult, ProtocolError, Server, ServerContext } from '@modelcontextprotocol/server';
+import type {
+  CallToolResult,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  Server,
+  ServerContext,
+} from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
 import type { RunRecord } from '../../protocol/store.ts';
@@ -7,7 +13,7 @@ import type { Hold } from '../../server/runs/run-registry.ts';
 import { listQuestions } from '../served/questions.ts';
 import { messageForClient, plainName, type ServedRuns } from '../served/served-runs.ts';
 import { decide, formsFor, NOTHING_DECIDED } from './ask.ts';
-import { callerOf, nameOf } from './client.ts';
+import { callerOf, nameOf, TASKS, takesTasks } from './client.ts';
 import type { Offer } from './offers.ts';
 import { resultOf } from './tool-result.ts';
 
@@ -38,13 +44,27 @@ export async function createdTask(runs: ServedRuns, runId: string, caller: Calle
   return { resultType: 'task', status: 'working', ...describe(record), content: [] };
 }
 
-/** Adds `tasks/get`, `tasks/update` and `tasks/cancel`. */
-export function addTasks(server: Server, { runs, offers, log, Failure }: TaskOptions): void {
+/**
+ * Adds `tasks/get`, `tasks/update` and `tasks/cancel`. A request that does not declare the extension is refused with
+ * `Missing`, the SDK's class for the JSON-RPC error -32021.
+ */
+export function addTasks(
+  server: Server,
+  {
+    runs,
+    offers,
+    log,
+    Failure,
+    Missing,
+  }: TaskOptions & { Missing: typeof MissingRequiredClientCapabilityError },
+): void {
   const answer = async (
     ctx: ServerContext,
     id: string,
     act: (hold: Hold, caller: Caller) => Promise<Fields>,
   ) => {
+    if (!takesTasks(server, ctx))
+      throw new Missing({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
     try {
       const caller = callerOf(ctx);
       const hold = await runs.hold(id, caller);

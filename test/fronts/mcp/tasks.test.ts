@@ -105,3 +105,46 @@ it('a task that does not exist is an error', async () => {
   const session = await taskSession(server);
   await expect(session.task('run_none' as never).snapshot()).rejects.toThrow('There is no run with this id');
 });
+
+it.each(['tasks/get', 'tasks/update', 'tasks/cancel'])(
+  '%s is refused for a client that did not declare the extension, and changes nothing',
+  async method => {
+    const ledger: Ledger = [];
+    const { agent, server } = begin(ledger);
+    const run = await agent.start('Refund A-1');
+    await run.settled();
+    const capability = { elicitation: { form: {} } };
+    const response = await server.send(server.url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'mcp-protocol-version': VERSION,
+        'mcp-method': method,
+        'mcp-name': run.id,
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method,
+        params: {
+          taskId: run.id,
+          _meta: {
+            'io.modelcontextprotocol/protocolVersion': VERSION,
+            'io.modelcontextprotocol/clientInfo': { name: 'plain', version: '1' },
+            'io.modelcontextprotocol/clientCapabilities': capability,
+          },
+        },
+      }),
+    });
+
+    expect(await response.json()).toMatchObject({
+      error: {
+        code: -32021,
+        data: { requiredCapabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } },
+      },
+    });
+    expect(response.status).toBe(400);
+    expect((await agent.store.get(run.id))?.status).toBe('waiting');
+  },
+);
