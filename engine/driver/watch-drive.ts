@@ -10,7 +10,10 @@ import type { RunEvents, RunHappening } from '../run/run-events.ts';
 export type DriveWatcher = {
   begin(drive: Watched): WatchedDrive;
   /** Calls `work`, which makes a model call, and returns its result: for what has to be active meanwhile. */
-  aroundModelCall?(call: ModelCall, work: () => Promise<ModelTurn>): Promise<ModelTurn>;
+  aroundModelCall?(
+    call: ModelCall & { instructions: string | undefined },
+    work: () => Promise<ModelTurn>,
+  ): Promise<ModelTurn>;
 };
 
 /** A model call: the number of its turn, which of the agent's models, and the attempt from 1. */

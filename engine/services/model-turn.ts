@@ -41,7 +41,7 @@ export function makeModelTurn(parts: ModelTurnParts): Service {
       const prepared = { ...(await prepareRequest({ ...parts, tools }, context, inherited)), inherited };
       scope.host.reach?.('model.before');
       const call = () => callModel(scope, context, { ...prepared, exchanges }, parts.textFilters);
-      const turn = await watchCall(context, parts.watchers ?? [], call);
+      const turn = await watchCall(context, prepared, parts.watchers ?? [], call);
       scope.host.reach?.('model.after');
       const captured = exchanges && (await storeCapture(scope, exchanges));
       if (!scope.stop.isStopped)
@@ -62,11 +62,13 @@ type Inheriting = PreparedTurn & { inherited: readonly Item[] };
 
 function watchCall(
   { runId, turn: { number: turn, model, attempt } }: Context,
+  { request: { instructions } }: PreparedTurn,
   watchers: readonly DriveWatcher[],
   call: () => Promise<ModelTurn>,
 ): Promise<ModelTurn> {
   return watchers.reduce<() => Promise<ModelTurn>>(
-    (work, watcher) => () => watcher.aroundModelCall?.({ runId, turn, model, attempt }, work) ?? work(),
+    (work, watcher) => () =>
+      watcher.aroundModelCall?.({ runId, turn, model, attempt, instructions }, work) ?? work(),
     call,
   )();
 }

@@ -76,9 +76,18 @@ export function chatAttributes(event: Turned, before: Context, cost: number): At
   };
 }
 
-/** The messages of a model call, as JSON in the shape of the conventions. */
-export function chatContent(event: Turned, before: Context): Attributes {
-  const input = { 'gen_ai.input.messages': describeItems(before.transcript) };
+/** The instructions and messages of a model call, as JSON in the shape of the conventions. */
+export function chatContent(
+  event: Turned,
+  before: Context,
+  instructions = before.params.instructions,
+): Attributes {
+  const input = {
+    ...(instructions && {
+      'gen_ai.system_instructions': JSON.stringify([{ type: 'text', content: instructions }]),
+    }),
+    'gen_ai.input.messages': describeItems(before.transcript),
+  };
   if (event.type === 'turn.failed') return input;
   return { ...input, 'gen_ai.output.messages': describeItems(event.items) };
 }

@@ -43,6 +43,7 @@ type Candidate = { seq: number; at: number; claimed: boolean };
 export class SpanFold {
   readonly #place: TracePlace;
   readonly #content: boolean;
+  readonly #instructions: Map<string, string> | undefined;
   #state: ChartState | null = null;
   #runId = '';
   #parentSpanId: string | undefined;
@@ -58,10 +59,18 @@ export class SpanFold {
   #backoff: { seq: number; at: number } | null = null;
   #lastAt = 0;
 
-  /** `content`: whether spans have arguments, results, messages and the names of those who decided. */
-  constructor(place: TracePlace, { content = false }: { content?: boolean } = {}) {
+  /**
+   * `content`: whether spans have instructions, arguments, results, messages and the names of those who decided.
+   * `instructions`: those of the model calls of this process by `placeOfTurn`; the fold removes what it has used. A
+   * journal has only instructions that were set for its run.
+   */
+  constructor(
+    place: TracePlace,
+    { content = false, instructions }: { content?: boolean; instructions?: Map<string, string> } = {},
+  ) {
     this.#place = place;
     this.#content = content;
+    this.#instructions = instructions;
   }
 
   /** Takes the next entry and returns the spans that it ends. Throws like `foldEntry`. */
@@ -153,12 +162,15 @@ export class SpanFold {
   ): RunSpan {
     const { number: turn, model, attempt } = before.turn;
     const asked = before.config.models[model]?.model ?? 'unknown';
+    const place = placeOfTurn({ turn, model, attempt });
+    const instructions = this.#instructions?.get(place);
+    this.#instructions?.delete(place);
     const drive = this.#drive;
     if (drive !== null) {
       drive.modelCalls += 1;
       if (event.type === 'turn.completed') drive.usage = addUsage(drive.usage, event.usage);
     }
-    return this.#makeSpan(this.#idOf(placeOfTurn({ turn, model, attempt })), {
+    return this.#makeSpan(this.#idOf(place), {
       parentSpanId: drive?.spanId,
       name: `chat ${asked}`,
       kind: 'client',
@@ -166,7 +178,7 @@ export class SpanFold {
       end: event.at,
       attributes: {
         ...chatAttributes(event, before, after.cost - before.cost),
-        ...(this.#content && chatContent(event, before)),
+        ...(this.#content && chatContent(event, before, instructions)),
       },
       error: event.type === 'turn.failed' ? this.#describeFailure(event.error) : undefined,
     });

@@ -21,7 +21,7 @@ export type InstrumentOptions = {
   /** Where metrics go. Default: the provider that is registered globally. */
   meterProvider?: MeterProviderLike;
   /**
-   * Whether spans have content: messages, arguments, results, error messages and the names of those who decide. Default
+   * Whether spans have content: instructions, messages, arguments, results, error messages and the names of those who decide. Default
    * `false`.
    */
   content?: boolean;
@@ -50,26 +50,29 @@ export function instrument<Instrumented extends Agent>(
   const meter = meters.getMeter('agentchart') as Meter;
   const measure = makeSpanMetrics(meter);
   addStoreMetrics(meter, agent.store);
-  const places = new Map<string, Promise<TracePlace>>();
+  const drives = new Map<string, { place: Promise<TracePlace>; live: LiveDrive }>();
   const emit = (span: RunSpan) => {
     emitSpan(span);
     measure(span);
   };
-  const locate = async (runId: string) => await places.get(runId)?.catch(() => undefined);
+  const locate = async (runId: string) => await drives.get(runId)?.place.catch(() => undefined);
   const watcher: DriveWatcher = {
     begin({ runId, epoch, store }) {
       const place = locateTrace(store, runId);
-      places.set(runId, place);
       const live = new LiveDrive({ runId, epoch, store, place, content: options.content === true, emit });
+      drives.set(runId, { place, live });
       return {
         receive: happening => live.receive(happening),
         end: async () => {
           await live.end();
-          if (places.get(runId) === place) places.delete(runId);
+          if (drives.get(runId)?.live === live) drives.delete(runId);
         },
       };
     },
-    aroundModelCall: async (call, work) => await callWithin(api, await locate(call.runId), call, work),
+    aroundModelCall: async (call, work) => {
+      drives.get(call.runId)?.live.beginModelCall(call);
+      return await callWithin(api, await locate(call.runId), call, work);
+    },
   };
   return instrumentAll(agent, watcher, tool => traceTool(api, tool, locate)) as Instrumented;
 }

@@ -1,9 +1,10 @@
-import type { WatchedDrive } from '../../engine/driver/watch-drive.ts';
+import type { ModelCall, WatchedDrive } from '../../engine/driver/watch-drive.ts';
 import { readPages } from '../../engine/journal/read-journal.ts';
 import type { RunHappening } from '../../engine/run/run.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { SpanFold, type TracePlace } from './fold-spans.ts';
+import { placeOfTurn } from './ids.ts';
 import type { RunSpan } from './run-span.ts';
 
 type LiveDriveOptions = {
@@ -27,6 +28,7 @@ type LiveDriveOptions = {
 export class LiveDrive implements WatchedDrive {
   readonly #options: LiveDriveOptions;
   readonly #fold: Promise<SpanFold>;
+  readonly #instructions = new Map<string, string>();
   #received: JournalEntry[] = [];
   #seq = 0;
   #isOurs = false;
@@ -35,8 +37,19 @@ export class LiveDrive implements WatchedDrive {
 
   constructor(options: LiveDriveOptions) {
     this.#options = options;
-    this.#fold = options.place.then(place => new SpanFold(place, options));
+    this.#fold = options.place.then(
+      place => new SpanFold(place, { content: options.content, instructions: this.#instructions }),
+    );
     this.#pump();
+  }
+
+  /** Remembers the instructions of a model call for its span, if spans have content. */
+  beginModelCall({
+    instructions,
+    ...call
+  }: Omit<ModelCall, 'runId'> & { instructions?: string | undefined }): void {
+    if (this.#options.content && instructions !== undefined)
+      this.#instructions.set(placeOfTurn(call), instructions);
   }
 
   receive(happening: RunHappening): void {

@@ -1,5 +1,6 @@
 import { TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { instrument } from '../../../fronts/otel/index.ts';
 import { memory } from '../../../stores/memory.ts';
@@ -74,7 +75,8 @@ describe('the spans of a run', () => {
       const { tracerProvider, spans } = recordSpans();
       const model = scripted({ turns: [calls(['pay', { to: secret }]), { text: secret }] });
       const pay = makeTool('pay', { approval: true, run: () => Promise.reject(new Error(secret)) });
-      const agent = createAgent({ name: 'a', model, tools: [pay] });
+      const instructions = () => `Keep ${secret}.`;
+      const agent = createAgent({ name: 'a', model, instructions, tools: [pay] });
       const run = await instrument(agent, { tracerProvider, content }).start(secret);
       await run.settled();
       await run.approve('call_0_0', { by: secret });
@@ -86,6 +88,7 @@ describe('the spans of a run', () => {
     const withSecret = attributes.filter(([, value]) => JSON.stringify(value).includes(secret));
     expect(new Set(withSecret.map(([name]) => name))).toEqual(
       new Set([
+        'gen_ai.system_instructions',
         'gen_ai.input.messages',
         'gen_ai.output.messages',
         'gen_ai.tool.call.arguments',
@@ -93,6 +96,19 @@ describe('the spans of a run', () => {
         'agentchart.wait.by',
       ]),
     );
+  });
+
+  test('with content, have the instructions of each model call, as parts', async () => {
+    const { tracerProvider, spans } = recordSpans();
+    const instructions = ({ user }: { user: string }) => `You help ${user}.`;
+    const model = scripted([calls('look'), { text: 'done' }]);
+    const tools = [makeTool('look', { sideEffect: 'none' })];
+    const runContext = z.object({ user: z.string() });
+    const agent = createAgent({ name: 'a', model, instructions, tools, runContext });
+    await instrument(agent, { tracerProvider, content: true }).run('go', { runContext: { user: 'Ann' } });
+    const chats = spans().filter(({ name }) => name.startsWith('chat'));
+    const parts = JSON.stringify([{ type: 'text', content: 'You help Ann.' }]);
+    expect(chats.map(({ attributes }) => attributes['gen_ai.system_instructions'])).toEqual([parts, parts]);
   });
 
   test('show retries, waits between them, and why a run failed', async () => {
