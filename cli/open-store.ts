@@ -18,7 +18,7 @@ export function storeFile(db: string | undefined): string {
  * closed once they have ended, so that their results are kept; this function does not wait for that.
  */
 export async function withStore<Result>(
-  place: string | ({ file: string } & Pick<PostgresOptions, 'patienceMs'>),
+  place: string | ({ file: string } & Pick<PostgresOptions, 'patienceMs' | 'warn'>),
   work: (store: Store) => Promise<Result>,
 ): Promise<Result> {
   const { file, ...options } = typeof place === 'string' ? { file: place } : place;

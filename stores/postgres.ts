@@ -56,6 +56,8 @@ export type PostgresOptions = {
   migrates?: boolean;
   /** How long a call waits for a server that was reached before and is away, in ms. Default 60 seconds. */
   patienceMs?: number;
+  /** Receives what an operator should know about the server, one line each. Default: warnings of the process. */
+  warn?(line: string): void;
 };
 
 const NAMES: NamesOf<PostgresOptions> = {
@@ -64,6 +66,7 @@ const NAMES: NamesOf<PostgresOptions> = {
   listen: true,
   migrates: true,
   patienceMs: true,
+  warn: true,
 };
 
 /**
@@ -83,9 +86,14 @@ const NAMES: NamesOf<PostgresOptions> = {
 export function postgres(target: string | PostgresPool, options: PostgresOptions = {}): Store {
   refuseUnknownOptions('postgres', options, NAMES);
   const { schema = 'agentchart', now = Date.now, listen, migrates = true, patienceMs = 60_000 } = options;
+  const { warn = warnProcess } = options;
   const quoted = quoteSchema(schema);
-  const database = new Database({ source: target, schema: quoted, listen, migrates, patienceMs });
+  const database = new Database({ source: target, schema: quoted, listen, migrates, patienceMs, warn });
   return makeStore(database, quoted, now);
+}
+
+function warnProcess(line: string): void {
+  process.emitWarning(line, { code: 'AGENTCHART_POSTGRES' });
 }
 
 /**

@@ -40,6 +40,7 @@ export type DatabaseOptions = {
   migrates: boolean;
   /** How long a call is tried again while the server cannot be reached, in ms. */
   patienceMs: number;
+  warn(line: string): void;
 };
 
 /**
@@ -59,6 +60,11 @@ export class Database {
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
+  }
+
+  /** Tells an operator something about the server. */
+  warn(line: string): void {
+    this.#options.warn(line);
   }
 
   /** Runs one statement that may be repeated, and returns its rows. */
@@ -167,9 +173,8 @@ export class Database {
       await runTransaction(pool, query => migrate(query, schema));
       const [setting] = (await pool.query('SHOW synchronous_commit')).rows;
       if (setting?.synchronous_commit === 'off')
-        process.emitWarning(
-          'PostgreSQL runs with synchronous_commit = off: a crash of the server can lose acknowledged events, and a tool may run twice. Turn it on for this database.',
-          { code: 'AGENTCHART_SYNCHRONOUS_COMMIT' },
+        this.warn(
+          'PostgreSQL runs with synchronous_commit = off: a crash of the server can lose acknowledged events, and a tool may run twice. Turn it on for this database and role.',
         );
       return pool;
     } catch (error) {

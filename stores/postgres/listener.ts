@@ -111,9 +111,8 @@ export class Listener {
   }
 
   #pollInstead(): void {
-    process.emitWarning(
+    this.#database.warn(
       'The connection to PostgreSQL passes no notifications, as with a transaction pooler: runs are looked for at intervals, so that decisions take longer. Name a direct connection with the option listen, or AGENTCHART_DB_LISTEN.',
-      { code: 'AGENTCHART_NO_NOTIFICATIONS' },
     );
     const seen = new Map<string, number>();
     let workAt = 0;

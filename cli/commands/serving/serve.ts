@@ -62,8 +62,9 @@ export async function serve(options: ServeOptions): Promise<number> {
   const gateway = options.config === undefined ? EMPTY_GATEWAY : await readGatewayConfig(options.config);
   const { callers } = new Tokens(token, gateway.tokens);
   assertMayBind(options.host, { hasTokens: callers.length > 0 });
-  reportUncaught({ survives: true, report: text => log.problem(text) });
-  const place = options.drive ? file : { file, patienceMs: REQUEST_PATIENCE_MS };
+  const warn = (line: string) => log.problem(line);
+  reportUncaught({ survives: true, report: warn });
+  const place = { file, warn, ...(!options.drive && { patienceMs: REQUEST_PATIENCE_MS }) };
   return await withStore(place, async opened => {
     const work = new WorkMetrics({ store: opened, clock: systemHost });
     const store = options.drive ? work.store : nonDrivingStore(work.store);

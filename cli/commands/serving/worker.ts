@@ -55,7 +55,7 @@ export async function work(options: WorkerOptions): Promise<number> {
   const file = storeFile(options.db);
   const [slots, graceMs] = [readSlots(options.slots), readGrace(options.grace)];
   reportUncaught({ survives: true, report: problem });
-  return await withStore({ file, patienceMs: DRIVER_PATIENCE_MS }, async opened => {
+  return await withStore({ file, patienceMs: DRIVER_PATIENCE_MS, warn: problem }, async opened => {
     const metrics = new WorkMetrics({ store: opened, clock: systemHost, slots });
     const { store } = metrics;
     const { forkModels } = await makeForkModels(options.forkModel);
