@@ -38,7 +38,8 @@ const NAMES: NamesOf<Exclude<ScriptedOptions, readonly ScriptedTurn[]>> = {
 
 /**
  * Creates a model that plays a script, for tests, demos and reproductions. The next turn is derived from the
- * transcript alone (see `countTurns`), so a run can continue in another process. Only the failures of an
+ * transcript alone (see `countTurns`), so a run can continue in another process. A `separate` answer plays the entry after
+ * its draft, or the draft again if that was the last. Only the failures of an
  * error with `times` are counted in the adapter. An entry with `error` but without text, reasoning, calls or
  * finish reason fails before the next entry. Throws an `EngineError` `script-invalid`.
  *
@@ -58,7 +59,8 @@ export function scripted(options: ScriptedOptions): ModelAdapter {
   const thrown = new Map<ScriptedError, number>();
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<TurnDelta, void> {
-    const at = countTurns(request.transcript, PROVIDER);
+    const count = countTurns(request.transcript, PROVIDER);
+    const at = request.afterDraft && steps[count + 1] !== undefined ? count + 1 : count;
     const step = steps[at];
     const failure = step?.failures.find(({ error }) => (thrown.get(error) ?? 0) < (error.times ?? Infinity));
     if (failure) {

@@ -54,7 +54,8 @@ export type OutputFormat = { name: string; schema: JsonObject; strict?: boolean 
 /**
  * One model call. Each adapter translates `toolChoice: 'none'` to a form that its provider accepts. `continuation` is
  * present only if the model, the instructions and the transcript up to the last model item are unchanged since the turn
- * that returned it: only the items after that one are new to the provider.
+ * that returned it: only the items after that one are new to the provider. `afterDraft`: the turn before was the draft of
+ * a `separate` answer, which is not in the transcript.
  */
 export type ModelRequest = {
   instructions?: string;
@@ -63,6 +64,7 @@ export type ModelRequest = {
   toolChoice: ToolChoice;
   output?: OutputFormat;
   continuation?: JsonValue;
+  afterDraft?: true;
   settings: Settings;
   providerOptions?: JsonObject;
 };

@@ -39,6 +39,7 @@ const REQUEST_NAMES: NamesOf<TurnRequest> = {
   toolChoice: true,
   output: true,
   continuation: true,
+  afterDraft: true,
   settings: true,
   providerOptions: true,
 };

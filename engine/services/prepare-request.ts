@@ -63,6 +63,7 @@ export async function prepareRequest(
       providerOptions,
       continuation: isFullHistory ? continuationFor(adapter, context, instructions) : undefined,
       output: mayAnswer(context) ? parts.output : undefined,
+      afterDraft: context.turn.final && context.lastTurn?.draft ? true : undefined,
     }),
   };
   return { adapter, request, tools, isFullHistory };

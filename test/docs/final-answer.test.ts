@@ -42,6 +42,37 @@ async function observe(mode: Mode, turns = WORK, options: Partial<AgentOptions> 
   return { requests, happenings, settled, run };
 }
 
+describe('a script for a separate answer', () => {
+  const turn = (text: string): ScriptedTurn => ({ text });
+  const textIn = ({ settled }: Observed) => (settled.status === 'finished' ? settled.text : settled);
+
+  test('has the draft and the answer, after its other turns', async () => {
+    const looking = { toolCalls: [{ name: 'look' }] };
+    const observed = await observe('separate', [looking, turn('Draft.'), turn('Answer.')]);
+    expect(textIn(observed)).toBe('Answer.');
+    expect(observed.requests.map(({ afterDraft }) => afterDraft ?? false)).toEqual([false, false, true]);
+  });
+
+  test('with one entry for both gives its text twice', async () => {
+    expect(textIn(await observe('separate', [turn('Both.')]))).toBe('Both.');
+  });
+
+  test('has an answer that fails at first', async () => {
+    const turns = [turn('Draft.'), { error: { code: 'overloaded', times: 1 } } as const, turn('Answer.')];
+    const observed = await observe('separate', turns);
+    expect(textIn(observed)).toBe('Answer.');
+    expect(observed.requests).toHaveLength(3);
+  });
+
+  test('gives the next entry to the closing call of a limit, which follows no draft', async () => {
+    const looking = { toolCalls: [{ name: 'look' }] };
+    const options = { limits: { turns: 1 }, onLimit: 'answer' } as const;
+    expect(textIn(await observe('separate', [looking, turn('Closed.'), turn('Never.')], options))).toBe(
+      'Closed.',
+    );
+  });
+});
+
 type Observed = Awaited<ReturnType<typeof observe>>;
 
 function count({ happenings }: Observed, type: RunHappening['type']): string {
