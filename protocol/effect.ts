@@ -36,9 +36,9 @@ export type Effect =
   | { type: 'stop'; id: string }
   | { type: 'publish'; notice: Notice };
 
-/** Streamed output for readers; never journaled. */
+/** Streamed output for readers; never journaled. `refusals`: as in `TurnDelta`. */
 export type Delta =
-  | { type: 'text.delta' | 'reasoning.delta'; turn: number; attempt: number; text: string }
+  | { type: 'text.delta' | 'reasoning.delta'; turn: number; attempt: number; text: string; refusals?: number }
   | { type: 'tool.progress'; callId: string; data: JsonValue }
   /**
    * A piece of a call's arguments. The first of a call has its name, and its id if the adapter knows it that early;

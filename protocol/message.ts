@@ -1,4 +1,5 @@
 import type { Item, MessageItem } from './item.ts';
+import { isJsonObject } from './json.ts';
 
 /** Returns a user message with one text part, as `start('…')` and `send('…')` create it from a string. */
 export function userMessage(text: string): MessageItem {
@@ -11,4 +12,10 @@ export function textOf(item: Item): string {
   let text = '';
   for (const part of item.content) if (part.type === 'text') text += part.text;
   return text;
+}
+
+/** Returns the words with which a provider refused after the text of a message, apart from that text; else ''. */
+export function refusalOf(item: Item): string {
+  const data = item.type === 'message' ? item.opaque?.data : undefined;
+  return isJsonObject(data) && typeof data.refusal === 'string' ? data.refusal : '';
 }

@@ -98,11 +98,12 @@ export type ModelTurn = {
 };
 
 /**
- * A piece of a stream, which ends with exactly one `turn`. `index` counts the turn's calls from 0. `callId` is the
+ * A piece of a stream, which ends with exactly one `turn`. `refusals` counts the refusals of the turn before the piece:
+ * their words are in the turn alone. Default 0. `index` counts the turn's calls from 0. `callId` is the
  * call's id in the turn, from an adapter that knows it before the call is complete.
  */
 export type TurnDelta =
-  | { type: 'text' | 'reasoning'; text: string }
+  | { type: 'text' | 'reasoning'; text: string; refusals?: number }
   | { type: 'call_started'; index: number; name: string; callId?: string }
   | { type: 'call_arguments'; index: number; text: string }
   | { type: 'turn'; turn: ModelTurn };

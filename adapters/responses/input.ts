@@ -36,8 +36,24 @@ export function inputOf(transcript: readonly Item[], options: InputOptions): Jso
   const calls = callData(transcript, reasoning, options);
   const input: JsonObject[] = [];
   const ordered = options.callsTogether ? withCallsTogether(sent) : sent;
-  for (const item of ordered) input.push(...inputItems(item, options, { calls, reasoning, ids }));
+  for (const item of ordered) {
+    const made = inputItems(item, options, { calls, reasoning, ids });
+    const kept = item.type === 'message' ? keptBy(options.provider, item.opaque) : undefined;
+    const whole = kept?.more && joined(input.at(-1), made);
+    if (whole) input.splice(-1, 1, whole);
+    else input.push(...made);
+  }
   return input;
+}
+
+/** The message with the rest of its content; `undefined` if there is no message before the rest. */
+function joined(message: JsonObject | undefined, [rest]: readonly JsonObject[]): JsonObject | undefined {
+  if (message?.role !== 'assistant' || rest === undefined) return undefined;
+  const needsAnnotations = message.id !== undefined;
+  const more = objectsOf(rest.content).map(part =>
+    needsAnnotations && part.type === 'output_text' ? { annotations: [], ...part } : part,
+  );
+  return { ...message, content: [...objectsOf(message.content), ...more] };
 }
 
 /** Returns a function like `inputOf` for full transcripts that converts only what the transcript gained. */

@@ -68,6 +68,9 @@ class ResponsesStream {
   readonly #dialect: ResponsesDialect;
   readonly #slots = new OutputSlots();
   #calls = 0;
+  #refusals = 0;
+  /** Whether a refusal came after the last text. */
+  #isRefused = false;
 
   constructor(dialect: ResponsesDialect) {
     this.#dialect = dialect;
@@ -99,25 +102,27 @@ class ResponsesStream {
       }
       case 'response.output_text.delta':
         addToPart(this.#slots.at(event), event, 'output_text', textIn(event.delta));
-        yield* delta('text', event);
+        yield* this.#delta('text', event);
         return;
       case 'response.output_text.done':
         setPart(this.#slots.at(event), event, 'output_text', textIn(event.text));
         return;
       case 'response.refusal.delta':
         addToPart(this.#slots.at(event), event, 'refusal', textIn(event.delta));
+        this.#isRefused ||= textIn(event.delta) !== '';
         return;
       case 'response.refusal.done':
         setPart(this.#slots.at(event), event, 'refusal', textIn(event.refusal));
+        this.#isRefused ||= textIn(event.refusal) !== '';
         return;
       case 'response.reasoning_summary_text.delta':
         addToPart(this.#slots.at(event), event, 'summary_text', textIn(event.delta));
-        yield* delta('reasoning', event);
+        yield* this.#delta('reasoning', event);
         return;
       case 'response.reasoning_text.delta': {
         const slot = this.#slots.at(event);
         addToPart(slot, event, 'reasoning_text', textIn(event.delta));
-        if (!hasSummary(slot)) yield* delta('reasoning', event);
+        if (!hasSummary(slot)) yield* this.#delta('reasoning', event);
         return;
       }
       case 'response.function_call_arguments.delta':
@@ -131,6 +136,14 @@ class ResponsesStream {
         this.#slots.at(event).written = textIn(event.input);
         return;
     }
+  }
+
+  *#delta(type: 'text' | 'reasoning', event: JsonObject): Generator<TurnDelta, void> {
+    const text = textIn(event.delta);
+    if (text === '') return;
+    if (this.#isRefused) this.#refusals += 1;
+    this.#isRefused = false;
+    yield { type, text, ...(this.#refusals > 0 && { refusals: this.#refusals }) };
   }
 
   *#announce(slot: OutputSlot): Generator<TurnDelta, void> {
@@ -150,9 +163,4 @@ class ResponsesStream {
 
 function hasSummary(slot: OutputSlot): boolean {
   return [...slot.parts.values()].some(part => part.type === 'summary_text');
-}
-
-function* delta(type: 'text' | 'reasoning', event: JsonObject): Generator<TurnDelta, void> {
-  const text = textIn(event.delta);
-  if (text !== '') yield { type, text };
 }

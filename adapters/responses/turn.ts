@@ -88,23 +88,32 @@ class OutputReader {
     }
   }
 
+  /** A refusal is after the text of its message: text that follows it is a message of its own. */
   #readMessage(item: JsonObject): void {
-    const content: Part[] = [];
-    const refusals: string[] = [];
+    const empty = (): { content: Part[]; refusal: string } => ({ content: [], refusal: '' });
+    let piece = empty();
+    const pieces = [piece];
     for (const part of objectsOf(item.content)) {
-      if (part.type === 'refusal') refusals.push(textIn(part.refusal));
-      else if (typeof part.text === 'string') {
+      if (part.type === 'refusal') {
+        this.refused = true;
+        piece.refusal += textIn(part.refusal);
+      } else if (typeof part.text === 'string') {
+        if (piece.refusal !== '') {
+          piece = empty();
+          pieces.push(piece);
+        }
         const annotations = arrayOf(part.annotations);
-        content.push({ type: 'text', text: part.text, ...(annotations.length > 0 ? { annotations } : {}) });
+        piece.content.push({ type: 'text', text: part.text, ...(annotations.length > 0 && { annotations }) });
         this.text += part.text;
       }
     }
-    if (refusals.length > 0) this.refused = true;
-    const kept: Kept = {
-      ...this.#origin(item),
-      ...omitUndefined({ phase: nonEmpty(item.phase), refusal: refusals.join('') || undefined }),
-    };
-    this.items.push({ type: 'message', role: 'assistant', content, opaque: this.#opaque(kept) });
+    for (const [at, { content, refusal }] of pieces.entries()) {
+      const kept: Kept = {
+        ...(at === 0 ? this.#origin(item) : { ...this.#origin(), more: true }),
+        ...omitUndefined({ phase: nonEmpty(item.phase), refusal: refusal || undefined }),
+      };
+      this.items.push({ type: 'message', role: 'assistant', content, opaque: this.#opaque(kept) });
+    }
   }
 
   #readReasoning(item: JsonObject, next: JsonObject | undefined): void {

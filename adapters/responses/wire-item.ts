@@ -6,6 +6,7 @@ import { nonEmpty, objectOf } from '../turn/json-access.ts';
  * The provider data that an item keeps in its `opaque.data`:
  * - `item`: the full output item, for reasoning and for items of the provider's own tools;
  * - `id`, `phase`, `refusal`: members of a message or call beyond its portable part;
+ * - `more`: the message is the rest of the output item before it, after a refusal;
  * - `custom`: the call was a custom tool call, whose input is text;
  * - `namespace`, `caller`: the namespace of the called tool and the program that called it. The provider
  *   refuses a call that had them without them;
@@ -18,6 +19,7 @@ export type Kept = {
   id?: string;
   phase?: string;
   refusal?: string;
+  more?: true;
   custom?: true;
   namespace?: string;
   caller?: JsonObject;
@@ -37,6 +39,7 @@ export function keptBy(provider: string, opaque: Opaque | undefined): Kept | und
     if (text !== undefined) kept[name] = text;
   }
   if (data.item !== undefined) kept.item = objectOf(data.item);
+  if (data.more === true) kept.more = true;
   if (data.custom === true) kept.custom = true;
   if (isJsonObject(data.caller)) kept.caller = data.caller;
   return kept;

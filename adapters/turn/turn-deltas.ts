@@ -1,3 +1,4 @@
+import { refusalOf, textOf } from '../../protocol/message.ts';
 import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 
 /** Accumulates the deltas that a reader of the stream has received so far. */
@@ -34,7 +35,7 @@ export function* deltasUpTo(turn: ModelTurn, shown = new ShownDeltas()): Generat
   const reasoning = restOf(turn.reasoning, shown.reasoning);
   if (reasoning !== '') yield { type: 'reasoning', text: reasoning };
   const text = restOf(turn.text, shown.text);
-  if (text !== '') yield { type: 'text', text };
+  if (text !== '') yield* textDeltas(turn, text);
   for (const [index, call] of turn.toolCalls.entries()) {
     const known = shown.calls[index];
     if (!known) yield { type: 'call_started', index, name: call.name, callId: call.callId };
@@ -42,6 +43,21 @@ export function* deltasUpTo(turn: ModelTurn, shown = new ShownDeltas()): Generat
     if (rest !== '') yield { type: 'call_arguments', index, text: rest };
   }
   yield { type: 'turn', turn };
+}
+
+/** Yields the text that is missing; the texts before and after a refusal are apart. */
+function* textDeltas({ text, items }: ModelTurn, missing: string): Generator<TurnDelta, void> {
+  const isWhole = items.map(textOf).join('') === text;
+  if (!isWhole || !items.some(item => refusalOf(item) !== '')) return yield { type: 'text', text: missing };
+  let known = text.length - missing.length;
+  let refusals = 0;
+  for (const item of items) {
+    const own = textOf(item);
+    const rest = own.slice(known);
+    known = Math.max(0, known - own.length);
+    if (rest !== '') yield { type: 'text', text: rest, ...(refusals > 0 && { refusals }) };
+    if (refusalOf(item) !== '') refusals += 1;
+  }
 }
 
 function restOf(full: string, shown: string): string {

@@ -11,7 +11,11 @@ const partsSchema = lazySchema(() => {
   const place = { turn: z.int(), attempt: z.int(), text: z.string() };
   return z.array(
     z.discriminatedUnion('type', [
-      z.object({ type: z.enum(['text.delta', 'reasoning.delta']), ...place }),
+      z.object({
+        type: z.enum(['text.delta', 'reasoning.delta']),
+        ...place,
+        refusals: z.exactOptional(z.int()),
+      }),
       z.object({
         type: z.literal('call.delta'),
         ...place,

@@ -125,7 +125,7 @@ export function isText(happening: RunHappening): happening is TextDelta {
 export function isSamePart(one: TextDelta, other: TextDelta): boolean {
   if (one.turn !== other.turn || one.attempt !== other.attempt) return false;
   if (one.type === 'call.delta') return other.type === 'call.delta' && one.index === other.index;
-  return one.type === other.type;
+  return other.type !== 'call.delta' && one.type === other.type && one.refusals === other.refusals;
 }
 
 /** How much a delta adds, in characters; the start of a call counts as one. */

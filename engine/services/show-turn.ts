@@ -1,5 +1,5 @@
 import type { Context } from '../../machines/context.ts';
-import { textOf } from '../../protocol/message.ts';
+import { refusalOf, textOf } from '../../protocol/message.ts';
 import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
 import type { ServiceScope } from './service.ts';
@@ -24,6 +24,8 @@ export class TurnDisplay {
   #textStarted = false;
   #callsStarted = false;
   #streamed = false;
+  /** The number of refusals before the text. */
+  #refusals = 0;
 
   constructor(
     scope: ServiceScope,
@@ -46,10 +48,10 @@ export class TurnDisplay {
       case 'text':
         if (delta.text === '') return;
         this.#streamed = true;
-        this.#showText(delta.text);
+        this.#showText(delta.text, delta.refusals);
         return;
       case 'reasoning':
-        if (this.#visible) this.#scope.publish({ type: 'reasoning.delta', ...this.#place, text: delta.text });
+        if (this.#visible) this.#scope.publish({ ...delta, type: 'reasoning.delta', ...this.#place });
         return;
       case 'call_started':
         this.#startCalls();
@@ -63,9 +65,11 @@ export class TurnDisplay {
 
   /** Shows the rest of the complete turn. */
   finish(turn: ModelTurn): void {
+    let refusals = 0;
     for (const item of turn.items) {
       if (item.type === 'tool_call') this.#startCalls();
-      if (!this.#streamed && item.type === 'message') this.#showText(textOf(item));
+      if (!this.#streamed && item.type === 'message') this.#showText(textOf(item), refusals);
+      if (refusalOf(item) !== '') refusals += 1;
     }
     const hasCalls = turn.toolCalls.some(call => call.executedBy !== 'provider');
     if (hasCalls) this.#startCalls();
@@ -79,8 +83,9 @@ export class TurnDisplay {
     this.#publishText(this.#filter.push(text));
   }
 
-  #showText(text: string): void {
+  #showText(text: string, refusals = 0): void {
     if (!this.#visible || text === '') return;
+    this.#refusals = refusals;
     this.#startText();
     this.#publishText(this.#filter.push(text));
   }
@@ -110,6 +115,8 @@ export class TurnDisplay {
   }
 
   #publishText(text: string): void {
-    if (text !== '') this.#scope.publish({ type: 'text.delta', ...this.#place, text });
+    const refusals = this.#refusals;
+    if (text === '') return;
+    this.#scope.publish({ type: 'text.delta', ...this.#place, text, ...(refusals > 0 && { refusals }) });
   }
 }

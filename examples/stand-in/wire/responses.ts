@@ -22,7 +22,8 @@ export function responses(style: Partial<ResponsesStyle> = {}): Encoder {
   };
 }
 
-function itemsOf({ reasoning, text, refusal, calls, searched }: WrittenTurn): JsonObject[] {
+function itemsOf({ output, reasoning, text, refusal, calls, searched }: WrittenTurn): JsonObject[] {
+  if (output !== undefined) return [...output];
   const items: JsonObject[] = [];
   if (reasoning !== '') {
     const summary = [{ type: 'summary_text', text: reasoning }];

@@ -11,6 +11,8 @@ export type WrittenTurn = {
   text: string;
   /** The words of a refusal that is apart from the text; for Chat Completions and the Responses API. */
   refusal?: string;
+  /** The output items of the Responses API, instead of those of the other members. */
+  output?: readonly JsonObject[];
   calls: readonly WrittenCall[];
   /** The finish reason; `stop` becomes `tool_calls` if there are calls. */
   finish: 'stop' | 'length' | 'content_filter';

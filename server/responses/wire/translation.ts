@@ -157,7 +157,10 @@ export class Translation {
     if (this.#state?.context.stream !== true || this.#holdsTurns) return [];
     this.#isAhead = true;
     if (delta.type === 'text.discarded') this.#turn?.discard();
-    else this.#turnWriter().take(delta.type === 'text.delta' ? 'message' : 'reasoning', delta.text);
+    else {
+      const kind = delta.type === 'text.delta' ? 'message' : 'reasoning';
+      this.#turnWriter().take(kind, delta.text, delta.refusals);
+    }
     return this.#writer.drain();
   }
 

@@ -1,13 +1,16 @@
 import type { Item, Part, ProviderItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
-import { textOf } from '../../../protocol/message.ts';
+import { refusalOf, textOf } from '../../../protocol/message.ts';
 import { compactionOf, isUpstreamCompaction } from '../compaction/compaction-items.ts';
 import { sealOpaque } from './opaque-seal.ts';
 import { prefixOf, writeProviderItem } from './provider-items.ts';
 import type { ResponseWriter } from './response-writer.ts';
 import { type ItemKind, itemIdOf } from './wire-ids.ts';
 
-/** Adjacent messages or adjacent reasoning of a turn, which are one item in the Responses API. */
+/**
+ * Adjacent messages or adjacent reasoning of a turn, which are one item in the Responses API. A refusal ends the text of
+ * a message: text after it is another item.
+ */
 type TextBlock = { kind: 'message' | 'reasoning'; place: number; text: string; items: Item[] };
 /** A call that the provider ran. */
 type ProviderBlock = { kind: 'provider'; prefix: ItemKind; place: number; item: ProviderItem };
@@ -15,10 +18,7 @@ export type Block = TextBlock | ProviderBlock;
 
 /** The words with which a provider refused, if they are apart from the text of the message; otherwise empty. */
 export function refusalIn(items: readonly Item[]): string {
-  return items
-    .map(item => (item.type === 'message' && isJsonObject(item.opaque?.data) ? item.opaque.data.refusal : ''))
-    .filter(refusal => typeof refusal === 'string')
-    .join('');
+  return items.map(refusalOf).join('');
 }
 
 /** The blocks of a turn, in order. Reasoning without text counts only if `sealed`. */
@@ -36,7 +36,8 @@ export function blocksIn(items: readonly Item[], { sealed }: { sealed: boolean }
     const isSealed = sealed && item.type === 'reasoning' && item.opaque !== undefined;
     if (text === '' && refusalIn([item]) === '' && !isSealed) continue;
     const last = blocks.at(-1);
-    if (last !== undefined && last.kind !== 'provider' && last.kind === item.type) {
+    const isEnded = text !== '' && last?.kind === 'message' && refusalIn(last.items) !== '';
+    if (last !== undefined && last.kind !== 'provider' && last.kind === item.type && !isEnded) {
       last.text += text;
       last.items.push(item);
     } else {
@@ -82,6 +83,9 @@ export class TurnWriter {
   #opened: Opened[] = [];
   /** The index of the item that is being streamed. */
   #at = -1;
+  /** The number of refusals so far, and the index of the item with the last; without one, an index of no item. */
+  #refusals = 0;
+  #refusedAt = -2;
 
   constructor(
     writer: ResponseWriter,
@@ -94,13 +98,13 @@ export class TurnWriter {
     this.#retry = options.retry;
   }
 
-  /** Writes a piece of streamed text. */
-  take(kind: TextBlock['kind'], text: string): void {
+  /** Writes a piece of streamed text, which follows so many refusals of the turn. */
+  take(kind: TextBlock['kind'], text: string, refusals = 0): void {
+    if (refusals > this.#refusals) this.#makePlaceForRefusal(refusals);
     const current = this.#opened[this.#at];
-    if (current?.kind !== kind) {
-      if (current?.kind === 'reasoning' && !this.#sealed && !current.closed)
-        this.#close(current, current.streamed, []);
-      this.#at += 1;
+    const isEnded = kind === 'message' && this.#at === this.#refusedAt;
+    if (current?.kind !== kind || isEnded) {
+      this.#leaveItem();
     }
     const opened = this.#opened[this.#at] ?? this.#open(kind);
     if (opened.closed || opened.kind !== kind) return;
@@ -108,10 +112,29 @@ export class TurnWriter {
     this.#writeDelta(opened, text);
   }
 
+  /** A refusal belongs to the message before it, or to one of its own. Its words come with the completed turn. */
+  #makePlaceForRefusal(refusals: number): void {
+    this.#refusals = refusals;
+    if (this.#opened[this.#at]?.kind !== 'message') {
+      this.#leaveItem();
+      this.#open('message');
+    }
+    this.#refusedAt = this.#at;
+  }
+
+  #leaveItem(): void {
+    const current = this.#opened[this.#at];
+    if (current?.kind === 'reasoning' && !this.#sealed && !current.closed)
+      this.#close(current, current.streamed, []);
+    this.#at += 1;
+  }
+
   /** Closes the items of a failed attempt as incomplete. The next attempt opens new items. */
   discard(): void {
     this.abandon();
     this.#at = -1;
+    this.#refusals = 0;
+    this.#refusedAt = -2;
     this.#opened = [];
   }
 
@@ -134,7 +157,9 @@ export class TurnWriter {
       }
       const { kind, text, items: from } = block;
       // Reasoning without text was not streamed, so that the blocks after it have other places in the stream.
-      const known = text === '' ? -1 : streamed.findIndex(opened => opened.kind === kind);
+      const first = streamed.findIndex(opened => opened.kind === kind);
+      const isPlace = kind === 'message' && streamed[first]?.streamed === '';
+      const known = text === '' && !isPlace ? -1 : first;
       const [opened = this.#open(kind)] = known === -1 ? [] : streamed.splice(known, 1);
       if (opened.closed) continue;
       const rest = text.startsWith(opened.streamed) ? text.slice(opened.streamed.length) : '';
