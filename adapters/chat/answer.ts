@@ -27,6 +27,8 @@ export class Answer {
   reasoning = '';
   reasoningMember: ReasoningMember | undefined;
   refusal = '';
+  /** The message's `extra_content`: Gemini's signature of a text, in the last delta. Others have none. */
+  extra: JsonObject | undefined;
   readonly content = new ContentChunks();
   readonly details = new ReasoningDetails();
   readonly annotations: JsonValue[] = [];
@@ -83,6 +85,7 @@ export class Answer {
       deltas.push(read);
     }
     this.refusal += textIn(source.refusal);
+    this.extra = extraOf(source) ?? this.extra;
     this.annotations.push(...arrayOf(source.annotations));
     for (const image of objectsOf(source.images)) {
       const url = nonEmpty(objectOf(image.image_url).url);
@@ -109,11 +112,10 @@ export class Answer {
 
   #fragmentOf(call: JsonObject): CallFragment {
     const called = objectOf(call.function);
-    const { extra_content } = call;
     return {
       ...omitUndefined({
         id: nonEmpty(call.id),
-        extra: isJsonObject(extra_content) ? { extra_content } : undefined,
+        extra: extraOf(call),
       }),
       index: integerIn(call.index) ?? null,
       name: nonEmpty(called.name) ?? null,
@@ -133,6 +135,10 @@ export class Answer {
       }
     }
   }
+}
+
+function extraOf({ extra_content }: JsonObject): JsonObject | undefined {
+  return isJsonObject(extra_content) ? { extra_content } : undefined;
 }
 
 /** The API's older form of a call: one `function_call` per message, without an id. */

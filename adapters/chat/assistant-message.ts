@@ -24,12 +24,20 @@ export function assistantMessage(
   const content = contentOf(items, calls.length > 0, dialect);
   if (content === null && calls.length === 0 && refusal === '') return undefined;
   return {
+    ...extraOf(items, dialect),
     role: 'assistant',
     content,
     ...omitUndefined({ refusal: refusal || undefined }),
     ...reasoningOf(items, calls, dialect, ids),
     ...(calls.length === 0 ? {} : { tool_calls: calls.map(call => callInput(call, dialect, ids)) }),
   };
+}
+
+function extraOf(items: readonly AssistantItem[], { provider }: ChatDialect): JsonObject {
+  const extras = items.map(item =>
+    item.type === 'message' ? keptBy(provider, item.opaque).extra : undefined,
+  );
+  return extras.findLast(extra => extra !== undefined) ?? {};
 }
 
 /** Returns `null` if there is no content. Thinking alone is not content, unless the message has calls. */

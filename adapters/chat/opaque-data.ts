@@ -8,7 +8,8 @@ import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
  *   its thinking chunk;
  * - `chunks`: for a message, its content, if that is more than text;
  * - `refusal`: for a message, its refusal text;
- * - `wireId`, `extra`: for a call, its original id, and members beyond those of every call.
+ * - `wireId`: for a call, its original id;
+ * - `extra`: for a message or a call, members beyond those of every one.
  */
 export type Kept = {
   member?: string;

@@ -96,7 +96,7 @@ function contentItems(answer: Answer, dialect: ChatDialect): Item[] {
     }
     return messageItem(stretch, answer, at === lastText ? 'last' : 'earlier', dialect);
   });
-  if (answer.refusal !== '' && lastText === -1) {
+  if ((answer.refusal !== '' || answer.extra !== undefined) && lastText === -1) {
     items.push(messageItem({ type: 'text', chunks: [] }, answer, 'last', dialect));
   }
   return items;
@@ -111,7 +111,7 @@ function imageItems({ images }: Answer): Item[] {
 
 function messageItem(
   { chunks }: Extract<Stretch, { type: 'text' }>,
-  { annotations, refusal }: Answer,
+  { annotations, refusal, extra }: Answer,
   place: 'last' | 'earlier',
   dialect: ChatDialect,
 ): Item {
@@ -121,6 +121,7 @@ function messageItem(
   const kept: Kept = {
     ...(chunks.some(chunk => chunk.type !== 'text') ? { chunks } : {}),
     ...(place === 'last' && refusal !== '' ? { refusal } : {}),
+    ...(place === 'last' && extra !== undefined ? { extra } : {}),
   };
   return { type: 'message', role: 'assistant', content, ...opaqueOf(kept, dialect) };
 }

@@ -71,4 +71,21 @@ describe('OpenAI Chat Completions and compatible providers', () => {
       { ...extra, id: 'a_2', type: 'function', function: { name: 'get_weather', arguments: '{}' } },
     ]);
   });
+
+  test("a thought signature in a message's extra content is sent back with the message", async () => {
+    const extra = { extra_content: { google: { thought_signature: 'c2ln' } } };
+    const expected = [{ role: 'assistant', content: 'hi', ...extra }];
+    const whole = await generate(openaiChat, completion({ content: 'hi', ...extra }));
+    expect(await messagesBy(openaiChat, stored(whole))).toEqual(expected);
+    const { turn } = await stream(openaiChat, chunk({ content: 'hi' }), chunk(extra), ended());
+    expect(await messagesBy(openaiChat, stored(turn))).toEqual(expected);
+    const silent = await generate(openaiChat, completion({ content: '', ...extra }));
+    expect(await messagesBy(openaiChat, [...stored(silent), userMessage('and?')])).toEqual([
+      { role: 'user', content: 'and?' },
+    ]);
+    const own = piece({ index: 0, id: 'a', function: { name: 'get_weather', arguments: '{}' } });
+    const { turn: calling } = await stream(openaiChat, own, chunk(extra), ended('tool_calls'));
+    const [message] = await messagesBy(openaiChat, [...stored(calling), result('a', 'x')]);
+    expect(message).toMatchObject({ ...extra, tool_calls: [{ id: 'a' }] });
+  });
 });
