@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
+import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
@@ -132,6 +133,55 @@ test('a pause appended before a model call prevents it', async () => {
   await run.unpause();
   expect((await host.settle(run.settled())).status).toBe('finished');
   expect(requests).toHaveLength(2);
+});
+
+test('J7: a result whose append loses to an input after its driver gave up is kept as late, not appended', async () => {
+  const inner = memory();
+  const host = new ManualHost();
+  const [paid, large] = [makeGate<string>(), makeGate<string>()];
+  const appending = makeGate<void>();
+  const gone = new EngineError('store-unavailable', 'The connection is lost.');
+  const fail = () => {
+    throw gone;
+  };
+  let hasGivenUp = false;
+  const make = (store: Store) =>
+    createAgent({
+      name: 'a',
+      host,
+      store,
+      model: scripted([calls('pay', 'look'), { text: 'done' }]),
+      tools: [
+        makeTool('pay', { run: () => paid.promise }),
+        makeTool('look', { sideEffect: 'none', run: () => large.promise }),
+      ],
+    });
+  const store = watchStore(inner, {
+    beforeBlob: fail,
+    before: method => {
+      if (method !== 'release') return;
+      hasGivenUp = true;
+      fail();
+    },
+    beforeAppend: async (_, events) => {
+      if (events.some(({ type }) => type === 'tool.settled')) await appending.promise;
+    },
+  });
+  const run = await make(store).start('go');
+  const driven = run.settled().catch(error => error);
+  await host.idle();
+  paid.open('paid');
+  await host.idle();
+  large.open('x'.repeat(2 ** 21));
+  await host.idle();
+  expect(hasGivenUp).toBe(true);
+  await (await make(inner).open(run.id)).send('and another thing', { by: 'eve' });
+  appending.open();
+  expect(await driven).toBe(gone);
+  await host.idle();
+  const words = await wordsOf(inner, run.id);
+  expect(words).toContain('tool.late call_0_0');
+  expect(words).not.toContain('tool.settled call_0_0');
 });
 
 describe('E4: input of another process between any two appends', () => {

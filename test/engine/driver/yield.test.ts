@@ -242,6 +242,19 @@ describe('a run that its process yields', () => {
   });
 });
 
+test('a run that is yielded while it is being cancelled is cancelled before its lease is released', async () => {
+  const store = memory();
+  const one = makeProcess(store, 'one');
+  const run = await one.agent.start('go');
+  await one.host.idle();
+  const cancelled = run.cancel({ reason: 'enough' });
+  const yielded = run.yield({ graceMs: 0 });
+  await one.host.settle(yielded);
+  expect(await store.get(run.id)).toMatchObject({ status: 'cancelled' });
+  expect(await cancelled).toEqual({ accepted: true });
+  expect((await wordsOf(store, run.id)).join(' ')).not.toContain('cancel.requested');
+});
+
 describe('a process that drains', () => {
   test('gives up all its runs, also one that it is just beginning, and claims no other', async () => {
     const store = memory();

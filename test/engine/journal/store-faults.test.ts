@@ -172,3 +172,28 @@ async function appendNotes(store: Store, runId: string, count: number): Promise<
     { status },
   );
 }
+
+test('a decision whose append failed can be submitted again', async () => {
+  const host = new ManualHost();
+  const keys: string[] = [];
+  let failures = 0;
+  const store = watchStore(memory(), {
+    beforeAppend: (_, events) => {
+      if (failures > 0 || !events.some(({ type }) => type === 'approval.decided')) return;
+      failures += 1;
+      throw full;
+    },
+  });
+  const run = await createAgent({
+    name: 'a',
+    host,
+    store,
+    model: scripted([calls('act'), { text: 'done' }]),
+    tools: [makeTracedTool('act', keys, { approval: true })],
+  }).start('go');
+  await host.settle(run.settled());
+  await expect(run.approve('call_0_0')).rejects.toBe(full);
+  expect(await run.approve('call_0_0')).toEqual({ accepted: true });
+  expect(await host.settle(run.settled())).toMatchObject({ status: 'finished' });
+  expect(keys).toHaveLength(1);
+});

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { momentOf } from '../../../engine/driver/host.ts';
+import { Lease } from '../../../engine/driver/lease.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { makeConfig, makeStarted } from '../../support/machines/builders.ts';
+
+const LEASE_MS = 9_000;
+
+/** Claims the run for a driver of this name, and returns its lease. */
+async function claim(store: Store, host: ManualHost, name: string): Promise<Lease> {
+  const owner = { id: name, host: 'here', pid: 1, startedAt: '' };
+  const leasedAt = momentOf(host);
+  const claimed = await store.claim('run', {
+    owner,
+    now: leasedAt.wall,
+    leaseMs: LEASE_MS,
+    isDead: () => false,
+  });
+  if (claimed.type !== 'claimed') throw new Error(`The claim is ${claimed.type}.`);
+  return new Lease({ store, host, runId: 'run', leaseMs: LEASE_MS, epoch: claimed.epoch, leasedAt });
+}
+
+test('a lease that a driver lost to another of its own process leaves that one its lease', async () => {
+  const store = memory();
+  const host = new ManualHost();
+  await store.create(makeStarted(makeConfig()));
+  const first = await claim(store, host, 'first');
+  host.jump(LEASE_MS + 1);
+  const second = await claim(store, host, 'second');
+  host.jump(LEASE_MS / 2);
+  expect(await second.renewAfter(1 / 3)).toBe(true);
+  expect(await first.renewAfter(1 / 3)).toBe(false);
+  expect([first.isValid, second.isValid]).toEqual([false, true]);
+});
