@@ -100,7 +100,7 @@ function actorOf(service: Service, options: LiveOptions): ServiceActor {
   }
   return fromCallback(({ sendBack, input, self }) => {
     const live = new LiveService(parentOf(self), sendBack, input, { ...options, patienceMs });
-    void live.run(service);
+    live.run(service);
     return () => live.end();
   });
 }
@@ -143,10 +143,9 @@ class LiveService {
     });
   }
 
-  /** Runs the service until it has ended. Never rejects. */
-  async run(service: Service): Promise<void> {
+  /** Runs the service in the background. */
+  run(service: Service): void {
     this.#done = Promise.resolve().then(() => this.#run(service));
-    await this.#done;
   }
 
   /** Called when the machine has moved on, or its actor was stopped. */
@@ -218,7 +217,6 @@ class LiveService {
       durable: async () => {
         this.#assertDriving();
         await barrier?.pass().catch(error => {
-          if (isThrown(error, Stopped)) throw error;
           this.#giveUp(error, `The snapshot could not be stored: ${messageOf(error)}`);
           throw new Stopped('The run is given up.');
         });

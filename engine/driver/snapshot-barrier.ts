@@ -1,6 +1,5 @@
 import { messageOf } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import { Stopped } from '../services/service.ts';
 import { backOffMs, type Host, sleep } from './host.ts';
 
 /** The calls of `persist` for one actor, by all its services. `returned` resolves once the latest has returned. */
@@ -40,8 +39,8 @@ export class SnapshotBarrier {
   }
 
   /**
-   * Resolves once everything reported so far is stored. Rejects with `Stopped` when the service has to stop, and
-   * otherwise with the reason when patience ends.
+   * Resolves once everything reported so far is stored. Rejects with the reason when patience ends, and when the service
+   * has to stop.
    */
   pass(): Promise<void> {
     if (this.#next === null) {
@@ -57,7 +56,6 @@ export class SnapshotBarrier {
     const leftMs = () => patienceMs - (host.monotonic() - begun);
     for (let failures = 1; ; failures += 1) {
       const outcome = await this.#call(leftMs());
-      if (stopped.aborted) throw new Stopped('The run has moved on.');
       if (outcome.type === 'stored') return;
       if (outcome.type === 'unanswered') throw new Error(`persist has not returned within ${patienceMs} ms`);
       const waitMs = backOffMs(failures, BACK_OFF, host);

@@ -42,7 +42,11 @@ export class UsageLedger {
     account.dayTokens += tokens;
     account.daySpend += costOf(usage, model, this.#prices);
     account.recent.push({ at, tokens });
-    dropBefore(account.recent, at - MINUTE_MS);
+    // Calls come in order of time; the one just added is recent.
+    account.recent.splice(
+      0,
+      account.recent.findIndex(call => call.at > at - MINUTE_MS),
+    );
     this.#accounts.set(caller, account);
   }
 
@@ -69,9 +73,4 @@ export class UsageLedger {
     }
     return 0;
   }
-}
-
-/** Removes the oldest calls up to `time`. Calls come in order of time, so that each is looked at once. */
-function dropBefore(recent: Account['recent'], time: number): void {
-  while (recent[0] !== undefined && recent[0].at <= time) recent.shift();
 }

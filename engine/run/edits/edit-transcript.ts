@@ -138,7 +138,7 @@ function findUnpaired(items: readonly Item[]): string | null {
 function findRepeated(items: readonly Item[], { transcript }: Context): string | null {
   const before = countCalls(transcript);
   for (const [callId, count] of countCalls(items)) {
-    if (count > Math.max(1, before.get(callId) ?? 0))
+    if (count > (before.get(callId) ?? 1))
       return `Call ${callId} occurs ${count} times. Keep one, or give the others different call ids.`;
   }
   return null;

@@ -131,8 +131,7 @@ function rewriteText(before: readonly Item[], text: string): Item[] {
 /** Only the portable part of an item. What the provider ran itself has none. */
 function withoutProviderData(item: Item): Item[] {
   if (item.type === 'provider_item') return [];
-  if (!('opaque' in item)) return [item];
-  const { opaque: _, ...portable } = item;
+  const { opaque: _, ...portable } = { opaque: undefined, ...item };
   return [portable];
 }
 
