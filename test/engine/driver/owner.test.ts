@@ -37,6 +37,11 @@ describe('an owner', () => {
     expect(compareOwner(owner, here, unasked)).toBe('unknown');
   });
 
+  test('is looked up by the largest process id there can be, and by none above', () => {
+    expect(compareOwner({ ...other, pid: 2 ** 31 - 1 }, here, started('100'))).toBe('alive');
+    expect(compareOwner({ ...other, pid: 2 ** 31 }, here, unasked)).toBe('unknown');
+  });
+
   test('is not looked up when both process namespaces are unknown', () => {
     expect(compareOwner({ ...other, space: '' }, { ...here, space: '' }, unasked)).toBe('unknown');
   });

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { calls, makeTool, wordsOf } from '../../support/engine/agents.ts';
+
+/** A run of a sub-agent that waits for an approval, beside a call whose approval expires. */
+function makeLead(store: Store, host: ManualHost) {
+  const clerk = createAgent({
+    name: 'clerk',
+    model: scripted([calls('pay'), { text: 'paid' }]),
+    tools: [makeTool('pay', { approval: true })],
+  });
+  return createAgent({
+    name: 'lead',
+    host,
+    store,
+    model: scripted([calls(['clerk', { input: 'pay' }], 'act'), { text: 'done' }]),
+    tools: [
+      clerk.asTool({ name: 'clerk', description: 'Pays.' }),
+      makeTool('act', { approval: () => ({ required: true, expiresInMs: 60_000 }) }),
+    ],
+  });
+}
+
+test('driving a fork that waits for the sub-agent of its original claims nothing before an approval expires', async () => {
+  const store = memory();
+  const host = new ManualHost();
+  const run = await makeLead(store, host).start('go');
+  await host.settle(run.settled());
+  const { id } = await run.fork({ at: (await store.read(run.id)).length });
+  const driveAt = async (now: number) => {
+    const other = new ManualHost({ now, name: `at_${now}_` });
+    await other.settle((await makeLead(store, other).open(id)).drive());
+    return (await wordsOf(store, id)).filter(word => word.startsWith('run.claimed')).length;
+  };
+  const expiry = run.context.timer ?? 0;
+  expect([await driveAt(expiry - 1), await driveAt(expiry)]).toEqual([0, 1]);
+});
