@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, makeTool, wordsOf } from '../../support/engine/agents.ts';
+import { watchStore } from '../../support/engine/watched-store.ts';
 
 /** A run of a sub-agent that waits for an approval, beside a call whose approval expires. */
 function makeLead(store: Store, host: ManualHost) {
@@ -38,4 +40,18 @@ test('driving a fork that waits for the sub-agent of its original claims nothing
   };
   const expiry = run.context.timer ?? 0;
   expect([await driveAt(expiry - 1), await driveAt(expiry)]).toEqual([0, 1]);
+});
+
+test('resuming a run whose claim fails rejects with the error of the store', async () => {
+  const inner = memory();
+  const host = new ManualHost();
+  const run = await makeLead(inner, host).start('go');
+  await host.settle(run.settled());
+  const gone = new EngineError('store-unavailable', 'The connection is lost.');
+  const store = watchStore(inner, {
+    before: method => {
+      if (method === 'claim') throw gone;
+    },
+  });
+  await expect((await makeLead(store, host).open(run.id)).resume()).rejects.toBe(gone);
 });

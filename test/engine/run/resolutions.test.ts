@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest';
+import { makeDecision } from '../../../engine/run/command.ts';
+import { makeCall } from '../../support/machines/builders.ts';
+
+test('a retry of a call in doubt is forced only if the person says so', async () => {
+  const call = { ...makeCall('a'), status: 'doubted', attempt: 1 } as const;
+  const resolve = async (change: { force?: boolean }) =>
+    await makeDecision({ type: 'resolve', callId: 'a', retry: true, ...change }, call, async () => new Map());
+  expect(await resolve({})).toEqual({ type: 'doubt.resolved', callId: 'a', resolution: { type: 'retry' } });
+  expect(await resolve({ force: true })).toMatchObject({ resolution: { type: 'retry', force: true } });
+});
