@@ -242,6 +242,26 @@ describe('a run that its process yields', () => {
   });
 });
 
+test('a yield has ended once the store has released the lease', async () => {
+  const releasing = makeGate<void>();
+  const inner = memory();
+  const store = watchStore(inner, {
+    before: method => (method === 'release' ? releasing.promise : undefined),
+  });
+  const one = makeProcess(store, 'one', { sideEffect: 'none' });
+  const run = await one.agent.start('go');
+  await one.host.idle();
+  let hasYielded = false;
+  const yielded = run.yield({ graceMs: 0 }).then(() => {
+    hasYielded = true;
+  });
+  await one.host.advance(1_000);
+  expect(hasYielded).toBe(false);
+  releasing.open();
+  await one.host.settle(yielded);
+  expect(await inner.get(run.id)).not.toHaveProperty('owner');
+});
+
 test('a run that is yielded while it is being cancelled is cancelled before its lease is released', async () => {
   const store = memory();
   const one = makeProcess(store, 'one');
