@@ -6,8 +6,8 @@ import { userMessage } from '../../../protocol/message.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { makeConfig, makeStarted } from '../../support/machines/builders.ts';
 
-const ASK = userMessage('pay', 'ask');
-const MORE = userMessage('and more', 'more');
+const ASK = { ...userMessage('pay'), id: 'ask' };
+const MORE = { ...userMessage('and more'), id: 'more' };
 const call = (callId: string, change: { name?: string; arguments?: string } = {}): Item => ({
   type: 'tool_call',
   callId,
