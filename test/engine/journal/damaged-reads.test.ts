@@ -51,7 +51,7 @@ test('a result beside the journal has a fault if the store lacks it, or has anot
   };
   const blobs = new RunBlobs({ store, host: new ManualHost(), runId: RUN });
   texts.set('"changed"', '"other"');
-  const [intact, changed] = [await blobs.store('intact'), await blobs.store('changed')];
+  const [intact, changed] = [await blobs.capture('intact'), await blobs.capture('changed')];
   const absent = { digest: '0'.repeat(64), bytes: 9 };
   const entries = [intact, changed, absent, changed].map(
     (blob, index): JournalEntry => ({

@@ -18,6 +18,7 @@ test('J7: what is reported after an append and not committed when driving stops 
   const log = new RunLog({ store, host, chart: agentChart }, started.runId, {
     state: beginFold(started),
     seq,
+    redactions: 0,
   });
   const stamp = () => ({ at: host.now(), generation: log.state.context.generation });
   log.startDriving(epoch);
