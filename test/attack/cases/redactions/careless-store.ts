@@ -1,5 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { redactRun } from '../../../../engine/journal/redaction/redact-run.ts';
 import type { Store } from '../../../../protocol/store.ts';
+
+/** How long a redaction is written after it was planned, in ms: others are planned meanwhile. */
+const LATE_MS = 150;
 
 /** The control of the attack: the store, as if it compared no redactions where what was read is written. */
 export function carelessStore(store: Store): Store {
@@ -18,6 +22,7 @@ export function carelessStore(store: Store): Store {
     create: async (event, claim, { source: _, ...rest } = { events: [], status: 'running' }) =>
       await store.create(event, claim, rest),
     async rewrite(runId, redaction) {
+      await delay(LATE_MS);
       const { seq: after = 0, redactions = 0 } = (await store.get(runId)) ?? {};
       return await store.rewrite(runId, { ...redaction, after, redactions });
     },

@@ -31,8 +31,8 @@ import {
  */
 
 const PROCESS = fileURLToPath(new URL('redaction-process.ts', import.meta.url));
-const REDACTORS = ['redact-0', 'redact-1', 'redact-2'] as const;
-const OTHERS = ['append', 'fork', 'proceed', 'load'] as const;
+const REDACTORS = ['redact-0', 'redact-1'] as const;
+const OTHERS = ['write', 'copy'] as const;
 /** How long the redactors may take, in ms: several times as long as they do. */
 const PATIENCE_MS = 30_000;
 

@@ -54,13 +54,10 @@ async function attempt(work: () => Promise<unknown>): Promise<boolean> {
 /** How often what is careless is refused before it leaves a value: a run that it broke refuses every redaction. */
 const CARELESS_TRIES = 5;
 
-/** Redacts the values of all runs whose place has the remainder `share` of three. */
+/** Redacts the values of all runs whose place has the remainder `share` of two. */
 async function redact(share: number): Promise<void> {
-  const left = RUNS.flatMap(runId =>
-    Array.from({ length: VALUES }, (_, place) => ({ runId, place, tries: 0 })).filter(
-      ({ place }) => place % 3 === share,
-    ),
-  );
+  const places = Array.from({ length: VALUES }, (_, place) => place).filter(place => place % 2 === share);
+  const left = places.flatMap(place => RUNS.map(runId => ({ runId, place, tries: 0 })));
   for (let next = left.shift(); next !== undefined; next = left.shift()) {
     const { runId, place, tries } = next;
     const isDone = await attempt(() => store.redact(runId, { paths: [pathOf(place)] }));
@@ -70,58 +67,45 @@ async function redact(share: number): Promise<void> {
   }
 }
 
-/** Sends messages to the waiting runs through handles that were opened before anything was redacted. */
-async function append(): Promise<void> {
-  const runs = await Promise.all(WAITING.map(runId => agent.open(runId)));
-  while (!isOver()) {
-    const run = pick(runs);
-    await attempt(async () => {
-      await run?.send(`${ASK} again`);
-      await run?.settled();
-    });
-    await delay(random() * 200);
-  }
-}
+/** Handles on the waiting runs, opened before anything was redacted. */
+const held = await Promise.all(WAITING.map(runId => agent.open(runId)));
 
-async function fork(): Promise<void> {
-  while (!isOver()) {
-    await attempt(async () => {
-      const runId = pick(RUNS) ?? RUNS[0];
-      const begun = since;
-      const run = await agent.open(runId);
-      const forked = await run.fork({ at: 1 + Math.floor(random() * 3), paused: true });
-      note(folder, 'forked', { since: begun, runId: forked.id });
-    });
-    await delay(random() * 60);
-  }
+async function append(): Promise<void> {
+  const run = pick(held);
+  await run?.send(`${ASK} again`);
+  await run?.settled();
 }
 
 async function proceed(): Promise<void> {
-  while (!isOver()) {
-    await attempt(async () => {
-      const later = await agent.start('And now?', { continues: pick(ENDED) ?? ENDED[0] });
-      await later.settled();
-    });
-    await delay(random() * 100);
-  }
+  const later = await agent.start('And now?', { continues: pick(ENDED) ?? ENDED[0] });
+  await later.settled();
+}
+
+async function fork(): Promise<void> {
+  const begun = since;
+  const run = await agent.open(pick(RUNS) ?? RUNS[0]);
+  const forked = await run.fork({ at: 1 + Math.floor(random() * 3), paused: true });
+  note(folder, 'forked', { since: begun, runId: forked.id });
 }
 
 async function load(): Promise<void> {
+  const fault = await findFault(store, pick(RUNS) ?? RUNS[0]);
+  if (fault !== undefined) note(folder, 'faults', { what: fault });
+}
+
+/** Does one of these again and again, and pauses as long each time: a run that is driven refuses redactions. */
+async function repeat(works: readonly (() => Promise<void>)[]): Promise<void> {
   while (!isOver()) {
-    const fault = await findFault(store, pick(RUNS) ?? RUNS[0]);
-    if (fault !== undefined) note(folder, 'faults', { what: fault });
-    await delay(random() * 30);
+    await attempt(async () => await pick(works)?.());
+    await delay(Date.now() - since + random() * 60);
   }
 }
 
 const ROLES: Readonly<Record<string, () => Promise<void>>> = {
   'redact-0': () => redact(0),
   'redact-1': () => redact(1),
-  'redact-2': () => redact(2),
-  append,
-  fork,
-  proceed,
-  load,
+  write: () => repeat([append, proceed]),
+  copy: () => repeat([fork, load]),
 };
 
 try {
