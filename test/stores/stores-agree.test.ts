@@ -90,7 +90,8 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 async function observe(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     value => ({ value }),
-    error => ({ code: error.code, details: error.details, message: error.message }),
+    // A memory store without any run says more about an unknown one.
+    ({ code, details, message }) => (code === 'run-unknown' ? { code, details } : { code, details, message }),
   );
 }
 
