@@ -290,8 +290,9 @@ describe('the report of an exploration', () => {
         maxStates: 40_000,
       });
       expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
-      // It has no sub-agent, and no approval expires.
+      // No person edits a call while the run works, it has no sub-agent, and no approval expires.
       expect(report.edges.missing).toEqual([
+        '(any), call.edited [canEditCall] -> (record)',
         'executingTools, tool.suspended [isCurrent] -> (record)',
         'resting, timer.fired [isCurrent] -> deciding',
       ]);
