@@ -15,11 +15,8 @@ test('J7: what is reported after an append and not committed when driving stops 
   const owner = { id: 'driver', host: 'here', pid: 1, startedAt: '' };
   const claim = { owner, now: host.now(), leaseMs: 10_000, isDead: () => false };
   const { epoch, seq } = await store.create(started, claim);
-  const log = new RunLog({ store, host, chart: agentChart }, started.runId, {
-    state: beginFold(started),
-    seq,
-    redactions: 0,
-  });
+  const fold = { state: beginFold(started), seq, redactions: 0 };
+  const log = new RunLog({ store, host, chart: agentChart }, started.runId, fold);
   const stamp = () => ({ at: host.now(), generation: log.state.context.generation });
   log.startDriving(epoch);
   expect(log.report({ type: 'text.started', ...stamp() })).not.toBeNull();
