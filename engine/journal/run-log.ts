@@ -234,9 +234,13 @@ export class RunLog<State> {
     const batch = this.#pending.slice();
     const state = batch.at(-1)?.after ?? this.#durable.state;
     this.#inFlight = batch.length;
-    const { type } = await this.#appendOrFail(batch, state);
-    this.#inFlight = 0;
-    switch (type) {
+    let result: AppendResult;
+    try {
+      result = await this.#appendOrFail(batch, state);
+    } finally {
+      this.#inFlight = 0;
+    }
+    switch (result.type) {
       case 'appended':
         this.#publishAppended(batch, state);
         return true;
@@ -262,7 +266,6 @@ export class RunLog<State> {
       host.reach?.('append.after');
       return result;
     } catch (error) {
-      this.#inFlight = 0;
       return this.#fail(error);
     }
   }
