@@ -14,14 +14,16 @@ import {
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 
-/** What became of some test files. `at`: the first test that failed. */
-export type Outcome = { type: 'passed' } | { type: 'failed'; at: string } | { type: 'timed-out' };
+/** What became of some test files. `file`: that of the first test that failed, if it was a test. */
+export type Outcome =
+  | { type: 'passed' }
+  | { type: 'failed'; file: string | null; test: string }
+  | { type: 'timed-out' };
 
 /** How long a test file took, in ms, and whether it passed. */
 export type Timing = { file: string; ms: number; passed: boolean };
 
 type Report = {
-  success: boolean;
   testResults: {
     name: string;
     status: 'passed' | 'failed';
@@ -31,8 +33,7 @@ type Report = {
   }[];
 };
 
-/** Of tests whose process a mutant has ended. */
-const NO_REPORT: Report = { success: false, testResults: [] };
+type Ended = Report & { ended: Outcome['type'] };
 
 /** The same samples in each run. */
 const AGENTCHART_SEED = '1';
@@ -88,17 +89,16 @@ export class CopiedCheckout {
     const original = readFileSync(join(this.#root, file), 'utf8');
     writeFileSync(join(this.#root, file), source);
     try {
-      const report = await this.#run(['--bail', '1', ...tests], limitMs);
-      if (report === 'timed-out') return { type: 'timed-out' };
-      if (report.success) return { type: 'passed' };
-      const failed = report.testResults.flatMap(({ name, status, assertionResults }) => {
+      const { ended, testResults } = await this.#run(['--bail', '1', ...tests], limitMs);
+      if (ended !== 'failed') return { type: ended };
+      const failed = testResults.flatMap(({ name, status, assertionResults }) => {
         const test = assertionResults.find(assertion => assertion.status === 'failed')?.fullName;
         return status === 'failed' ? [{ name, test }] : [];
       });
       // Files that did not begin because another failed are reported as failed too, without a test.
       const first = failed.find(({ test }) => test !== undefined) ?? failed[0];
-      if (first === undefined) return { type: 'failed', at: 'an error outside of the tests' };
-      return { type: 'failed', at: `${relative(this.#root, first.name)}: ${first.test ?? 'does not load'}` };
+      if (first === undefined) return { type: 'failed', file: null, test: 'an error outside of the tests' };
+      return { type: 'failed', file: relative(this.#root, first.name), test: first.test ?? 'does not load' };
     } finally {
       writeFileSync(join(this.#root, file), original);
     }
@@ -106,8 +106,7 @@ export class CopiedCheckout {
 
   /** Runs the tests without a change. */
   async time(tests: readonly string[]): Promise<Timing[]> {
-    const report = await this.#run(tests, Number.POSITIVE_INFINITY);
-    const { testResults } = report === 'timed-out' ? NO_REPORT : report;
+    const { testResults } = await this.#run(tests, Number.POSITIVE_INFINITY);
     return testResults.map(({ name, startTime, endTime, status }) => ({
       file: relative(this.#root, name),
       ms: endTime - startTime,
@@ -130,7 +129,7 @@ export class CopiedCheckout {
     this.#running = undefined;
   }
 
-  async #run(args: readonly string[], limitMs: number): Promise<Report | 'timed-out'> {
+  async #run(args: readonly string[], limitMs: number): Promise<Ended> {
     const output = join(this.#folder, 'report.json');
     rmSync(output, { force: true });
     const timeouts = ['--testTimeout', String(TEST_TIMEOUT_MS), '--hookTimeout', String(TEST_TIMEOUT_MS)];
@@ -142,17 +141,18 @@ export class CopiedCheckout {
       detached: true,
     });
     this.#running = child;
-    const ended = Promise.withResolvers<'ended' | 'timed-out'>();
-    child.on('error', ended.reject);
-    child.on('exit', () => ended.resolve('ended'));
-    const timer = Number.isFinite(limitMs)
-      ? setTimeout(() => ended.resolve('timed-out'), limitMs)
-      : undefined;
-    const outcome = await ended.promise;
+    const { promise, resolve, reject } = Promise.withResolvers<Outcome['type']>();
+    child.on('error', reject);
+    child.on('exit', code => resolve(code === 0 ? 'passed' : 'failed'));
+    const timer = Number.isFinite(limitMs) ? setTimeout(() => resolve('timed-out'), limitMs) : undefined;
+    const ended = await promise;
     clearTimeout(timer);
-    if (outcome === 'ended') this.#running = undefined;
+    if (ended !== 'timed-out') this.#running = undefined;
     this.#endRunning();
-    if (outcome === 'timed-out') return 'timed-out';
-    return existsSync(output) ? JSON.parse(readFileSync(output, 'utf8')) : NO_REPORT;
+    // A mutant may end the process of the tests before its report is written.
+    const report: Report = existsSync(output)
+      ? JSON.parse(readFileSync(output, 'utf8'))
+      : { testResults: [] };
+    return { ...report, ended };
   }
 }
