@@ -1,6 +1,6 @@
 import type { ChartEvent } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import type { JsonCall, Open, OpenCallKind, RunView, Settled } from '../protocol/run-view.ts';
+import type { JsonCall, JsonOpenCall, Open, OpenCallKind, RunView, Settled } from '../protocol/run-view.ts';
 import type { Call, CallStatus, Context } from './context.ts';
 import { toolResults } from './tool-results.ts';
 
@@ -74,16 +74,19 @@ const KINDS: Partial<Record<CallStatus, OpenCallKind>> = {
 /** Returns what the run itself waits for from outside. A call that waits for a sub-agent's run is left out. */
 export function listOpen(context: Context): RunView['open'] {
   const { runId, paused, quarantined, calls } = context;
-  const open: RunView['open'] = calls.flatMap(call => {
-    const kind = KINDS[call.status];
-    if (kind === undefined || call.childRunId !== undefined) return [];
-    return [{ id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId) }];
-  });
+  const open: RunView['open'] = calls.flatMap(call => describeOpen(context, call) ?? []);
   if (!paused) return open;
   return [
     ...open,
     { id: `pause:${runId}`, kind: 'pause', runId, ...omitUndefined({ reason: quarantined ?? undefined }) },
   ];
+}
+
+/** Describes a call that waits for someone outside the run; `null` for any other. */
+export function describeOpen({ runId }: Context, call: Call): JsonOpenCall | null {
+  const kind = KINDS[call.status];
+  if (kind === undefined || call.childRunId !== undefined) return null;
+  return { id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId) };
 }
 
 /** Returns the calls of the open round that have no result. */

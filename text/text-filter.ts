@@ -26,3 +26,10 @@ export function filterText(text: string, makers: readonly (() => TextFilter)[]):
   const filter = chainFilters(makers);
   return filter.push(text) + filter.end();
 }
+
+/** Applies filters to the pieces of one text, and returns what each piece shows. */
+export function filterTexts(pieces: readonly string[], makers: readonly (() => TextFilter)[]): string[] {
+  if (makers.length === 0) return [...pieces];
+  const filter = chainFilters(makers);
+  return pieces.map((text, at) => filter.push(text) + (at === pieces.length - 1 ? filter.end() : ''));
+}

@@ -1,4 +1,5 @@
-import { loadRun, statusOf } from '../../engine/journal/load-run.ts';
+import { loadRun } from '../../engine/journal/load-run.ts';
+import { statusOf } from '../../machines/standing.ts';
 import { statePath } from '../../machines/step.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { withAgent } from '../change-run.ts';

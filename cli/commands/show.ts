@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { findContradiction } from '../../engine/journal/late-evidence.ts';
-import { loadRun, statusOf } from '../../engine/journal/load-run.ts';
+import { loadRun } from '../../engine/journal/load-run.ts';
 import { readPages } from '../../engine/journal/read-journal.ts';
 import { openResult } from '../../engine/run/read-result.ts';
 import { listUnsettled, type Settled } from '../../engine/run/settled.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
+import { statusOf } from '../../machines/standing.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';

@@ -1,6 +1,6 @@
-import { hasEnded } from '../../engine/journal/load-run.ts';
 import type { ReplayReport } from '../../engine/replay/replay-journal.ts';
 import { describeSettled, listUnsettled, type Settled } from '../../engine/run/settled.ts';
+import { hasEnded } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { CommandLines } from './command-lines.ts';
 import type { Output } from './output.ts';

@@ -1,8 +1,9 @@
 import { pendingServices } from '../../machines/snapshot.ts';
+import { hasEnded, isAtRest } from '../../machines/standing.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import type { Store } from '../../protocol/store.ts';
 import { lateOutcomes } from '../journal/late-evidence.ts';
-import { foldEntry, hasEnded, isAtRest, loadRun, makeImage, standingAt } from '../journal/load-run.ts';
+import { foldEntry, loadRun, makeImage, standingAt } from '../journal/load-run.ts';
 import { RunLog } from '../journal/run-log.ts';
 import { cancelRun, findOverflow } from '../run/command.ts';
 import { findRefusal } from '../run/explain-refusal.ts';

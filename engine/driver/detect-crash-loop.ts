@@ -1,9 +1,10 @@
 import type { Context } from '../../machines/context.ts';
+import { hasEnded, isAtRest } from '../../machines/standing.ts';
 import { statePath } from '../../machines/step.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
-import { type Fold, hasEnded, isAtRest, loadRun } from '../journal/load-run.ts';
+import { type Fold, loadRun } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { childIdsOf } from '../sub-agents/child-runs.ts';
 

@@ -1,7 +1,7 @@
+import { hasEnded, isAtRest } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import { hasEnded, isAtRest } from '../journal/load-run.ts';
 import { describeMigrated } from '../journal/read-journal.ts';
 import type { RunLog } from '../journal/run-log.ts';
 import { Snapshots } from '../journal/snapshots.ts';

@@ -1,4 +1,5 @@
 import { fromStored, type StoredState, toStored } from '../../machines/snapshot.ts';
+import { hasEnded, isAtRest, statusOf } from '../../machines/standing.ts';
 import { type ChartState, initial, next } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import {
@@ -10,7 +11,7 @@ import {
 } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { Progress, RunStatus, Standing, Store } from '../../protocol/store.ts';
+import type { Progress, Standing, Store } from '../../protocol/store.ts';
 import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
 import { hashOf } from './digest.ts';
@@ -189,22 +190,6 @@ function isRunImage(image: unknown): image is RunImage {
   if (!isJsonObject(image) || !isJsonObject(image.state)) return false;
   const { chart, context, value, status } = image.state;
   return isJsonObject(chart) && isJsonObject(context) && value !== undefined && status !== undefined;
-}
-
-/** Whether the run waits for an input or a timer. A run that is being cancelled is not at rest. */
-export function isAtRest(state: ChartState): boolean {
-  return state.hasTag('rest') && state.context.cancelling === null;
-}
-
-/** Whether the run has finished, failed or been cancelled. */
-export function hasEnded(state: ChartState): boolean {
-  return state.status !== 'active';
-}
-
-/** The run's status, as stores keep it. */
-export function statusOf(state: ChartState): RunStatus {
-  if (hasEnded(state)) return state.value as Extract<RunStatus, 'finished' | 'failed' | 'cancelled'>;
-  return isAtRest(state) ? 'waiting' : 'running';
 }
 
 /**

@@ -1,5 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { StoredState } from '../../machines/snapshot.ts';
+import { statusOf } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import {
   callsOf,
@@ -12,7 +13,7 @@ import { canonicalJson, type JsonValue, toJson } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import type { RunRecord, RunStatus, Store } from '../../protocol/store.ts';
 import { digestCall, hashOf } from '../journal/digest.ts';
-import { beginFold, foldEntry, hashState, statusOf } from '../journal/load-run.ts';
+import { beginFold, foldEntry, hashState } from '../journal/load-run.ts';
 import { damagedJournal, readFromStart, type WholeJournal } from '../journal/read-journal.ts';
 
 /** The format of an export; the number changes with the format. Not frozen before 1.0. */

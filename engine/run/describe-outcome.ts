@@ -1,4 +1,5 @@
 import type { Call } from '../../machines/context.ts';
+import { statusOf } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { toolResults } from '../../machines/tool-results.ts';
 import type { ToolResult } from '../../protocol/finisher.ts';
@@ -6,7 +7,6 @@ import type { BlobReference, Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { FinishedRun } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
-import { statusOf } from '../journal/load-run.ts';
 import { describeSettled, listUnsettled } from './settled.ts';
 
 /** The outcome of a run so far: everything that must be the same when a recording of it is played. */

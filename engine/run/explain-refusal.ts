@@ -1,10 +1,10 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, CallStatus } from '../../machines/context.ts';
+import { hasEnded } from '../../machines/standing.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import type { EngineErrorCode } from '../../protocol/error.ts';
 import { type ChartEvent, type CommandEvent, callsOf, type JournalEntry } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { hasEnded } from '../journal/load-run.ts';
 
 /**
  * Why a run did not accept a command. Branch on `code`; `message` tells people what to do. `by`: for

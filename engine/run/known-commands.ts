@@ -66,6 +66,7 @@ const OPTIONS: { readonly [Type in keyof MethodOptions]: NamesOf<MethodOptions[T
 type OtherOptions = {
   events: Pick<BatchOptions, 'after' | 'follow'>;
   eventBatches: BatchOptions;
+  story: { after?: number; follow?: boolean };
   yield: YieldOptions;
   editTranscript: CommandOptions;
   retry: RetryOptions;
@@ -75,6 +76,7 @@ type OtherOptions = {
 const OTHERS: { readonly [Method in keyof OtherOptions]: NamesOf<OtherOptions[Method]> } = {
   events: { after: true, follow: true },
   eventBatches: { after: true, follow: true, room: true, textFirst: true },
+  story: { after: true, follow: true },
   yield: { graceMs: true },
   editTranscript: COMMAND,
   retry: { ...COMMAND, force: true },

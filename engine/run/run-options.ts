@@ -3,6 +3,7 @@ import type { ServiceName } from '../../protocol/effect.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Owner, Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
+import type { TextFilter } from '../../text/text-filter.ts';
 import type { CheckOwner } from '../driver/find-live-attempt.ts';
 import type { Host } from '../driver/host.ts';
 import type { RunHost } from '../driver/run-host.ts';
@@ -32,7 +33,9 @@ export type RunOptions = {
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
   /** The transcript of the chain of runs up to `continues`; empty for `null`. */
   loadInherited(continues: string | null): Promise<readonly Item[]>;
-  /** A model's text as readers see it, after the agent's text filters. */
+  /** Change a model's text for readers. */
+  textFilters: readonly (() => TextFilter)[];
+  /** A model's text as readers see it, after the text filters. */
   showText(text: string): string;
   children: ChildRuns;
   /** Only in a sub-agent's run: attaches to the parent run, if this process has its agent. */

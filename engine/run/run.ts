@@ -1,5 +1,6 @@
 /* `run.ts` is the API, `command.ts` makes inputs, `settled.ts` describes results, `read-events.ts` reads events. */
 import type { Context } from '../../machines/context.ts';
+import { hasEnded } from '../../machines/standing.ts';
 import { type ChartState, initial } from '../../machines/step.ts';
 import { findResult } from '../../machines/tool-results.ts';
 import type { RunParams } from '../../protocol/config.ts';
@@ -13,9 +14,11 @@ import { chartOf } from '../driver/agent-chart.ts';
 import { momentOf } from '../driver/host.ts';
 import type { RunHost } from '../driver/run-host.ts';
 import { Supervisor } from '../driver/supervisor.ts';
-import { type Fold, hasEnded, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
+import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import { RunLog } from '../journal/run-log.ts';
+import { tellHappenings } from '../story/read-story.ts';
+import type { StoryEvent } from '../story/tell-story.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
 import { RunChildren } from '../sub-agents/run-children.ts';
 import { type AnswerOf, type CallReference, type InputOf, referTo } from './call-reference.ts';
@@ -164,6 +167,17 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   /** Like `events`, in batches of everything available: for servers. */
   eventBatches(options: BatchOptions): AsyncGenerator<readonly RunHappening[]> {
     return readBatches(this.#source, knownOptions('eventBatches', options));
+  }
+
+  /**
+   * What happens in the run, as a conversation: texts as they are generated, calls and their outcomes, what it waits for.
+   * Starts after entry `after` (default 0) and ends once the run settles; with `follow`, once it has ended.
+   */
+  story(options: { after?: number; follow?: boolean } = {}): AsyncGenerator<StoryEvent> {
+    const { after = 0, follow = false } = knownOptions('story', options);
+    const { store, textFilters: filters } = this.#options;
+    const happenings = readEvents(this.#source, { after, follow });
+    return tellHappenings(store, { runId: this.id, filters }, after, happenings);
   }
 
   /** The text of the run as it is generated, after the agent's text filters, until the run settles. */
@@ -344,7 +358,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   /** The run's store, and its agent's text filters: for projections of a run. */
-  get source(): Pick<RunOptions, 'store' | 'host' | 'showText'> {
+  get source(): Pick<RunOptions, 'store' | 'host' | 'showText' | 'textFilters'> {
     return this.#options;
   }
 }

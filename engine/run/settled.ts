@@ -4,10 +4,10 @@ import {
   describeFinished,
   describeWaiting,
 } from '../../machines/settled.ts';
+import { isAtRest, statusOf } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { Host } from '../driver/host.ts';
-import { isAtRest, statusOf } from '../journal/load-run.ts';
 
 export { listOpen, listUnsettled } from '../../machines/settled.ts';
 export type { Open, OpenCall, Settled } from '../../protocol/run-view.ts';

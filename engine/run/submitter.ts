@@ -1,6 +1,6 @@
 import type { Context } from '../../machines/context.ts';
+import { hasEnded } from '../../machines/standing.ts';
 import type { RunHost } from '../driver/run-host.ts';
-import { hasEnded } from '../journal/load-run.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
 import { endRun } from '../sub-agents/run-children.ts';
 import { CallRouter } from './call-router.ts';

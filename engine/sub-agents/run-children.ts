@@ -6,6 +6,7 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
 import { partsOf } from '../../machines/settled.ts';
+import { hasEnded, isAtRest } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { callsOf } from '../../protocol/event.ts';
@@ -14,7 +15,7 @@ import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { loadLog } from '../driver/agent-chart.ts';
 import type { Host } from '../driver/host.ts';
 import { type DriveWatcher, watchEnd } from '../driver/watch-drive.ts';
-import { hasEnded, isAtRest, loadRun } from '../journal/load-run.ts';
+import { loadRun } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
 import { CANCEL_SLACK_MS, type Command, cancelRun, type MakeCommand, requestCancel } from '../run/command.ts';

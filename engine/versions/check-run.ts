@@ -1,7 +1,8 @@
+import { hasEnded } from '../../machines/standing.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import { hasEnded, loadRun, readImage, writerOf } from '../journal/load-run.ts';
+import { loadRun, readImage, writerOf } from '../journal/load-run.ts';
 import { readPage, readStart, writerOfStart } from '../journal/read-journal.ts';
 import {
   compareAgents,

@@ -1,3 +1,4 @@
+import { hasEnded } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
@@ -5,7 +6,7 @@ import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { isDriven, type Owner, type StandingChange, type Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
-import { beginFold, foldEntry, hasEnded, isOfChart, standingOf } from '../journal/load-run.ts';
+import { beginFold, foldEntry, isOfChart, standingOf } from '../journal/load-run.ts';
 import { describeRestored, readStart } from '../journal/read-journal.ts';
 import { beginDoubting } from '../run/forks/doubt-calls.ts';
 import { suspendedCalls } from '../sub-agents/child-runs.ts';

@@ -1,6 +1,6 @@
-import { statusOf } from '../../engine/journal/load-run.ts';
 import { progressOf } from '../../engine/journal/progress.ts';
 import { listUnsettled } from '../../engine/run/settled.ts';
+import { statusOf } from '../../machines/standing.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { AgUiEvent } from './events.ts';

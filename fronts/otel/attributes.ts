@@ -1,5 +1,5 @@
-import { statusOf } from '../../engine/journal/load-run.ts';
 import type { Call, Context } from '../../machines/context.ts';
+import { statusOf } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Item, Part } from '../../protocol/item.ts';

@@ -1,4 +1,5 @@
-import { beginFold, foldEntry, hasEnded, isAtRest } from '../../engine/journal/load-run.ts';
+import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
+import { hasEnded, isAtRest } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';

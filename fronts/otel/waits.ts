@@ -1,4 +1,4 @@
-import { hasEnded } from '../../engine/journal/load-run.ts';
+import { hasEnded } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Attributes } from './run-span.ts';

@@ -1,13 +1,13 @@
 import { sleep } from '../../engine/driver/host.ts';
 import { POLL_MS } from '../../engine/driver/look-for-entries.ts';
 import type { RunHost } from '../../engine/driver/run-host.ts';
-import { hasEnded, isAtRest } from '../../engine/journal/load-run.ts';
 import { cancelRun, type MakeCommand } from '../../engine/run/command.ts';
 import type { SubmitResult } from '../../engine/run/explain-refusal.ts';
 import type { RunParts } from '../../engine/run/run-options.ts';
 import { describeNow, type Settled } from '../../engine/run/settled.ts';
 import { suspendedCalls } from '../../engine/sub-agents/child-runs.ts';
 import { addChildren } from '../../engine/sub-agents/run-children.ts';
+import { hasEnded, isAtRest } from '../../machines/standing.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';

@@ -1,7 +1,7 @@
 import type { Caller } from '../../access/caller.ts';
 import { type Host, sleep } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
-import { hasEnded } from '../../engine/journal/load-run.ts';
+import { hasEnded } from '../../machines/standing.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';

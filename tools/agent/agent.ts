@@ -310,6 +310,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       services: this.#services,
       connectTools: () => this.#tools.connect(),
       loadInherited: continues => this.#inherited.load(continues),
+      textFilters: this.#definition.textFilters,
       showText: text => filterText(text, this.#definition.textFilters),
       children: this.#subAgents,
       watchers: () => [...(this.#options.watchers ?? []), ...this.#listeners.watchers()],

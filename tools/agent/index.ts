@@ -38,6 +38,7 @@ export type {
   EditTurnOptions,
   RunCommand,
 } from '../../engine/run/run-command.ts';
+export type { StoryEvent, TurnPart } from '../../engine/story/story-event.ts';
 export type {
   VersionDifference,
   VersionReport,

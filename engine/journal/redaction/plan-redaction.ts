@@ -2,6 +2,7 @@
 // shared.
 
 import { toStored } from '../../../machines/snapshot.ts';
+import { hasEnded } from '../../../machines/standing.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import { blobsOf, type JournalEntry } from '../../../protocol/event.ts';
@@ -10,7 +11,7 @@ import { canonicalJson, isJsonObject, type JsonValue, toJson } from '../../../pr
 import { isRedaction, redactionOf } from '../../../protocol/redaction.ts';
 import { checkDigests } from '../../replay/export-run.ts';
 import { hashOf } from '../digest.ts';
-import { beginFold, foldEntry, hasEnded, hashState } from '../load-run.ts';
+import { beginFold, foldEntry, hashState } from '../load-run.ts';
 import type { WholeJournal } from '../read-journal.ts';
 import { capturesOf } from '../run-blobs.ts';
 import { isContent } from './content-paths.ts';

@@ -1,10 +1,11 @@
+import { hasEnded } from '../../../machines/standing.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Prices } from '../../../protocol/config.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { countRedactions } from '../../../protocol/redaction.ts';
-import { beginFold, foldEntry, hasEnded, isOfChart } from '../../journal/load-run.ts';
+import { beginFold, foldEntry, isOfChart } from '../../journal/load-run.ts';
 import type { WholeJournal } from '../../journal/read-journal.ts';
 import type { RequestRecord } from '../../journal/request-ids.ts';
 import { applyEvent, beginDoubting, playOwn } from './doubt-calls.ts';

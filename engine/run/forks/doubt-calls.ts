@@ -1,8 +1,8 @@
 import type { Call } from '../../../machines/context.ts';
+import { hasEnded, isAtRest } from '../../../machines/standing.ts';
 import { type ChartState, next } from '../../../machines/step.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
 import { countRedactions } from '../../../protocol/redaction.ts';
-import { hasEnded, isAtRest } from '../../journal/load-run.ts';
 import type { WholeJournal } from '../../journal/read-journal.ts';
 import { listRecordedCalls } from './recorded-calls.ts';
 

@@ -1,11 +1,11 @@
 import type { Context } from '../../../machines/context.ts';
+import { hasEnded } from '../../../machines/standing.ts';
 import { type ChartState, next } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { JournalRest, Store } from '../../../protocol/store.ts';
 import type { Host } from '../../driver/host.ts';
-import { hasEnded } from '../../journal/load-run.ts';
 import type { CommandStore } from '../../journal/run-blobs.ts';
 import { findOverflow, foldCommands, type MakeCommand } from '../command.ts';
 import { findRefusal, type Refusal } from '../explain-refusal.ts';

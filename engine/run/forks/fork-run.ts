@@ -1,6 +1,7 @@
 // engine/run/forks: a new run from an entry of another one, with changes, and with recorded results if
 // wanted.
 
+import { hasEnded, statusOf } from '../../../machines/standing.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
@@ -8,14 +9,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Source, Store } from '../../../protocol/store.ts';
 import type { Host } from '../../driver/host.ts';
-import {
-  beginFold,
-  foldEntry,
-  hasEnded,
-  type LoadedRun,
-  standingOf,
-  statusOf,
-} from '../../journal/load-run.ts';
+import { beginFold, foldEntry, type LoadedRun, standingOf } from '../../journal/load-run.ts';
 import { readFromStart, readUnredacted, type WholeJournal } from '../../journal/read-journal.ts';
 import type { RequestRecord } from '../../journal/request-ids.ts';
 import { waitsForOriginal } from '../../sub-agents/child-runs.ts';

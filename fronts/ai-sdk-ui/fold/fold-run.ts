@@ -1,8 +1,9 @@
 // fronts/ai-sdk-ui/fold: a run's journal as messages and chunks of the AI SDK.
 
-import { beginFold, foldEntry, statusOf } from '../../../engine/journal/load-run.ts';
+import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import type { RunHappening } from '../../../engine/run/run-events.ts';
 import { describeSettled } from '../../../engine/run/settled.ts';
+import { statusOf } from '../../../machines/standing.ts';
 import { type ChartState, statePath } from '../../../machines/step.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';

@@ -5,8 +5,10 @@
  * follows (`ResponseChain`), and `readInputItems` converts the input. A plan (`plan.ts`) is then one of three: start a
  * run, continue one (or a fork of it), or repeat an earlier response. `ResponsesService` carries it out.
  */
-import { beginFold, foldEntry, hasEnded, isAtRest } from '../../../engine/journal/load-run.ts';
+
+import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { callsWith } from '../../../machines/calls.ts';
+import { hasEnded, isAtRest } from '../../../machines/standing.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';

@@ -4,9 +4,11 @@
  * and builds the response object. Ids follow from places in the journal (`wire-ids.ts`), so a stored response translates
  * to the same items every time.
  */
-import { beginFold, foldEntry, hasEnded } from '../../../engine/journal/load-run.ts';
+
+import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { callsWith } from '../../../machines/calls.ts';
 import type { CallResult, Context } from '../../../machines/context.ts';
+import { hasEnded } from '../../../machines/standing.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { describeOutput } from '../../../protocol/content/read-content.ts';
 import type { Delta } from '../../../protocol/effect.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import { statusOf } from '../../../engine/journal/load-run.ts';
+import { statusOf } from '../../../machines/standing.ts';
 import type { RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';

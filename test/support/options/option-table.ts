@@ -163,6 +163,7 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
   'Run.yield options': run('graceMs', (run, given) => run.yield(given)),
   'Run.events options': run('follow', (run, given) => run.events(given)),
   'Run.eventBatches options': run('textFirst', (run, given) => run.eventBatches(given)),
+  'Run.story options': run('follow', (run, given) => run.story(given)),
   'Run.approve options': run('sticky', (run, given) => run.approve('c', given)),
   'Run.reject options': run('reason', (run, given) => run.reject('c', given)),
   'Run.answer options': run('isError', (run, given) => run.answer('c', { output: 1, ...given })),

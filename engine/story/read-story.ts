@@ -1,0 +1,100 @@
+import type { ChartState } from '../../machines/step.ts';
+import type { JournalEntry } from '../../protocol/event.ts';
+import type { Store } from '../../protocol/store.ts';
+import { beginFold, foldEntry, loadRunAt } from '../journal/load-run.ts';
+import { readPages } from '../journal/read-journal.ts';
+import type { RunHappening } from '../run/run-events.ts';
+import { type StoryEvent, type StoryOptions, StoryTeller } from './tell-story.ts';
+
+/** Folds a run and tells its story: takes what readers get of a run, in order. */
+export class Story {
+  readonly #runId: string;
+  readonly #teller: StoryTeller;
+  #state: ChartState | null;
+  #seq: number;
+
+  /** `begin`: the fold that the first entry follows; by default the run's start. */
+  constructor(options: StoryOptions, begin?: { state: ChartState; seq: number }) {
+    this.#runId = options.runId;
+    this.#teller = new StoryTeller(options);
+    this.#state = begin?.state ?? null;
+    this.#seq = begin?.seq ?? 0;
+  }
+
+  /** The state after the last entry; `null` before the first. */
+  get state(): ChartState | null {
+    return this.#state;
+  }
+
+  /** The seq of the last entry; 0 before the first. */
+  get seq(): number {
+    return this.#seq;
+  }
+
+  /** Tells an entry or a delta. A repeated entry tells nothing. */
+  take(happening: RunHappening): StoryEvent[] {
+    if (!('seq' in happening)) return this.#teller.takeDelta(happening);
+    if (happening.type === 'run.started') return this.takeEntry({ seq: happening.seq, event: happening });
+    const { runId: _, seq, ...event } = happening;
+    return this.takeEntry({ seq, event } as JournalEntry);
+  }
+
+  /** Tells an entry. Throws like `foldEntry`. */
+  takeEntry(entry: JournalEntry): StoryEvent[] {
+    const { seq, event } = entry;
+    if (seq <= this.#seq) return [];
+    const before = this.#state;
+    const after =
+      event.type === 'run.started' && before === null
+        ? beginFold(event)
+        : foldEntry(before as ChartState, entry, this.#runId);
+    this.#state = after;
+    this.#seq = seq;
+    return this.#teller.takeEntry(event, seq, { before, after });
+  }
+}
+
+/** Begins a story after an entry of a stored run, by default at its start. Throws like `loadRun`. */
+async function beginStory(store: Store, options: StoryOptions, after = 0): Promise<Story> {
+  return new Story(options, after === 0 ? undefined : await loadRunAt(store, options.runId, after));
+}
+
+/** The story of what readers get of a run after entry `after`. `return()` ends a generator that waits for more. */
+export function tellHappenings(
+  store: Store,
+  options: StoryOptions,
+  after: number,
+  happenings: AsyncGenerator<RunHappening>,
+): AsyncGenerator<StoryEvent> {
+  const told = tellEach(store, options, after, happenings);
+  const stop = told.return.bind(told);
+  told.return = value => {
+    happenings.return(undefined).catch(() => {});
+    return stop(value);
+  };
+  return told;
+}
+
+async function* tellEach(
+  store: Store,
+  options: StoryOptions,
+  after: number,
+  happenings: AsyncIterable<RunHappening>,
+): AsyncGenerator<StoryEvent> {
+  let story: Story | undefined;
+  for await (const happening of happenings) {
+    // A run that was restored from a snapshot has no earlier entries.
+    const before = 'seq' in happening ? happening.seq - 1 : after;
+    story ??= await beginStory(store, options, before);
+    yield* story.take(happening);
+  }
+}
+
+/** The story that the journal of a stored run tells, as far as it goes. */
+export async function readStory(store: Store, options: StoryOptions): Promise<StoryEvent[]> {
+  const story = new Story(options);
+  const told: StoryEvent[] = [];
+  for await (const page of readPages(store, options.runId))
+    for (const entry of page) told.push(...story.takeEntry(entry));
+  return told;
+}

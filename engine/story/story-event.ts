@@ -1,0 +1,93 @@
+import type { Call } from '../../machines/context.ts';
+import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
+import type { Item, MessageItem, ReasoningItem, ToolCallItem } from '../../protocol/item.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { CancelledRun, FailedRun, FinishedRun, JsonOpenCall, RunView } from '../../protocol/run-view.ts';
+
+/** An attempt of a turn: the chart's numbers, from 1. */
+export type Place = { turn: number; attempt: number };
+
+/** Where an event of the journal is from: the seq and the time (ms since the epoch) of its entry. */
+type FromEntry = { seq: number; at: number };
+
+type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
+
+/**
+ * A part of a completed turn, in the model's order. `part` is the number of its text or reasoning in the events of the
+ * attempt; `null` if readers do not see it: the draft of a `separate` answer, or reasoning without text. `text` is what
+ * readers see of it, after the text filters.
+ */
+export type TurnPart =
+  | { kind: 'text'; part: number | null; text: string; refusal: string; items: MessageItem[] }
+  | { kind: 'reasoning'; part: number | null; text: string; items: ReasoningItem[] }
+  /** `call` is missing for a call that the provider ran. */
+  | { kind: 'call'; item: ToolCallItem; call?: QualifiedCall }
+  | { kind: 'item'; item: Exclude<Item, MessageItem | ReasoningItem | ToolCallItem> };
+
+/** Text and reasoning of a turn. */
+export type TextPart = Extract<TurnPart, { part: number | null }>;
+
+/**
+ * How a call was settled: its tool ran, its sub-agent's run ended, a person or a client gave the result, a person denied
+ * it, it could not run (unknown, invalid or out of limits), it no longer had to (expired, or overtaken by a message), or
+ * an edit dropped it.
+ */
+export type SettledBy = 'tool' | 'sub-agent' | 'answer' | 'denied' | 'refused' | 'overtaken' | 'edit';
+
+/** What happens in a run, for those who show it as a conversation. */
+export type StoryEvent = { runId: string } & (
+  | ({ type: 'message'; items: readonly Item[]; by?: string } & FromEntry)
+  | ({ type: 'turn.opened' } & Place)
+  /**
+   * More of a text. Another `part` is another text; an empty piece begins one. `late`: no delta carried it, the turn's
+   * entry did.
+   */
+  | ({ type: 'text' | 'reasoning'; part: number; text: string; late?: true } & Place)
+  /** `index` counts the calls of the turn that the provider does not run, from 0. */
+  | ({ type: 'call.opened'; index: number; callId: string; name: string; late?: true } & Place)
+  /** More of the JSON text of a call's arguments. */
+  | ({ type: 'call.arguments'; index: number; callId: string; text: string; late?: true } & Place)
+  /**
+   * What readers have of this attempt does not count. `failed`: the attempt failed, or the run was cancelled meanwhile;
+   * `restarted`: another driver repeats it; `differs`: the turn's entry has another text, which follows at once.
+   * `ended`: the run ended with it.
+   */
+  | ({ type: 'turn.discarded'; why: 'failed' | 'restarted' | 'differs'; ended: boolean } & Place)
+  /** `draft`: of a `separate` answer, which readers do not see. `parts` without a `part` were not shown. */
+  | ({
+      type: 'turn.closed';
+      draft: boolean;
+      parts: readonly TurnPart[];
+      completed: Of<'turn.completed'>;
+    } & Place &
+      FromEntry)
+  /** A check of the answer changed its text, or rejected it. */
+  | ({ type: 'answer.changed'; text: string } & FromEntry)
+  | ({ type: 'answer.rejected'; feedback: string } & FromEntry)
+  /** The call needs someone outside the run, now or again. */
+  | ({ type: 'call.asked'; open: JsonOpenCall } & FromEntry)
+  | ({ type: 'call.decided'; callId: string; approved: boolean; reason?: string; by?: string } & FromEntry)
+  | ({ type: 'call.started'; callId: string; name: string; attempt: number; key: string } & FromEntry)
+  | { type: 'call.progress'; callId: string; data: JsonValue }
+  /** The call waits for the run of a sub-agent. */
+  | ({ type: 'call.suspended'; callId: string; childRunId: string } & FromEntry)
+  | ({
+      type: 'call.settled';
+      callId: string;
+      call: Call;
+      output: JsonValue;
+      isError: boolean;
+      by: SettledBy;
+    } & FromEntry)
+  /** The run rests with other things open than before, or has ended. What sub-agents wait for is not included. */
+  | ({ type: 'settled'; settled: StorySettled } & FromEntry)
+  /** Any other entry. */
+  | ({ type: 'note'; event: RunEvent } & FromEntry)
+);
+
+/** How a run rests or ended. */
+export type StorySettled =
+  | { status: 'waiting'; open: RunView['open'] }
+  | Pick<FinishedRun, 'status' | 'text' | 'output' | 'incomplete'>
+  | Pick<FailedRun, 'status' | 'error'>
+  | Pick<CancelledRun, 'status'>;

@@ -1,0 +1,410 @@
+/*
+ * engine/story: what happens in a run, as a conversation. Every surface writes its wire from these events:
+ * `tell-story.ts` makes them of entries and deltas, `turn-parts.ts` compares a streamed turn with its entry, and
+ * `read-story.ts` folds a journal and follows a run.
+ */
+import { findCall } from '../../machines/calls.ts';
+import type { Call, CallResult, Context } from '../../machines/context.ts';
+import { describeOpen, listOpen } from '../../machines/settled.ts';
+import { statusOf } from '../../machines/standing.ts';
+import type { ChartState } from '../../machines/step.ts';
+import type { Delta } from '../../protocol/effect.ts';
+import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
+import type { ToolResultItem } from '../../protocol/item.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import type { RunView } from '../../protocol/run-view.ts';
+import { filterText, type TextFilter } from '../../text/text-filter.ts';
+import type { Place, SettledBy, StoryEvent, StorySettled, TurnPart } from './story-event.ts';
+import { alignParts, partsOf, type StreamedPart } from './turn-parts.ts';
+
+export type * from './story-event.ts';
+
+/** Options of a story. */
+export type StoryOptions = {
+  runId: string;
+  /** The text filters of the run's agent. */
+  filters?: readonly (() => TextFilter)[];
+  /**
+   * Whether deltas are left out, and the parts of a turn are as separate as the provider's items: for readers who take a
+   * turn only when it is complete.
+   */
+  exact?: boolean;
+};
+
+/** The chart's states around an entry; `before` is `null` for the first. */
+export type Around = { before: ChartState | null; after: ChartState };
+
+/** An attempt that is streaming. Calls are by their index. */
+type Attempt = Place & {
+  parts: StreamedPart[];
+  calls: Map<number, { callId: string; text: string }>;
+  refusals: number;
+};
+
+type Happened = Distribute<StoryEvent>;
+type Distribute<Event> = Event extends StoryEvent ? Omit<Event, 'runId'> : never;
+type Entry = { seq: number; at: number };
+type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
+
+/**
+ * Tells the story of one run: makes its events of entries and deltas, in order.
+ *
+ * S1 The pieces of a turn's texts add up to the parts of `turn.closed`, since the attempt was opened or the last piece
+ *    was discarded.
+ * S2 Deltas only make texts appear earlier. Without them, and from any entry on, the same turns, calls and ends follow.
+ * S3 Late pieces of an attempt that is over are dropped.
+ */
+export class StoryTeller {
+  readonly #options: StoryOptions;
+  #attempt: Attempt | null = null;
+  /** The last attempt that is over. */
+  #over: Place = { turn: 0, attempt: 0 };
+  #told: StoryEvent[] = [];
+
+  constructor(options: StoryOptions) {
+    this.#options = options;
+  }
+
+  /** Tells an entry. */
+  takeEntry(event: RunEvent, seq: number, around: Around): StoryEvent[] {
+    const from = { seq, at: event.at };
+    this.#tellEntry(event, from, around);
+    if (around.before !== null && event.type !== 'run.started') this.#tellCalls(event, from, around);
+    this.#tellEnd(from, around);
+    return this.#drain();
+  }
+
+  /** Tells a delta. */
+  takeDelta(delta: Delta): StoryEvent[] {
+    switch (delta.type) {
+      case 'text.delta':
+      case 'reasoning.delta':
+        if (this.#begin(delta)) this.#stream(delta.type === 'text.delta' ? 'text' : 'reasoning', delta);
+        break;
+      case 'call.delta':
+        if (this.#begin(delta)) this.#streamCall(delta);
+        break;
+      case 'text.discarded':
+        if (isAt(this.#attempt, delta)) this.#discard('failed');
+        break;
+      case 'tool.progress':
+        this.#tell({ type: 'call.progress', callId: delta.callId, data: delta.data });
+        break;
+      case 'decided':
+        break;
+    }
+    return this.#drain();
+  }
+
+  #drain(): StoryEvent[] {
+    const told = this.#told;
+    this.#told = [];
+    return told;
+  }
+
+  #tell(happened: Happened): void {
+    this.#told.push({ runId: this.#options.runId, ...happened } as StoryEvent);
+  }
+
+  #tellEntry(event: RunEvent, from: Entry, { before, after }: Around): void {
+    switch (event.type) {
+      case 'run.started':
+        return this.#tell({ type: 'message', ...from, items: event.input });
+      case 'message.received':
+        return this.#tell({
+          type: 'message',
+          ...from,
+          items: event.items,
+          ...omitUndefined({ by: event.by }),
+        });
+      case 'turn.completed':
+        return this.#close(event, from, { before, after });
+      case 'turn.failed':
+        this.#end(before, statusOf(after) === 'failed');
+        break;
+      case 'run.cancelled':
+        this.#end(before, true);
+        break;
+      case 'run.claimed':
+      case 'run.quarantined':
+        this.#discard('restarted');
+        break;
+      case 'finishers.completed':
+        if (event.text !== undefined)
+          this.#tell({ type: 'answer.changed', ...from, text: filterText(event.text, this.#filters) });
+        return;
+      case 'finishers.rejected':
+        return this.#tell({ type: 'answer.rejected', ...from, feedback: event.feedback });
+      case 'tool.started': {
+        const { callId, attempt, key } = event;
+        const { name = '' } = findCall(after.context, callId) ?? {};
+        return this.#tell({ type: 'call.started', ...from, callId, name, attempt, key });
+      }
+      case 'tool.suspended': {
+        const { callId, childRunId } = event;
+        return this.#tell({ type: 'call.suspended', ...from, callId, childRunId });
+      }
+      case 'text.started':
+      case 'calls.started':
+      case 'timer.fired':
+      case 'tool.settled':
+      case 'approval.decided':
+      case 'result.received':
+      case 'doubt.resolved':
+        return;
+      default:
+    }
+    this.#tell({ type: 'note', ...from, event });
+  }
+
+  get #filters(): readonly (() => TextFilter)[] {
+    return this.#options.filters ?? [];
+  }
+
+  /** Opens the attempt of a delta. Returns false for a delta to ignore. */
+  #begin(place: Place): boolean {
+    const over = this.#over;
+    if (this.#options.exact === true) return false;
+    if (place.turn < over.turn || (place.turn === over.turn && place.attempt <= over.attempt)) return false;
+    this.#open(place);
+    return true;
+  }
+
+  #open({ turn, attempt }: Place): Attempt {
+    if (isAt(this.#attempt, { turn, attempt })) return this.#attempt;
+    if (this.#attempt !== null) this.#over = this.#attempt;
+    this.#discard('failed');
+    this.#tell({ type: 'turn.opened', turn, attempt });
+    this.#attempt = { turn, attempt, parts: [], calls: new Map(), refusals: 0 };
+    return this.#attempt;
+  }
+
+  #stream(kind: 'text' | 'reasoning', { text, refusals = 0 }: { text: string; refusals?: number }): void {
+    const live = this.#attempt as Attempt;
+    if (refusals > live.refusals) {
+      // A refusal belongs to the text before it, or to one of its own. Its words come with the completed turn.
+      live.refusals = refusals;
+      const last = live.parts.at(-1);
+      if (last?.kind !== 'text' || last.isRefused) this.#beginPart('text');
+      (live.parts.at(-1) as StreamedPart).isRefused = true;
+    }
+    const last = live.parts.at(-1);
+    if (last?.kind !== kind || last.isRefused) live.parts.push({ kind, text: '', isRefused: false });
+    this.#add(kind, text);
+  }
+
+  #beginPart(kind: 'text' | 'reasoning'): void {
+    this.#attempt?.parts.push({ kind, text: '', isRefused: false });
+    this.#add(kind, '');
+  }
+
+  /** Adds to the last streamed part. */
+  #add(type: 'text' | 'reasoning', text: string): void {
+    const { turn, attempt, parts } = this.#attempt as Attempt;
+    const part = parts.length - 1;
+    (parts[part] as StreamedPart).text += text;
+    this.#tell({ type, turn, attempt, part, text });
+  }
+
+  #streamCall({ index, callId, name, text }: Extract<Delta, { type: 'call.delta' }>): void {
+    const { calls, ...place } = this.#attempt as Attempt;
+    const { turn, attempt } = place;
+    if (callId !== undefined && name !== undefined && !calls.has(index)) {
+      calls.set(index, { callId, text: '' });
+      this.#tell({ type: 'call.opened', turn, attempt, index, callId, name });
+    }
+    const call = calls.get(index);
+    if (call === undefined || text === '') return;
+    call.text += text;
+    this.#tell({ type: 'call.arguments', turn, attempt, index, callId: call.callId, text });
+  }
+
+  /** Ends the running attempt. */
+  #end(before: ChartState | null, ended: boolean): void {
+    this.#discard('failed', ended);
+    if (before !== null) this.#over = placeIn(before);
+  }
+
+  #discard(why: 'failed' | 'restarted' | 'differs', ended = false): void {
+    const live = this.#attempt;
+    this.#attempt = null;
+    if (live === null) return;
+    const { turn, attempt } = live;
+    this.#tell({ type: 'turn.discarded', turn, attempt, why, ended });
+  }
+
+  #close(completed: Of<'turn.completed'>, from: Entry, { before, after }: Around): void {
+    const { context } = before ?? after;
+    const { turn, config } = context;
+    const draft = after.context.lastTurn?.draft === true;
+    const text = turn.shown && !draft;
+    const reasoning = !draft && (turn.shown || turn.final || config.finalAnswer === 'live');
+    const { exact = false } = this.#options;
+    const visible = { text, reasoning, filters: this.#filters };
+    const parts = partsOf(completed.items, completed.calls, visible, { exact });
+    const place = { turn: turn.number, attempt: turn.attempt };
+    if (!isAt(this.#attempt, place)) this.#open(place);
+    let live = this.#attempt as Attempt;
+    if (!this.#fits(parts, live, completed)) {
+      this.#discard('differs');
+      live = this.#open(place);
+      alignParts(parts, []);
+    }
+    this.#tellRest(parts, live, completed);
+    this.#attempt = null;
+    this.#over = place;
+    this.#tell({ type: 'turn.closed', ...place, ...from, draft, parts, completed });
+  }
+
+  /** Whether the entry of the turn continues what was streamed. */
+  #fits(parts: readonly TurnPart[], { parts: streamed, calls }: Attempt, completed: Of<'turn.completed'>) {
+    if (!alignParts(parts, streamed)) return false;
+    return [...calls].every(([index, { callId, text }]) => {
+      const call = completed.calls[index];
+      return call?.callId === callId && writtenIn(parts, call).startsWith(text);
+    });
+  }
+
+  /** Tells what no delta carried. */
+  #tellRest(parts: readonly TurnPart[], live: Attempt, { calls }: Of<'turn.completed'>): void {
+    const { turn, attempt } = live;
+    for (const one of parts) {
+      if ((one.kind !== 'text' && one.kind !== 'reasoning') || one.part === null) continue;
+      const { kind: type, part } = one;
+      const known = live.parts[part];
+      const text = one.text.slice(known?.text.length ?? 0);
+      if (text === '' && known !== undefined) continue;
+      this.#tell({ type, turn, attempt, part, text, late: true });
+    }
+    for (const [index, call] of calls.entries()) {
+      const { callId, name } = call;
+      const known = live.calls.get(index);
+      const place = { turn, attempt, index, callId, late: true as const };
+      if (known === undefined) this.#tell({ type: 'call.opened', ...place, name });
+      const text = writtenIn(parts, call).slice(known?.text.length ?? 0);
+      if (text !== '') this.#tell({ type: 'call.arguments', ...place, text });
+    }
+  }
+
+  /** Tells which calls this entry asked about, and which it settled. */
+  #tellCalls(event: RunEvent, from: Entry, { before, after }: Around): void {
+    if (before === null || before.context.calls === after.context.calls) return;
+    const known = new Map(before.context.calls.map(call => [call.callId, call]));
+    for (const call of before.context.calls) {
+      const now = findCall(after.context, call.callId);
+      if (now !== call) this.#tellCall(call, now, { event, from, after });
+    }
+    for (const call of after.context.calls)
+      if (!known.has(call.callId)) this.#tellCall(undefined, call, { event, from, after });
+  }
+
+  #tellCall(
+    before: Call | undefined,
+    now: Call | undefined,
+    { event, from, after }: { event: RunEvent; from: Entry; after: ChartState },
+  ): void {
+    if (before?.status === 'settled') return;
+    const call = now ?? before;
+    if (call === undefined) return;
+    const { callId } = call;
+    const isDecided = before?.status === 'gated' && now?.status !== 'gated';
+    if (isDecided && event.type === 'approval.decided' && event.decision.type !== 'answer')
+      this.#tellDecision(callId, event, from);
+    if (now !== undefined && now.status !== 'settled') {
+      const open = describeOpen(after.context, now);
+      const wasOpen = before?.status === now.status && before.digest === now.digest;
+      if (open !== null && !wasOpen) this.#tell({ type: 'call.asked', ...from, open });
+      return;
+    }
+    const result = now?.result ?? resultIn(after.context, callId);
+    const { output, isError } = result ?? NO_RESULT;
+    const by = result === undefined ? 'edit' : settledBy(event, callId);
+    this.#tell({ type: 'call.settled', ...from, callId, call, output, isError, by });
+  }
+
+  #tellDecision(callId: string, { decision, by }: Of<'approval.decided'>, from: Entry): void {
+    const reason = decision.type === 'reject' ? decision.reason : undefined;
+    const approved = decision.type === 'approve';
+    this.#tell({ type: 'call.decided', ...from, callId, approved, ...omitUndefined({ reason, by }) });
+  }
+
+  #tellEnd(from: Entry, { before, after }: Around): void {
+    if (before === after || statusOf(after) === 'running') return;
+    const settled = describeEnd(after, this.#filters);
+    if (before !== null && settled.status === 'waiting' && statusOf(before) === 'waiting') {
+      const was = listOpen(before.context);
+      if (isSameList(was, settled.open)) return;
+    }
+    this.#tell({ type: 'settled', ...from, settled });
+  }
+}
+
+const NO_RESULT = { output: 'The call has no result.', isError: true };
+
+function isAt(attempt: Attempt | null, { turn, attempt: number }: Place): attempt is Attempt {
+  return attempt?.turn === turn && attempt.attempt === number;
+}
+
+function placeIn({ context: { turn } }: ChartState): Place {
+  return { turn: turn.number, attempt: turn.attempt };
+}
+
+/** The JSON text of a call's arguments, as the model wrote it. */
+function writtenIn(parts: readonly TurnPart[], { callId, input }: QualifiedCall): string {
+  const part = parts.find(one => one.kind === 'call' && one.item.callId === callId);
+  return part?.kind === 'call' ? part.item.arguments : JSON.stringify(input);
+}
+
+function resultIn({ transcript }: Context, callId: string): CallResult | undefined {
+  return transcript.findLast(
+    (item): item is ToolResultItem => item.type === 'tool_result' && item.callId === callId,
+  );
+}
+
+function settledBy(event: RunEvent, callId: string): SettledBy {
+  const isOwn = 'callId' in event && event.callId === callId;
+  switch (event.type) {
+    case 'turn.completed':
+    case 'turn.edited':
+    case 'call.edited':
+      return 'refused';
+    case 'transcript.edited':
+      return 'edit';
+    case 'tool.settled':
+      return isOwn ? 'tool' : 'refused';
+    case 'result.received':
+      if (!isOwn) return 'refused';
+      return event.childRunId === undefined ? 'answer' : 'sub-agent';
+    case 'doubt.resolved':
+      return isOwn ? 'answer' : 'refused';
+    case 'approval.decided':
+      if (event.decision.type === 'reject') return 'denied';
+      return event.decision.type === 'answer' && isOwn ? 'answer' : 'refused';
+    default:
+      return 'overtaken';
+  }
+}
+
+function describeEnd(
+  { context, ...state }: ChartState,
+  filters: readonly (() => TextFilter)[],
+): StorySettled {
+  const { next, answer } = context;
+  if (state.status === 'active') return { status: 'waiting', open: listOpen(context) };
+  if (state.value === 'failed' && next?.type === 'fail')
+    return { status: 'failed', error: { code: next.code, message: next.message } };
+  if (state.value === 'cancelled') return { status: 'cancelled' };
+  const reason = next?.type === 'finish' ? next.reason : undefined;
+  return {
+    status: 'finished',
+    text: filterText(answer?.text ?? '', filters),
+    ...omitUndefined({ output: answer?.output }),
+    ...(reason !== undefined && { incomplete: { reason } }),
+  };
+}
+
+function isSameList(one: RunView['open'], other: RunView['open']): boolean {
+  const name = (open: RunView['open'][number]) =>
+    open.kind === 'pause' ? `${open.id} ${open.reason}` : `${open.id} ${open.digest} ${open.reason}`;
+  return one.length === other.length && one.every((open, at) => name(open) === name(other[at] ?? open));
+}

@@ -1,0 +1,320 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { loadRunAt } from '../../../engine/journal/load-run.ts';
+import type { RunHappening } from '../../../engine/run/run.ts';
+import { readStory, Story } from '../../../engine/story/read-story.ts';
+import type { StoryEvent, TurnPart } from '../../../engine/story/tell-story.ts';
+import type { ModelAdapter } from '../../../protocol/adapter.ts';
+import type { Item } from '../../../protocol/item.ts';
+import { refusalOf, textOf } from '../../../protocol/message.ts';
+import type { TurnDelta } from '../../../protocol/turn.ts';
+import { memory } from '../../../stores/memory.ts';
+import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
+import { createAgent } from '../../../tools/agent/agent.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { clientTool, makeTool } from '../../support/engine/agents.ts';
+
+/** What a model says in a turn, in order; `says` in its stream differs from the entry's text only if `lies`. */
+type Said = { items: Item[]; deltas: TurnDelta[] };
+
+const words = fc.constantFrom('', 'Hello', ' there', '<!-- secret -->', '<!-', 'é漢', ' the end.');
+const said = fc.oneof(
+  fc.record({ kind: fc.constant('text' as const), pieces: fc.array(words, { maxLength: 4 }) }),
+  fc.record({ kind: fc.constant('reasoning' as const), pieces: fc.array(words, { maxLength: 3 }) }),
+  fc.record({ kind: fc.constant('refusal' as const) }),
+  fc.record({ kind: fc.constant('item' as const) }),
+  fc.record({ kind: fc.constant('sealed' as const) }),
+  fc.record({
+    kind: fc.constant('call' as const),
+    name: fc.constantFrom('read', 'act', 'ask', 'fail', 'none'),
+    early: fc.boolean(),
+  }),
+);
+const turn = fc.record({
+  said: fc.array(said, { maxLength: 6 }),
+  /** Whether the entry has another text than its stream. */
+  lies: fc.integer({ min: 0, max: 9 }).map(chance => chance === 0),
+  /** Fails once after so many deltas; never by default. */
+  breaksAt: fc.option(fc.nat(5), { nil: undefined, freq: 4 }),
+});
+type Turn = typeof turn extends fc.Arbitrary<infer Value> ? Value : never;
+
+function speak({ said: parts, lies }: Turn, number: number): Said {
+  const items: Item[] = [];
+  const deltas: TurnDelta[] = [];
+  let refusals = 0;
+  let calls = 0;
+  for (const part of parts) {
+    const last = items.at(-1);
+    switch (part.kind) {
+      case 'text': {
+        const text = part.pieces.join('');
+        items.push({
+          type: 'message',
+          role: 'assistant',
+          content: [{ type: 'text', text: lies ? `${text}!` : text }],
+        });
+        for (const piece of part.pieces)
+          deltas.push({ type: 'text', text: piece, ...(refusals > 0 && { refusals }) });
+        break;
+      }
+      case 'reasoning':
+        if (part.pieces.join('') === '') break;
+        items.push({ type: 'reasoning', text: part.pieces.join('') });
+        for (const piece of part.pieces) deltas.push({ type: 'reasoning', text: piece });
+        break;
+      case 'refusal':
+        refusals += 1;
+        if (last?.type === 'message' && refusalOf(last) === '')
+          items[items.length - 1] = { ...last, opaque: { provider: 'p', data: { refusal: 'No.' } } };
+        else
+          items.push({
+            type: 'message',
+            role: 'assistant',
+            content: [],
+            opaque: { provider: 'p', data: { refusal: 'No.' } },
+          });
+        break;
+      case 'item':
+        items.push({ type: 'provider_item', kind: 'search', opaque: { provider: 'p', data: {} } });
+        break;
+      case 'sealed':
+        items.push({ type: 'reasoning', text: '', opaque: { provider: 'p', data: {} } });
+        break;
+      case 'call': {
+        const callId = `call-${number}-${calls}`;
+        items.push({ type: 'tool_call', callId, name: part.name, arguments: '{"n":1}' });
+        deltas.push({ type: 'call_started', index: calls, name: part.name, ...(part.early && { callId }) });
+        deltas.push({ type: 'call_arguments', index: calls, text: '{"n"' });
+        calls += 1;
+        break;
+      }
+    }
+  }
+  return { items, deltas };
+}
+
+/** A model that says these turns, each as it was written. */
+function speaker(turns: readonly Turn[]): ModelAdapter {
+  let next = 0;
+  const broken = new Set<number>();
+  return {
+    provider: 'p',
+    model: 'm',
+    capabilities: {
+      streaming: true,
+      parallelToolCalls: true,
+      reasoningReplay: true,
+      serverTools: false,
+      structuredOutput: 'native',
+      continuation: false,
+    },
+    generate: () => Promise.reject(new Error('streams only')),
+    async *stream({ toolChoice }) {
+      const number = next;
+      const end: Turn = { said: [{ kind: 'text', pieces: [' the end.'] }], lies: false, breaksAt: undefined };
+      const given = toolChoice === 'none' ? end : (turns[number] ?? end);
+      const { items, deltas } = speak(given, number);
+      for (const [at, delta] of deltas.entries()) {
+        if (at === given.breaksAt && !broken.has(number)) {
+          broken.add(number);
+          throw Object.assign(new Error('gone'), { code: 'overloaded' });
+        }
+        yield delta;
+      }
+      next += 1;
+      const calls = items.filter(item => item.type === 'tool_call');
+      yield {
+        type: 'turn',
+        turn: {
+          text: items.map(textOf).join(''),
+          reasoning: '',
+          toolCalls: calls.map(({ callId, name, arguments: written }) => ({
+            callId,
+            name,
+            arguments: written,
+            input: JSON.parse(written),
+            executedBy: 'engine' as const,
+          })),
+          finishReason: calls.length > 0 ? 'tool_calls' : 'stop',
+          usage: null,
+          model: 'm',
+          items,
+        },
+      };
+    },
+  };
+}
+
+const recipe = fc.record({
+  turns: fc.array(turn, { minLength: 1, maxLength: 3 }),
+  finalAnswer: fc.constantFrom('live' as const, 'held' as const, 'separate' as const),
+  answers: fc.array(fc.constantFrom('approve', 'reject', 'answer', 'send', 'cancel'), { maxLength: 6 }),
+});
+type Recipe = typeof recipe extends fc.Arbitrary<infer Value> ? Value : never;
+
+const filters = [hideHtmlComments];
+
+/** Plays a run, and returns what a reader got of it from its beginning. */
+async function play({ turns, finalAnswer, answers }: Recipe) {
+  const host = new ManualHost();
+  const store = memory();
+  const agent = createAgent({
+    name: 'a',
+    host,
+    store,
+    finalAnswer,
+    textFilters: filters,
+    limits: { turns: 8 },
+    model: speaker(turns),
+    tools: [
+      makeTool('read', { sideEffect: 'none' }),
+      makeTool('act', { approval: true }),
+      clientTool('ask'),
+      makeTool('fail', {
+        run: () => {
+          throw new Error('no');
+        },
+      }),
+    ],
+  });
+  const run = await agent.start('go');
+  const happenings: RunHappening[] = [];
+  const reading = (async () => {
+    for await (const happening of run.events({ follow: true })) happenings.push(happening);
+  })();
+  let settled = await host.settle(run.settled());
+  for (const word of [...answers, 'cancel'] as const) {
+    if (settled.status !== 'waiting') break;
+    const [open] = settled.open;
+    if (open === undefined || open.kind === 'pause' || word === 'cancel') await run.cancel();
+    else if (word === 'send') await run.send('And?');
+    else if (open.kind === 'result') await run.answer(open, { output: 1 });
+    else if (open.kind === 'doubt') await run.resolve(open, { failed: 'no' });
+    else if (word === 'approve') await run.approve(open);
+    else if (word === 'reject') await run.reject(open, { reason: 'no' });
+    else await run.answer(open, { output: 2 });
+    settled = await host.settle(run.settled());
+  }
+  if (settled.status === 'waiting') await run.cancel();
+  await host.settle(reading);
+  return { store, run, happenings, options: { runId: run.id, filters } };
+}
+
+function tell(happenings: readonly RunHappening[], story: Story): StoryEvent[] {
+  return happenings.flatMap(happening => story.take(happening));
+}
+
+/** What the journal alone tells. A reader numbers the parts of a turn as it got them. */
+function lasting(events: readonly StoryEvent[]): unknown[] {
+  return events
+    .filter(event => 'seq' in event)
+    .map(event => (event.type === 'turn.closed' ? { ...event, parts: event.parts.map(unnumbered) } : event));
+}
+
+function unnumbered(part: TurnPart): unknown {
+  return 'part' in part ? { ...part, part: part.part !== null } : part;
+}
+
+/** The texts and arguments that the pieces before each `turn.closed` add up to, and those of its parts. */
+function sums(events: readonly StoryEvent[]) {
+  const found: { pieces: unknown; parts: unknown }[] = [];
+  let texts: string[] = [];
+  let calls = new Map<string, string>();
+  for (const event of events) {
+    switch (event.type) {
+      case 'turn.opened':
+      case 'turn.discarded':
+        texts = [];
+        calls = new Map();
+        break;
+      case 'text':
+      case 'reasoning':
+        texts[event.part] = (texts[event.part] ?? '') + event.text;
+        break;
+      case 'call.opened':
+        calls.set(event.callId, '');
+        break;
+      case 'call.arguments':
+        calls.set(event.callId, (calls.get(event.callId) ?? '') + event.text);
+        break;
+      case 'turn.closed': {
+        const shown: string[] = [];
+        for (const part of event.parts)
+          if ('part' in part && part.part !== null) shown[part.part] = part.text;
+        const written = event.completed.calls.map(({ callId }) => {
+          const part = event.parts.find(one => one.kind === 'call' && one.item.callId === callId);
+          return [callId, part?.kind === 'call' ? part.item.arguments : ''];
+        });
+        const pieces = { texts: texts.filter(text => text !== ''), calls: [...calls].toSorted() };
+        found.push({
+          pieces,
+          parts: { texts: shown.filter(text => text !== ''), calls: written.toSorted() },
+        });
+        texts = [];
+        calls = new Map();
+      }
+    }
+  }
+  return found;
+}
+
+describe('the story of a run', () => {
+  test('the pieces of each turn add up to its parts, with any deltas left out', async () => {
+    await fc.assert(
+      fc.asyncProperty(recipe, fc.func(fc.boolean()), async (given, isLost) => {
+        const { happenings, options } = await play(given);
+        const journal = happenings.filter(happening => 'seq' in happening);
+        // A reader that falls behind has a beginning of the deltas of an attempt, or none.
+        let loses = false;
+        const some = happenings.filter((happening, at) => {
+          if ('seq' in happening) loses = false;
+          else loses ||= isLost(at);
+          return 'seq' in happening || !loses;
+        });
+        for (const read of [happenings, journal, some])
+          for (const { pieces, parts } of sums(tell(read, new Story(options)))) expect(pieces).toEqual(parts);
+      }),
+    );
+  });
+
+  test('deltas only make texts appear earlier: the journal alone tells the same turns, calls and ends', async () => {
+    await fc.assert(
+      fc.asyncProperty(recipe, async given => {
+        const { store, happenings, options } = await play(given);
+        const told = tell(happenings, new Story(options));
+        const journal = await readStory(store, options);
+        expect(lasting(told)).toEqual(lasting(journal));
+      }),
+    );
+  });
+
+  test('from any entry on, the same follows', async () => {
+    await fc.assert(
+      fc.asyncProperty(recipe, async given => {
+        const { store, happenings, options, run } = await play(given);
+        const whole = tell(happenings, new Story(options));
+        for (let after = 1; after < run.durable.seq; after += 1) {
+          const at = happenings.findIndex(happening => 'seq' in happening && happening.seq === after);
+          const story = new Story(options, await loadRunAt(store, options.runId, after));
+          const rest = tell(happenings.slice(at + 1), story);
+          const expected = whole.filter(event => 'seq' in event && event.seq > after);
+          expect(lasting(rest)).toEqual(lasting(expected));
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test('two readers agree, and one that comes late gets the turn in progress from its beginning', async () => {
+    await fc.assert(
+      fc.asyncProperty(recipe, async given => {
+        const { happenings, options } = await play(given);
+        const one = tell(happenings, new Story(options));
+        const other = tell(structuredClone(happenings), new Story(options));
+        expect(one).toEqual(other);
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
