@@ -34,7 +34,7 @@ export async function changeRun(
     withExistingStore(file, async store => {
       const record = await findRun(store, id);
       const top = await findTop(store, record.runId);
-      const { state, seq } = await loadRun(store, top);
+      const begin = await loadRun(store, top);
       const agent = await agentFor(record, store, readLaunch(options.agent));
       return await withAgent(agent, output, async () => {
         const target = await agent.open(record.runId);
@@ -42,14 +42,14 @@ export async function changeRun(
         const commands = new CommandLines(file);
         if (!result.accepted) return await showRefusal(result, store, record, output, commands);
         const run = top === record.runId ? target : await agent.open(top);
-        const view = makeView({ output, runId: top, agent, deltas: options.deltas === true, state });
+        const view = makeView({ output, runId: top, agent, deltas: options.deltas === true, begin });
         return await driveRun({
           run,
           store,
           output,
           view,
           commands,
-          after: seq,
+          after: begin.seq,
           by,
           yes: options.yes === true,
         });

@@ -78,15 +78,14 @@ async function nameModel(text: string): Promise<ForkModel> {
 /** Shows all events of the fork as JSON, but only new ones as text. */
 async function driveFork(fork: Fork, agent: Agent, { deltas, by, yes }: ForkOptions): Promise<number> {
   const { run, store, output, commands } = fork;
-  const { state, seq } = run.durable;
-  const shown = output.json ? { state: null, after: 0 } : { state, after: seq };
+  const begin = output.json ? null : run.durable;
   return await driveRun({
     run,
     store,
     output,
     commands,
-    view: makeView({ output, runId: run.id, agent, deltas: deltas === true, state: shown.state }),
-    after: shown.after,
+    view: makeView({ output, runId: run.id, agent, deltas: deltas === true, begin }),
+    after: begin?.seq ?? 0,
     by: by ?? userName(),
     yes: yes === true,
   });

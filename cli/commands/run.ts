@@ -48,7 +48,7 @@ export async function run(words: readonly string[], options: RunCommandOptions):
           runId: started.id,
           agent,
           deltas: options.deltas === true,
-          state: null,
+          begin: null,
         });
         return await driveRun({
           run: started,

@@ -1,6 +1,5 @@
 import type { RunHappening } from '../../engine/run/run.ts';
 import type { ChartState } from '../../machines/step.ts';
-import { filterText } from '../../text/text-filter.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import type { Output } from './output.ts';
 import { TerminalView, type View } from './terminal-view.ts';
@@ -11,15 +10,15 @@ type ViewOptions = {
   agent: Agent;
   /** Whether JSON output includes deltas. */
   deltas: boolean;
-  /** The state before the first entry to show; `null` to show the run from its first event. */
-  state: ChartState | null;
+  /** The fold before the first entry to show; `null` to show the run from its first event. */
+  begin: { state: ChartState; seq: number } | null;
 };
 
 /** Returns the view for the format of `output`: JSON Lines or text. */
-export function makeView({ output, runId, agent, deltas, state }: ViewOptions): View {
+export function makeView({ output, runId, agent, deltas, begin }: ViewOptions): View {
   if (output.json) return makeJsonView(output, runId, { deltas });
   const filters = agent.options.textFilters ?? [];
-  return new TerminalView({ output, state, showText: text => filterText(text, filters) });
+  return new TerminalView({ output, runId, filters, ...(begin !== null && { begin }) });
 }
 
 function makeJsonView(output: Output, runId: string, { deltas }: { deltas: boolean }): View {

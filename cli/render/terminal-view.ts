@@ -1,9 +1,10 @@
-import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
 import type { RunHappening } from '../../engine/run/run.ts';
 import type { Settled } from '../../engine/run/settled.ts';
+import { Story } from '../../engine/story/read-story.ts';
+import type { StoryEvent } from '../../engine/story/tell-story.ts';
 import { findCall } from '../../machines/calls.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
-import type { Delta } from '../../protocol/effect.ts';
+import type { TextFilter } from '../../text/text-filter.ts';
 import type { CommandLines } from './command-lines.ts';
 import {
   describeEvent,
@@ -23,10 +24,11 @@ type Of<Type extends Entry['type']> = Extract<Entry, { type: Type }>;
 
 type TerminalViewOptions = {
   output: Output;
-  /** The state before the first entry to show; `null` to show the run from its first event. */
-  state: ChartState | null;
-  /** Applies the agent's text filters. */
-  showText(text: string): string;
+  runId: string;
+  /** The fold before the first entry to show; by default the run is shown from its first event. */
+  begin?: { state: ChartState; seq: number };
+  /** The agent's text filters. */
+  filters: readonly (() => TextFilter)[];
 };
 
 /** Shows a run while a command drives or follows it. */
@@ -42,33 +44,35 @@ export interface View {
  * model's text. With `output.isLive` text is streamed, otherwise printed when its turn is complete.
  *
  * V1 States are computed from the journal, so a run that another process drives looks the same.
- * V2 Text is printed once. If nothing of a turn was streamed, it is printed when the turn is complete.
+ * V2 Text is printed once: as it streams, and otherwise when its turn is complete.
  */
 export class TerminalView {
   readonly #output: Output;
-  readonly #showText: (text: string) => string;
-  #state: ChartState | null;
+  readonly #story: Story;
   #shown = { path: '', why: '', generation: -1 };
-  #streaming: { turn: number; attempt: number } | null = null;
-  #over = { turn: 0, attempt: 0 };
+  /** Whether text of the running turn was printed. */
+  #isStreaming = false;
+  /** The text of the running turn that was not printed. */
+  #unprinted = '';
   #lastText = '';
   readonly #toolsStartedAt = new Map<string, number>();
 
-  constructor({ output, state, showText }: TerminalViewOptions) {
+  constructor({ output, runId, begin, filters }: TerminalViewOptions) {
     this.#output = output;
-    this.#state = state;
-    this.#showText = showText;
+    this.#story = new Story({ runId, filters }, begin);
   }
 
   /** Prints an entry or a delta. */
   take(happening: RunHappening): void {
-    if ('seq' in happening) this.#takeEntry(happening);
-    else this.#takeDelta(happening);
+    const before = this.#story.state;
+    const told = this.#story.take(happening);
+    for (const event of told) this.#tell(event);
+    if ('seq' in happening) this.#takeEntry(happening, before);
   }
 
   /** Prints how the run ended. */
   end(settled: Exclude<Settled, { status: 'waiting' }>, commands: CommandLines): void {
-    const runId = this.#state?.context.runId ?? '';
+    const runId = this.#story.state?.context.runId ?? '';
     showEnd(this.#output, settled, {
       runId,
       commands,
@@ -76,26 +80,54 @@ export class TerminalView {
     });
   }
 
-  #takeEntry(entry: Entry): void {
-    const before = this.#state;
-    if (before === null) {
-      if (entry.type === 'run.started') this.#begin(entry);
-      return;
+  #tell(event: StoryEvent): void {
+    switch (event.type) {
+      case 'text':
+        if (this.#output.isLive && (event.late !== true || this.#isStreaming)) this.#stream(event.text);
+        else this.#unprinted += event.text;
+        return;
+      case 'turn.discarded':
+        if (this.#isStreaming && !event.ended)
+          this.#detail({ style: 'dim', text: '(the text above was discarded)' });
+        this.#isStreaming = false;
+        this.#unprinted = '';
+        return;
+      case 'turn.closed':
+        if (event.parts.some(part => part.kind === 'text' && part.part !== null))
+          this.#lastText = event.parts.map(part => (part.kind === 'text' ? part.text : '')).join('');
+        return;
+      case 'call.progress': {
+        const { state } = this.#story;
+        const name = state === null ? event.callId : this.#nameCall(state, event.callId);
+        return this.#detail('… ', name, `: ${showValue(event.data)}`);
+      }
+      default:
     }
-    this.#showEntry(entry, before);
-    this.#state = foldEntry(before, { seq: entry.seq, event: entry }, entry.runId);
-    this.#showState(this.#state, entry);
   }
 
-  #begin(entry: Of<'run.started'>): void {
-    const { runId, agent, config, continues } = entry;
+  #stream(text: string): void {
+    if (!this.#isStreaming) {
+      this.#isStreaming = true;
+      const { path, generation } = this.#shown;
+      if (path !== FINAL_STREAMING)
+        this.#nameState(FINAL_STREAMING, STEP_IN_TURN['text.started'] ?? '', generation);
+    }
+    this.#output.stream(text);
+  }
+
+  #takeEntry(entry: Entry, before: ChartState | null): void {
+    if (before !== null) this.#showEntry(entry, before);
+    else if (entry.type === 'run.started') this.#begin(entry);
+    const { state } = this.#story;
+    if (state !== null) this.#showState(state, entry);
+  }
+
+  #begin({ runId, agent, config, continues }: Of<'run.started'>): void {
     const continued = continues === undefined ? '' : `, continues ${continues}`;
     this.#output.line(
       { style: 'bold', text: runId },
       ` ${agent.name} on ${nameModels(config.models)}${continued}`,
     );
-    this.#state = beginFold(entry);
-    this.#showState(this.#state, entry);
   }
 
   #showState(state: ChartState, { type }: Entry): void {
@@ -122,7 +154,6 @@ export class TerminalView {
       case 'turn.completed':
         return this.#showTurn(entry, before);
       case 'turn.failed':
-        this.#closeTurn(before);
         return this.#detail({ style: 'red', text: '✗ ' }, `turn failed: ${describeFailedTurn(entry)}`);
       case 'tool.started': {
         this.#toolsStartedAt.set(entry.callId, entry.at);
@@ -169,20 +200,18 @@ export class TerminalView {
     }
   }
 
-  #showTurn(entry: Of<'turn.completed'>, before: ChartState): void {
-    const { turn } = before.context;
+  #showTurn(entry: Of<'turn.completed'>, { context: { turn } }: ChartState): void {
     const kind = entry.calls.length > 0 ? 'preamble' : 'answer';
-    const text = this.#showText(entry.text);
-    if (this.#streaming !== null) {
+    if (this.#isStreaming) {
       this.#output.endLine();
       if (kind === 'preamble') this.#detail({ style: 'dim', text: '(preamble; calls follow)' });
-    } else if (turn.shown && text.trim() !== '') {
+    } else if (this.#unprinted.trim() !== '') {
       this.#detail({ style: 'dim', text: `${kind}:` });
-      this.#output.stream(text);
+      this.#output.stream(this.#unprinted);
       this.#output.endLine();
     }
-    this.#lastText = turn.shown ? text : this.#lastText;
-    this.#closeTurn(before);
+    this.#isStreaming = false;
+    this.#unprinted = '';
     this.#detail({ style: 'dim', text: `turn ${turn.number}: ${describeTurn(entry)}` });
   }
 
@@ -205,33 +234,6 @@ export class TerminalView {
 
   #detail(...segments: Segment[]): void {
     this.#output.line('  ', ...segments);
-  }
-
-  #closeTurn({ context }: ChartState): void {
-    this.#streaming = null;
-    this.#over = { turn: context.turn.number, attempt: context.turn.attempt };
-  }
-
-  #takeDelta(delta: Delta): void {
-    if (delta.type === 'tool.progress') {
-      const name = this.#state === null ? delta.callId : this.#nameCall(this.#state, delta.callId);
-      return this.#detail('… ', name, `: ${showValue(delta.data)}`);
-    }
-    if (!this.#output.isLive) return;
-    if (delta.type === 'text.delta') return this.#streamText(delta);
-    if (delta.type === 'text.discarded')
-      this.#detail({ style: 'dim', text: '(the text above was discarded)' });
-  }
-
-  #streamText({ turn, attempt, text }: { turn: number; attempt: number; text: string }): void {
-    if (turn < this.#over.turn || (turn === this.#over.turn && attempt <= this.#over.attempt)) return;
-    if (this.#streaming === null) {
-      this.#streaming = { turn, attempt };
-      const { path, generation } = this.#shown;
-      if (path !== FINAL_STREAMING)
-        this.#nameState(FINAL_STREAMING, STEP_IN_TURN['text.started'] ?? '', generation);
-    }
-    this.#output.stream(text);
   }
 }
 

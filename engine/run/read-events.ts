@@ -93,12 +93,6 @@ export function readBatches(
   return stoppingAtOnce(readAll(source, queue, options, nextReaderTurn), queue);
 }
 
-/** The text of the run as readers see it: past turns from the journal, the current turn as it arrives. */
-export function readText(source: EventSource, showText: (text: string) => string): AsyncGenerator<string> {
-  const queue = new ReaderQueue(source.events, DEFAULT_LIMIT);
-  return stoppingAtOnce(readTurns(source, queue, showText), queue);
-}
-
 /** Makes `return()` end a generator that is waiting: by default it would wait for the next event first. */
 function stoppingAtOnce<T>(generator: AsyncGenerator<T>, queue: ReaderQueue): AsyncGenerator<T> {
   const stop = generator.return.bind(generator);
@@ -171,29 +165,4 @@ async function* readAll(
 /** The seq of an entry; 0 for a delta. */
 function seqOf(happening: RunHappening | undefined): number {
   return happening !== undefined && 'seq' in happening ? happening.seq : 0;
-}
-
-async function* readTurns(
-  source: EventSource,
-  queue: ReaderQueue,
-  showText: (text: string) => string,
-): AsyncGenerator<string> {
-  let shown = false;
-  let streamed = 0;
-  let completed = 0;
-  for await (const event of readEach(source, queue, {})) {
-    if (event.type === 'text.delta' && event.turn > completed) {
-      streamed += event.text.length;
-      yield event.text;
-    }
-    if (event.type === 'text.started') shown = true;
-    if (event.type !== 'turn.completed' && event.type !== 'turn.failed') continue;
-    if (event.type === 'turn.completed') completed += 1;
-    const isIncomplete = event.type === 'turn.completed' && shown && (streamed === 0 || queue.hasMissed);
-    const rest = isIncomplete ? showText(event.text).slice(streamed) : '';
-    if (rest !== '') yield rest;
-    shown = false;
-    streamed = 0;
-    queue.hasMissed = false;
-  }
 }

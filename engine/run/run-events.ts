@@ -173,8 +173,6 @@ export class ReaderQueue implements Subscriber {
   /** Whether the queue overflowed: the reader has to read the journal again. */
   isBehind = false;
   isClosed = false;
-  /** Whether the reader may have missed deltas. */
-  hasMissed = false;
   wake = () => {};
 
   constructor(events: RunEvents, limit: QueueLimit) {
@@ -193,7 +191,6 @@ export class ReaderQueue implements Subscriber {
 
   /** Subscribes, for the first time or again. Returns the part of the current text that the reader lacks. */
   open(): TextDelta[] {
-    this.hasMissed ||= this.isBehind;
     this.isBehind = false;
     this.#unsubscribe();
     this.#unsubscribe = this.#events.subscribe(this);

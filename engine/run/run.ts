@@ -17,7 +17,7 @@ import { Supervisor } from '../driver/supervisor.ts';
 import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import { RunLog } from '../journal/run-log.ts';
-import { tellHappenings } from '../story/read-story.ts';
+import { tellHappenings, textsIn } from '../story/read-story.ts';
 import type { StoryEvent } from '../story/tell-story.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
 import { RunChildren } from '../sub-agents/run-children.ts';
@@ -33,7 +33,6 @@ import {
   eventSourceOf,
   readBatches,
   readEvents,
-  readText,
 } from './read-events.ts';
 import type {
   AnswerOptions,
@@ -182,7 +181,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
 
   /** The text of the run as it is generated, after the agent's text filters, until the run settles. */
   text(): AsyncIterable<string> {
-    return readText(this.#source, this.#options.showText);
+    return textsIn(this.story());
   }
 
   /** Allows a gated call to run, with another input if `input` is given. Example: see `settled`. */

@@ -66,13 +66,34 @@ export function tellHappenings(
   after: number,
   happenings: AsyncGenerator<RunHappening>,
 ): AsyncGenerator<StoryEvent> {
-  const told = tellEach(store, options, after, happenings);
-  const stop = told.return.bind(told);
-  told.return = value => {
-    happenings.return(undefined).catch(() => {});
+  return stoppingWith(happenings, tellEach(store, options, after, happenings));
+}
+
+/** The texts of a story as they arrive. A text that its turn's entry has otherwise is not repeated. */
+export function textsIn(story: AsyncGenerator<StoryEvent>): AsyncGenerator<string> {
+  return stoppingWith(story, eachText(story));
+}
+
+async function* eachText(story: AsyncIterable<StoryEvent>): AsyncGenerator<string> {
+  let isRepeated = false;
+  for await (const event of story) {
+    if (event.type === 'turn.discarded') isRepeated = event.why === 'differs';
+    if (event.type === 'turn.closed') isRepeated = false;
+    if (event.type === 'text' && !isRepeated && event.text !== '') yield event.text;
+  }
+}
+
+/** Makes `return()` end a generator that waits for `source`. */
+function stoppingWith<Value>(
+  source: AsyncGenerator<unknown>,
+  generator: AsyncGenerator<Value>,
+): AsyncGenerator<Value> {
+  const stop = generator.return.bind(generator);
+  generator.return = value => {
+    source.return(undefined).catch(() => {});
     return stop(value);
   };
-  return told;
+  return generator;
 }
 
 async function* tellEach(

@@ -81,7 +81,7 @@ export type StoryEvent = { runId: string } & (
     } & FromEntry)
   /** The run rests with other things open than before, or has ended. What sub-agents wait for is not included. */
   | ({ type: 'settled'; settled: StorySettled } & FromEntry)
-  /** Any other entry. */
+  /** An entry that tells nothing else. */
   | ({ type: 'note'; event: RunEvent } & FromEntry)
 );
 

@@ -69,8 +69,9 @@ export class StoryTeller {
   takeEntry(event: RunEvent, seq: number, around: Around): StoryEvent[] {
     const from = { seq, at: event.at };
     this.#tellEntry(event, from, around);
-    if (around.before !== null && event.type !== 'run.started') this.#tellCalls(event, from, around);
+    if (around.before !== null) this.#tellCalls(event, from, around);
     this.#tellEnd(from, around);
+    if (!this.#told.some(told => 'seq' in told)) this.#tell({ type: 'note', ...from, event });
     return this.#drain();
   }
 
@@ -120,15 +121,12 @@ export class StoryTeller {
       case 'turn.completed':
         return this.#close(event, from, { before, after });
       case 'turn.failed':
-        this.#end(before, statusOf(after) === 'failed');
-        break;
+        return this.#end(before, statusOf(after) === 'failed');
       case 'run.cancelled':
-        this.#end(before, true);
-        break;
+        return this.#end(before, true);
       case 'run.claimed':
       case 'run.quarantined':
-        this.#discard('restarted');
-        break;
+        return this.#discard('restarted');
       case 'finishers.completed':
         if (event.text !== undefined)
           this.#tell({ type: 'answer.changed', ...from, text: filterText(event.text, this.#filters) });
@@ -144,17 +142,8 @@ export class StoryTeller {
         const { callId, childRunId } = event;
         return this.#tell({ type: 'call.suspended', ...from, callId, childRunId });
       }
-      case 'text.started':
-      case 'calls.started':
-      case 'timer.fired':
-      case 'tool.settled':
-      case 'approval.decided':
-      case 'result.received':
-      case 'doubt.resolved':
-        return;
       default:
     }
-    this.#tell({ type: 'note', ...from, event });
   }
 
   get #filters(): readonly (() => TextFilter)[] {

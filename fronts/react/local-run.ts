@@ -48,24 +48,26 @@ function targetOf({ callId, runId, digest }: Exclude<CallTarget, string>): Targe
 }
 
 function follow(run: Run, store: SnapshotStore<Context>): () => void {
-  const events = run.events({ after: run.durable.seq, follow: true })[Symbol.asyncIterator]();
-  let place = '';
+  const story = run.story({ after: run.durable.seq, follow: true });
+  const describeNow = async () => store.change({ ...describe(run), ...(await describeRest(run)) });
   const read = async (): Promise<void> => {
-    store.change({ ...describe(run), ...(await describeRest(run)) });
-    for (;;) {
-      const { done, value: event } = await events.next();
-      if (done === true) return;
-      if (event.type === 'text.discarded') store.change({ text: '' });
-      if (event.type === 'text.delta') {
-        const at = `${event.turn} ${event.attempt}`;
-        store.change({ text: at === place ? store.getSnapshot().text + event.text : event.text });
-        place = at;
+    await describeNow();
+    let seq = 0;
+    let isNew = true;
+    for await (const event of story) {
+      if (event.type === 'turn.opened') isNew = true;
+      if (event.type === 'turn.discarded') store.change({ text: '' });
+      if (event.type === 'text') {
+        store.change({ text: isNew ? event.text : store.getSnapshot().text + event.text });
+        isNew = false;
       }
-      if ('seq' in event) store.change({ ...describe(run), ...(await describeRest(run)) });
+      if (!('seq' in event) || event.seq === seq) continue;
+      seq = event.seq;
+      await describeNow();
     }
   };
   read().catch(error => store.change({ error: { code: 'internal', message: String(error) } }));
-  return () => void events.return?.();
+  return () => void story.return(undefined);
 }
 
 /** Returns the snapshot members that are derived from the durable state. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import { readEvents, readText } from '../../../engine/run/read-events.ts';
+import { readEvents } from '../../../engine/run/read-events.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
@@ -36,23 +36,29 @@ describe('a slow reader', () => {
   });
 
   test('of text gets all of it, each character once', async () => {
-    for (const taken of [0, 1, 10, 499]) {
-      const run = new Written();
-      const reader = readText(run.source, text => text);
+    for (const taken of [0, 1, 10, 100]) {
       const read: string[] = [];
-      const take = async () => void read.push((await reader.next()).value ?? '');
+      let reader: AsyncIterator<string> | undefined;
+      const take = async () => void read.push((await reader?.next())?.value ?? '');
+      let rounds = 0;
+      const look = makeTool('look', {
+        run: async () => {
+          rounds += 1;
+          for (let count = 0; rounds === 1 && count < taken; count += 1) await take();
+        },
+      });
+      const calls = { toolCalls: [{ name: 'look' }] };
+      const words = LONG.replaceAll('0', ' ');
+      const model = scripted([{ text: words, ...calls }, { text: 'x', ...calls }, { text: words }]);
+      const agent = createAgent({ name: 'a', store: memory(), model, tools: [look] });
+      const run = await agent.start('go');
+      reader = run.text()[Symbol.asyncIterator]();
       const first = take();
-      await run.host.idle();
-      run.say(LONG.slice(0, 500), { turn: 1, completes: false });
+      await run.settled();
       await first;
-      for (let count = 0; count < taken; count += 1) await take();
-      run.stream(LONG.slice(500), 1);
-      run.complete(LONG, 1);
-      run.say('x', { turn: 2 });
-      run.say(LONG, { turn: 3 });
-      run.ended = true;
-      for await (const text of reader) read.push(text);
-      expect(read.join('') === `${LONG}x${LONG}`, `${taken} taken`).toBe(true);
+      for (let step = await reader.next(); step.done !== true; step = await reader.next())
+        read.push(step.value);
+      expect(read.join('') === `${words}x${words}`, `${taken} taken`).toBe(true);
     }
   });
 
