@@ -18,7 +18,7 @@ type ResultText = {
    */
   page(offset: number, length: number): Promise<{ offset: number; text: string; next?: number }>;
   /** The full text, page by page. */
-  pages(): AsyncIterable<Uint8Array>;
+  pages(): AsyncGenerator<Uint8Array, void>;
 };
 
 /**
@@ -45,7 +45,7 @@ export async function openCapture(
   store: Store,
   runId: string,
   seq: number,
-): Promise<AsyncIterable<Uint8Array>> {
+): Promise<AsyncGenerator<Uint8Array, void>> {
   const [entry] = Number.isSafeInteger(seq) && seq > 0 ? await store.read(runId, seq - 1, ONE_ENTRY) : [];
   const [blob] = entry === undefined ? [] : capturesOf(entry.event);
   const message = `The store has no captured requests for entry ${seq} of run "${runId}": its agent captures none (\`capture: 'requests'\`), or they were deleted.`;

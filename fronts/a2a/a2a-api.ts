@@ -1,12 +1,12 @@
 import type { Context, Hono } from 'hono';
 import * as z from 'zod';
+import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/run/readers/streamed-body.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';
 import { prepareError } from '../../server/mounted-api.ts';
 import { describeIssues, readBody } from '../../server/read-body.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
-import { eventBody } from '../served/event-body.ts';
 import { byPlainName, type ServedRuns } from '../served/served-runs.ts';
 import { A2aError, describeA2aError } from './a2a-error.ts';
 import { agentCard } from './agent-card.ts';
@@ -146,7 +146,11 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
     { stream, left }: Extract<Outcome, { stream: unknown }>,
     frames: { frame(value: StreamResponse): string; failed(error: unknown): string },
   ): Response {
-    const body = eventBody(stream, { host: runs.host, ...frames, leave: () => left.abort() });
+    const body = streamedBody(stream, {
+      ...frames,
+      keepAlive: { text: KEEP_ALIVE_COMMENT, host: runs.host },
+      leave: () => left.abort(),
+    });
     return new Response(body, {
       headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' },
     });

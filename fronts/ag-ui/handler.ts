@@ -1,6 +1,7 @@
 import { type Authorize, byOf, type Caller, callerOf } from '../../access/caller.ts';
 import { describeRole, may, mayCommand } from '../../access/role.ts';
 import { systemHost } from '../../engine/driver/host.ts';
+import { EVENT_STREAM_HEADERS } from '../../engine/run/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { RunCommand } from '../../engine/run/run-command.ts';
 import { warn } from '../../engine/warn.ts';
@@ -43,11 +44,7 @@ const NAMES: NamesOf<AgUiOptions> = { authorize: true, runContext: true, maxByte
 
 const BODY_BYTES = 16 * 1024 * 1024;
 
-const HEADERS = {
-  'Content-Type': 'text/event-stream; charset=utf-8',
-  'Cache-Control': 'no-store',
-  'X-Accel-Buffering': 'no',
-};
+const HEADERS = { ...EVENT_STREAM_HEADERS, 'Cache-Control': 'no-store' };
 
 /**
  * Creates an AG-UI 1.0 endpoint for an agent, for `HttpAgent` of `@ag-ui/client`. The runs of a thread have the

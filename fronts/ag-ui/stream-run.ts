@@ -1,4 +1,5 @@
 import type { Host } from '../../engine/driver/host.ts';
+import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/run/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { filterText } from '../../text/text-filter.ts';
@@ -32,48 +33,23 @@ export type Plan = {
   refused: readonly Refused[];
 };
 
-const KEEP_ALIVE_MS = 15_000;
-const KEEP_ALIVE = ': here\n\n';
-
 /** Returns a response body: the events of the plan's run as server-sent events, at the reader's pace. */
 export function streamRun(
   input: RunInput,
   plan: () => Promise<Plan>,
   host: Host,
 ): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
   const stop = new AbortController();
-  const frames = framesOf(input, plan, stop.signal);
-  let next: Promise<IteratorResult<string>> | null = null;
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        next ??= frames.next();
-        let cancel = () => {};
-        const silence = new Promise<null>(resolve => {
-          cancel = host.setTimer(KEEP_ALIVE_MS, () => resolve(null), { keepAlive: false });
-        });
-        const step = await Promise.race([next, silence]).finally(() => cancel());
-        if (step === null) return controller.enqueue(encoder.encode(KEEP_ALIVE));
-        next = null;
-        if (step.done === true) controller.close();
-        else controller.enqueue(encoder.encode(step.value));
-      },
-      cancel() {
-        stop.abort();
-      },
-    },
-    { highWaterMark: 0 },
-  );
+  return streamedBody(eventsOf(input, plan, stop.signal), {
+    frame,
+    keepAlive: { text: KEEP_ALIVE_COMMENT, host },
+    failed: error => frame([errorEvent(error)]),
+    leave: () => stop.abort(),
+  });
 }
 
-async function* framesOf(
-  input: RunInput,
-  plan: () => Promise<Plan>,
-  signal: AbortSignal,
-): AsyncGenerator<string, void> {
-  for await (const events of eventsOf(input, plan, signal))
-    yield events.map(event => `data: ${JSON.stringify(event)}\n\n`).join('');
+function frame(events: readonly AgUiEvent[]): string {
+  return events.map(event => `data: ${JSON.stringify(event)}\n\n`).join('');
 }
 
 async function* eventsOf(
@@ -91,14 +67,9 @@ async function* eventsOf(
       ...omitUndefined({ parentRunId }),
     },
   ];
-  try {
-    const plan = await makePlan();
-    if (plan.run === undefined)
-      yield [{ type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'success' } }];
-    else yield* followPlan(input, { ...plan, run: plan.run }, signal);
-  } catch (error) {
-    yield [errorEvent(error)];
-  }
+  const plan = await makePlan();
+  if (plan.run === undefined) yield [{ type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'success' } }];
+  else yield* followPlan(input, { ...plan, run: plan.run }, signal);
 }
 
 async function* followPlan(

@@ -1,3 +1,4 @@
+import { EVENT_STREAM_HEADERS, streamedBody } from '../../engine/run/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { type AiSdkVersion, ChunksForAiSdk6, nameNeeds } from './ai-sdk-6.ts';
@@ -6,14 +7,10 @@ import { describeSafely } from './describe-error.ts';
 import { UI_MESSAGE_NAMES, type UIMessageOptions } from './messages.ts';
 import { type StreamOptions, streamMessage } from './stream-message.ts';
 
-/** The interval of keep-alive comments on an idle stream, in ms. */
-const KEEP_ALIVE_MS = 15_000;
-
 const HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
+  ...EVENT_STREAM_HEADERS,
   'cache-control': 'no-store',
   'x-vercel-ai-ui-message-stream': 'v1',
-  'x-accel-buffering': 'no',
 };
 
 /** Options of `toUIMessageResponse`. */
@@ -45,51 +42,18 @@ export function toUIMessageResponse(run: Run, options: UIResponseOptions = {}): 
 export function respondWith(run: Run, options: Omit<StreamOptions, 'signal'>): Response {
   const { host } = run.source;
   const closing = new AbortController();
-  const streamed = endingInError(streamMessage(run, { ...options, signal: closing.signal }), options);
-  const chunks = options.aiSdk === 6 ? forAiSdk6(streamed) : streamed;
-  const encoder = new TextEncoder();
-  let next: Promise<IteratorResult<UIMessageChunk>> | null = null;
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        next ??= chunks.next();
-        let cancel = () => {};
-        const quiet = new Promise<null>(resolve => {
-          cancel = host.setTimer(KEEP_ALIVE_MS, () => resolve(null), { keepAlive: false });
-        });
-        const step = await Promise.race([next, quiet]).finally(() => cancel());
-        if (step === null) return controller.enqueue(encoder.encode(': keep-alive\n\n'));
-        next = null;
-        controller.enqueue(encoder.encode(step.done === true ? 'data: [DONE]\n\n' : frame(step.value)));
-        if (step.done === true) controller.close();
-      },
-      cancel() {
-        closing.abort();
-        void chunks.return(undefined);
-      },
-    },
-    { highWaterMark: 0 },
-  );
+  const rewritten = options.aiSdk === 6 ? new ChunksForAiSdk6() : undefined;
+  const write = (chunk: UIMessageChunk) => `data: ${JSON.stringify(nameNeeds(chunk))}\n\n`;
+  const body = streamedBody(streamMessage(run, { ...options, signal: closing.signal }), {
+    frame: chunk => (rewritten?.take(chunk) ?? [chunk]).map(write).join(''),
+    keepAlive: { text: ': keep-alive\n\n', host },
+    end: 'data: [DONE]\n\n',
+    failed: () =>
+      write({
+        type: 'error',
+        errorText: options.describeError({ type: 'run', code: 'interrupted', message: '' }),
+      }),
+    leave: () => closing.abort(),
+  });
   return new Response(body, { headers: HEADERS });
-}
-
-/** Ends the stream with an `error` chunk if reading the run fails. */
-async function* endingInError(
-  chunks: AsyncGenerator<UIMessageChunk>,
-  { describeError }: StreamOptions,
-): AsyncGenerator<UIMessageChunk> {
-  try {
-    yield* chunks;
-  } catch {
-    yield { type: 'error', errorText: describeError({ type: 'run', code: 'interrupted', message: '' }) };
-  }
-}
-
-async function* forAiSdk6(chunks: AsyncGenerator<UIMessageChunk>): AsyncGenerator<UIMessageChunk> {
-  const rewritten = new ChunksForAiSdk6();
-  for await (const chunk of chunks) yield* rewritten.take(chunk);
-}
-
-function frame(chunk: UIMessageChunk): string {
-  return `data: ${JSON.stringify(nameNeeds(chunk))}\n\n`;
 }

@@ -1,6 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
-import { failureOf } from '../responses/respond.ts';
-import { RESPONSE_EVENTS, type StreamFormat } from '../responses/response-stream.ts';
+import { failureOf, RESPONSE_EVENTS, type StreamFormat } from '../responses/respond.ts';
 import type { WireEvent } from '../responses/wire/response-writer.ts';
 import { callPart, finishReasonOf, headOf, type NameCall, usageOf } from './completion.ts';
 import { BETWEEN_TEXTS, citationsOf, clientCall } from './response-output.ts';
@@ -9,13 +8,12 @@ import { BETWEEN_TEXTS, citationsOf, clientCall } from './response-output.ts';
 export function chunkFormat(options: { nameCall: NameCall; includeUsage: boolean }): StreamFormat {
   const writer = new ChunkWriter(options);
   return {
-    write: event =>
-      writer
-        .take(event)
+    ...RESPONSE_EVENTS,
+    frame: batch =>
+      batch
+        .flatMap(event => writer.take(event))
         .map(chunk => `data: ${JSON.stringify(chunk)}\n\n`)
         .join(''),
-    end: RESPONSE_EVENTS.end,
-    keepAlive: RESPONSE_EVENTS.keepAlive,
   };
 }
 

@@ -5,8 +5,12 @@ import type { MountedApi } from '../mounted-api.ts';
 import { readBody } from '../read-body.ts';
 import { ResponsesError } from '../responses/api-error.ts';
 import { callNamer, continueOrStart } from '../responses/continued-run.ts';
-import { finishedResponse, respondWithEvents, setErrorHeaders } from '../responses/respond.ts';
-import type { StreamFormat } from '../responses/response-stream.ts';
+import {
+  finishedResponse,
+  respondWithEvents,
+  type StreamFormat,
+  setErrorHeaders,
+} from '../responses/respond.ts';
 import type { ResponsesService } from '../responses/responses-service.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeFailure, describeMessageError } from './message-error.ts';
@@ -102,8 +106,11 @@ function thinkingIn({ thinking }: MessageBody): 'shown' | 'omitted' | 'none' {
 
 function messageEvents(translation: MessageTranslation): StreamFormat {
   return {
-    write: event => translation.take(event).map(frameOf).join(''),
-    end: '',
+    frame: batch =>
+      batch
+        .flatMap(event => translation.take(event))
+        .map(frameOf)
+        .join(''),
     keepAlive: frameOf({ type: 'ping' }),
   };
 }

@@ -1,23 +1,54 @@
 /** What the routes of all protocols share: how a response in progress becomes an HTTP response. */
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import {
+  type BodyFormat,
+  EVENT_STREAM_HEADERS,
+  frameOnce,
+  KEEP_ALIVE_COMMENT,
+  streamedBody,
+} from '../../engine/run/readers/streamed-body.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeResponsesError, type ErrorType, ResponsesError } from './api-error.ts';
 import type { LiveResponse } from './live/live-response.ts';
-import { type StreamFormat, streamEvents } from './response-stream.ts';
+import { errorEvent } from './wire/error-event.ts';
+import type { WireEvent } from './wire/response-writer.ts';
 
-/** Answers with the events of a response, by default all, in the format of a protocol. */
+/** How a protocol writes the events of a response that are available together. */
+export type StreamFormat = Pick<BodyFormat<readonly WireEvent[]>, 'frame' | 'end'> & { keepAlive: string };
+
+/** The format of the Responses API. `JSON.stringify` produces no line breaks, so one data line is enough. */
+export const RESPONSE_EVENTS = {
+  frame: frameOnce((batch: readonly WireEvent[]) =>
+    batch.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''),
+  ),
+  keepAlive: KEEP_ALIVE_COMMENT,
+  end: 'data: [DONE]\n\n',
+};
+
+/**
+ * Answers with the events of a response after number `after`, by default all, in the format of a protocol. A stream that
+ * breaks off before the response has ended has an `error` event as its last event.
+ */
 export function respondWithEvents(
   c: Context<RunsEnv>,
   live: LiveResponse,
   format: StreamFormat,
   after?: number,
 ): Response {
-  return c.body(streamEvents(live, format, after), 200, {
-    'Content-Type': 'text/event-stream; charset=utf-8',
-    'X-Accel-Buffering': 'no',
+  let last = after ?? -1;
+  const body = streamedBody(live.batches(after), {
+    ...format,
+    keepAlive: { text: format.keepAlive, host: live.host },
+    frame(batch) {
+      last = batch.at(-1)?.sequence_number ?? last;
+      return format.frame(batch);
+    },
+    failed: thrown => format.frame([errorEvent(thrown, last + 1)]),
+    leave: () => live.leave(),
   });
+  return c.body(body, 200, EVENT_STREAM_HEADERS);
 }
 
 /**

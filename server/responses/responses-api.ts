@@ -9,8 +9,7 @@ import { invalid } from './api-error.ts';
 import { addConversationRoutes } from './conversations/conversation-routes.ts';
 import { addModelRoutes } from './model-routes.ts';
 import { inputItemsOf, pageOf } from './request/input-listing.ts';
-import { answerOpenAIError, finishedResponse, respondWithEvents } from './respond.ts';
-import { RESPONSE_EVENTS } from './response-stream.ts';
+import { answerOpenAIError, finishedResponse, RESPONSE_EVENTS, respondWithEvents } from './respond.ts';
 import { ResponsesService, type ResponsesServiceOptions } from './responses-service.ts';
 import { socketRoute } from './socket/socket-route.ts';
 

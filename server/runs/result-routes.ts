@@ -1,6 +1,7 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { openCapture, openResult } from '../../engine/run/read-result.ts';
+import { streamedBody } from '../../engine/run/readers/streamed-body.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { describeIssues } from '../read-body.ts';
@@ -64,24 +65,12 @@ export async function downloadResult(c: Context<RunsEnv>, store: Store, runId: s
 
 async function sendText(
   c: Context<RunsEnv>,
-  pages: AsyncIterable<Uint8Array>,
+  pages: AsyncGenerator<Uint8Array, void>,
   name: string,
 ): Promise<Response> {
-  const parts = pages[Symbol.asyncIterator]();
-  let next: Promise<IteratorResult<Uint8Array>> | undefined = parts.next();
   // Read the first part before the response begins: a missing result must be an error status, not a broken download.
-  await next;
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await (next ?? parts.next());
-      next = undefined;
-      if (done === true) controller.close();
-      else controller.enqueue(value);
-    },
-    async cancel() {
-      await parts.return?.();
-    },
-  });
+  const { value } = await pages.next();
+  const body = streamedBody(pages, { begin: value ?? '', frame: page => page });
   return c.body(body, 200, {
     'Content-Type': 'text/plain; charset=utf-8',
     'Content-Disposition': `attachment; filename="${name}"`,

@@ -1,3 +1,4 @@
+import type { Host } from '../../../engine/driver/host.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { WireEvent } from '../wire/response-writer.ts';
 
@@ -8,6 +9,8 @@ import type { WireEvent } from '../wire/response-writer.ts';
 export type LiveResponse = {
   id: string;
   runId: string;
+  /** The timers of the server, for the keep-alives of a stream. */
+  host: Host;
   /** The response object after the events that readers have requested so far. */
   readonly response: JsonObject;
   /**

@@ -138,6 +138,7 @@ export class ResponseFeed {
     const reader: LiveResponse = {
       id: this.id,
       runId: this.run.id,
+      host: this.#options.host,
       get response() {
         return translation.response;
       },

@@ -1,5 +1,6 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
+import { EVENT_STREAM_HEADERS, streamedBody } from '../../../engine/run/readers/streamed-body.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { RunRecord } from '../../../protocol/store.ts';
@@ -36,6 +37,14 @@ type ExploreOptions = { maxStates: number; signal: AbortSignal; run?: { runId: s
 
 /** Explores a served agent outside of this thread, until the signal aborts. Executes nothing. */
 export type ExploreAgent = (agent: string, options: ExploreOptions) => AsyncIterable<Exploring>;
+
+async function* endingWith<Value>(end: () => void, values: AsyncIterable<Value>): AsyncGenerator<Value> {
+  try {
+    yield* values;
+  } finally {
+    end();
+  }
+}
 
 /** The explorations of a server. */
 export class Explorations {
@@ -75,36 +84,22 @@ export class Explorations {
       });
     const stop = new AbortController();
     this.#running.add(stop);
-    const steps = this.#explore(agent, { ...options, signal: stop.signal })[Symbol.asyncIterator]();
-    const encoder = new TextEncoder();
-    const end = () => {
-      stop.abort();
-      this.#running.delete(stop);
-    };
-    const body = new ReadableStream<Uint8Array>({
-      start: controller => controller.enqueue(encoder.encode(OPENING)),
-      pull: async controller => {
-        try {
-          const { done, value } = await steps.next();
-          if (done !== true) {
-            const { type, ...data } = value;
-            controller.enqueue(encoder.encode(frame(type, data).text));
-            return;
-          }
-        } catch (error) {
-          this.#log(`The exploration of ${agent} failed: ${messageOf(error)}`);
-          const message = 'The exploration failed. See the log of the server for the cause.';
-          if (!stop.signal.aborted) controller.enqueue(encoder.encode(frame('failed', { message }).text));
-        }
-        end();
-        controller.close();
+    const forget = () => this.#running.delete(stop);
+    const steps = endingWith(forget, this.#explore(agent, { ...options, signal: stop.signal }));
+    const body = streamedBody(steps, {
+      begin: OPENING,
+      frame: ({ type, ...data }) => frame(type, data).text,
+      failed: error => {
+        this.#log(`The exploration of ${agent} failed: ${messageOf(error)}`);
+        const message = 'The exploration failed. See the log of the server for the cause.';
+        return stop.signal.aborted ? '' : frame('failed', { message }).text;
       },
-      cancel: end,
+      leave() {
+        stop.abort();
+        forget();
+      },
     });
-    return c.body(body, 200, {
-      'Content-Type': 'text/event-stream; charset=utf-8',
-      'X-Accel-Buffering': 'no',
-    });
+    return c.body(body, 200, EVENT_STREAM_HEADERS);
   }
 
   /** Ends all explorations. */

@@ -8,6 +8,7 @@ import { readFromStart, type WholeJournal } from '../../../engine/journal/read-j
 import { redactContents } from '../../../engine/journal/redaction/redact-contents.ts';
 import { exportBlobs } from '../../../engine/replay/export-blobs.ts';
 import { exportRun } from '../../../engine/replay/export-run.ts';
+import { streamedBody } from '../../../engine/run/readers/streamed-body.ts';
 import { stamp } from '../../../engine/run/run-events.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { titleOf } from '../../../protocol/listing/label.ts';
@@ -72,28 +73,19 @@ async function sendExport(
     return c.body(await exportTest(store, runId), 200, attachment('text/plain', `${runId}.test.ts`));
   }
   const exported = await exportRun(store, runId);
-  const lines = exportBlobs(store, exported);
-  const encoder = new TextEncoder();
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start: controller => controller.enqueue(encoder.encode(`${JSON.stringify(exported)}\n`)),
-      async pull(controller) {
-        try {
-          const { done, value } = await lines.next();
-          if (done === true) controller.close();
-          else controller.enqueue(encoder.encode(`${JSON.stringify(value)}\n`));
-        } catch (error) {
-          log(`The export of run ${runId} broke off: ${String(error)}`);
-          controller.error(error);
-        }
-      },
-      async cancel() {
-        await lines.return(undefined);
-      },
+  const body = streamedBody(exportBlobs(store, exported), {
+    begin: lineOf(exported),
+    frame: lineOf,
+    failed(error) {
+      log(`The export of run ${runId} broke off: ${String(error)}`);
+      throw error;
     },
-    { highWaterMark: 0 },
-  );
+  });
   return c.body(body, 200, attachment('application/x-ndjson', `${runId}.json`));
+}
+
+function lineOf(value: unknown): string {
+  return `${JSON.stringify(value)}\n`;
 }
 
 async function sendShared(
