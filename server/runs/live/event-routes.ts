@@ -5,6 +5,12 @@ import * as z from 'zod';
 import { seesRun } from '../../../access/caller.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import { nextReaderTurn } from '../../../engine/run/readers/reader-turns.ts';
+import {
+  type BodyFormat,
+  EVENT_STREAM_HEADERS,
+  KEEP_ALIVE_COMMENT,
+  streamedBody,
+} from '../../../engine/run/readers/streamed-body.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
@@ -12,8 +18,8 @@ import { fields } from '../../fields.ts';
 import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord, type RunRegistry } from '../run-registry.ts';
-import { EventStream, type StreamBounds } from './event-stream.ts';
-import { type FollowedRun, MergedStream } from './merged-stream.ts';
+import { followRun, frame, OPENING, type StreamBounds, writePortion } from './event-stream.ts';
+import { type FollowedRun, mergeRuns } from './merged-stream.ts';
 import type { RunChanges } from './run-changes.ts';
 
 /** The most runs of one stream. */
@@ -48,7 +54,9 @@ export async function streamEvents(
 ): Promise<Response> {
   await nextReaderTurn();
   await findRecord(options.store, runId, c.get('caller'));
-  return send(c, makeStream(c, { runId, after: readPlace(c) }, options).open());
+  const left = new AbortController();
+  const portions = follow(c, { runId, after: readPlace(c) }, left.signal, options);
+  return send(c, portions, { frame: writePortion, begin: OPENING, leave: () => left.abort() }, options);
 }
 
 /**
@@ -56,7 +64,7 @@ export async function streamEvents(
  * `input-invalid`.
  */
 export async function streamAll(c: Context<RunsEnv>, options: EventRoutesOptions): Promise<Response> {
-  const { store, clock, held, changes, streamBounds } = options;
+  const { store, changes } = options;
   const given = omitUndefined({ run: c.req.queries('run') });
   const query = eventsQuery.safeParse({ ...c.req.query(), ...given });
   if (!query.success) throw describeIssues(query.error.issues);
@@ -67,6 +75,7 @@ export async function streamAll(c: Context<RunsEnv>, options: EventRoutesOptions
   await nextReaderTurn();
   const runs: FollowedRun[] = [];
   const missing: string[] = [];
+  const left = new AbortController();
   for (const { runId, after } of uniquePlaces(query.data.run ?? [])) {
     const record = await store.get(runId);
     if (record === undefined || !seesRun(caller, record.labels)) {
@@ -74,37 +83,41 @@ export async function streamAll(c: Context<RunsEnv>, options: EventRoutesOptions
       continue;
     }
     const place = { runId, after: resumed.get(runId) ?? after };
-    runs.push({ ...place, stream: makeStream(c, place, options) });
+    runs.push({ ...place, portions: follow(c, place, left.signal, options) });
   }
-  const stream = new MergedStream({
+  const merged = mergeRuns({
     runs,
-    missing,
-    changes: query.data.summaries === '1' ? changes.subscribe(caller) : null,
-    host: clock,
-    keepAliveMs: streamBounds.keepAliveMs,
-    closing: held.closing,
+    changes: query.data.summaries === '1' ? changes.follow(caller, left.signal) : null,
+    left,
   });
-  return send(c, stream.open());
+  const begin = [OPENING, ...missing.map(id => frame('gone', { runId: id }).text)].join('');
+  return send(c, merged, { frame: text => text, begin, leave: () => left.abort() }, options);
 }
 
-function send(c: Context<RunsEnv>, body: ReadableStream<Uint8Array>): Response {
-  return c.body(body, 200, {
-    'Content-Type': 'text/event-stream; charset=utf-8',
-    'X-Accel-Buffering': 'no',
-  });
+/** Answers with a stream of server-sent events. */
+function send<Value>(
+  c: Context<RunsEnv>,
+  values: AsyncGenerator<Value>,
+  format: Pick<BodyFormat<Value>, 'frame' | 'begin' | 'leave'>,
+  { clock, streamBounds }: EventRoutesOptions,
+): Response {
+  const keepAlive = { text: KEEP_ALIVE_COMMENT, host: clock, ms: streamBounds.keepAliveMs };
+  const body = streamedBody(values, { ...format, keepAlive });
+  return c.body(body, 200, EVENT_STREAM_HEADERS);
 }
 
-function makeStream(
+function follow(
   c: Context<RunsEnv>,
   { runId, after }: Place,
-  { store, clock, held, streamBounds, log }: EventRoutesOptions,
-): EventStream {
-  return new EventStream({
+  left: AbortSignal,
+  { store, held, streamBounds, log }: EventRoutesOptions,
+) {
+  return followRun({
     runId,
     after,
     store,
     log,
-    host: clock,
+    left,
     bounds: streamBounds,
     hold: () => held.hold(runId),
     disconnect: () => c.env?.outgoing?.destroy(),

@@ -1,6 +1,6 @@
-import type { Host } from '../../../engine/driver/host.ts';
 import { nextReaderTurn } from '../../../engine/run/readers/reader-turns.ts';
 import { jsonOf } from '../../../engine/run/readers/shared-pages.ts';
+import { frameOnce } from '../../../engine/run/readers/streamed-body.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
@@ -20,25 +20,19 @@ export const STREAM_BOUNDS: StreamBounds = {
   keepAliveMs: 15_000,
 };
 
-type EventStreamOptions = {
+type FollowOptions = {
   runId: string;
   /** The `seq` of the last entry that the reader has. */
   after: number;
   store: Store;
-  host: Host;
   bounds: StreamBounds;
   hold(): Promise<Hold>;
+  /** Aborted when the reader leaves. */
+  left: AbortSignal;
   /** Closes the connection of a stalled reader. */
   disconnect(): void;
   log(line: string): void;
 };
-
-const encoder = new TextEncoder();
-
-/** Encodes the text of a stream. */
-export function encode(text: string): Uint8Array {
-  return encoder.encode(text);
-}
 
 /** The first bytes of every stream: how long a browser waits before it reconnects, in ms. */
 export const OPENING = 'retry: 1000\n\n';
@@ -46,167 +40,94 @@ export const OPENING = 'retry: 1000\n\n';
 /** A server-sent event without its id. `seq`: the seq of the entry in it. A reader can resume only after entries. */
 export type Frame = { text: string; seq?: number };
 
-/** Frames that are sent together. Their bytes are encoded once for all readers. */
-export class Portion {
-  readonly frames: readonly Frame[];
-  #bytes: Uint8Array | null = null;
+/** Frames that are sent together. Readers of a run share them. */
+export type Portion = readonly Frame[];
 
-  constructor(frames: readonly Frame[]) {
-    this.frames = frames;
-  }
-
-  /** The frames of a stream of one run, each with the `seq` of its entry as its id. */
-  get bytes(): Uint8Array {
-    this.#bytes ??= encode(this.frames.map(one => withId(one, one.seq)).join(''));
-    return this.#bytes;
-  }
-}
-
-const KEEP_ALIVE = new Portion([{ text: ': here\n\n' }]);
+/** Writes a portion for a stream of one run: each frame has the `seq` of its entry as its id. */
+export const writePortion = frameOnce((portion: Portion) =>
+  portion.map(one => withId(one, one.seq)).join(''),
+);
 
 /**
- * A run's events for one reader as server-sent events, at the reader's pace. The engine queues events for the reader
- * and counts what it missed.
+ * A run's events for one reader, at the reader's pace. The engine queues events for the reader and counts what it
+ * missed. Returns whether the run has ended and the reader has all its events.
  *
  * S1 The reader gets the text of the running turn so far, then the journal, then new events.
  * S2 A stalled reader is disconnected after it missed more than `missed` characters.
- * S3 The run is held only between the first read and the end. When a reader disconnects, all resources are freed; the
- *    run continues.
+ * S3 The run is held only between the first read and the end. When a reader leaves, all resources are freed; the run
+ *    continues.
  */
-export class EventStream {
-  readonly #options: EventStreamOptions;
-  #hold: Hold | null = null;
-  #batches: AsyncGenerator<readonly RunHappening[]> | null = null;
-  #next: Promise<IteratorResult<readonly RunHappening[]>> | null = null;
-  /** What is left of the last batch. */
-  #portions: readonly Portion[] = [];
-  #isFirst = true;
-  #missed = 0;
-  #isOver = false;
-  #isCancelled = false;
-  #hasEnded = false;
-
-  constructor(options: EventStreamOptions) {
-    this.#options = options;
-  }
-
-  /** Returns the response body. Call it once, and do not call `read`. */
-  open(): ReadableStream<Uint8Array> {
-    return new ReadableStream(
-      {
-        start: controller => controller.enqueue(encode(OPENING)),
-        pull: async controller => {
-          const read = await this.read();
-          if (read !== null) controller.enqueue(read.bytes);
-          else if (!this.#isCancelled) controller.close();
-        },
-        cancel: () => {
-          this.#isCancelled = true;
-          this.close();
-        },
-      },
-      { highWaterMark: 0 },
-    );
-  }
-
-  /** Whether `end` was read: the run has ended, and the reader has all its events. */
-  get hasEnded(): boolean {
-    return this.#hasEnded;
-  }
-
-  /** The next frames to send; `null` at the end. */
-  async read(): Promise<Portion | null> {
-    const { waiting } = this.#options.bounds;
-    this.#missed = 0;
-    try {
-      if (this.#portions.length > 0) await nextReaderTurn();
-      while (this.#portions.length === 0) {
-        this.#batches ??= await this.#begin();
-        if (this.#isOver) return null;
-        this.#next ??= this.#batches.next();
-        const step = await this.#withinTime(this.#next);
-        if (step === null) return KEEP_ALIVE;
-        this.#next = null;
-        if (step.done === true) return await this.#finish();
-        this.#portions = this.#isFirst
-          ? divide(frameSoFar(step.value), waiting)
-          : this.#portionsOf(step.value);
-        this.#isFirst = false;
-      }
-      const [first = null, ...rest] = this.#portions;
-      this.#portions = rest;
-      return this.#isOver ? null : first;
-    } catch (error) {
-      if (!this.#isOver)
-        this.#options.log(`An event stream of run ${this.#options.runId} failed: ${messageOf(error)}`);
-      this.close();
-      return null;
-    }
-  }
-
-  async #begin(): Promise<AsyncGenerator<readonly RunHappening[]>> {
-    const { hold, after, bounds } = this.#options;
-    const held = await hold();
-    this.#hold = held;
-    if (this.#isOver) held.release();
-    held.closing.addEventListener('abort', this.close, { once: true });
-    const onMissed = (chars: number) => this.#miss(chars);
+export async function* followRun(options: FollowOptions): AsyncGenerator<Portion, boolean> {
+  const { runId, after, store, bounds, hold, left, disconnect, log } = options;
+  let missed = 0;
+  let isOver = false;
+  let free = () => {};
+  const close = () => {
+    isOver = true;
+    free();
+  };
+  left.addEventListener('abort', close, { once: true });
+  try {
+    const { run, closing, release } = await hold();
+    free = release;
+    if (left.aborted || closing.aborted) return false;
+    const onMissed = (chars: number) => {
+      missed += chars;
+      if (isOver || missed <= bounds.missed) return;
+      close();
+      disconnect();
+    };
     const sizeOf = (one: RunHappening) => frameOf(one).text.length;
     const room = { most: bounds.waiting, sizeOf, onMissed };
-    return held.run.eventBatches({ after, follow: true, textFirst: true, room });
+    const batches = run.eventBatches({ after, follow: true, textFirst: true, room });
+    free = () => {
+      closing.removeEventListener('abort', close);
+      release();
+      void batches.return(undefined);
+    };
+    closing.addEventListener('abort', close, { once: true });
+    let isFirst = true;
+    for await (const batch of batches) {
+      const portions = isFirst
+        ? divide(frameSoFar(batch), bounds.waiting)
+        : portionsOf(batch, bounds.waiting);
+      isFirst = false;
+      for (const [place, portion] of portions.entries()) {
+        if (place > 0) await nextReaderTurn();
+        if (isOver) return false;
+        yield portion;
+        missed = 0;
+      }
+    }
+    const record = isOver ? undefined : await store.get(runId);
+    close();
+    if (record === undefined) return false;
+    yield [frame('end', { status: record.status })];
+    return true;
+  } catch (error) {
+    if (!isOver) log(`An event stream of run ${runId} failed: ${messageOf(error)}`);
+    return false;
+  } finally {
+    left.removeEventListener('abort', close);
+    close();
   }
-
-  /** The frames of a batch, divided for all readers that get it. */
-  #portionsOf(batch: readonly RunHappening[]): readonly Portion[] {
-    const [first] = batch;
-    const shared = batch.length === 1 && first !== undefined ? first : batch;
-    const known = portions.get(shared);
-    if (known !== undefined) return known;
-    const made = divide(batch.map(frameOf), this.#options.bounds.waiting);
-    portions.set(shared, made);
-    return made;
-  }
-
-  #miss(chars: number): void {
-    this.#missed += chars;
-    if (this.#missed <= this.#options.bounds.missed) return;
-    this.close();
-    this.#options.disconnect();
-  }
-
-  async #finish(): Promise<Portion | null> {
-    const { runId, store } = this.#options;
-    const record = this.#isOver ? undefined : await store.get(runId);
-    this.close();
-    this.#hasEnded = record !== undefined;
-    return record === undefined ? null : new Portion([frame('end', { status: record.status })]);
-  }
-
-  /** Resolves with `null` after `keepAliveMs` without a value. */
-  async #withinTime<Value>(value: Promise<Value>): Promise<Value | null> {
-    const { host, bounds } = this.#options;
-    let cancel = () => {};
-    const timeout = new Promise<null>(resolve => {
-      cancel = host.setTimer(bounds.keepAliveMs, () => resolve(null), { keepAlive: false });
-    });
-    return await Promise.race([value, timeout]).finally(() => cancel());
-  }
-
-  /** Frees all resources. `read` then returns `null`. */
-  readonly close = (): void => {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#portions = [];
-    this.#hold?.closing.removeEventListener('abort', this.close);
-    this.#hold?.release();
-    void this.#batches?.return(undefined);
-  };
 }
 
 const frames = new WeakMap<RunHappening, Frame>();
 
 /** By batch; by its event if it has one. Readers of a run get the same events, and the same pages of its journal. */
 const portions = new WeakMap<RunHappening | readonly RunHappening[], readonly Portion[]>();
+
+/** The frames of a batch, divided for all readers that get it. */
+function portionsOf(batch: readonly RunHappening[], most: number): readonly Portion[] {
+  const [first] = batch;
+  const shared = batch.length === 1 && first !== undefined ? first : batch;
+  const known = portions.get(shared);
+  if (known !== undefined) return known;
+  const made = divide(batch.map(frameOf), most);
+  portions.set(shared, made);
+  return made;
+}
 
 /** Divides frames into portions of at most `most` characters, or of one frame. */
 function divide(all: readonly Frame[], most: number): Portion[] {
@@ -216,13 +137,13 @@ function divide(all: readonly Frame[], most: number): Portion[] {
   for (const one of all) {
     chars += one.text.length;
     if (part.length > 0 && chars > most) {
-      divided.push(new Portion(part));
+      divided.push(part);
       part = [];
       chars = one.text.length;
     }
     part.push(one);
   }
-  return part.length === 0 ? divided : [...divided, new Portion(part)];
+  return part.length === 0 ? divided : [...divided, part];
 }
 
 /** Returns one server-sent event, cached for all readers. */

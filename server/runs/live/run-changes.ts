@@ -5,7 +5,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 import { type Inbox, keysOf } from '../inbox/read-inbox.ts';
 import { summarizeRun } from '../run-view.ts';
-import { type Frame, frame, Portion } from './event-stream.ts';
+import { type Frame, frame, type Portion } from './event-stream.ts';
 
 /** How often a store's feed is read, and how often a store without a feed is listed, in ms. */
 const FEED_MS = 200;
@@ -19,7 +19,10 @@ const MOST_WAITING = 1_000;
 /** The number of runs whose last change the poller remembers. */
 const MOST_KNOWN = 20_000;
 
-type Subscriber = { caller: Caller; take(key: string, made: Frame): void };
+/** A reader. `take` queues a change, which replaces one with the same key. */
+type Subscriber = { caller: Caller; take(key: string, made: Frame): void; end(): void };
+
+const READY = frame('ready', {});
 
 type ChangesOptions = { store: Store; host: Host; inbox: Inbox; log(line: string): void };
 
@@ -48,20 +51,52 @@ export class RunChanges {
 
   /** Stops permanently. */
   close(): void {
-    this.#subscribers.clear();
-    this.#stop();
+    for (const { end } of this.#subscribers) end();
   }
 
-  /** Starts a subscription. Its first frame is `ready`; later changes follow. */
-  subscribe(caller: Caller): Subscription {
-    const subscription = new Subscription(() => {
-      this.#subscribers.delete(subscriber);
-      if (this.#subscribers.size === 0) this.#stop();
-    });
-    const subscriber = { caller, take: subscription.take };
+  /** The changes for a reader, from `ready` on. Ends (with `false`) when `left` is aborted, or if the start fails. */
+  async *follow(caller: Caller, left: AbortSignal): AsyncGenerator<Portion, boolean> {
+    const waiting = new Map<string, Frame>();
+    let isOver = false;
+    let wake = () => {};
+    const subscriber: Subscriber = {
+      caller,
+      take(key, made) {
+        if (waiting.size >= MOST_WAITING && !waiting.has(key)) {
+          waiting.clear();
+          waiting.set('ready', READY);
+        } else {
+          waiting.delete(key);
+          waiting.set(key, made);
+        }
+        wake();
+      },
+      end: () => {
+        isOver = true;
+        left.removeEventListener('abort', subscriber.end);
+        if (this.#subscribers.delete(subscriber) && this.#subscribers.size === 0) this.#stop();
+        wake();
+      },
+    };
     this.#subscribers.add(subscriber);
-    this.#begin().then(subscription.begin, subscription.fail);
-    return subscription;
+    left.addEventListener('abort', subscriber.end);
+    this.#begin().then(() => subscriber.take('ready', READY), subscriber.end);
+    try {
+      while (!isOver) {
+        if (waiting.size === 0) {
+          await new Promise<void>(resolve => {
+            wake = resolve;
+          });
+          continue;
+        }
+        const portion = [...waiting.values()];
+        waiting.clear();
+        yield portion;
+      }
+      return false;
+    } finally {
+      subscriber.end();
+    }
   }
 
   /** Notifies subscribers of a deleted run, because a store's feed does not report deletions. */
@@ -169,54 +204,4 @@ export class RunChanges {
     if (this.#known.size >= MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
     this.#known.set(runId, change);
   }
-}
-
-const READY = frame('ready', {});
-
-/**
- * The queued frames of one reader. `read` waits for the next frames; it returns `null` after `close` or if the start
- * failed.
- */
-export class Subscription {
-  readonly #waiting = new Map<string, Frame>();
-  readonly #end: () => void;
-  #isOver = false;
-  #wake = () => {};
-
-  constructor(end: () => void) {
-    this.#end = end;
-  }
-
-  readonly begin = (): void => this.take('ready', READY);
-
-  readonly fail = (): void => this.close();
-
-  readonly take = (key: string, made: Frame): void => {
-    if (this.#waiting.size >= MOST_WAITING && !this.#waiting.has(key)) {
-      this.#waiting.clear();
-      this.#waiting.set('ready', READY);
-    } else {
-      this.#waiting.delete(key);
-      this.#waiting.set(key, made);
-    }
-    this.#wake();
-  };
-
-  async read(): Promise<Portion | null> {
-    while (this.#waiting.size === 0 && !this.#isOver)
-      await new Promise<void>(resolve => {
-        this.#wake = resolve;
-      });
-    if (this.#isOver) return null;
-    const portion = new Portion([...this.#waiting.values()]);
-    this.#waiting.clear();
-    return portion;
-  }
-
-  readonly close = (): void => {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#end();
-    this.#wake();
-  };
 }

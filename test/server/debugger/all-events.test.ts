@@ -96,7 +96,33 @@ test.each([
   await reader.close();
 });
 
-test('many readers share one poller, and without readers nothing polls', async () => {
+test('a stream of several resting runs has one keep-alive timer', async () => {
+  let [waiting, most] = [0, 0];
+  const counting: Host = {
+    ...systemHost,
+    setTimer(ms, wake, options) {
+      if (ms !== 12) return systemHost.setTimer(ms, wake, options);
+      waiting += 1;
+      most = Math.max(most, waiting);
+      const end = () => {
+        waiting -= 1;
+      };
+      const cancel = systemHost.setTimer(1, () => [end(), wake()], options);
+      return () => [end(), cancel()];
+    },
+  };
+  const desk = makeApp({ clock: counting, streamBounds: { keepAliveMs: 12 } });
+  const runs = await Promise.all([1, 2, 3].map(() => desk.begin()));
+  const { body } = await desk.send('GET', `/events?${runs.map(({ runId }) => `run=${runId}`).join('&')}`);
+  let text = '';
+  for await (const chunk of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    if (text.includes(': here\n\n: here\n\n')) break;
+  }
+  expect(most).toBe(1);
+});
+
+test('many readers share one poller, and without readers nothing polls: a HEAD request is none', async () => {
   const waiting = new Set<() => void>();
   let most = 0;
   const polling: Host = {
@@ -119,6 +145,7 @@ test('many readers share one poller, and without readers nothing polls', async (
   for (const reader of readers)
     await reader.until(events => events.some(({ event, data }) => event === 'inbox' && data.runId === runId));
   expect(most).toBe(1);
+  expect((await desk.send('HEAD', '/events?summaries=1')).status).toBe(200);
   for (const reader of readers) await reader.close();
   await until(() => (waiting.size === 0 ? true : undefined));
 });
