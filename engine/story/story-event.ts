@@ -14,8 +14,8 @@ type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 
 /**
  * A part of a completed turn, in the model's order. `part` is the number of its text or reasoning in the events of the
- * attempt; `null` if readers do not see it: the draft of a `separate` answer, or reasoning without text. `text` is what
- * readers see of it, after the text filters.
+ * attempt; `null` if readers do not see it, such as the draft of a `separate` answer. `text` is what readers see of it,
+ * after the text filters.
  */
 export type TurnPart =
   | { kind: 'text'; part: number | null; text: string; refusal: string; items: MessageItem[] }
@@ -39,7 +39,8 @@ export type StoryEvent = { runId: string } & (
   | ({ type: 'message'; items: readonly Item[]; by?: string } & FromEntry)
   | ({ type: 'turn.opened' } & Place)
   /**
-   * More of a text. Another `part` is another text; an empty piece begins one. `late`: no delta carried it, the turn's
+   * More of a text. Another `part` is another text; an empty piece may begin one, such as reasoning that the provider
+   * keeps to itself. `late`: no delta carried it, the turn's
    * entry did.
    */
   | ({ type: 'text' | 'reasoning'; part: number; text: string; late?: true } & Place)
@@ -53,6 +54,8 @@ export type StoryEvent = { runId: string } & (
    * `ended`: the run ended with it.
    */
   | ({ type: 'turn.discarded'; why: 'failed' | 'restarted' | 'differs'; ended: boolean } & Place)
+  /** An attempt failed. `ended`: the run failed with it. */
+  | ({ type: 'turn.failed'; ended: boolean; failed: Of<'turn.failed'> } & Place & FromEntry)
   /** `draft`: of a `separate` answer, which readers do not see. `parts` without a `part` were not shown. */
   | ({
       type: 'turn.closed';

@@ -24,11 +24,6 @@ export type StoryOptions = {
   runId: string;
   /** The text filters of the run's agent. */
   filters?: readonly (() => TextFilter)[];
-  /**
-   * Whether deltas are left out, and the parts of a turn are as separate as the provider's items: for readers who take a
-   * turn only when it is complete.
-   */
-  exact?: boolean;
 };
 
 /** The chart's states around an entry; `before` is `null` for the first. */
@@ -121,12 +116,14 @@ export class StoryTeller {
       case 'turn.completed':
         return this.#close(event, from, { before, after });
       case 'turn.failed':
-        return this.#end(before, statusOf(after) === 'failed');
+        return this.#fail(event, from, { before, after });
       case 'run.cancelled':
-        return this.#end(before, true);
+        this.#discard('failed', true);
+        break;
       case 'run.claimed':
       case 'run.quarantined':
-        return this.#discard('restarted');
+        this.#discard('restarted');
+        break;
       case 'finishers.completed':
         if (event.text !== undefined)
           this.#tell({ type: 'answer.changed', ...from, text: filterText(event.text, this.#filters) });
@@ -142,8 +139,17 @@ export class StoryTeller {
         const { callId, childRunId } = event;
         return this.#tell({ type: 'call.suspended', ...from, callId, childRunId });
       }
+      case 'text.started':
+      case 'calls.started':
+      case 'timer.fired':
+      case 'tool.settled':
+      case 'approval.decided':
+      case 'result.received':
+      case 'doubt.resolved':
+        return;
       default:
     }
+    this.#tell({ type: 'note', ...from, event });
   }
 
   get #filters(): readonly (() => TextFilter)[] {
@@ -153,7 +159,6 @@ export class StoryTeller {
   /** Opens the attempt of a delta. Returns false for a delta to ignore. */
   #begin(place: Place): boolean {
     const over = this.#over;
-    if (this.#options.exact === true) return false;
     if (place.turn < over.turn || (place.turn === over.turn && place.attempt <= over.attempt)) return false;
     this.#open(place);
     return true;
@@ -208,10 +213,12 @@ export class StoryTeller {
     this.#tell({ type: 'call.arguments', turn, attempt, index, callId: call.callId, text });
   }
 
-  /** Ends the running attempt. */
-  #end(before: ChartState | null, ended: boolean): void {
+  #fail(failed: Of<'turn.failed'>, from: Entry, { before, after }: Around): void {
+    const ended = statusOf(after) === 'failed';
+    const place = placeIn(before ?? after);
     this.#discard('failed', ended);
-    if (before !== null) this.#over = placeIn(before);
+    this.#over = place;
+    this.#tell({ type: 'turn.failed', ...place, ...from, ended, failed });
   }
 
   #discard(why: 'failed' | 'restarted' | 'differs', ended = false): void {
@@ -228,9 +235,7 @@ export class StoryTeller {
     const draft = after.context.lastTurn?.draft === true;
     const text = turn.shown && !draft;
     const reasoning = !draft && (turn.shown || turn.final || config.finalAnswer === 'live');
-    const { exact = false } = this.#options;
-    const visible = { text, reasoning, filters: this.#filters };
-    const parts = partsOf(completed.items, completed.calls, visible, { exact });
+    const parts = partsOf(completed, { text, reasoning, filters: this.#filters });
     const place = { turn: turn.number, attempt: turn.attempt };
     if (!isAt(this.#attempt, place)) this.#open(place);
     let live = this.#attempt as Attempt;

@@ -12,14 +12,13 @@ export type Visibility = { text: boolean; reasoning: boolean; filters: readonly 
 
 /**
  * The parts of a turn, in the model's order. Messages that only calls or items of the provider separate are one text, and
- * so is reasoning, because deltas do not tell them apart either. With `exact`, for readers who take no deltas, they are
- * separate parts.
+ * so is reasoning, because deltas do not tell them apart either. With `exact`, for readers who take no deltas, items of the
+ * provider separate them.
  */
 export function partsOf(
-  items: readonly Item[],
-  calls: readonly QualifiedCall[],
+  { items, calls }: { items: readonly Item[]; calls: readonly QualifiedCall[] },
   visible: Visibility,
-  { exact }: { exact: boolean },
+  { exact = false }: { exact?: boolean } = {},
 ): TurnPart[] {
   const parts: TurnPart[] = [];
   const byId = new Map(calls.map(call => [call.callId, call]));
@@ -72,7 +71,7 @@ function showTexts(parts: readonly TurnPart[], { text, reasoning, filters }: Vis
   let number = 0;
   for (const part of parts) {
     if (part.kind !== 'text' && part.kind !== 'reasoning') continue;
-    const isSeen = part.kind === 'text' ? text && hasWords(part) : reasoning && part.text !== '';
+    const isSeen = part.kind === 'text' ? text && hasWords(part) : reasoning;
     if (isSeen) part.part = number++;
   }
 }
@@ -92,7 +91,10 @@ export function alignParts(parts: readonly TurnPart[], streamed: readonly Stream
   const open = seen.filter((part): part is TextPart => part.kind === 'text' || part.kind === 'reasoning');
   const numbers = new Map<TextPart, number>();
   for (const [number, { kind, text }] of streamed.entries()) {
-    const match = open.find(part => part.kind === kind && !numbers.has(part));
+    const match = open.find(
+      part =>
+        part.kind === kind && !numbers.has(part) && (text === '' || part.text !== '' || kind === 'text'),
+    );
     if (match === undefined ? text !== '' : !match.text.startsWith(text)) return false;
     if (match !== undefined) numbers.set(match, number);
   }

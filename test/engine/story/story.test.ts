@@ -23,7 +23,7 @@ const said = fc.oneof(
   fc.record({ kind: fc.constant('reasoning' as const), pieces: fc.array(words, { maxLength: 3 }) }),
   fc.record({ kind: fc.constant('refusal' as const) }),
   fc.record({ kind: fc.constant('item' as const) }),
-  fc.record({ kind: fc.constant('sealed' as const) }),
+  fc.record({ kind: fc.constant('sealed' as const), early: fc.boolean() }),
   fc.record({
     kind: fc.constant('call' as const),
     name: fc.constantFrom('read', 'act', 'ask', 'fail', 'none'),
@@ -80,6 +80,7 @@ function speak({ said: parts, lies }: Turn, number: number): Said {
         break;
       case 'sealed':
         items.push({ type: 'reasoning', text: '', opaque: { provider: 'p', data: {} } });
+        if (part.early) deltas.push({ type: 'reasoning', text: '' });
         break;
       case 'call': {
         const callId = `call-${number}-${calls}`;
