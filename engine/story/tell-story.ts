@@ -47,13 +47,13 @@ type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
  * S1 The pieces of a turn's texts add up to the parts of `turn.closed`, since the attempt was opened or the last piece
  *    was discarded.
  * S2 Deltas only make texts appear earlier. Without them, and from any entry on, the same turns, calls and ends follow.
- * S3 Late pieces of an attempt that is over are dropped.
+ * S3 Late pieces of a turn that is complete are dropped.
  */
 export class StoryTeller {
   readonly #options: StoryOptions;
   #attempt: Attempt | null = null;
-  /** The last attempt that is over. */
-  #over: Place = { turn: 0, attempt: 0 };
+  /** The last turn that is complete. */
+  #over = 0;
   #told: StoryEvent[] = [];
 
   constructor(options: StoryOptions) {
@@ -158,15 +158,13 @@ export class StoryTeller {
 
   /** Opens the attempt of a delta. Returns false for a delta to ignore. */
   #begin(place: Place): boolean {
-    const over = this.#over;
-    if (place.turn < over.turn || (place.turn === over.turn && place.attempt <= over.attempt)) return false;
+    if (place.turn <= this.#over) return false;
     this.#open(place);
     return true;
   }
 
   #open({ turn, attempt }: Place): Attempt {
     if (isAt(this.#attempt, { turn, attempt })) return this.#attempt;
-    if (this.#attempt !== null) this.#over = this.#attempt;
     this.#discard('failed');
     this.#tell({ type: 'turn.opened', turn, attempt });
     this.#attempt = { turn, attempt, parts: [], calls: new Map(), refusals: 0 };
@@ -215,10 +213,8 @@ export class StoryTeller {
 
   #fail(failed: Of<'turn.failed'>, from: Entry, { before, after }: Around): void {
     const ended = statusOf(after) === 'failed';
-    const place = placeIn(before ?? after);
     this.#discard('failed', ended);
-    this.#over = place;
-    this.#tell({ type: 'turn.failed', ...place, ...from, ended, failed });
+    this.#tell({ type: 'turn.failed', ...placeIn(before ?? after), ...from, ended, failed });
   }
 
   #discard(why: 'failed' | 'restarted' | 'differs', ended = false): void {
@@ -246,7 +242,7 @@ export class StoryTeller {
     }
     this.#tellRest(parts, live, completed);
     this.#attempt = null;
-    this.#over = place;
+    this.#over = place.turn;
     this.#tell({ type: 'turn.closed', ...place, ...from, draft, parts, completed });
   }
 
