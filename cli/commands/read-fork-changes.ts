@@ -1,10 +1,10 @@
 import { isDoubtedInFork } from '../../engine/run/forks/doubt-calls.ts';
-import type { RunCommand } from '../../engine/run/run-command.ts';
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
 import type { RunParams } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
 import { parseJson } from '../options.ts';
 
 /** What a fork does differently, as options of `agentchart fork`. */

@@ -1,7 +1,7 @@
 import type { Item } from '../../protocol/item.ts';
+import type { CommandOptions } from '../../protocol/run-command.ts';
 import type { MakeCommand } from '../run/command.ts';
 import type { AppendOutcome, SubmitResult } from '../run/explain-refusal.ts';
-import type { CommandOptions } from '../run/run-command.ts';
 import type { Settled } from '../run/settled.ts';
 import type { Moment } from './host.ts';
 

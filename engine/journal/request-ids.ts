@@ -1,8 +1,8 @@
 import { EngineError } from '../../protocol/error.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { toJson } from '../../protocol/json.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
 import { refuse, type SubmitResult } from '../run/explain-refusal.ts';
-import type { RunCommand } from '../run/run-command.ts';
 import { digestOf } from './digest.ts';
 
 /**

@@ -14,11 +14,6 @@ import {
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
-import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
-import type { Host } from '../driver/host.ts';
-import { recordRequest } from '../journal/request-ids.ts';
-import { type ConnectTools, checkEdit, checkOutput } from './edits/check-value.ts';
-import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 import type {
   AnswerOptions,
   ApproveOptions,
@@ -27,7 +22,12 @@ import type {
   RejectOptions,
   Resolution,
   RunCommand,
-} from './run-command.ts';
+} from '../../protocol/run-command.ts';
+import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
+import type { Host } from '../driver/host.ts';
+import { recordRequest } from '../journal/request-ids.ts';
+import { type ConnectTools, checkEdit, checkOutput } from './edits/check-value.ts';
+import { type Refusal, refuse, type SubmitResult } from './explain-refusal.ts';
 
 /* Turns the commands of people and clients into input events of the chart. */
 

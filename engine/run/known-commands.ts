@@ -7,8 +7,6 @@ import {
   type NamesOf,
   refuseUnknownOptions,
 } from '../../protocol/options/refuse-unknown.ts';
-import type { ForkOptions } from './forks/fork-run.ts';
-import type { BatchOptions } from './read-events.ts';
 import type {
   AnswerOptions,
   ApproveOptions,
@@ -20,7 +18,9 @@ import type {
   RetryOptions,
   RunCommand,
   YieldOptions,
-} from './run-command.ts';
+} from '../../protocol/run-command.ts';
+import type { ForkOptions } from './forks/fork-run.ts';
+import type { BatchOptions } from './read-events.ts';
 
 /* The names of the options of commands, and the checks that refuse others with `input-invalid`. */
 

@@ -8,6 +8,18 @@ import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
 import type { RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
+import type {
+  AnswerOptions,
+  ApproveOptions,
+  CommandOptions,
+  EditCallOptions,
+  EditTurnOptions,
+  RejectOptions,
+  Resolution,
+  RetryOptions,
+  RunCommand,
+  YieldOptions,
+} from '../../protocol/run-command.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
 import { FollowedText } from '../deltas/follow-text.ts';
 import { chartOf } from '../driver/agent-chart.ts';
@@ -34,18 +46,6 @@ import {
   readBatches,
   readEvents,
 } from './read-events.ts';
-import type {
-  AnswerOptions,
-  ApproveOptions,
-  CommandOptions,
-  EditCallOptions,
-  EditTurnOptions,
-  RejectOptions,
-  Resolution,
-  RetryOptions,
-  RunCommand,
-  YieldOptions,
-} from './run-command.ts';
 import { RunEvents, type RunHappening } from './run-events.ts';
 import type { RunOptions } from './run-options.ts';
 import type { Settled } from './settled.ts';

@@ -1,5 +1,6 @@
 import type { Context } from '../../machines/context.ts';
 import { hasEnded } from '../../machines/standing.ts';
+import type { CommandOptions, RunCommand } from '../../protocol/run-command.ts';
 import type { RunHost } from '../driver/run-host.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
 import { endRun } from '../sub-agents/run-children.ts';
@@ -9,7 +10,6 @@ import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } fro
 import type { CheckCommands } from './forks/fork-commands.ts';
 import { knownCommands } from './known-commands.ts';
 import { boundInput, prepareCommand, prepareCommands } from './prepare-command.ts';
-import type { CommandOptions, RunCommand } from './run-command.ts';
 import type { RunParts } from './run-options.ts';
 
 /** Submits the commands of one run: finds the run that each is for, prepares it, and has the host append it. */

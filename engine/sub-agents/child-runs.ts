@@ -5,9 +5,9 @@ import { DEFAULT_LIMITS, type Limits } from '../../protocol/config.ts';
 import type { Spent } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
+import type { CommandOptions, RunCommand, YieldOptions } from '../../protocol/run-command.ts';
 import { digestOf } from '../journal/digest.ts';
 import type { CommandResult, SubmitResult } from '../run/explain-refusal.ts';
-import type { CommandOptions, RunCommand, YieldOptions } from '../run/run-command.ts';
 import type { Settled } from '../run/settled.ts';
 
 /**

@@ -10,6 +10,7 @@ import { hasEnded, isAtRest } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { callsOf } from '../../protocol/event.ts';
+import type { CommandOptions } from '../../protocol/run-command.ts';
 import type { JsonCall } from '../../protocol/run-view.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { loadLog } from '../driver/agent-chart.ts';
@@ -19,7 +20,6 @@ import { loadRun } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
 import { CANCEL_SLACK_MS, type Command, cancelRun, type MakeCommand, requestCancel } from '../run/command.ts';
-import type { CommandOptions } from '../run/run-command.ts';
 import { describeSettled, listUnsettled, type Settled } from '../run/settled.ts';
 import {
   answerOfChild,

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import type { RunCommand } from '../../engine/run/run-command.ts';
 import type { Part as ItemPart, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
 import type { Question } from '../served/questions.ts';
 import { A2aError } from './a2a-error.ts';
 import type { GivenPart } from './wire.ts';

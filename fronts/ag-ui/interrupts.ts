@@ -1,5 +1,5 @@
-import type { RunCommand } from '../../engine/run/run-command.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
 import type { Open, OpenCall, WaitingRun } from '../../protocol/run-view.ts';
 import type { Interrupt } from './events.ts';
 import { toolCallIdOf } from './project-run.ts';

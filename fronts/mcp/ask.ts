@@ -1,7 +1,7 @@
 import type { ElicitRequestFormParams, InputRequest } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import type { Run } from '../../engine/run/run.ts';
-import type { RunCommand } from '../../engine/run/run-command.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
 import type { WaitingRun } from '../../protocol/run-view.ts';
 import { describeCall, listQuestions, type Question } from '../served/questions.ts';
 

@@ -1,7 +1,7 @@
 import type { Run } from '../../engine/run/run.ts';
-import type { RunCommand } from '../../engine/run/run-command.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
 import { ResponsesError } from './api-error.ts';
 import type { CallAnswer } from './request/plan.ts';
 import { OUTCOME_UNKNOWN, RESPONSES } from './wire/response-spec.ts';

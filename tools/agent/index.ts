@@ -34,10 +34,6 @@ export {
 export type { CommandResult, SubmitResult } from '../../engine/run/explain-refusal.ts';
 export type { Run, RunHappening } from '../../engine/run/run.ts';
 export type {
-  EditCallOptions,
-  EditTurnOptions,
-  RunCommand,
-} from '../../engine/run/run-command.ts';
 export type { StoryEvent, TurnPart } from '../../engine/story/story-event.ts';
 export type {
   VersionDifference,
@@ -69,6 +65,11 @@ export type { Item, Part } from '../../protocol/item.ts';
 export type { JsonObject, JsonValue } from '../../protocol/json.ts';
 export type { Labels } from '../../protocol/listing/label.ts';
 export { userMessage } from '../../protocol/message.ts';
+export type {
+  EditCallOptions,
+  EditTurnOptions,
+  RunCommand,
+} from '../../protocol/run-command.ts';
 export type {
   CancelledRun,
   FailedRun,

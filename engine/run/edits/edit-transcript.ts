@@ -9,6 +9,7 @@ import {
   type JsonValue,
   omitUndefined,
 } from '../../../protocol/json.ts';
+import type { CommandOptions } from '../../../protocol/run-command.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import type { ToolCall } from '../../../protocol/turn.ts';
 import type { Host } from '../../driver/host.ts';
@@ -16,7 +17,6 @@ import { qualifyCalls } from '../../services/qualify-calls.ts';
 import { addItemIds, type Command } from '../command.ts';
 import { type Refusal, refuse } from '../explain-refusal.ts';
 import { knownOptions } from '../known-commands.ts';
-import type { CommandOptions } from '../run-command.ts';
 
 /** The run that people edit, and what qualifies its calls. */
 export type EditedRun = { context: Context; host: Host; connectTools(): Promise<ReadonlyMap<string, Tool>> };

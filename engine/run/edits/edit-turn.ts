@@ -6,11 +6,11 @@ import type { Context } from '../../../machines/context.ts';
 import type { Item, MessageItem, ToolCallItem } from '../../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
+import type { EditCallOptions, EditTurnOptions } from '../../../protocol/run-command.ts';
 import type { Host } from '../../driver/host.ts';
 import { digestCall } from '../../journal/digest.ts';
 import { addItemIds, type Command } from '../command.ts';
 import { type Refusal, refuse } from '../explain-refusal.ts';
-import type { EditCallOptions, EditTurnOptions } from '../run-command.ts';
 import { checkEdit, readJson } from './check-value.ts';
 import { callsIn, type EditedRun, qualify, toolCallOf } from './edit-transcript.ts';
 

@@ -4,12 +4,12 @@ import { type ChartState, next } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
+import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { JournalRest, Store } from '../../../protocol/store.ts';
 import type { Host } from '../../driver/host.ts';
 import type { CommandStore } from '../../journal/run-blobs.ts';
 import { findOverflow, foldCommands, type MakeCommand } from '../command.ts';
 import { findRefusal, type Refusal } from '../explain-refusal.ts';
-import type { RunCommand } from '../run-command.ts';
 import type { Copy } from './copy-journal.ts';
 import { applyEvent } from './doubt-calls.ts';
 

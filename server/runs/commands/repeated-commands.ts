@@ -6,8 +6,8 @@ import {
   requestOf,
 } from '../../../engine/journal/request-ids.ts';
 import type { SubmitResult } from '../../../engine/run/explain-refusal.ts';
-import type { RunCommand } from '../../../engine/run/run-command.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
+import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { Store } from '../../../protocol/store.ts';
 
 /** How many of the latest entries are searched for a request. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import type { RunCommand } from '../../../engine/run/run-command.ts';
+import type { RunCommand } from '../../../protocol/run-command.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, eventsOf, makeTool, wordsOf } from '../../support/engine/agents.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import type { RunCommand } from '../../../engine/run/run-command.ts';
 import { userMessage } from '../../../protocol/message.ts';
+import type { RunCommand } from '../../../protocol/run-command.ts';
 import { memory } from '../../../stores/memory.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';

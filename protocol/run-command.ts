@@ -1,7 +1,7 @@
-import type { RunParams } from '../../protocol/config.ts';
-import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
-import type { Item } from '../../protocol/item.ts';
-import type { JsonValue } from '../../protocol/json.ts';
+import type { RunParams } from './config.ts';
+import type { Breakpoint } from './debugger/breakpoint.ts';
+import type { Item } from './item.ts';
+import type { JsonValue } from './json.ts';
 
 /* The commands of people and clients, as data. */
 
