@@ -65,7 +65,8 @@ export function partsOf(open: Open[]): Pick<In<'waiting'>, 'open' | 'approvals' 
   };
 }
 
-const KINDS: Partial<Record<CallStatus, OpenCallKind>> = {
+/** What a call in this status needs from outside; nothing in any other. */
+export const OPEN_KINDS: Partial<Record<CallStatus, OpenCallKind>> = {
   gated: 'approval',
   waiting: 'result',
   doubted: 'doubt',
@@ -84,7 +85,7 @@ export function listOpen(context: Context): RunView['open'] {
 
 /** Describes a call that waits for someone outside the run; `null` for any other. */
 export function describeOpen({ runId }: Context, call: Call): JsonOpenCall | null {
-  const kind = KINDS[call.status];
+  const kind = OPEN_KINDS[call.status];
   if (kind === undefined || call.childRunId !== undefined) return null;
   return { id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId) };
 }

@@ -22,6 +22,12 @@ export type RetryOptions = CommandOptions & { force?: boolean };
 type CallOptions = CommandOptions & { runId?: string };
 
 /**
+ * Options of `run.unpause` and `run.step`. `runId`: the run to continue, of this one and its sub-agents' (default: this
+ * one if it is paused, else a paused one below it).
+ */
+export type ContinueOptions = CommandOptions & { runId?: string };
+
+/**
  * Options of `run.approve`. `input`: replaces the call's input. `digest`: of the call that was reviewed (default:
  * the current one). `sticky`: applies the decision to later calls of the same tool too.
  */
@@ -73,7 +79,8 @@ export type RunCommand =
   | ({ type: 'set-params'; params: RunParams } & CommandOptions)
   | ({ type: 'breakpoints'; breakpoints: readonly Breakpoint[] } & CommandOptions)
   | ({ type: 'edit-turn' } & EditTurnOptions)
-  | ({ type: 'pause' | 'unpause' | 'step' } & CommandOptions)
+  | ({ type: 'pause' } & CommandOptions)
+  | ({ type: 'unpause' | 'step' } & ContinueOptions)
   /** Keeps data of a surface with the run; see the event `run.noted`. */
   | { type: 'note'; note: JsonValue; by: string }
   | ({ type: 'cancel'; reason?: string } & CommandOptions);

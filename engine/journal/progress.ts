@@ -1,4 +1,5 @@
 import type { Call, Context } from '../../machines/context.ts';
+import { OPEN_KINDS } from '../../machines/settled.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Progress } from '../../protocol/store.ts';
@@ -28,14 +29,7 @@ function listAwaited({ calls }: Context): Awaited[] {
 }
 
 function awaitedIn({ callId, name, childRunId, status }: Call): Awaited[] {
-  switch (status) {
-    case 'gated':
-      return [{ type: 'approval', callId, name }];
-    case 'doubted':
-      return [{ type: 'doubt', callId, name }];
-    case 'waiting':
-      return [{ type: 'result', callId, name, ...omitUndefined({ runId: childRunId }) }];
-    default:
-      return [];
-  }
+  const type = OPEN_KINDS[status];
+  if (type === undefined) return [];
+  return [{ type, callId, name, ...(type === 'result' && omitUndefined({ runId: childRunId })) }];
 }

@@ -43,7 +43,7 @@ export class CallRouter {
       return isOwn ? { type: 'own' } : await this.#find(command, await readContext());
     }
     if (command.type !== 'unpause' && command.type !== 'step') return { type: 'own' };
-    return await this.#findPaused(await readContext());
+    return await this.#findPaused(command.runId, await readContext());
   }
 
   async #find(command: CallCommand, context: Context): Promise<Route> {
@@ -62,23 +62,34 @@ export class CallRouter {
     return { type: 'refused', refusal: refuse('call-unknown', message) };
   }
 
-  /** A paused child at any depth, if this run itself is not paused. */
-  async #findPaused(context: Context): Promise<Route> {
-    const child = context.paused ? undefined : await this.#children.findPaused(context);
-    return child === undefined ? { type: 'own' } : { type: 'child', child };
+  /** The paused run with this id; without one, a paused child at any depth, if this run itself is not paused. */
+  async #findPaused(runId: string | undefined, context: Context): Promise<Route> {
+    if (runId === this.#runId || (runId === undefined && context.paused)) return { type: 'own' };
+    const child = await this.#children.findPaused(context, runId);
+    if (child !== undefined) return { type: 'child', child };
+    if (runId === undefined) return { type: 'own' };
+    const message = `Run ${this.#runId} has no paused sub-agent run ${runId}. Look at what it waits for.`;
+    return { type: 'refused', refusal: refuse('refused', message) };
   }
 
-  /** Refuses a command of a submission if it is about a call of another run; `null` if it is not. */
-  async refuseForeign(command: CallCommand, context: Context): Promise<Refusal | null> {
-    const { callId, runId } = command;
-    if (isOwnCall(command, this.#runId, context)) return null;
-    const [child] = await this.#findChildren(soughtBy(command), context, { includePast: false });
-    const owner = runId ?? child?.id;
+  /** Refuses a command of a submission if it is for another run; `null` if it is not. */
+  async refuseForeign(command: RunCommand, context: Context): Promise<Refusal | null> {
+    const owner = await this.#ownerOf(command, context);
     if (owner === undefined || owner === this.#runId) return null;
+    const what =
+      'callId' in command ? `Call ${command.callId} belongs to` : `The command ${command.type} is for`;
     return refuse(
       'refused',
-      `Call ${callId} belongs to run ${owner}, but a submission applies to one run, ${this.#runId}. Submit this command to run ${owner}.`,
+      `${what} run ${owner}, but a submission applies to one run, ${this.#runId}. Submit this command to run ${owner}.`,
     );
+  }
+
+  /** The run that a command of a submission is for, as far as it is known. */
+  async #ownerOf(command: RunCommand, context: Context): Promise<string | undefined> {
+    if (!('callId' in command)) return 'runId' in command ? command.runId : undefined;
+    if (isOwnCall(command, this.#runId, context)) return this.#runId;
+    const [child] = await this.#findChildren(soughtBy(command), context, { includePast: false });
+    return command.runId ?? child?.id;
   }
 
   /** The child runs with such an open call; with `includePast`, else one that once had a call with this id. */

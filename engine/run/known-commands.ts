@@ -11,6 +11,7 @@ import type {
   AnswerOptions,
   ApproveOptions,
   CommandOptions,
+  ContinueOptions,
   EditCallOptions,
   EditTurnOptions,
   RejectOptions,
@@ -25,7 +26,7 @@ import type { BatchOptions } from './read-events.ts';
 /* The names of the options of commands, and the checks that refuse others with `input-invalid`. */
 
 const COMMAND: NamesOf<CommandOptions> = { by: true, requestId: true };
-const CALL = { ...COMMAND, runId: true } as const;
+const OF_RUN = { ...COMMAND, runId: true } as const;
 
 /** The options of the methods of `Run`, by the type of their command. */
 type MethodOptions = {
@@ -39,25 +40,25 @@ type MethodOptions = {
   'edit-turn': EditTurnOptions;
   'edit-call': EditCallOptions;
   pause: CommandOptions;
-  unpause: CommandOptions;
-  step: CommandOptions;
+  unpause: ContinueOptions;
+  step: ContinueOptions;
   cancel: CommandOptions & { reason?: string };
   note: { note: unknown; by: string };
 };
 
 const OPTIONS: { readonly [Type in keyof MethodOptions]: NamesOf<MethodOptions[Type]> } = {
-  approve: { ...CALL, input: true, digest: true, sticky: true },
-  reject: { ...CALL, reason: true, digest: true, sticky: true },
-  answer: { ...CALL, output: true, isError: true, digest: true },
-  resolve: { ...CALL, retry: true, force: true, happened: true, output: true, failed: true },
+  approve: { ...OF_RUN, input: true, digest: true, sticky: true },
+  reject: { ...OF_RUN, reason: true, digest: true, sticky: true },
+  answer: { ...OF_RUN, output: true, isError: true, digest: true },
+  resolve: { ...OF_RUN, retry: true, force: true, happened: true, output: true, failed: true },
   send: COMMAND,
   'set-params': COMMAND,
   breakpoints: COMMAND,
   'edit-turn': { ...COMMAND, turn: true, text: true, calls: true },
-  'edit-call': { ...CALL, input: true, digest: true },
+  'edit-call': { ...OF_RUN, input: true, digest: true },
   pause: COMMAND,
-  unpause: COMMAND,
-  step: COMMAND,
+  unpause: OF_RUN,
+  step: OF_RUN,
   cancel: { ...COMMAND, reason: true },
   note: { note: true, by: true },
 };

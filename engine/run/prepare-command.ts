@@ -51,7 +51,7 @@ export async function prepareCommands(
   const makes: MakeCommand[] = [];
   const requests = recordRequests(commands);
   for (const [index, command] of commands.entries()) {
-    const foreign = 'callId' in command ? await router.refuseForeign(command, context) : null;
+    const foreign = await router.refuseForeign(command, context);
     const prepared = foreign ?? (await prepareCommand(command, context, surroundings, requests[index]));
     if ('accepted' in prepared) return { ...prepared, index };
     makes.push(prepared);

@@ -12,6 +12,7 @@ import type {
   AnswerOptions,
   ApproveOptions,
   CommandOptions,
+  ContinueOptions,
   EditCallOptions,
   EditTurnOptions,
   RejectOptions,
@@ -280,13 +281,13 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return await this.#submitter.submitOne(commandOf({ type: 'pause' }, options));
   }
 
-  /** Continues a paused run; if it is not paused itself, its paused sub-agent's run. */
-  async unpause(options: CommandOptions = {}): Promise<CommandResult> {
+  /** Continues a paused run; if it is not paused itself, its paused sub-agent's run, or the one that `runId` names. */
+  async unpause(options: ContinueOptions = {}): Promise<CommandResult> {
     return await this.#submitter.submitOne(commandOf({ type: 'unpause' }, options));
   }
 
   /** Allows one model call or round of tool calls, then pauses. Applies to a paused sub-agent's run like `unpause`. */
-  async step(options: CommandOptions = {}): Promise<CommandResult> {
+  async step(options: ContinueOptions = {}): Promise<CommandResult> {
     return await this.#submitter.submitOne(commandOf({ type: 'step' }, options));
   }
 

@@ -113,12 +113,12 @@ export class RunChildren {
     return undefined;
   }
 
-  /** Returns a paused child, at any depth. */
-  async findPaused(context: Context): Promise<RunHandle | undefined> {
+  /** Returns a paused child, at any depth: the first, or the one with this id. */
+  async findPaused(context: Context, runId?: string): Promise<RunHandle | undefined> {
     for (const suspended of suspendedCalls(context)) {
       const child = await this.#openOwn(context, suspended);
-      if (child?.context.paused === true) return child;
-      const below = child && (await this.findPaused(child.context));
+      if (child?.context.paused === true && (runId ?? child.id) === child.id) return child;
+      const below = child && (await this.findPaused(child.context, runId));
       if (below !== undefined) return below;
     }
     return undefined;

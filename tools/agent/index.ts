@@ -33,7 +33,6 @@ export {
 } from '../../engine/run/current-call.ts';
 export type { CommandResult, SubmitResult } from '../../engine/run/explain-refusal.ts';
 export type { Run, RunHappening } from '../../engine/run/run.ts';
-export type {
 export type { StoryEvent, TurnPart } from '../../engine/story/story-event.ts';
 export type {
   VersionDifference,

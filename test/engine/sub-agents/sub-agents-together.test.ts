@@ -3,6 +3,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { MAX_CRASHES } from '../../../engine/driver/detect-crash-loop.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { OpenCall } from '../../../engine/run/settled.ts';
+import { commandFor } from '../../../protocol/open/answer.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { ToolCallContext } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
@@ -151,6 +152,53 @@ async function driveInSteps(store: Store, deaths: number, turns: number) {
   const run = await makeFamily({ child: child(Number.POSITIVE_INFINITY) }, { store, host }).open('run_top');
   return await host.settle(run.settled());
 }
+
+describe('two paused sub-agents', () => {
+  async function pauseBoth() {
+    const host = new ManualHost();
+    const child = createAgent({
+      name: 'researcher',
+      model: scripted([calls('pay'), { text: 'paid' }]),
+      tools: [makeTool('pay', { approval: true })],
+    });
+    const research = child.asTool({ name: 'research', description: 'Finds.' });
+    const asks = calls(['research', { input: 'one' }], ['research', { input: 'two' }]);
+    const model = scripted([asks, { text: 'told' }]);
+    const parent = createAgent({ name: 'writer', store: memory(), host, model, tools: [research] });
+    const run = await parent.start('go');
+    const settled = await host.settle(run.settled());
+    assertWaiting(settled);
+    for (const { runId } of settled.approvals) await (await parent.open(runId)).pause();
+    const paused = await host.settle(run.settled());
+    assertWaiting(paused);
+    return { run, host, pauses: paused.open.filter(({ kind }) => kind === 'pause') };
+  }
+
+  test.each([0, 1])(
+    'are continued one by one, by the command for the open thing: first the one at %i',
+    async at => {
+      const { run, host, pauses } = await pauseBoth();
+      expect(pauses).toHaveLength(2);
+      const [chosen, other] = [pauses[at], pauses[1 - at]];
+      if (chosen === undefined || other === undefined) throw new Error('two are paused');
+      expect(await run.submit([commandFor(chosen, { type: 'continue' })])).toEqual({ accepted: true });
+      const settled = await host.settle(run.settled());
+      assertWaiting(settled);
+      expect(settled.open.filter(({ kind }) => kind === 'pause')).toEqual([other]);
+      expect(await run.unpause({ runId: chosen.runId })).toMatchObject({ accepted: false, code: 'refused' });
+      expect(await run.unpause()).toEqual({ accepted: true });
+      expect(await host.settle(run.settled())).toMatchObject({ paused: false });
+    },
+  );
+
+  test('are not continued by a submission of several commands, which applies to one run', async () => {
+    const { run, pauses } = await pauseBoth();
+    const [first] = pauses;
+    if (first === undefined) throw new Error('one is paused');
+    const commands = [commandFor(first, { type: 'step' }), { type: 'pause' } as const];
+    expect(await run.submit(commands)).toMatchObject({ accepted: false, code: 'refused', index: 0 });
+  });
+});
 
 describe('a family whose processes die', () => {
   test('is not paused while its sub-agent makes progress in each process', async () => {

@@ -1,0 +1,78 @@
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../json.ts';
+import type { Open } from '../run-view.ts';
+import type { Answer } from './answer.ts';
+
+/* Answers as JSON, as clients of protocols without a form of their own give them. */
+
+const VALUE = { description: 'Any JSON value.' };
+
+/** The JSON Schemas of the answers to each kind. */
+export const ANSWER_SCHEMAS = {
+  approval: {
+    type: 'object',
+    properties: {
+      approved: { type: 'boolean' },
+      input: { type: 'object', description: 'Replaces all arguments of the call.' },
+      reason: { type: 'string', description: 'Why it is not approved; the model reads it.' },
+      output: { ...VALUE, description: 'The result of the call; the call then does not run.' },
+      sticky: { type: 'boolean', description: 'Also applies to later calls of the tool.' },
+    },
+    required: ['approved'],
+  },
+  result: {
+    type: 'object',
+    properties: { output: VALUE, isError: { type: 'boolean' } },
+    required: ['output'],
+  },
+  doubt: {
+    oneOf: [
+      {
+        type: 'object',
+        properties: { happened: { const: true }, output: VALUE },
+        required: ['happened', 'output'],
+      },
+      { type: 'object', properties: { failed: { type: 'string' } }, required: ['failed'] },
+      { type: 'object', properties: { retry: { const: true } }, required: ['retry'] },
+    ],
+  },
+  pause: { type: 'object', properties: { approved: { type: 'boolean' } }, required: ['approved'] },
+} satisfies Readonly<Record<Open['kind'], JsonObject>>;
+
+/** The answers to each kind, as examples. A word in capitals stands for a value. */
+export const ANSWER_EXAMPLES: Readonly<Record<Open['kind'], readonly JsonObject[]>> = {
+  approval: [
+    { approved: true },
+    { approved: true, input: 'EDITED INPUT' },
+    { approved: false, reason: 'TEXT' },
+  ],
+  result: [{ output: 'JSON' }],
+  doubt: [{ happened: true, output: 'JSON' }, { failed: 'TEXT' }, { retry: true }],
+  pause: [{ approved: true }],
+};
+
+/**
+ * Reads an answer to an open thing of this kind. Ignores members that it does not know; `null` if the value has no answer
+ * that fits the kind. A paused run that is not approved stays paused, which is no answer.
+ */
+export function readAnswer(kind: Open['kind'], value: JsonValue | undefined): Answer | null {
+  if (!isJsonObject(value)) return null;
+  const { approved, input, output, reason, failed } = value;
+  const sticky = value.sticky === true ? ({ sticky: true } as const) : {};
+  const result = { type: 'result', ...(value.isError === true && { isError: true }) } as const;
+  switch (kind) {
+    case 'approval':
+      if (approved === false)
+        return { type: 'reject', ...(typeof reason === 'string' && { reason }), ...sticky };
+      if (approved !== undefined && approved !== true) return null;
+      if (output !== undefined) return { ...result, output };
+      return approved === true ? { type: 'approve', ...omitUndefined({ input }), ...sticky } : null;
+    case 'result':
+      return output === undefined ? null : { ...result, output };
+    case 'doubt':
+      if (value.retry === true) return { type: 'retry' };
+      if (typeof failed === 'string') return { type: 'failed', reason: failed };
+      return value.happened === true ? { type: 'happened', output: output ?? null } : null;
+    case 'pause':
+      return approved === true ? { type: 'continue' } : null;
+  }
+}

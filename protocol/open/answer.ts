@@ -1,0 +1,99 @@
+import { EngineError } from '../error.ts';
+import { omitUndefined } from '../json.ts';
+import type { CallCommand, ContinueOptions } from '../run-command.ts';
+import type { Open, OpenCallKind } from '../run-view.ts';
+
+/* From what people, clients and clients of models say about an open thing to the command of the run. */
+
+/** An answer to an open thing. `ANSWERS_TO` says which fit which kind. */
+export type Answer =
+  /** Runs the call, with `input` if it is given. `sticky`: also applies to later calls of the same tool. */
+  | { type: 'approve'; input?: unknown; sticky?: boolean }
+  /** `reason`: what the model reads. */
+  | { type: 'reject'; reason?: string; sticky?: boolean }
+  /** The call's result, JSON, or its error. A call that waits for approval then does not run. */
+  | { type: 'result'; output: unknown; isError?: boolean }
+  /** The call in doubt happened, with this result. */
+  | { type: 'happened'; output: unknown }
+  /** The call in doubt did not happen. `reason`: what the model reads. */
+  | { type: 'failed'; reason: string }
+  /** Runs the call in doubt again. `force`: even if an earlier attempt may still act. */
+  | { type: 'retry'; force?: boolean }
+  | { type: 'continue' }
+  /** Continues with one model call or round of tool calls, then pauses again. */
+  | { type: 'step' };
+
+/** The answers that fit each kind. */
+const ANSWERS_TO: Readonly<Record<Open['kind'], readonly Answer['type'][]>> = {
+  approval: ['approve', 'reject', 'result'],
+  result: ['result'],
+  doubt: ['happened', 'failed', 'retry'],
+  pause: ['continue', 'step'],
+};
+
+/**
+ * What an answer needs to know of an open thing, which is one. Without `runId`, the run that gets the command finds the
+ * run of the call; without `digest`, the answer is about the call as it is then.
+ */
+export type OpenReference =
+  | { kind: OpenCallKind; callId: string; runId?: string; digest?: string }
+  | { kind: 'pause'; runId?: string };
+
+/** The command that an answer is. */
+export type AnswerCommand =
+  | Exclude<CallCommand, { type: 'edit-call' }>
+  | ({ type: 'unpause' | 'step' } & ContinueOptions);
+
+/**
+ * Returns the command that gives an answer to an open thing, for its run or one above it. Decisions and results name the
+ * call's digest. `by`: who answers. Throws `input-invalid` for an answer that does not fit.
+ */
+export function commandFor(
+  open: OpenReference,
+  answer: Answer,
+  { by }: { by?: string | undefined } = {},
+): AnswerCommand {
+  const from = omitUndefined({ runId: open.runId, by });
+  if (!ANSWERS_TO[open.kind].includes(answer.type)) throw unfit(open, answer);
+  if (open.kind === 'pause' || answer.type === 'continue' || answer.type === 'step')
+    return { type: answer.type === 'step' ? 'step' : 'unpause', ...from };
+  const call = { callId: open.callId, ...from };
+  const seen = omitUndefined({ digest: open.digest });
+  switch (answer.type) {
+    case 'approve': {
+      const { input, sticky } = answer;
+      return { type: 'approve', ...call, ...seen, ...omitUndefined({ input, sticky }) };
+    }
+    case 'reject': {
+      const { reason, sticky } = answer;
+      return { type: 'reject', ...call, ...seen, ...omitUndefined({ reason, sticky }) };
+    }
+    case 'result': {
+      const { output, isError } = answer;
+      return { type: 'answer', ...call, ...seen, output, ...(isError === true && { isError }) };
+    }
+    case 'happened':
+      return { type: 'resolve', ...call, happened: true, output: answer.output };
+    case 'failed':
+      return { type: 'resolve', ...call, failed: answer.reason };
+    case 'retry':
+      return { type: 'resolve', ...call, retry: true, ...(answer.force === true && { force: true }) };
+  }
+}
+
+function unfit(open: OpenReference, { type }: Answer): EngineError {
+  const what = open.kind === 'pause' ? 'A paused run' : `Call ${open.callId} (${open.kind})`;
+  const fitting = ANSWERS_TO[open.kind].join(', ');
+  return new EngineError(
+    'input-invalid',
+    `${what} does not take the answer "${type}". Give one of: ${fitting}.`,
+  );
+}
+
+/**
+ * The id of an open call for clients of the run `ownId`: the call's id, with the run before it in a sub-agent's run,
+ * because models of different runs may use the same call ids.
+ */
+export function callIdFor(ownId: string, { runId, callId }: { runId: string; callId: string }): string {
+  return runId === ownId ? callId : `${runId}/${callId}`;
+}
