@@ -9,7 +9,7 @@ import type { RunRecord } from '../../protocol/store.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { findLatestRun } from '../chat/find-chat.ts';
-import { listQuestions } from '../served/questions.ts';
+import { openCallsOf } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { A2aError } from './a2a-error.ts';
 import { readCommands, readItem } from './read-message.ts';
@@ -138,8 +138,8 @@ export class Operations {
           'unsupported',
           'The task has ended. Send the message with its contextId and no taskId.',
         );
-      const questions = settled === null ? [] : listQuestions(run.id, settled);
-      for (const command of readCommands(parts, questions, this.#caller.name)) {
+      const open = openCallsOf(run.id, settled);
+      for (const command of readCommands(parts, open, this.#caller.name)) {
         const result = await run.submit([command]);
         if (!result.accepted)
           throw new A2aError(

@@ -1,8 +1,11 @@
 import * as z from 'zod';
 import type { Part as ItemPart, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
+import { commandFor } from '../../protocol/open/answer.ts';
+import { readAnswer } from '../../protocol/open/answer-form.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
-import type { Question } from '../served/questions.ts';
+import type { OpenCallKind } from '../../protocol/run-view.ts';
+import type { OpenCalls } from '../served/open-calls.ts';
 import { A2aError } from './a2a-error.ts';
 import type { GivenPart } from './wire.ts';
 
@@ -25,7 +28,7 @@ function readPart({ text, data, raw, url, filename, mediaType }: GivenPart): Ite
   return { type: 'file', url: source, ...omitUndefined({ name: filename, mediaType }) };
 }
 
-const decisionSchema = z.looseObject({
+const decisionSchema = z.object({
   callId: z.exactOptional(z.string()),
   approved: z.exactOptional(z.boolean()),
   input: z.exactOptional(z.json()),
@@ -46,20 +49,16 @@ const DECISIONS = ['approved', 'output', 'happened', 'failed', 'retry'] as const
  * If one call alone waits, a text answers a client tool, and the texts `approve` and `reject` decide an approval.
  * Throws `invalid-params` for a decision about a call that is not open, and for a decision that does not fit the call.
  */
-export function readCommands(
-  parts: readonly GivenPart[],
-  questions: readonly Question[],
-  by: string,
-): RunCommand[] {
+export function readCommands(parts: readonly GivenPart[], open: OpenCalls, by: string): RunCommand[] {
   const read = parts.map(part => ({ part, found: readDecision(part) }));
   const decisions = read.flatMap(({ found }) => found);
   const others = read.filter(({ found }) => found.length === 0).map(({ part }) => part);
-  const commands = decisions.map(decision => ({ ...commandFor(decision, questions), by }));
+  const commands: RunCommand[] = decisions.map(decision => decide(decision, open, by));
   if (others.length === 0) return commands;
-  const [only, second] = questions;
-  if (commands.length === 0 && only !== undefined && second === undefined) {
-    const decision = decisionOfText(others, only);
-    if (decision !== null) return [{ ...commandFor(decision, questions), by }];
+  const [only] = open.values();
+  if (commands.length === 0 && only !== undefined && open.size === 1) {
+    const decision = decisionOfText(others, only.kind);
+    if (decision !== null) return [decide(decision, open, by)];
   }
   return [...commands, { type: 'send', message: [readItem(others)], by }];
 }
@@ -83,7 +82,7 @@ function readDecision({ data }: GivenPart): Decision[] {
 }
 
 /** The decision in a message of text about the only open call. */
-function decisionOfText(parts: readonly GivenPart[], { call: { kind } }: Question): Decision | null {
+function decisionOfText(parts: readonly GivenPart[], kind: OpenCallKind): Decision | null {
   const text = parts.map(part => part.text ?? '').join('\n');
   if (parts.some(part => part.text === undefined)) return null;
   if (kind === 'result') return { output: text };
@@ -92,28 +91,18 @@ function decisionOfText(parts: readonly GivenPart[], { call: { kind } }: Questio
   return { approved: word === 'approve' };
 }
 
-function commandFor(decision: Decision, questions: readonly Question[]): RunCommand {
-  const { key, call } = find(decision, questions);
-  const { approved, input, reason, output, isError, happened, failed, retry } = decision;
-  const { kind, callId, runId, digest } = call;
-  if (kind === 'approval' && approved === true)
-    return { type: 'approve', callId, runId, digest, ...omitUndefined({ input }) };
-  if (kind === 'approval' && approved === false)
-    return { type: 'reject', callId, runId, digest, ...omitUndefined({ reason }) };
-  if (kind !== 'doubt' && output !== undefined)
-    return { type: 'answer', callId, runId, output, ...(isError === true && { isError }) };
-  if (kind === 'doubt' && happened)
-    return { type: 'resolve', callId, runId, happened, output: output ?? null };
-  if (kind === 'doubt' && failed !== undefined) return { type: 'resolve', callId, runId, failed };
-  if (kind === 'doubt' && retry) return { type: 'resolve', callId, runId, retry };
-  throw new A2aError('invalid-params', `Call ${key} takes other answers: see the data of the task's status.`);
-}
-
-function find({ callId }: Decision, questions: readonly Question[]): Question {
-  const [only, second] = questions;
-  const found =
-    callId === undefined && second === undefined ? only : questions.find(({ key }) => key === callId);
-  if (found !== undefined) return found;
-  const keys = questions.map(({ key }) => key).join(', ') || 'none';
-  throw new A2aError('invalid-params', `"callId" must be that of a call that waits for a decision: ${keys}.`);
+function decide({ callId, ...answer }: Decision, open: OpenCalls, by: string): RunCommand {
+  const [only] = open.keys();
+  const id = callId ?? (open.size === 1 ? only : undefined);
+  const call = id === undefined ? undefined : open.get(id);
+  if (call === undefined) {
+    const ids = [...open.keys()].join(', ') || 'none';
+    throw new A2aError(
+      'invalid-params',
+      `"callId" must be that of a call that waits for a decision: ${ids}.`,
+    );
+  }
+  const read = readAnswer(call.kind, answer);
+  if (read !== null) return commandFor(call, read, { by });
+  throw new A2aError('invalid-params', `Call ${id} takes other answers: see the data of the task's status.`);
 }

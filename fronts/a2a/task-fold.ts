@@ -2,10 +2,11 @@ import type { RunHappening } from '../../engine/run/run.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import type { FinishedRun, OpenCallKind, Settled, WaitingRun } from '../../protocol/run-view.ts';
+import { ANSWER_EXAMPLES } from '../../protocol/open/answer-form.ts';
+import type { FinishedRun, OpenCall, OpenCallKind, Settled, WaitingRun } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import { cutText } from '../../text/cut-text.ts';
-import { describeCall, listQuestions, type Question } from '../served/questions.ts';
+import { describeCall, openCallsOf } from '../served/open-calls.ts';
 import type { Artifact, Message, Part, Place, StreamResponse, Task, TaskState, TaskStatus } from './wire.ts';
 
 /*
@@ -84,38 +85,28 @@ function partsOf(runId: string, settled: Settled): Part[] {
   return settled.status === 'waiting' ? askParts(runId, settled) : [];
 }
 
-/** The questions of a waiting run, as text and as data with the possible answers. */
+/** What a run waits for, as text and as data with the possible answers. */
 function askParts(runId: string, settled: WaitingRun): Part[] {
-  const questions = listQuestions(runId, settled);
-  if (questions.length === 0) return [{ text: 'The run is paused.' }];
-  const lines = questions.map(({ call }) => `${ASKED[call.kind].text}: ${describeCall(call)}`);
+  const open = [...openCallsOf(runId, settled)];
+  if (open.length === 0) return [{ text: 'The run is paused.' }];
+  const lines = open.map(([, call]) => `${NEEDS[call.kind]}: ${describeCall(call)}`);
   return [
     { text: lines.join('\n') },
-    { data: { questions: questions.map(describeQuestion) }, mediaType: 'application/json' },
+    { data: { questions: open.map(describeOpen) }, mediaType: 'application/json' },
   ];
 }
 
-const ASKED: Readonly<Record<OpenCallKind, { text: string; answers: JsonObject[] }>> = {
-  approval: {
-    text: 'Needs approval',
-    answers: [
-      { approved: true },
-      { approved: true, input: 'EDITED INPUT' },
-      { approved: false, reason: 'TEXT' },
-    ],
-  },
-  result: { text: 'Needs a result', answers: [{ output: 'JSON' }] },
-  doubt: {
-    text: 'May have happened',
-    answers: [{ happened: true, output: 'JSON' }, { failed: 'TEXT' }, { retry: true }],
-  },
+const NEEDS: Readonly<Record<OpenCallKind, string>> = {
+  approval: 'Needs approval',
+  result: 'Needs a result',
+  doubt: 'May have happened',
 };
 
 /** `answers`: the data parts that decide the call, in a message to the task. */
-function describeQuestion({ key, call }: Question): JsonObject {
+function describeOpen([callId, call]: [string, OpenCall]): JsonObject {
   const { kind, name, input, reason, expiresAt } = call;
   return {
-    callId: key,
+    callId,
     kind,
     tool: name,
     input: toJson(input),
@@ -123,7 +114,7 @@ function describeQuestion({ key, call }: Question): JsonObject {
       reason,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
     }),
-    answers: ASKED[kind].answers.map(answer => ({ callId: key, ...answer })),
+    answers: ANSWER_EXAMPLES[kind].map(answer => ({ callId, ...answer })),
   };
 }
 

@@ -4,9 +4,11 @@ import { systemHost } from '../../engine/driver/host.ts';
 import { EVENT_STREAM_HEADERS } from '../../engine/run/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { warn } from '../../engine/warn.ts';
+import { listOpen } from '../../machines/settled.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { chatLabels } from '../../protocol/listing/reserved-label.ts';
+import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import { ApiError, describeError } from '../../server/error-envelope.ts';
@@ -142,7 +144,11 @@ class Endpoint {
 
   /** Submits the answers to interrupts, the results of client tools, and the messages. Returns the refused answers. */
   async #command(run: Run, input: RunInput, items: Item[], caller: Caller): Promise<Refused[]> {
-    const answers = (input.resume ?? []).map(entry => ({ id: entry.interruptId, command: commandOf(entry) }));
+    const by = byOf(caller);
+    const answers = (input.resume ?? []).map(entry => ({
+      id: entry.interruptId,
+      command: commandOf(entry, by),
+    }));
     const refused: Refused[] = [];
     const given: { id: string; command: RunCommand }[] = [];
     for (const { id, command } of answers) {
@@ -150,29 +156,20 @@ class Endpoint {
         refused.push({ interruptId: id, code: 'call-unknown', message: 'No interrupt has this id.' });
       else if (command !== null) given.push({ id, command });
     }
-    for (const { callId, status, executedBy } of run.context.calls) {
+    for (const open of listOpen(run.context)) {
+      if (open.kind !== 'result') continue;
+      const { callId } = open;
       const result = input.messages.find(message => message.role === 'tool' && message.toolCallId === callId);
-      if (result?.role !== 'tool' || status !== 'waiting' || executedBy !== 'client') continue;
-      const output = outputOf(result);
+      if (result?.role !== 'tool') continue;
+      if (given.some(other => 'callId' in other.command && other.command.callId === callId)) continue;
       const isError = result.error !== undefined;
-      const command = {
-        type: 'answer',
-        callId,
-        runId: run.id,
-        output,
-        ...(isError && { isError }),
-      } as RunCommand;
-      if (!given.some(other => 'callId' in other.command && other.command.callId === callId))
-        given.push({ id: callId, command });
+      const answer: Answer = { type: 'result', output: outputOf(result), isError };
+      given.push({ id: callId, command: commandFor(open, answer, { by }) });
     }
-    if (items.length > 0) given.push({ id: '', command: { type: 'send', message: items } });
-    const by = byOf(caller);
-    const signed = given.map(({ id, command }) => ({
-      id,
-      command: { ...command, ...omitUndefined({ by }) },
-    }));
-    if (!signed.every(({ command }) => mayCommand(caller, command.type))) throw forbidden(caller);
-    return [...refused, ...(await submit(run, signed))];
+    if (items.length > 0)
+      given.push({ id: '', command: { type: 'send', message: items, ...omitUndefined({ by }) } });
+    if (!given.every(({ command }) => mayCommand(caller, command.type))) throw forbidden(caller);
+    return [...refused, ...(await submit(run, given))];
   }
 
   async #begin(

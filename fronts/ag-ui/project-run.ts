@@ -253,7 +253,8 @@ export class RunProjection {
   }
 
   #callId(callId: string): string {
-    return toolCallIdOf(callId, this.#options.subagentRunId);
+    const { subagentRunId } = this.#options;
+    return subagentRunId === undefined ? callId : `${subagentRunId}/${callId}`;
   }
 
   #endReasoning(live: Attempt): AgUiEvent[] {
@@ -326,14 +327,6 @@ function showMessage(messageId: string, delta: string): AgUiEvent[] {
     { type: 'TEXT_MESSAGE_CONTENT', messageId, delta },
     { type: 'TEXT_MESSAGE_END', messageId },
   ];
-}
-
-/**
- * A call's id for clients. The id of a sub-agent's call includes its run id, because models of different runs may use
- * the same call ids.
- */
-export function toolCallIdOf(callId: string, subagentRunId: string | undefined): string {
-  return subagentRunId === undefined ? callId : `${subagentRunId}/${callId}`;
 }
 
 /** Returns a CUSTOM event, for notices without a standard AG-UI event. */

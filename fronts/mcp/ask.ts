@@ -1,9 +1,9 @@
 import type { ElicitRequestFormParams, InputRequest } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import type { Run } from '../../engine/run/run.ts';
-import type { RunCommand } from '../../protocol/run-command.ts';
-import type { WaitingRun } from '../../protocol/run-view.ts';
-import { describeCall, listQuestions, type Question } from '../served/questions.ts';
+import { type Answer, commandFor } from '../../protocol/open/answer.ts';
+import type { OpenCall } from '../../protocol/run-view.ts';
+import { describeCall, type OpenCalls } from '../served/open-calls.ts';
 
 /*
  * Open calls as elicitation: one form for each. To accept the form approves the call, or answers it; to decline it
@@ -15,13 +15,13 @@ type Form = ElicitRequestFormParams;
 /** The longest input that the form of an approval offers for editing, in characters of its JSON. */
 const EDITED_INPUT = 4_000;
 
-/** The outcomes of form answers, by question key. */
+/** The outcomes of form answers, by the ids of the calls for clients. */
 export type Decided = {
   /** Decisions that were accepted. */
   accepted: number;
-  /** The questions that the person left open. */
+  /** The calls that the person left open. */
   cancelled: ReadonlySet<string>;
-  /** Why an answer could not be used, for questions that are still open. */
+  /** Why an answer could not be used, for calls that are still open. */
   faults: ReadonlyMap<string, string>;
   /** Notes for the caller, such as who decided a call first. */
   notes: readonly string[];
@@ -30,7 +30,7 @@ export type Decided = {
 export const NOTHING_DECIDED: Decided = { accepted: 0, cancelled: new Set(), faults: new Map(), notes: [] };
 
 /** The form that asks a person to decide a call. `fault`: why the previous answer could not be used. */
-export function formFor({ call }: Question, agent: string, fault: string | undefined): Form {
+export function formFor(call: OpenCall, agent: string, fault: string | undefined): Form {
   const again = fault === undefined ? '' : `${fault}\n\n`;
   const asked = describeCall(call);
   switch (call.kind) {
@@ -77,66 +77,60 @@ function editable(input: unknown): Form['requestedSchema']['properties'] {
   };
 }
 
-/** The forms of a waiting run's questions, by key. */
-export function formsFor(
-  questions: readonly Question[],
-  agent: string,
-  { faults }: Decided,
-): Record<string, InputRequest> {
+/** The forms of open calls. */
+export function formsFor(open: OpenCalls, agent: string, { faults }: Decided): Record<string, InputRequest> {
   return Object.fromEntries(
-    questions.map(question => [
-      question.key,
-      { method: 'elicitation/create', params: formFor(question, agent, faults.get(question.key)) },
+    [...open].map(([id, call]) => [
+      id,
+      { method: 'elicitation/create', params: formFor(call, agent, faults.get(id)) },
     ]),
   );
 }
 
-const answerSchema = z.object({
+const replySchema = z.object({
   action: z.enum(['accept', 'decline', 'cancel']),
   content: z.record(z.string(), z.json()).nullish(),
 });
-type Answer = z.infer<typeof answerSchema>;
+type Reply = z.infer<typeof replySchema>;
 
 /**
- * Gives the answers to a run as decisions. `asked`: the digest of each call that was asked about, by key; other answers
- * are ignored. An answer for a call that was decided in the meantime is ignored with a note.
+ * Gives the replies to forms to a run. `asked`: the digest of each call that was asked about; replies about others
+ * are ignored. A reply about a call that was decided in the meantime is ignored with a note.
  */
 export async function decide(
   run: Run,
   {
-    waiting,
+    open,
     asked,
-    answers,
+    replies,
     by,
   }: {
-    /** The run's open calls; `null` if it does not wait. */
-    waiting: WaitingRun | null;
+    open: OpenCalls;
     asked: Readonly<Record<string, string>>;
-    answers: Readonly<Record<string, unknown>>;
+    replies: Readonly<Record<string, unknown>>;
     by: string;
   },
 ): Promise<Decided> {
-  const open = waiting === null ? [] : listQuestions(run.id, waiting);
   const cancelled = new Set<string>();
   const faults = new Map<string, string>();
   const notes: string[] = [];
   let accepted = 0;
-  for (const [key, given] of Object.entries(answers)) {
-    if (!Object.hasOwn(asked, key)) continue;
-    const answer = answerSchema.safeParse(given);
-    const question = open.find(each => each.key === key && each.call.digest === asked[key]);
-    if (!answer.success) faults.set(key, 'The reply is not a form answer.');
-    else if (answer.data.action === 'cancel') cancelled.add(key);
-    else if (question === undefined)
-      notes.push(`Call ${key} was already decided elsewhere; this answer changed nothing.`);
+  for (const [id, given] of Object.entries(replies)) {
+    if (!Object.hasOwn(asked, id)) continue;
+    const reply = replySchema.safeParse(given);
+    const call = open.get(id);
+    if (!reply.success) faults.set(id, 'The reply is not a form answer.');
+    else if (reply.data.action === 'cancel') cancelled.add(id);
+    else if (call === undefined || call.digest !== asked[id])
+      notes.push(`Call ${id} was already decided elsewhere; this answer changed nothing.`);
     else {
-      const command = commandFor(question, answer.data);
-      if (command === null) cancelled.add(key);
-      else if ('fault' in command) faults.set(key, command.fault);
+      const answer = readReply(call, reply.data);
+      if (answer === null) cancelled.add(id);
+      else if ('fault' in answer) faults.set(id, answer.fault);
       else {
-        const result = await run.submit([{ ...command, by }]);
+        const result = await run.submit([commandFor(call, answer, { by })]);
         if (result.accepted) accepted += 1;
-        else if (result.code === 'input-invalid') faults.set(key, result.message);
+        else if (result.code === 'input-invalid') faults.set(id, result.message);
         else notes.push(result.message);
       }
     }
@@ -144,43 +138,41 @@ export async function decide(
   return { accepted, cancelled, faults, notes };
 }
 
-/** The decision in an answer that is not `cancel`; `null` if it decides nothing. */
-function commandFor({ call }: Question, { action, content }: Answer): RunCommand | { fault: string } | null {
-  const { kind, callId, runId, digest } = call;
+/** The answer in a reply that is not `cancel`; `null` if it has none. */
+function readReply({ kind, input }: OpenCall, { action, content }: Reply): Answer | { fault: string } | null {
   const text = readField(content, 'output');
   if (kind === 'approval') {
-    if (action === 'decline')
-      return { type: 'reject', callId, runId, digest, reason: 'Declined by the caller.' };
-    const input = readEdit(content?.input, call.input);
-    return 'fault' in input ? input : { type: 'approve', callId, runId, digest, ...input };
+    if (action === 'decline') return { type: 'reject', reason: 'Declined by the caller.' };
+    const edit = readEdit(content?.input, input);
+    return 'fault' in edit ? edit : { type: 'approve', ...edit };
   }
   if (kind === 'result') {
     if (action === 'decline')
-      return { type: 'answer', callId, runId, output: 'The caller declined to answer.', isError: true };
+      return { type: 'result', output: 'The caller declined to answer.', isError: true };
     const written = text ?? readOnly(content);
     if (written === undefined) return { fault: 'The field "output" is missing.' };
-    return { type: 'answer', callId, runId, output: readOutput(written) };
+    return { type: 'result', output: readOutput(written) };
   }
   if (action === 'decline') return null;
   switch (content?.outcome) {
     case 'happened':
-      return { type: 'resolve', callId, runId, happened: true, output: readOutput(text ?? 'null') };
+      return { type: 'happened', output: readOutput(text ?? 'null') };
     case 'failed':
-      return { type: 'resolve', callId, runId, failed: text ?? 'It failed.' };
+      return { type: 'failed', reason: text ?? 'It failed.' };
     case 'retry':
-      return { type: 'resolve', callId, runId, retry: true };
+      return { type: 'retry' };
     default:
       return { fault: 'The field "outcome" must be happened, failed or retry.' };
   }
 }
 
-function readField(content: Answer['content'], name: string): string | undefined {
+function readField(content: Reply['content'], name: string): string | undefined {
   const value = content?.[name];
   return value === undefined || typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** The only field of a form, for clients that name it differently. */
-function readOnly(content: Answer['content']): string | undefined {
+function readOnly(content: Reply['content']): string | undefined {
   const [name, second] = Object.keys(content ?? {});
   return name === undefined || second !== undefined ? undefined : readField(content, name);
 }

@@ -1,15 +1,15 @@
 /**
  * Tasks of revision 2025-11-25: a run is a task, and its id the task's. A client polls `tasks/get`; `tasks/result` waits
- * until the run has ended, and sends its questions as forms in the meantime.
+ * until the run has ended, and sends its open calls as forms in the meantime.
  */
 import type { CallToolResult, Server, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
-import { describeWaiting } from '../served/questions.ts';
+import { describeWaiting, openCallsOf } from '../served/open-calls.ts';
 import { messageForClient, plainName, type ServedRuns } from '../served/served-runs.ts';
 import { callerOf, nameOf, takesForms } from './client.ts';
-import { followToEnd, questionsOf } from './follow-run.ts';
+import { followToEnd } from './follow-run.ts';
 import { INVALID_PARAMS, POLL_MS, type TaskOptions, taskId } from './tasks.ts';
 import { resultOf } from './tool-result.ts';
 
@@ -94,7 +94,7 @@ export function addEarlierTasks(server: Server, { runs, offers, log, Failure }: 
         return await describe({ status: 'working' });
       case 'waiting': {
         // A client without forms would wait for a result that it cannot bring about.
-        const asks = takesForms(server, ctx) && questionsOf(run, settled).length > 0;
+        const asks = takesForms(server, ctx) && openCallsOf(run.id, settled).size > 0;
         const statusMessage = describeWaiting(run.id, settled);
         return await describe({ status: asks ? 'input_required' : 'working', statusMessage });
       }

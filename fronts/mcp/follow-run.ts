@@ -1,15 +1,14 @@
 import type { ServerContext } from '@modelcontextprotocol/server';
-import type { Run } from '../../engine/run/run.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { Settled, WaitingRun } from '../../protocol/run-view.ts';
+import type { Settled } from '../../protocol/run-view.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
-import { listQuestions, type Question } from '../served/questions.ts';
+import { type OpenCalls, openCallsOf } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { type Decided, decide, formFor, NOTHING_DECIDED } from './ask.ts';
 import { askOpenCall } from './ask-open-call.ts';
 import { reportProgress } from './progress.ts';
 
-/** How many forms in a row may come back unusable before a question is left open. */
+/** How many forms in a row may come back unusable before a call is left open. */
 const MOST_FAULTS = 3;
 
 /** A run that a request waits for. */
@@ -30,30 +29,34 @@ export type Followup = { settled: Settled; notes: readonly string[] };
 
 /**
  * Waits until the run settles and asks an earlier client what it waits for, by forms while the client's request is open.
- * Returns once the run has ended or a question is left open. Adds the keys of those to `left`, whose questions are not
- * asked. Throws when the request ends; the run continues.
+ * Returns once the run has ended or a call is left open. Adds the ids of those to `left`, which are not asked
+ * about. Throws when the request ends; the run continues.
  */
 export async function followAsking(followed: Followed, left = new Set<string>()): Promise<Followup> {
   const notes: string[] = [];
   let faults = 0;
   for (let decided: Decided = NOTHING_DECIDED; ; ) {
     const settled = await settle(followed);
-    const questions = questionsOf(followed.hold.run, settled);
-    const open = questions.filter(({ key }) => !left.has(key));
-    const isLeft = questions.some(({ key }) => decided.cancelled.has(key));
-    if (isLeft || open.length === 0 || !followed.asks) return { settled, notes };
+    const all = openCallsOf(followed.hold.run.id, settled);
+    const open = new Map([...all].filter(([id]) => !left.has(id)));
+    if (isLeft(all, decided) || open.size === 0 || !followed.asks) return { settled, notes };
     if (faults === MOST_FAULTS) {
-      for (const key of decided.faults.keys()) left.add(key);
+      for (const id of decided.faults.keys()) left.add(id);
       return { settled, notes };
     }
     decided = await askNow(followed, open, decided);
-    for (const key of decided.cancelled) left.add(key);
+    for (const id of decided.cancelled) left.add(id);
     notes.push(...decided.notes);
     faults = decided.faults.size > 0 && decided.accepted === 0 ? faults + 1 : 0;
   }
 }
 
-/** Like `followAsking`, but returns only once the run has ended: questions that are left open are decided elsewhere. */
+/** Whether the person left one of these calls open. */
+export function isLeft(open: OpenCalls, { cancelled }: Decided): boolean {
+  return [...cancelled].some(id => open.has(id));
+}
+
+/** Like `followAsking`, but returns only once the run has ended: calls that are left open are decided elsewhere. */
 export async function followToEnd(followed: Followed): Promise<Followup> {
   const { run } = followed.hold;
   const left = new Set<string>();
@@ -67,20 +70,21 @@ export async function followToEnd(followed: Followed): Promise<Followup> {
   }
 }
 
-/** Shows the forms of these questions and gives the answers to the run. */
+/** Shows the forms of these calls and gives the replies to the run. */
 async function askNow(
   { runs, hold: { run }, ctx, by, meta }: Followed,
-  questions: readonly Question[],
+  open: OpenCalls,
   { faults }: Decided,
 ): Promise<Decided> {
   const { name } = run.context.agent;
-  const forms = questions.map(question => ({
-    question,
-    form: { ...formFor(question, name, faults.get(question.key)), ...(meta && { _meta: meta }) },
+  const forms = [...open].map(([id, call]) => ({
+    id,
+    call,
+    form: { ...formFor(call, name, faults.get(id)), ...(meta && { _meta: meta }) },
   }));
-  const answers = await askOpenCall(run, forms, ctx);
-  const waiting = waitingOf(await runs.settledNow(run));
-  const decided = await decide(run, { waiting, asked: digestsOf(questions), answers, by });
+  const replies = await askOpenCall(run, forms, ctx);
+  const now = openCallsOf(run.id, await runs.settledNow(run));
+  const decided = await decide(run, { open: now, asked: digestsOf(open), replies, by });
   runs.drive(run.id);
   return decided;
 }
@@ -121,18 +125,7 @@ async function whileOpen<Value>(
   }
 }
 
-/** The run's open calls, if it waits. */
-export function waitingOf(settled: Settled | null): WaitingRun | null {
-  return settled?.status === 'waiting' ? settled : null;
-}
-
-/** The questions of a run that has settled; none if it has ended. */
-export function questionsOf(run: Run, settled: Settled | null): Question[] {
-  const waiting = waitingOf(settled);
-  return waiting === null ? [] : listQuestions(run.id, waiting);
-}
-
-/** The digest of each call that is asked about, by the key of its question. */
-export function digestsOf(questions: readonly Question[]): Record<string, string> {
-  return Object.fromEntries(questions.map(({ key, call: { digest } }) => [key, digest]));
+/** The digest of each call that is asked about, by its id for clients. */
+export function digestsOf(open: OpenCalls): Record<string, string> {
+  return Object.fromEntries([...open].map(([id, { digest }]) => [id, digest]));
 }

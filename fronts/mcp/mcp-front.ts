@@ -17,11 +17,12 @@ import type {
   ServerContext,
 } from '@modelcontextprotocol/server';
 import { EngineError } from '../../protocol/error.ts';
+import { openCallsOf } from '../served/open-calls.ts';
 import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import { type Decided, decide, formsFor, NOTHING_DECIDED } from './ask.ts';
 import { callerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
 import { addEarlierTasks, createdEarlierTask, EARLIER_TASKS } from './earlier-tasks.ts';
-import { digestsOf, type Followed, followAsking, questionsOf, settle, waitingOf } from './follow-run.ts';
+import { digestsOf, type Followed, followAsking, isLeft, settle } from './follow-run.ts';
 import { logError } from './log-error.ts';
 import { makeOffers, type Offer, readInput } from './offers.ts';
 import { addTasks, createdTask } from './tasks.ts';
@@ -123,7 +124,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
     }
   }
 
-  /** A call of revision 2026-07-28: it begins a run, or answers the questions of an earlier call. */
+  /** A call of revision 2026-07-28: it begins a run, or answers what an earlier call was asked. */
   async function callCurrent(request: Request): Promise<CallToolResult | InputRequiredResult> {
     const { server, ctx, offered, given } = request;
     const caller = callerOf(ctx);
@@ -138,9 +139,9 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
         state === undefined
           ? NOTHING_DECIDED
           : await decide(hold.run, {
-              waiting: waitingOf(await runs.settledNow(hold.run)),
+              open: openCallsOf(hold.run.id, await runs.settledNow(hold.run)),
               asked: state.digests,
-              answers: ctx.mcpReq.inputResponses ?? {},
+              replies: ctx.mcpReq.inputResponses ?? {},
               by,
             });
       runs.drive(hold.run.id);
@@ -150,7 +151,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
     }
   }
 
-  /** The result of the settled run, or its questions. */
+  /** The result of the settled run, or the forms of its open calls. */
   async function answerCurrent(
     { server, ctx, offered }: Request,
     followed: Pick<Followed, 'hold' | 'ctx'>,
@@ -158,13 +159,12 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
   ): Promise<CallToolResult | InputRequiredResult> {
     const { run } = followed.hold;
     const settled = await settle(followed);
-    const questions = questionsOf(run, settled);
-    const isLeft = questions.some(({ key }) => decided.cancelled.has(key));
-    if (questions.length === 0 || isLeft || !takesForms(server, ctx))
+    const open = openCallsOf(run.id, settled);
+    if (open.size === 0 || isLeft(open, decided) || !takesForms(server, ctx))
       return resultOf(run.id, settled, { hasSchema: hasSchema(offered), notes: decided.notes });
-    const asked: Asked = { runId: run.id, tool: offered.tool.name, digests: digestsOf(questions) };
+    const asked: Asked = { runId: run.id, tool: offered.tool.name, digests: digestsOf(open) };
     return inputRequired({
-      inputRequests: formsFor(questions, offered.agent.name, decided),
+      inputRequests: formsFor(open, offered.agent.name, decided),
       requestState: await codec.mint(asked, ctx),
     });
   }

@@ -10,10 +10,11 @@ import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
-import { listQuestions } from '../served/questions.ts';
+import { openCallsOf } from '../served/open-calls.ts';
 import { messageForClient, plainName, type ServedRuns } from '../served/served-runs.ts';
 import { decide, formsFor, NOTHING_DECIDED } from './ask.ts';
 import { callerOf, nameOf, TASKS, takesTasks } from './client.ts';
+import { digestsOf } from './follow-run.ts';
 import type { Offer } from './offers.ts';
 import { resultOf } from './tool-result.ts';
 
@@ -88,11 +89,11 @@ export function addTasks(
     answer(ctx, params.taskId, async ({ run }, caller) => {
       const settled = await runs.settledNow(run);
       if (settled?.status === 'waiting') {
-        const asked = listQuestions(run.id, settled).map(({ key, call }) => [key, call.digest]);
+        const open = openCallsOf(run.id, settled);
         await decide(run, {
-          waiting: settled,
-          asked: Object.fromEntries(asked),
-          answers: ctx.mcpReq.inputResponses ?? {},
+          open,
+          asked: digestsOf(open),
+          replies: ctx.mcpReq.inputResponses ?? {},
           by: nameOf(server, caller),
         });
         runs.drive(run.id);
@@ -120,10 +121,9 @@ export function addTasks(
         runs.drive(run.id);
         return { ...task, status: 'working' };
       case 'waiting': {
-        const questions = listQuestions(run.id, settled);
-        if (questions.length === 0)
-          return { ...task, status: 'working', statusMessage: `Run ${run.id} is paused.` };
-        const inputRequests = formsFor(questions, name, NOTHING_DECIDED);
+        const open = openCallsOf(run.id, settled);
+        if (open.size === 0) return { ...task, status: 'working', statusMessage: `Run ${run.id} is paused.` };
+        const inputRequests = formsFor(open, name, NOTHING_DECIDED);
         return { ...task, status: 'input_required', inputRequests };
       }
       case 'finished': {

@@ -2,7 +2,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import { cutText, fitsBytes } from '../../text/cut-text.ts';
-import { describeWaiting } from '../served/questions.ts';
+import { describeWaiting } from '../served/open-calls.ts';
 
 /** The largest answer of a tool, in bytes of UTF-8. The full one is in the run. */
 const MOST_BYTES = 1024 * 1024;

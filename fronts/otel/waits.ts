@@ -1,28 +1,35 @@
+import { listOpen } from '../../machines/settled.ts';
 import { hasEnded } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
+import type { Open } from '../../protocol/run-view.ts';
 import type { Attributes } from './run-span.ts';
 
 /** A wait in progress: its first entry, its time, and its reason. */
 export type OpenWait = { seq: number; start: number; attributes: Attributes };
 
-const WAITED_FOR = { gated: 'approval', waiting: 'result', doubted: 'resolution' } as const;
+/** What a wait is for, and its place, from which the id of its span is derived. */
+const WAITS: Readonly<Record<Open['kind'], { waitsFor: string; place: string }>> = {
+  approval: { waitsFor: 'approval', place: 'gated' },
+  result: { waitsFor: 'result', place: 'waiting' },
+  doubt: { waitsFor: 'resolution', place: 'doubted' },
+  pause: { waitsFor: 'unpause', place: 'paused' },
+};
 
-/** The waits of a run in this state, by call id, without calls that wait for a sub-agent's run. */
+/** The waits of a run in this state, one for each open thing, by their places. */
 export function waitsIn(state: ChartState): Map<string, Pick<OpenWait, 'attributes'>> {
   const waits = new Map<string, Pick<OpenWait, 'attributes'>>();
   if (hasEnded(state)) return waits;
-  const { calls, paused } = state.context;
-  for (const { callId, name, status, childRunId } of calls) {
-    if (childRunId !== undefined || !(status in WAITED_FOR)) continue;
-    const attributes = {
-      'agentchart.wait.for': WAITED_FOR[status as keyof typeof WAITED_FOR],
-      'gen_ai.tool.name': name,
-      'gen_ai.tool.call.id': callId,
-    };
-    waits.set(`${status}:${callId}`, { attributes });
+  for (const open of listOpen(state.context)) {
+    const { waitsFor, place } = WAITS[open.kind];
+    const attributes: Attributes = { 'agentchart.wait.for': waitsFor };
+    if (open.kind === 'pause') waits.set(place, { attributes });
+    else {
+      const { name, callId } = open;
+      const call = { 'gen_ai.tool.name': name, 'gen_ai.tool.call.id': callId };
+      waits.set(`${place}:${callId}`, { attributes: { ...attributes, ...call } });
+    }
   }
-  if (paused) waits.set('paused', { attributes: { 'agentchart.wait.for': 'unpause' } });
   return waits;
 }
 

@@ -1,4 +1,4 @@
-// fronts/served: what fronts need of the server that hosts them: runs, their questions and their events.
+// fronts/served: what fronts need of the server that hosts them: runs, their open calls and their events.
 
 import type { Caller } from '../../access/caller.ts';
 import { type Host, systemHost } from '../../engine/driver/host.ts';

@@ -1,5 +1,6 @@
 import type { Run } from '../../../engine/run/run.ts';
-import type { JsonValue } from '../../../protocol/json.ts';
+import { listOpen } from '../../../machines/settled.ts';
+import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import type { ToolPart, UIMessage } from '../chunk.ts';
 import { approvalIdOf } from '../fold/fold-calls.ts';
 import { toolPartsOf } from '../fold/fold-message.ts';
@@ -15,32 +16,36 @@ export async function applyAnswers(
   messageIds: readonly string[],
   by: string | undefined,
 ): Promise<void> {
-  const author = by === undefined ? {} : { by };
-  const ofPage = new Set(
-    run.context.calls.flatMap(({ callId, status, executedBy }) =>
-      status === 'waiting' && executedBy === 'client' ? [callId] : [],
-    ),
+  const ofPage = new Map(
+    listOpen(run.context).flatMap(open => (open.kind === 'result' ? [[open.callId, open]] : [])),
   );
   for (const { role, parts } of messages) {
     if (role !== 'assistant') continue;
     for (const part of toolPartsOf(parts)) {
-      const approved = approvalOf(part, messageIds);
-      if (approved !== undefined) {
-        const { callId, runId } = await findCall(run, part.toolCallId);
-        const { reason } = part.approval ?? {};
-        const options = { runId, ...author };
-        if (approved) await run.approve(callId, options);
-        else await run.reject(callId, { ...options, ...(typeof reason === 'string' && { reason }) });
-      } else if (ofPage.has(part.toolCallId)) await answer(run, part, author);
+      const decision = decisionOf(part, messageIds);
+      const open =
+        decision === null
+          ? ofPage.get(part.toolCallId)
+          : { kind: 'approval' as const, ...(await findCall(run, part.toolCallId)) };
+      const answer = decision ?? resultOf(part);
+      if (open !== undefined && answer !== null) await run.submit([commandFor(open, answer, { by })]);
     }
   }
 }
 
-/** Returns the page's answer to an approval request of this run; `undefined` without one. */
-function approvalOf(part: ToolPart, messageIds: readonly string[]): boolean | undefined {
-  const { approval, state, toolCallId } = part;
-  if (state !== 'approval-responded' || typeof approval?.approved !== 'boolean') return undefined;
-  return messageIds.some(id => approvalIdOf(id, toolCallId) === approval.id) ? approval.approved : undefined;
+/** The page's answer to an approval request of this run; `null` without one. */
+function decisionOf({ approval, state, toolCallId }: ToolPart, messageIds: readonly string[]): Answer | null {
+  if (state !== 'approval-responded' || typeof approval?.approved !== 'boolean') return null;
+  if (!messageIds.some(id => approvalIdOf(id, toolCallId) === approval.id)) return null;
+  const { approved, reason } = approval;
+  if (approved) return { type: 'approve' };
+  return { type: 'reject', ...(typeof reason === 'string' && { reason }) };
+}
+
+/** The result that the page gives for its tool's call; `null` without one. */
+function resultOf({ state, output, errorText = 'The call failed.' }: ToolPart): Answer | null {
+  if (state === 'output-available') return { type: 'result', output: output ?? null };
+  return state === 'output-error' ? { type: 'result', output: String(errorText), isError: true } : null;
 }
 
 /** Returns the call of a part: a call of the run or, with the id `RUN/CALL`, of a sub-agent's run. */
@@ -49,13 +54,4 @@ async function findCall(run: Run, toolCallId: string): Promise<{ callId: string;
   const runId = toolCallId.slice(0, Math.max(at, 0));
   const isBelow = at > 0 && (await run.source.store.get(runId))?.parent !== undefined;
   return isBelow ? { callId: toolCallId.slice(at + 1), runId } : { callId: toolCallId, runId: run.id };
-}
-
-async function answer(run: Run, part: ToolPart, author: { by?: string }): Promise<void> {
-  const { toolCallId, state, output, errorText = 'The call failed.' } = part;
-  const given = { runId: run.id, ...author };
-  if (state === 'output-available')
-    await run.answer(toolCallId, { output: (output ?? null) as JsonValue, ...given });
-  if (state === 'output-error')
-    await run.answer(toolCallId, { output: String(errorText), isError: true, ...given });
 }

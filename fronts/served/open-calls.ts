@@ -1,22 +1,17 @@
-import type { OpenCall, WaitingRun } from '../../protocol/run-view.ts';
+import { callIdFor } from '../../protocol/open/answer.ts';
+import type { OpenCall, Settled, WaitingRun } from '../../protocol/run-view.ts';
 
-/**
- * An open call that a person or a client has to decide. `key` names the call in the run and those of its sub-agents.
- */
-export type Question = { key: string; call: OpenCall };
+/** The open calls of a run and its sub-agents, by their ids for the run's clients. None unless the run waits. */
+export type OpenCalls = ReadonlyMap<string, OpenCall>;
 
-/** The questions of a waiting run, with those of its sub-agents. */
-export function listQuestions(runId: string, { open }: WaitingRun): Question[] {
-  return open.flatMap(one => (one.kind === 'pause' ? [] : [{ key: keyOf(runId, one), call: one }]));
-}
-
-function keyOf(runId: string, call: OpenCall): string {
-  return call.runId === runId ? call.callId : `${call.runId}/${call.callId}`;
+export function openCallsOf(runId: string, settled: Settled | null): OpenCalls {
+  if (settled?.status !== 'waiting') return new Map();
+  return new Map(settled.open.flatMap(one => (one.kind === 'pause' ? [] : [[callIdFor(runId, one), one]])));
 }
 
 const SHOWN_INPUT = 2_000;
 
-/** One line about a call: its tool and input, shortened, and the reason for the question. */
+/** One line about a call: its tool and input, shortened, and why it is open. */
 export function describeCall({ name, input, reason }: OpenCall): string {
   const text = JSON.stringify(input) ?? '';
   const shown = text.length > SHOWN_INPUT ? `${text.slice(0, SHOWN_INPUT)}…` : text;
@@ -25,8 +20,8 @@ export function describeCall({ name, input, reason }: OpenCall): string {
 
 /** The open calls of a waiting run, and the commands that decide them, as text for people and models. */
 export function describeWaiting(runId: string, settled: WaitingRun): string {
-  const questions = listQuestions(runId, settled);
-  const lines = questions.map(({ call }) => `- ${describeCall(call)}\n${COMMANDS[call.kind](runId, call)}`);
+  const calls = [...openCallsOf(runId, settled).values()];
+  const lines = calls.map(call => `- ${describeCall(call)}\n${COMMANDS[call.kind](runId, call)}`);
   const paused = settled.paused ? [`It is paused. To continue: agentchart unpause ${runId}`] : [];
   return [`Run ${runId} is not finished. It waits for:`, ...lines, ...paused].join('\n');
 }
