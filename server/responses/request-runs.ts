@@ -168,7 +168,7 @@ export class RequestRuns {
         : await this.#fork(source, { runId: known.runId, at: forkAt }, runId);
     const { toolCalls, turns } = state.context;
     const { limited, overBudget, left } = limitApprovals(callAnswers, mostToolCalls(body));
-    const onlyApproves = messages.length === 0 && callAnswers.every(({ type }) => type === 'approval');
+    const onlyApproves = messages.length === 0 && callAnswers.every(({ open }) => open.kind === 'approval');
     const continued = known.spans.findLast(({ to }) => forkAt === undefined || to === forkAt);
     const callsBefore = onlyApproves ? (continued?.spec.callsBefore ?? 0) : toolCalls;
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));

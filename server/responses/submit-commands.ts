@@ -1,10 +1,11 @@
 import type { Run } from '../../engine/run/run.ts';
 import type { Item } from '../../protocol/item.ts';
-import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import { commandFor } from '../../protocol/open/answer.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import { ResponsesError } from './api-error.ts';
 import type { CallAnswer } from './request/plan.ts';
-import { OUTCOME_UNKNOWN, RESPONSES } from './wire/response-spec.ts';
+import { RESPONSES } from './wire/response-spec.ts';
 
 const by = RESPONSES;
 
@@ -29,7 +30,7 @@ export async function submitCommands(
   const noted: RunCommand = { type: 'note', note, by };
   let left: RunCommand[] = [
     { type: 'set-params', params: { limits }, by },
-    ...callAnswers.map(toCommand),
+    ...callAnswers.map(({ open, answer }) => commandFor(open, answer, { by })),
     ...(messages.length === 0 ? [] : [{ type: 'send', message: messages, by } as const]),
   ];
   while (left.length > 0) {
@@ -50,15 +51,4 @@ export async function submitCommands(
 /** Pauses the run around the commands, so that it acts only after all of them. Not used if a person paused the run. */
 function pauseAround(commands: readonly RunCommand[]): readonly RunCommand[] {
   return [{ type: 'pause', by }, ...commands, { type: 'unpause', by }];
-}
-
-function toCommand(callAnswer: CallAnswer): RunCommand {
-  const { callId } = callAnswer;
-  if (callAnswer.type === 'unknown') return { type: 'resolve', callId, failed: OUTCOME_UNKNOWN, by };
-  if (callAnswer.type === 'output') {
-    const { output, isError } = callAnswer;
-    return { type: 'answer', callId, output, isError, by };
-  }
-  if (callAnswer.approve) return { type: 'approve', callId, by };
-  return { type: 'reject', callId, by, ...omitUndefined({ reason: callAnswer.reason }) };
 }

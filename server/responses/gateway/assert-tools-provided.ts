@@ -1,3 +1,4 @@
+import { findCall } from '../../../machines/calls.ts';
 import { invalid } from '../api-error.ts';
 import type { CallAnswer } from '../request/plan.ts';
 import type { RunResponses } from '../run-responses.ts';
@@ -10,10 +11,10 @@ export function assertToolsProvided(
   callAnswers: readonly CallAnswer[],
   { exposed, lists }: Toolset,
 ): void {
-  for (const callAnswer of callAnswers) {
-    if (callAnswer.type !== 'approval' || !callAnswer.approve) continue;
-    const call = run.state.context.calls.find(({ callId }) => callId === callAnswer.callId);
-    const wanted = run.tools.of(callAnswer.callId);
+  for (const { open, answer } of callAnswers) {
+    if (answer.type !== 'approve') continue;
+    const call = findCall(run.state.context, open.callId);
+    const wanted = run.tools.of(open.callId);
     if (wanted !== undefined && call !== undefined && isSameTool(wanted, toolNamed(exposed, call.name)))
       continue;
     const label = isServerTool(wanted) ? wanted.label : undefined;

@@ -1,3 +1,4 @@
+import { listOpen } from '../../../machines/settled.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item, MessageItem } from '../../../protocol/item.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
@@ -19,12 +20,13 @@ export function messagesIn(items: readonly Item[]): MessageItem[] {
  */
 export function outputsFor({ context }: ChartState, items: readonly Item[]): CallAnswer[] {
   const called = calledIn(items);
+  const open = listOpen(context);
   const outputs = new Map<string, CallAnswer>();
   for (const item of items) {
     if (item.type !== 'tool_result' || outputs.has(item.callId)) continue;
     const { callId, output, isError } = item;
-    const call = context.calls.find(known => known.callId === callId);
-    if (call?.status === 'waiting') outputs.set(callId, { type: 'output', callId, output, isError });
+    if (open.some(one => one.kind === 'result' && one.callId === callId))
+      outputs.set(callId, { open: { kind: 'result', callId }, answer: { type: 'result', output, isError } });
     else if (!called.has(callId)) throw unknownCallError(callId);
   }
   return [...outputs.values()];

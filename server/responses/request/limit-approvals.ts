@@ -13,22 +13,22 @@ type LimitedApprovals = {
 
 /** Applies a response's limit of tool calls to the calls that its request approves. */
 export function limitApprovals(callAnswers: readonly CallAnswer[], most: number): LimitedApprovals {
-  const approved = callAnswers.flatMap(callAnswer =>
-    callAnswer.type === 'approval' && callAnswer.approve ? [callAnswer.callId] : [],
+  const approved = callAnswers.flatMap(({ open, answer }) =>
+    answer.type === 'approve' ? [open.callId] : [],
   );
   const over = approved.slice(most);
   const output = `Not run: the call was approved, but the response's limit of ${most} tool calls is reached.`;
-  const limited = callAnswers.map((callAnswer): CallAnswer => {
-    const { callId } = callAnswer;
-    return over.includes(callId) ? { type: 'output', callId, output, isError: true } : callAnswer;
+  const limited = callAnswers.map(({ open, answer }): CallAnswer => {
+    const isOver = over.includes(open.callId);
+    return { open, answer: isOver ? { type: 'result', output, isError: true } : answer };
   });
   const left = Math.max(0, most - approved.length);
   return { limited, left, ...omitUndefined({ overBudget: over.length > 0 ? over : undefined }) };
 }
 
 /** The decision to journal for an answer: as the client made it, before the limit. Nothing for a call in doubt. */
-export function decisionOf(callAnswer: CallAnswer): ResponseSpec['decisions'] {
-  const { type, callId } = callAnswer;
-  if (type === 'unknown') return [];
-  return [type === 'approval' ? { type, callId, approve: callAnswer.approve } : { type, callId }];
+export function decisionOf({ open: { kind, callId }, answer }: CallAnswer): ResponseSpec['decisions'] {
+  if (kind === 'doubt') return [];
+  if (kind === 'result') return [{ type: 'output', callId }];
+  return [{ type: 'approval', callId, approve: answer.type === 'approve' }];
 }

@@ -1,7 +1,9 @@
-import { callsWith } from '../../../machines/calls.ts';
-import type { Call } from '../../../machines/context.ts';
+import { listOpen } from '../../../machines/settled.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import type { Answer } from '../../../protocol/open/answer.ts';
+import type { JsonOpenCall } from '../../../protocol/run-view.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
 import type { FoundResponse } from '../response-library.ts';
 import type { RunResponses } from '../run-responses.ts';
@@ -37,7 +39,7 @@ export async function planApprovals(request: ApprovalRequest): Promise<Plan | un
     if (found !== undefined) located.push(found);
     else if (!isSettled(approval)) throw orphan(approval.callId);
   }
-  const open = located.filter(({ run, callId }) => gatedCall(run, callId) !== undefined);
+  const open = located.filter(({ run, callId }) => openApproval(run, callId) !== undefined);
   const [first] = open;
   if (first !== undefined) return decide(first.run, open, request);
   const [settled] = located;
@@ -93,8 +95,8 @@ async function locate(
   const asked = await references.findApproval(id, { passed: passed.length > 0 });
   if (asked === undefined) return undefined;
   const { run, callId, digest } = asked;
-  const gated = gatedCall(run, callId);
-  const isChanged = gated !== undefined && gated.digest !== digest;
+  const open = openApproval(run, callId);
+  const isChanged = open !== undefined && open.digest !== digest;
   if (isChanged || !passed.every(request => isAsAsked(request, asked))) throw changed(id);
   return { ...asked, approval };
 }
@@ -103,8 +105,9 @@ function isAsAsked({ label = '', name, arguments: written }: Request, { item }: 
   return label === item.server_label && name === item.name && written === item.arguments;
 }
 
-function gatedCall({ state }: RunResponses, callId: string): Call | undefined {
-  return callsWith(state.context, 'gated').find(call => call.callId === callId);
+function openApproval({ state }: RunResponses, callId: string): JsonOpenCall | undefined {
+  const calls = listOpen(state.context).filter(open => open.kind !== 'pause');
+  return calls.find(call => call.kind === 'approval' && call.callId === callId);
 }
 
 function decide(run: RunResponses, open: readonly Located[], request: ApprovalRequest): Plan {
@@ -116,9 +119,9 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
     );
   }
   const fresh = newItems(run, request);
-  const approvals = open.map(({ approval: { approve, reason }, callId }) => {
-    const callAnswer = { type: 'approval' as const, callId, approve };
-    return reason === undefined ? callAnswer : { ...callAnswer, reason };
+  const approvals = open.map(({ approval: { approve, reason }, callId, digest }): CallAnswer => {
+    const answer: Answer = approve ? { type: 'approve' } : { type: 'reject', ...omitUndefined({ reason }) };
+    return { open: { kind: 'approval', callId, digest }, answer };
   });
   const callAnswers = [...approvals, ...outputsFor(run.state, fresh)];
   return { type: 'continue', run, callAnswers, messages: messagesIn(fresh) };
@@ -132,7 +135,9 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
 function newItems({ state }: RunResponses, { items, previous }: ApprovalRequest): Item[] {
   if (previous !== undefined) return items.filter(isClientItem);
   const known = items.findLastIndex(item => !isClientItem(item) && item.type !== 'approval_response');
-  const waiting = new Set(callsWith(state.context, 'waiting').map(({ callId }) => callId));
+  const waiting = new Set(
+    listOpen(state.context).flatMap(open => (open.kind === 'result' ? [open.callId] : [])),
+  );
   return items.filter((item, at) =>
     item.type === 'tool_result' ? waiting.has(item.callId) : at > known && isClientItem(item),
   );
@@ -175,11 +180,11 @@ export function assertNotOtherwise(
   callAnswers: readonly CallAnswer[],
   entries: readonly JournalEntry[],
 ): void {
-  for (const callAnswer of callAnswers) {
-    if (callAnswer.type !== 'approval') continue;
-    const approved = wasApproved(entries, callAnswer.callId);
-    if (approved === undefined || approved === callAnswer.approve) continue;
-    throw alreadyDecided(requestIdOf(run, callAnswer.callId), approved);
+  for (const { open, answer } of callAnswers) {
+    if (open.kind !== 'approval') continue;
+    const approved = wasApproved(entries, open.callId);
+    if (approved === undefined || approved === (answer.type === 'approve')) continue;
+    throw alreadyDecided(requestIdOf(run, open.callId), approved);
   }
 }
 

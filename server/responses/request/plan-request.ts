@@ -7,7 +7,7 @@
  */
 
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
-import { callsWith } from '../../../machines/calls.ts';
+import { listOpen } from '../../../machines/settled.ts';
 import { hasEnded, isAtRest } from '../../../machines/standing.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -16,6 +16,7 @@ import { invalid, type ResponsesError } from '../api-error.ts';
 import type { ConversationContext } from '../conversations/conversation-items.ts';
 import type { FoundResponse, VisibleResponses } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
+import { OUTCOME_UNKNOWN } from '../wire/response-spec.ts';
 import {
   assertPaired,
   emptyInputError,
@@ -107,12 +108,15 @@ function planAfter(found: FoundResponse, items: readonly Item[], references: Ref
   const state = isLast ? run.state : stateAt(run, span);
   if (hasEnded(state)) return continueEnded(run, items, { state, references });
   if (!isAtRest(state) || state.context.paused) throw inProgress(span.id);
-  const doubted = callsWith(state.context, 'doubted').map(
-    ({ callId }): CallAnswer => ({ type: 'unknown', callId }),
+  // The client continues although a call is in doubt: the model reads that the outcome is unknown.
+  const unknown = { type: 'failed', reason: OUTCOME_UNKNOWN } as const;
+  const asked = listOpen(state.context).filter(open => open.kind !== 'pause');
+  const doubts = asked.flatMap(({ kind, callId }): CallAnswer[] =>
+    kind === 'doubt' ? [{ open: { kind, callId }, answer: unknown }] : [],
   );
   const outputs = outputsFor(state, items);
-  const missing = callsWith(state.context, 'waiting').find(
-    ({ callId }) => !outputs.some(callAnswer => callAnswer.callId === callId),
+  const missing = asked.find(
+    ({ kind, callId }) => kind === 'result' && !outputs.some(({ open }) => open.callId === callId),
   );
   if (missing !== undefined) throw missingOutputError(missing.callId);
   const messages = messagesIn(items);
@@ -120,7 +124,7 @@ function planAfter(found: FoundResponse, items: readonly Item[], references: Ref
   return {
     type: 'continue',
     run,
-    callAnswers: [...doubted, ...outputs],
+    callAnswers: [...doubts, ...outputs],
     messages,
     ...omitUndefined({ forkAt: isLast ? undefined : (span.to ?? 1) }),
   };

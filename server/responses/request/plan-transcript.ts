@@ -1,5 +1,6 @@
 import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import type { Item } from '../../../protocol/item.ts';
+import { toJson } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { FoundResponse } from '../response-library.ts';
 import type { Plan } from './plan.ts';
@@ -14,11 +15,11 @@ export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
   if (plan.type === 'repeat') return [...inherited, ...run.state.context.transcript];
   const { forkAt, callAnswers, messages } = plan;
   const { context } = forkAt === undefined ? run.state : stateAt(run, { to: forkAt });
-  const results = callAnswers.flatMap((callAnswer): Item[] => {
-    if (callAnswer.type !== 'output') return [];
-    const { callId, output } = callAnswer;
-    return [{ type: 'tool_result', callId, output, isError: false }];
-  });
+  const results = callAnswers.flatMap(({ open: { callId }, answer }): Item[] =>
+    answer.type === 'result'
+      ? [{ type: 'tool_result', callId, output: toJson(answer.output), isError: false }]
+      : [],
+  );
   return [...inherited, ...context.transcript, ...results, ...messages];
 }
 

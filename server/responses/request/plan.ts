@@ -1,15 +1,11 @@
 import type { Item, MessageItem } from '../../../protocol/item.ts';
-import type { JsonValue } from '../../../protocol/json.ts';
+import type { Answer, OpenReference } from '../../../protocol/open/answer.ts';
 import type { FoundResponse } from '../response-library.ts';
 import type { RunResponses } from '../run-responses.ts';
 import type { ExposedTool } from '../wire/response-spec.ts';
 
-/** A request's decision about an open call, the result of one, or the end of a doubt. */
-export type CallAnswer =
-  | { type: 'approval'; callId: string; approve: boolean; reason?: string }
-  | { type: 'output'; callId: string; output: JsonValue; isError: boolean }
-  /** The client continues although the call is in doubt: the model reads that the outcome is unknown. */
-  | { type: 'unknown'; callId: string };
+/** A request's answer to an open call. */
+export type CallAnswer = { open: Extract<OpenReference, { callId: string }>; answer: Answer };
 
 /**
  * The tool that a call in the input was made for. `modelName` is the name under which the model called it, if that is

@@ -91,6 +91,7 @@ export const answerBody = fields({
   callId,
   output: json,
   isError: z.exactOptional(z.boolean()),
+  digest,
   ...sender,
 });
 

@@ -30,9 +30,7 @@ export const inboxQuery = fields({
 });
 
 const inboxItemSchema = z.object({
-  kind: z
-    .enum(['approval', 'result', 'doubt'])
-    .meta({ description: 'What to decide: approve or reject; give the result; resolve the doubt.' }),
+  kind: openCallSchema.shape.kind,
   runId: z.string().meta({ description: 'The run that takes the decision.' }),
   rootId: z
     .string()

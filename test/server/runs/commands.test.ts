@@ -52,6 +52,16 @@ describe('a run over HTTP', () => {
     expect(end.settled).toMatchObject({ results: [{ output: { refunded: 1 } }] });
   });
 
+  test("takes a result for a gated call with the digest that was shown, and refuses it with another call's", async () => {
+    const { send, begin, rest } = makeApp();
+    const { runId, calls } = await begin();
+    const answer = (digest?: string) =>
+      send('POST', `/runs/${runId}/answer`, { callId: 'call_0_0', output: 'by hand', digest });
+    expect(await errorOf(await answer('other'))).toMatchObject({ status: 409, code: 'wrong-digest' });
+    expect((await answer(calls[0]?.digest)).status).toBe(200);
+    expect((await rest(runId)).settled).toMatchObject({ results: [{ output: 'by hand' }] });
+  });
+
   test('accepts one of two simultaneous decisions, and the error for the other names who decided', async () => {
     const { send, begin, store } = makeApp();
     const { runId } = await begin();
