@@ -1,20 +1,19 @@
 import { createInterface, type Interface } from 'node:readline/promises';
 import { systemHost } from '../engine/driver/host.ts';
-import type { CommandResult } from '../engine/run/explain-refusal.ts';
 import type { Run } from '../engine/run/run.ts';
-import type { OpenCall, Settled } from '../engine/run/settled.ts';
+import type { Open, OpenCall, Settled } from '../engine/run/settled.ts';
 import { messageOf } from '../protocol/error.ts';
-import { type JsonValue, omitUndefined } from '../protocol/json.ts';
+import type { JsonValue } from '../protocol/json.ts';
+import { type Answer, type AnswerCommand, commandFor } from '../protocol/open/answer.ts';
 import type { Output } from './render/output.ts';
 import { HEADINGS, showCall } from './render/show-call.ts';
 
 type Asking = { run: Run; output: Output; by: string; after: number };
-type Decision = () => Promise<CommandResult>;
 type Waiting = Extract<Settled, { status: 'waiting' }>;
 
 /**
- * Asks on the terminal about every open call, then submits the decisions. Returns whether the run resumes:
- * because a decision was made here, or because new entries after `after` show that another client made one,
+ * Asks on the terminal about every open call, then submits the answers. Returns whether the run resumes:
+ * because an answer was given here, or because new entries after `after` show that another client made one,
  * which ends the questions. `q`, Ctrl-C and the end of input leave the remaining calls open.
  */
 export async function askForDecisions(
@@ -23,25 +22,26 @@ export async function askForDecisions(
 ): Promise<boolean> {
   const terminal = new Questions(output);
   const elsewhere = watchForEntries(run, after, () => terminal.stop());
-  const decisions: Decision[] = [];
+  const calls = settled.open.filter(({ kind }) => kind !== 'pause');
+  // Whether to continue a paused run is asked once nothing else is open.
+  const asked = calls.length > 0 ? calls : settled.open.slice(0, 1);
+  const commands: AnswerCommand[] = [];
   try {
-    for (const open of settled.open)
-      if (open.kind !== 'pause') decisions.push(await ASK[open.kind](terminal, run, open, by));
-    if (settled.paused && decisions.length === 0) decisions.push(await askPaused(terminal, run));
+    for (const open of asked) commands.push(commandFor(open, await ask(terminal, open), { by }));
   } catch (error) {
     if (!(error instanceof Quit)) throw error;
   } finally {
     terminal.close();
     elsewhere.stop();
   }
-  if (elsewhere.found && decisions.length === 0) {
+  if (elsewhere.found && commands.length === 0) {
     output.line({ style: 'yellow', text: 'Resolved elsewhere; resuming.' });
   }
-  for (const decision of decisions) {
-    const result = await decision();
+  for (const command of commands) {
+    const result = await run.submit([command]);
     if (!result.accepted) output.problem(result.message);
   }
-  return decisions.length > 0 || elsewhere.found;
+  return commands.length > 0 || elsewhere.found;
 }
 
 /** Calls `onEntry` once another client has appended an entry after `after`. */
@@ -59,50 +59,31 @@ function watchForEntries(run: Run, after: number, onEntry: () => void) {
   return watch;
 }
 
-async function askApproval(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
-  const { callId, digest, runId } = call;
-  terminal.show(call, HEADINGS.approval);
-  const choice = await terminal.choose('[a]pprove  [r]eject  [q]uit', ['approve', 'reject', 'yes']);
-  if (choice !== 'reject') return () => run.approve(callId, { digest, runId, by });
-  const reason = await terminal.ask('reason for the model (optional): ');
-  return () =>
-    run.reject(callId, {
-      digest,
-      runId,
-      by,
-      ...omitUndefined({ reason: reason === '' ? undefined : reason }),
-    });
-}
-
-async function askDoubt(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
-  const { callId, runId } = call;
-  terminal.show(call, HEADINGS.doubt);
-  const choice = await terminal.choose('[t]ry again  [h]appened  [f]ailed  [q]uit', [
-    'try again',
-    'happened',
-    'failed',
-  ]);
-  if (choice === 'try again') return () => run.resolve(callId, { retry: true, runId, by });
-  if (choice === 'happened') {
-    const output = await terminal.askJson('result (JSON): ');
-    return () => run.resolve(callId, { happened: true, output, runId, by });
+/** Asks about one open thing. */
+async function ask(terminal: Questions, open: Open): Promise<Answer> {
+  if (open.kind !== 'pause') terminal.show(open, HEADINGS[open.kind]);
+  switch (open.kind) {
+    case 'approval': {
+      const choice = await terminal.choose('[a]pprove  [r]eject  [q]uit', ['approve', 'reject', 'yes']);
+      if (choice !== 'reject') return { type: 'approve' };
+      const reason = await terminal.ask('reason for the model (optional): ');
+      return { type: 'reject', ...(reason !== '' && { reason }) };
+    }
+    case 'doubt': {
+      const choices = ['try again', 'happened', 'failed'];
+      const choice = await terminal.choose('[t]ry again  [h]appened  [f]ailed  [q]uit', choices);
+      if (choice === 'try again') return { type: 'retry' };
+      if (choice === 'happened')
+        return { type: 'happened', output: await terminal.askJson('result (JSON): ') };
+      return { type: 'failed', reason: await terminal.ask('reason for the model: ') };
+    }
+    case 'result':
+      return { type: 'result', output: await terminal.askJson('result (JSON), or [q]uit: ') };
+    case 'pause': {
+      const choice = await terminal.choose('paused: [s]tep  [u]npause  [q]uit', ['step', 'unpause']);
+      return { type: choice === 'step' ? 'step' : 'continue' };
+    }
   }
-  const failed = await terminal.ask('reason for the model: ');
-  return () => run.resolve(callId, { failed, runId, by });
-}
-
-async function askResult(terminal: Questions, run: Run, call: OpenCall, by: string): Promise<Decision> {
-  const { callId, digest, runId } = call;
-  terminal.show(call, HEADINGS.result);
-  const output = await terminal.askJson('result (JSON), or [q]uit: ');
-  return () => run.answer(callId, { output, digest, runId, by });
-}
-
-const ASK = { approval: askApproval, doubt: askDoubt, result: askResult } as const;
-
-async function askPaused(terminal: Questions, run: Run): Promise<Decision> {
-  const choice = await terminal.choose('paused: [s]tep  [u]npause  [q]uit', ['step', 'unpause']);
-  return () => (choice === 'step' ? run.step() : run.unpause());
 }
 
 /** Thrown when the person quits instead of answering. */

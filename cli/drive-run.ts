@@ -3,6 +3,7 @@ import { checkOwner, checkOwnerName, isOwnerDead } from '../engine/driver/owner.
 import type { Run } from '../engine/run/run.ts';
 import type { Settled } from '../engine/run/settled.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
+import { commandFor } from '../protocol/open/answer.ts';
 import { shortenOwnerName } from '../protocol/owner-name.ts';
 import { isDriven, type Owner, type Store } from '../protocol/store.ts';
 import { askForDecisions } from './ask.ts';
@@ -150,7 +151,7 @@ async function decide(
   let accepted = false;
   for (const call of settled.approvals) {
     showCall(output, call, 'approved by --yes', systemHost.now());
-    const result = await run.approve(call.callId, { digest: call.digest, runId: call.runId, by });
+    const result = await run.submit([commandFor(call, { type: 'approve' }, { by })]);
     if (!result.accepted) output.problem(result.message);
     accepted ||= result.accepted;
   }

@@ -1,5 +1,6 @@
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { type Answer, commandFor, type OpenReference } from '../../protocol/open/answer.ts';
 import { assertOneOf, changeRun } from '../change-run.ts';
 import { type DriveOptions, parseJson } from '../options.ts';
 
@@ -9,9 +10,8 @@ export type ApproveOptions = DriveOptions & { input?: string; digest?: string; s
 export async function approve(id: string, callId: string, options: ApproveOptions): Promise<number> {
   const { digest, sticky } = options;
   const input = options.input === undefined ? undefined : parseJson(options.input, '--input');
-  return await changeRun(id, options, (run, by) =>
-    run.approve(callId, { by, ...omitUndefined({ input, digest, sticky }) }),
-  );
+  const open = { kind: 'approval', callId, ...omitUndefined({ digest }) } as const;
+  return await give(id, options, open, { type: 'approve', ...omitUndefined({ input, sticky }) });
 }
 
 export type RejectOptions = DriveOptions & { reason?: string };
@@ -19,7 +19,12 @@ export type RejectOptions = DriveOptions & { reason?: string };
 /** Implements `agentchart reject`. */
 export async function reject(id: string, callId: string, options: RejectOptions): Promise<number> {
   const { reason } = options;
-  return await changeRun(id, options, (run, by) => run.reject(callId, { by, ...omitUndefined({ reason }) }));
+  return await give(
+    id,
+    options,
+    { kind: 'approval', callId },
+    { type: 'reject', ...omitUndefined({ reason }) },
+  );
 }
 
 export type AnswerOptions = DriveOptions & { output: string };
@@ -27,7 +32,7 @@ export type AnswerOptions = DriveOptions & { output: string };
 /** Implements `agentchart answer`. */
 export async function answer(id: string, callId: string, options: AnswerOptions): Promise<number> {
   const output = parseJson(options.output, '--output');
-  return await changeRun(id, options, (run, by) => run.answer(callId, { output, by }));
+  return await give(id, options, { kind: 'result', callId }, { type: 'result', output });
 }
 
 export type ResolveOptions = DriveOptions & {
@@ -44,11 +49,15 @@ export async function resolve(id: string, callId: string, options: ResolveOption
   if (force === true && retry !== true) {
     throw new EngineError('input-invalid', '--force can only be used with --retry.');
   }
-  const resolution = readResolution(options);
-  return await changeRun(id, options, (run, by) => run.resolve(callId, { ...resolution, by }));
+  return await give(id, options, { kind: 'doubt', callId }, readResolution(options));
 }
 
-function readResolution({ force, happened, failed }: ResolveOptions) {
-  if (happened !== undefined) return { happened: true, output: parseJson(happened, '--happened') } as const;
-  return failed === undefined ? ({ retry: true, force: force === true } as const) : { failed };
+function readResolution({ force, happened, failed }: ResolveOptions): Answer {
+  if (happened !== undefined) return { type: 'happened', output: parseJson(happened, '--happened') };
+  if (failed !== undefined) return { type: 'failed', reason: failed };
+  return { type: 'retry', force: force === true };
+}
+
+async function give(id: string, options: DriveOptions, open: OpenReference, answer: Answer): Promise<number> {
+  return await changeRun(id, options, (run, by) => run.submit([commandFor(open, answer, { by })]));
 }

@@ -4,6 +4,7 @@ import type { Context } from '../../machines/context.ts';
 import type { RunParams } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import { commandFor } from '../../protocol/open/answer.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import { parseJson } from '../options.ts';
 
@@ -37,8 +38,12 @@ export function readChanges(
   return async readContext => [
     ...(setParam.length > 0 ? [{ type: 'set-params', params: params as RunParams, by } as const] : []),
     ...(text === undefined ? [] : [{ type: 'edit-turn', text, by } as const]),
-    ...(approve === undefined ? [] : [{ type: 'approve', callId: approve, by, ...input } as const]),
-    ...(reject === undefined ? [] : [{ type: 'reject', callId: reject, by } as const]),
+    ...(approve === undefined
+      ? []
+      : [commandFor({ kind: 'approval', callId: approve }, { type: 'approve', ...input }, { by })]),
+    ...(reject === undefined
+      ? []
+      : [commandFor({ kind: 'approval', callId: reject }, { type: 'reject' }, { by })]),
     ...(result === undefined ? [] : [giveResult(await readContext(), result, output, by)]),
   ];
 }
@@ -53,6 +58,6 @@ function readParam(text: string): [string, JsonObject[string]] {
 function giveResult(context: Context, callId: string, output: JsonValue, by: string): RunCommand {
   const call = findCall(context, callId);
   return call !== undefined && isDoubtedInFork(call)
-    ? { type: 'resolve', callId, happened: true, output, by }
-    : { type: 'answer', callId, output, by };
+    ? commandFor({ kind: 'doubt', callId }, { type: 'happened', output }, { by })
+    : commandFor({ kind: 'result', callId }, { type: 'result', output }, { by });
 }
