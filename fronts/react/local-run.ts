@@ -2,13 +2,7 @@ import type { Run } from '../../engine/run/run.ts';
 import type { Context } from '../../machines/context.ts';
 import type { JsonCall } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
-import {
-  type CallTarget,
-  type CommandAnswer,
-  type ObservedRun,
-  type RunSnapshot,
-  SnapshotStore,
-} from './run-snapshot.ts';
+import { commandsOf, type ObservedRun, type RunSnapshot, SnapshotStore } from './run-snapshot.ts';
 
 /**
  * Returns an observable run of this process, for pages that contain the engine: tests, desktop apps, and server-side
@@ -17,34 +11,8 @@ import {
 export function localRun(run: Run): ObservedRun<Context> {
   const store: SnapshotStore<Context> = new SnapshotStore(run.id, () => follow(run, store));
   store.change(describe(run));
-  const named = async (call: CallTarget, act: (target: Target) => Promise<CommandAnswer>) =>
-    await act(typeof call === 'string' ? { callId: call } : targetOf(call));
-  return {
-    getSnapshot: store.getSnapshot,
-    subscribe: store.subscribe,
-    approve: (call, options) =>
-      named(call, ({ callId, ...target }) => run.approve(callId, { ...target, ...options })),
-    reject: (call, options) =>
-      named(call, ({ callId, ...target }) => run.reject(callId, { ...target, ...options })),
-    answer: (call, { output, isError, ...options }) =>
-      named(call, ({ callId, ...target }) =>
-        run.answer(callId, { ...target, ...options, output, ...(isError === true && { isError }) }),
-      ),
-    resolve: (call, resolution) =>
-      named(call, ({ callId, runId }) => run.resolve(callId, { ...(runId && { runId }), ...resolution })),
-    send: (message, options) => run.send(message, options),
-    pause: options => run.pause(options),
-    unpause: options => run.unpause(options),
-    step: options => run.step(options),
-    cancel: options => run.cancel(options),
-  };
-}
-
-type Target = { callId: string; runId?: string; digest?: string };
-
-/** What names a call. An open call has more members, such as its input. */
-function targetOf({ callId, runId, digest }: Exclude<CallTarget, string>): Target {
-  return { callId, runId, digest };
+  const { getSnapshot, subscribe } = store;
+  return { getSnapshot, subscribe, ...commandsOf(command => run.submit([command])) };
 }
 
 function follow(run: Run, store: SnapshotStore<Context>): () => void {

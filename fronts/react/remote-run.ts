@@ -1,10 +1,11 @@
 import { readSse } from '../../adapters/http/read-sse.ts';
 import type { Delta } from '../../protocol/effect.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import { type RemoteRunOptions, refuseUnknownOptions } from './remote-options.ts';
 import {
-  type CallTarget,
   type CommandAnswer,
+  commandsOf,
   type ObservedRun,
   type RunSnapshot,
   SnapshotStore,
@@ -39,28 +40,8 @@ const FINAL_STATUSES: readonly number[] = [400, 401, 403, 404];
 export function remoteRun(url: string, options: RemoteRunOptions = {}): ObservedRun<RunView> {
   refuseUnknownOptions('remoteRun', options);
   const run = new RemoteRun(url, options);
-  const { store } = run;
-  const onCall =
-    <Options extends object>(name: string) =>
-    (call: CallTarget, given?: Options) =>
-      run.command(name, given ?? {}, call);
-  const onRun =
-    <Options extends object>(name: string) =>
-    (given?: Options) =>
-      run.command(name, given ?? {});
-  return {
-    getSnapshot: store.getSnapshot,
-    subscribe: store.subscribe,
-    approve: onCall('approve'),
-    reject: onCall('reject'),
-    answer: onCall('answer'),
-    resolve: onCall('resolve'),
-    send: (message, given) => run.command('send', { message, ...given }),
-    pause: onRun('pause'),
-    unpause: onRun('unpause'),
-    step: onRun('step'),
-    cancel: onRun('cancel'),
-  };
+  const { getSnapshot, subscribe } = run.store;
+  return { getSnapshot, subscribe, ...commandsOf(command => run.submit(command)) };
 }
 
 /** An error response; status 0 without a response. */
@@ -107,16 +88,13 @@ class RemoteRun {
     });
   }
 
-  async command(name: string, given: object, call?: CallTarget): Promise<CommandAnswer> {
-    const target = typeof call === 'string' ? this.#find(call) : call;
-    const ids = call === undefined ? {} : { callId: typeof call === 'string' ? call : call.callId };
-    const binds = name === 'approve' || name === 'reject';
-    const digest = binds && typeof call === 'object' ? { digest: call.digest } : {};
+  async submit(command: RunCommand): Promise<CommandAnswer> {
+    const { type, runId = this.#runOf(command), ...given } = { runId: undefined, ...command };
     try {
-      const own = target === undefined || target.runId === this.store.getSnapshot().runId;
-      const path = own ? this.#url : this.#url.replace(/[^/]+$/, encodeURIComponent(target.runId));
-      const body = { ...ids, ...digest, requestId: newRequestId(), ...given };
-      const view = await this.#sendUntilAnswered(`${path}/${name}`, body);
+      const own = runId === undefined || runId === this.store.getSnapshot().runId;
+      const path = own ? this.#url : this.#url.replace(/[^/]+$/, encodeURIComponent(runId));
+      const body = { requestId: newRequestId(), ...given };
+      const view = await this.#sendUntilAnswered(`${path}/${type}`, body);
       this.#reached.abort();
       if (own) this.#takeView(view);
       else this.#look();
@@ -141,8 +119,10 @@ class RemoteRun {
     return await this.#json<RunView>(url, body);
   }
 
-  #find(callId: string): RunSnapshot['calls'][number] | undefined {
-    return this.store.getSnapshot().calls.find(call => call.callId === callId);
+  /** The run of a command's call, if it is known. */
+  #runOf(command: RunCommand): string | undefined {
+    if (!('callId' in command)) return undefined;
+    return this.store.getSnapshot().calls.find(call => call.callId === command.callId)?.runId;
   }
 
   async #follow(signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import type { JsonValue } from '../../protocol/json.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
 import type { OpenCall, UnsettledCall } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 
@@ -48,6 +49,35 @@ export type RunCommands = {
   step(options?: By): Promise<CommandAnswer>;
   cancel(options?: By & { reason?: string }): Promise<CommandAnswer>;
 };
+
+/**
+ * The commands of a run whose `submit` sends one. A decision or result names the digest of the call that it was given
+ * for.
+ */
+export function commandsOf(submit: (command: RunCommand) => Promise<CommandAnswer>): RunCommands {
+  return {
+    approve: (call, options) => submit({ type: 'approve', ...refer(call), ...options }),
+    reject: (call, options) => submit({ type: 'reject', ...refer(call), ...options }),
+    answer: (call, { isError, ...options }) =>
+      submit({ type: 'answer', ...refer(call), ...options, ...(isError === true && { isError }) }),
+    resolve: (call, resolution) => {
+      const { digest: _, ...target } = refer(call);
+      return submit({ type: 'resolve', ...target, ...resolution });
+    },
+    send: (message, options) => submit({ type: 'send', message, ...options }),
+    pause: options => submit({ type: 'pause', ...options }),
+    unpause: options => submit({ type: 'unpause', ...options }),
+    step: options => submit({ type: 'step', ...options }),
+    cancel: options => submit({ type: 'cancel', ...options }),
+  };
+}
+
+/** What names a call. An open call has more members, such as its input. */
+function refer(call: CallTarget): { callId: string; runId?: string; digest?: string } {
+  if (typeof call === 'string') return { callId: call };
+  const { callId, runId, digest } = call;
+  return { callId, runId, digest };
+}
 
 /** Ends a subscription. React calls it as a function, XState as the method `unsubscribe`. */
 type Unsubscribe = (() => void) & { unsubscribe(): void };

@@ -161,13 +161,13 @@ type DecisionProps = { item: InboxItem; onTaken(message: string): void };
 function Decision({ item, onTaken }: DecisionProps) {
   const { kind, call, title, agent, since, rootId, runId } = item;
   const problem = useSignal('');
-  const act: Act = async (command, body, run) => {
+  const act: Act = async ({ type, runId: run = runId, ...body }) => {
     problem.value = '';
     const onLost = (message: string): void => {
       problem.value = message;
     };
-    const outcome = await sendCommand(command, body, { runId: run, after: 0, onLost });
-    if (outcome.type === 'taken') onTaken(outcome.message ?? `${DONE[command] ?? command}: ${call.name}.`);
+    const outcome = await sendCommand(type, body, { runId: run, after: 0, onLost });
+    if (outcome.type === 'taken') onTaken(outcome.message ?? `${DONE[type] ?? type}: ${call.name}.`);
     else problem.value = outcome.message;
     return outcome.type === 'taken' ? null : outcome.message;
   };

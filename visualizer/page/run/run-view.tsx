@@ -44,7 +44,7 @@ export function RunView({ source, runId }: { source: Source; runId: string }) {
   }
   return (
     <DeskContext.Provider value={desk}>
-      <ActContext.Provider value={(...given) => desk.act(...given)}>
+      <ActContext.Provider value={({ type, runId, ...body }) => desk.act(type, body, runId)}>
         <div class="run">
           <RunHeader />
           <Strip />

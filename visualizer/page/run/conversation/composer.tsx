@@ -16,7 +16,7 @@ export function Composer() {
   const problem = useSignal('');
   const ended = model.ended.value;
   const view = model.view.value;
-  const gated = view?.calls.some(({ status }) => status === 'gated') === true;
+  const asks = view?.open.some(({ kind, runId }) => kind === 'approval' && runId === model.runId) === true;
   const send = async (event: Event): Promise<void> => {
     event.preventDefault();
     const message = draft.value.trim();
@@ -59,7 +59,7 @@ export function Composer() {
       <button type="submit" aria-busy={busy.value}>
         {ended ? 'Continue in a new run' : 'Send'}
       </button>
-      {gated && !ended ? (
+      {asks && !ended ? (
         <p class="muted hint">
           A message waits until the calls are decided, unless the agent lets it replace them.
         </p>

@@ -1,8 +1,9 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
+import type { AnswerCommand } from '../../../../protocol/open/answer.ts';
 
-/** Submits a command to a run. Resolves to a problem for the person, or `null`. */
-export type Act = (command: string, body: object, runId: string) => Promise<string | null>;
+/** Submits a command to its run. Resolves to a problem for the person, or `null`. */
+export type Act = (command: AnswerCommand) => Promise<string | null>;
 
 /** The context with which components submit decisions. */
 export const ActContext = createContext<Act | null>(null);

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { JsonValue } from '../../../../protocol/json.ts';
+import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
 import { hasDrafts } from '../../data/drafts.ts';
 import type { JsonOpenCall } from '../../data/request.ts';
@@ -34,7 +35,7 @@ export function DecisionForms(props: FormsProps) {
     case 'doubt':
       return <DoubtForms {...props} />;
     case 'result':
-      return <AnswerForm {...props} body={{}} />;
+      return <AnswerForm {...props} />;
   }
 }
 
@@ -44,21 +45,21 @@ function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
   // An edit that was not sent is open after a reload too: nothing beside it may send the input without it.
   const open = useSignal(hasDrafts(`${draft}edit`) ? EDIT : null);
   const ask = useQuestion(call);
-  const { asked, isBusy, press, scope } = useTwoPresses<HTMLDivElement>();
-  const body = { digest: call.digest, ...(sticky.value && { sticky: true }) };
+  const { asked, isBusy, press, scope: element } = useTwoPresses<HTMLDivElement>();
+  const scope = { ...(sticky.value && { sticky: true }) };
   const later = sticky.value ? `, and all later calls of ${shorten(call.name, LONGEST)}` : '';
   const approve = (event: Event): void =>
     press(
       event,
-      ask(what => `Approve ${what}${later}?`, 'approve', body),
+      ask(what => `Approve ${what}${later}?`, { type: 'approve', ...scope }),
     );
   const panels: Panel[] = [
-    { label: EDIT, draftKey: `${draft}edit`, make: () => <EditForm {...{ call, body, later }} /> },
-    { label: 'Reject…', draftKey: `${draft}reject`, make: () => <RejectForm {...{ call, body, later }} /> },
+    { label: EDIT, draftKey: `${draft}edit`, make: () => <EditForm {...{ call, scope, later }} /> },
+    { label: 'Reject…', draftKey: `${draft}reject`, make: () => <RejectForm {...{ call, scope, later }} /> },
     {
       label: 'Answer instead…',
       draftKey: `${draft}answer`,
-      make: () => <AnswerForm call={call} body={{ digest: call.digest }} />,
+      make: () => <AnswerForm call={call} />,
     },
   ];
   const isEditing = (): boolean => open.peek() === EDIT;
@@ -82,7 +83,7 @@ function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
       alone={EDIT}
       after={<Check checked={sticky} label={`Also for later calls of ${showSafely(call.name)}`} />}
     >
-      <div class="two-presses" {...scope}>
+      <div class="two-presses" {...element}>
         <button type="button" class="primary" aria-busy={isBusy} onClick={approve}>
           Approve
         </button>
@@ -117,25 +118,28 @@ function DoubtForms({ call, isKeyed }: FormsProps) {
   return <Panels panels={panels} open={open} />;
 }
 
-type Ask = (say: (what: string) => string, command: string, body: object, input?: JsonValue) => Question;
+type Ask = (say: (what: string) => string, answer: Answer, input?: JsonValue) => Question;
 
 /** Returns what asks about a decision: its words name the call with its input, or with the `input` that it gets. */
 function useQuestion(call: JsonOpenCall): Ask {
   const act = useAct();
-  return (say, command, body, input = call.input) => ({
-    words: say(describeCall(call.name, input)),
-    key: JSON.stringify([call.runId, call.callId, command, body]),
-    act: () => sendOwn(call, () => act(command, { callId: call.callId, ...body }, call.runId)),
-  });
+  return (say, answer, input = call.input) => {
+    const command = commandFor(call, answer);
+    return {
+      words: say(describeCall(call.name, input)),
+      key: JSON.stringify(command),
+      act: () => sendOwn(call, () => act(command)),
+    };
+  };
 }
 
-/** `body` has the members that all decisions about the call have; `later` says in words that it is for later calls too. */
-type ApprovalProps = CallProps & { body: object; later: string };
+/** `scope`: whether the decision is for later calls too; `later` says so in words. */
+type ApprovalProps = CallProps & { scope: { sticky?: boolean }; later: string };
 
-function EditForm({ call, body, later }: ApprovalProps) {
+function EditForm({ call, scope, later }: ApprovalProps) {
   const ask = useQuestion(call);
   const approve = (input: JsonValue): Question =>
-    ask(what => `Approve ${what}, with changes${later}?`, 'approve', { ...body, input }, input);
+    ask(what => `Approve ${what}, with changes${later}?`, { type: 'approve', ...scope, input }, input);
   return (
     <InputEditor
       label="Edited input"
@@ -152,13 +156,14 @@ function EditForm({ call, body, later }: ApprovalProps) {
   );
 }
 
-function RejectForm({ call, body, later }: ApprovalProps) {
+function RejectForm({ call, scope, later }: ApprovalProps) {
   const key = `${draftOf(call)}reject`;
   const draft = useDraft(key);
   const ask = useQuestion(call);
   const reject = (): Question => {
     const reason = draft.value.trim();
-    return ask(what => `Reject ${what}${later}?`, 'reject', { ...body, ...(reason !== '' && { reason }) });
+    const answer: Answer = { type: 'reject', ...scope, ...(reason !== '' && { reason }) };
+    return ask(what => `Reject ${what}${later}?`, answer);
   };
   return (
     <Form label="Reject" ask={reject}>
@@ -167,18 +172,18 @@ function RejectForm({ call, body, later }: ApprovalProps) {
   );
 }
 
-function AnswerForm({ call, body }: CallProps & { body: { digest?: string } }) {
+function AnswerForm({ call }: CallProps) {
   const isError = useSignal(false);
   const ask = useQuestion(call);
   const answer = (output: JsonValue): Question =>
-    ask(
-      what => `Answer ${what} with ${isError.value ? 'the error ' : ''}${formatValue(output, LONGEST)}?`,
-      'answer',
-      { output, ...(isError.value && { isError: true }), ...body },
-    );
+    ask(what => `Answer ${what} with ${isError.value ? 'the error ' : ''}${formatValue(output, LONGEST)}?`, {
+      type: 'result',
+      output,
+      isError: isError.value,
+    });
   return (
     <OutputForm call={call} name="answer" label="Answer" field="Result for the model (JSON)" ask={answer}>
-      {'digest' in body ? null : <Check checked={isError} label="This is an error" />}
+      {call.kind === 'approval' ? null : <Check checked={isError} label="This is an error" />}
     </OutputForm>
   );
 }
@@ -186,8 +191,8 @@ function AnswerForm({ call, body }: CallProps & { body: { digest?: string } }) {
 function HappenedForm({ call }: CallProps) {
   const ask = useQuestion(call);
   const happened = (output: JsonValue): Question =>
-    ask(what => `Record that ${what} happened, with ${formatValue(output, LONGEST)}?`, 'resolve', {
-      happened: true,
+    ask(what => `Record that ${what} happened, with ${formatValue(output, LONGEST)}?`, {
+      type: 'happened',
       output,
     });
   return (
@@ -234,7 +239,7 @@ function FailedForm({ call }: CallProps) {
   const draft = useDraft(key);
   const ask = useQuestion(call);
   const failed = (): Question =>
-    ask(what => `Record that ${what} failed?`, 'resolve', { failed: draft.value.trim() });
+    ask(what => `Record that ${what} failed?`, { type: 'failed', reason: draft.value.trim() });
   return (
     <Form label="It failed" ask={failed}>
       <p>Records that it did not happen. The tool does not run again, and the run continues.</p>
@@ -247,11 +252,10 @@ function RetryForm({ call }: CallProps) {
   const force = useSignal(false);
   const ask = useQuestion(call);
   const retry = (): Question =>
-    ask(
-      what => `Retry ${what}${force.value ? ', even if an earlier attempt may still act' : ''}?`,
-      'resolve',
-      { retry: true, force: force.value },
-    );
+    ask(what => `Retry ${what}${force.value ? ', even if an earlier attempt may still act' : ''}?`, {
+      type: 'retry',
+      force: force.value,
+    });
   return (
     <Form label="Retry" ask={retry}>
       <p>

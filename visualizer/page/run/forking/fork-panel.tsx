@@ -1,6 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { type JsonObject, omitUndefined } from '../../../../protocol/json.ts';
+import { type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
+import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
 import type { AgentView } from '../../../../protocol/run-view.ts';
 import { navigate } from '../../app/router.ts';
 import { dropDrafts } from '../../data/drafts.ts';
@@ -17,7 +18,7 @@ import { InputEditor } from '../edits/input-editor.tsx';
 import { ReplyEditor } from '../edits/reply-editor.tsx';
 import { toolNames } from '../steering/tool-names.ts';
 
-type Commands = readonly JsonObject[];
+type Commands = readonly object[];
 /** Where a fork begins and what is different in it. */
 type Fork = { at: number; message?: string; commands?: Commands };
 type Send = (fork: Fork) => Promise<string | null>;
@@ -162,8 +163,10 @@ function CallForm({ send, draftKey, calls }: FormProps & { calls: readonly CallR
   const { call, seq } = record;
   const { callId, name, gate } = call;
   const key = `${draftKey}call ${callId}`;
-  const approve = (input: JsonObject) =>
-    send({ at: seq, commands: [{ type: gate ? 'approve' : 'edit-call', callId, ...input }] });
+  const change = (input: JsonValue) =>
+    gate
+      ? commandFor({ kind: 'approval', callId }, { type: 'approve', input })
+      : { type: 'edit-call', callId, input };
   return (
     <div class="fork-call">
       <label>
@@ -186,7 +189,7 @@ function CallForm({ send, draftKey, calls }: FormProps & { calls: readonly CallR
         unchanged="The input is unchanged."
         draftKey={`${key} input`}
         input={call.input}
-        send={input => approve({ input })}
+        send={input => send({ at: seq, commands: [change(input)] })}
       />
       {gate ? (
         <RejectForm key={`${key} reject`} send={send} record={record} draftKey={`${key} reason`} />
@@ -208,7 +211,8 @@ function RejectForm({ send, record, draftKey }: OfCall) {
   const problem = useSignal('');
   const { callId } = record.call;
   const run = async (): Promise<void> => {
-    const reject = { type: 'reject', callId, ...(reason.value !== '' && { reason: reason.value }) };
+    const answer: Answer = { type: 'reject', ...(reason.value !== '' && { reason: reason.value }) };
+    const reject = commandFor({ kind: 'approval', callId }, answer);
     problem.value = (await send({ at: record.seq, commands: [reject] })) ?? '';
   };
   return (
@@ -227,13 +231,12 @@ function ResultForm({ send, record, draftKey }: OfCall) {
   const run = async (): Promise<void> => {
     const read = readJson(output.value);
     if ('problem' in read) return;
-    const given = { callId, output: read.value };
-    problem.value =
-      (await send(
-        started === undefined
-          ? { at: record.seq, commands: [{ type: 'answer', ...given }] }
-          : { at: started, commands: [{ type: 'resolve', happened: true, ...given }] },
-      )) ?? '';
+    const given = { output: read.value };
+    const command =
+      started === undefined
+        ? commandFor({ kind: 'result', callId }, { type: 'result', ...given })
+        : commandFor({ kind: 'doubt', callId }, { type: 'happened', ...given });
+    problem.value = (await send({ at: started ?? record.seq, commands: [command] })) ?? '';
   };
   return (
     <Form label="Fork with this result" run={run} problem={problem.value}>
