@@ -90,6 +90,12 @@ export function describeOpen({ runId }: Context, call: Call): JsonOpenCall | nul
   return { id: `${kind}:${runId}:${call.callId}`, kind, ...factsOf(call, runId) };
 }
 
+/** Returns the run's own open calls of this kind. */
+export function openCallsOf(context: Context, kind: OpenCallKind): JsonOpenCall[] {
+  const open = context.calls.flatMap(call => describeOpen(context, call) ?? []);
+  return open.filter(call => call.kind === kind);
+}
+
 /** Returns the calls of the open round that have no result. */
 export function listUnsettled(context: Context): JsonCall[] {
   return context.calls.filter(call => call.status !== 'settled').map(call => unsettledCall(context, call));

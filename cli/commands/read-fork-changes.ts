@@ -4,7 +4,7 @@ import type { Context } from '../../machines/context.ts';
 import type { RunParams } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import { commandFor } from '../../protocol/open/answer.ts';
+import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import { parseJson } from '../options.ts';
 
@@ -35,15 +35,13 @@ export function readChanges(
   const params = Object.fromEntries(setParam.map(readParam));
   const input = changes.input === undefined ? {} : { input: parseJson(changes.input, '--input') };
   const output = changes.output === undefined ? null : parseJson(changes.output, '--output');
+  const decide = (callId: string | undefined, answer: Answer) =>
+    callId === undefined ? [] : [commandFor({ kind: 'approval', callId }, answer, { by })];
   return async readContext => [
     ...(setParam.length > 0 ? [{ type: 'set-params', params: params as RunParams, by } as const] : []),
     ...(text === undefined ? [] : [{ type: 'edit-turn', text, by } as const]),
-    ...(approve === undefined
-      ? []
-      : [commandFor({ kind: 'approval', callId: approve }, { type: 'approve', ...input }, { by })]),
-    ...(reject === undefined
-      ? []
-      : [commandFor({ kind: 'approval', callId: reject }, { type: 'reject' }, { by })]),
+    ...decide(approve, { type: 'approve', ...input }),
+    ...decide(reject, { type: 'reject' }),
     ...(result === undefined ? [] : [giveResult(await readContext(), result, output, by)]),
   ];
 }

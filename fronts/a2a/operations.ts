@@ -9,7 +9,7 @@ import type { RunRecord } from '../../protocol/store.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { findLatestRun } from '../chat/find-chat.ts';
-import { openCallsOf } from '../served/open-calls.ts';
+import { openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { A2aError } from './a2a-error.ts';
 import { readCommands, readItem } from './read-message.ts';
@@ -138,7 +138,7 @@ export class Operations {
           'unsupported',
           'The task has ended. Send the message with its contextId and no taskId.',
         );
-      const open = openCallsOf(run.id, settled);
+      const open = openCallsFor(run.id, settled);
       for (const command of readCommands(parts, open, this.#caller.name)) {
         const result = await run.submit([command]);
         if (!result.accepted)

@@ -6,7 +6,7 @@ import { ANSWER_EXAMPLES } from '../../protocol/open/answer-form.ts';
 import type { FinishedRun, OpenCall, OpenCallKind, Settled, WaitingRun } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import { cutText } from '../../text/cut-text.ts';
-import { describeCall, openCallsOf } from '../served/open-calls.ts';
+import { describeCall, openCallsFor } from '../served/open-calls.ts';
 import type { Artifact, Message, Part, Place, StreamResponse, Task, TaskState, TaskStatus } from './wire.ts';
 
 /*
@@ -87,7 +87,7 @@ function partsOf(runId: string, settled: Settled): Part[] {
 
 /** What a run waits for, as text and as data with the possible answers. */
 function askParts(runId: string, settled: WaitingRun): Part[] {
-  const open = [...openCallsOf(runId, settled)];
+  const open = [...openCallsFor(runId, settled)];
   if (open.length === 0) return [{ text: 'The run is paused.' }];
   const lines = open.map(([, call]) => `${NEEDS[call.kind]}: ${describeCall(call)}`);
   return [

@@ -4,7 +4,7 @@ import { systemHost } from '../../engine/driver/host.ts';
 import { EVENT_STREAM_HEADERS } from '../../engine/run/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { warn } from '../../engine/warn.ts';
-import { listOpen } from '../../machines/settled.ts';
+import { openCallsOf } from '../../machines/settled.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { chatLabels } from '../../protocol/listing/reserved-label.ts';
@@ -156,8 +156,7 @@ class Endpoint {
         refused.push({ interruptId: id, code: 'call-unknown', message: 'No interrupt has this id.' });
       else if (command !== null) given.push({ id, command });
     }
-    for (const open of listOpen(run.context)) {
-      if (open.kind !== 'result') continue;
+    for (const open of openCallsOf(run.context, 'result')) {
       const { callId } = open;
       const result = input.messages.find(message => message.role === 'tool' && message.toolCallId === callId);
       if (result?.role !== 'tool') continue;

@@ -6,7 +6,7 @@ import type { CallToolResult, Server, ServerContext } from '@modelcontextprotoco
 import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
-import { describeWaiting, openCallsOf } from '../served/open-calls.ts';
+import { describeWaiting, openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, plainName, type ServedRuns } from '../served/served-runs.ts';
 import { callerOf, nameOf, takesForms } from './client.ts';
 import { followToEnd } from './follow-run.ts';
@@ -94,7 +94,7 @@ export function addEarlierTasks(server: Server, { runs, offers, log, Failure }: 
         return await describe({ status: 'working' });
       case 'waiting': {
         // A client without forms would wait for a result that it cannot bring about.
-        const asks = takesForms(server, ctx) && openCallsOf(run.id, settled).size > 0;
+        const asks = takesForms(server, ctx) && openCallsFor(run.id, settled).size > 0;
         const statusMessage = describeWaiting(run.id, settled);
         return await describe({ status: asks ? 'input_required' : 'working', statusMessage });
       }

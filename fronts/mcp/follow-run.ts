@@ -2,7 +2,7 @@ import type { ServerContext } from '@modelcontextprotocol/server';
 import { EngineError } from '../../protocol/error.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
-import { type OpenCalls, openCallsOf } from '../served/open-calls.ts';
+import { type OpenCalls, openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { type Decided, decide, formFor, NOTHING_DECIDED } from './ask.ts';
 import { askOpenCall } from './ask-open-call.ts';
@@ -37,7 +37,7 @@ export async function followAsking(followed: Followed, left = new Set<string>())
   let faults = 0;
   for (let decided: Decided = NOTHING_DECIDED; ; ) {
     const settled = await settle(followed);
-    const all = openCallsOf(followed.hold.run.id, settled);
+    const all = openCallsFor(followed.hold.run.id, settled);
     const open = new Map([...all].filter(([id]) => !left.has(id)));
     if (isLeft(all, decided) || open.size === 0 || !followed.asks) return { settled, notes };
     if (faults === MOST_FAULTS) {
@@ -83,7 +83,7 @@ async function askNow(
     form: { ...formFor(call, name, faults.get(id)), ...(meta && { _meta: meta }) },
   }));
   const replies = await askOpenCall(run, forms, ctx);
-  const now = openCallsOf(run.id, await runs.settledNow(run));
+  const now = openCallsFor(run.id, await runs.settledNow(run));
   const decided = await decide(run, { open: now, asked: digestsOf(open), replies, by });
   runs.drive(run.id);
   return decided;

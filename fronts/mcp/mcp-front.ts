@@ -17,7 +17,7 @@ import type {
   ServerContext,
 } from '@modelcontextprotocol/server';
 import { EngineError } from '../../protocol/error.ts';
-import { openCallsOf } from '../served/open-calls.ts';
+import { openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import { type Decided, decide, formsFor, NOTHING_DECIDED } from './ask.ts';
 import { callerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
@@ -139,7 +139,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
         state === undefined
           ? NOTHING_DECIDED
           : await decide(hold.run, {
-              open: openCallsOf(hold.run.id, await runs.settledNow(hold.run)),
+              open: openCallsFor(hold.run.id, await runs.settledNow(hold.run)),
               asked: state.digests,
               replies: ctx.mcpReq.inputResponses ?? {},
               by,
@@ -159,7 +159,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
   ): Promise<CallToolResult | InputRequiredResult> {
     const { run } = followed.hold;
     const settled = await settle(followed);
-    const open = openCallsOf(run.id, settled);
+    const open = openCallsFor(run.id, settled);
     if (open.size === 0 || isLeft(open, decided) || !takesForms(server, ctx))
       return resultOf(run.id, settled, { hasSchema: hasSchema(offered), notes: decided.notes });
     const asked: Asked = { runId: run.id, tool: offered.tool.name, digests: digestsOf(open) };

@@ -10,7 +10,7 @@ import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
-import { openCallsOf } from '../served/open-calls.ts';
+import { openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, plainName, type ServedRuns } from '../served/served-runs.ts';
 import { decide, formsFor, NOTHING_DECIDED } from './ask.ts';
 import { callerOf, nameOf, TASKS, takesTasks } from './client.ts';
@@ -89,7 +89,7 @@ export function addTasks(
     answer(ctx, params.taskId, async ({ run }, caller) => {
       const settled = await runs.settledNow(run);
       if (settled?.status === 'waiting') {
-        const open = openCallsOf(run.id, settled);
+        const open = openCallsFor(run.id, settled);
         await decide(run, {
           open,
           asked: digestsOf(open),
@@ -121,7 +121,7 @@ export function addTasks(
         runs.drive(run.id);
         return { ...task, status: 'working' };
       case 'waiting': {
-        const open = openCallsOf(run.id, settled);
+        const open = openCallsFor(run.id, settled);
         if (open.size === 0) return { ...task, status: 'working', statusMessage: `Run ${run.id} is paused.` };
         const inputRequests = formsFor(open, name, NOTHING_DECIDED);
         return { ...task, status: 'input_required', inputRequests };

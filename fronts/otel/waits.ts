@@ -22,13 +22,9 @@ export function waitsIn(state: ChartState): Map<string, Pick<OpenWait, 'attribut
   if (hasEnded(state)) return waits;
   for (const open of listOpen(state.context)) {
     const { waitsFor, place } = WAITS[open.kind];
-    const attributes: Attributes = { 'agentchart.wait.for': waitsFor };
-    if (open.kind === 'pause') waits.set(place, { attributes });
-    else {
-      const { name, callId } = open;
-      const call = { 'gen_ai.tool.name': name, 'gen_ai.tool.call.id': callId };
-      waits.set(`${place}:${callId}`, { attributes: { ...attributes, ...call } });
-    }
+    const call = 'callId' in open && { 'gen_ai.tool.name': open.name, 'gen_ai.tool.call.id': open.callId };
+    const attributes = { 'agentchart.wait.for': waitsFor, ...call };
+    waits.set('callId' in open ? `${place}:${open.callId}` : place, { attributes });
   }
   return waits;
 }

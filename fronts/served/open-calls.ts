@@ -1,10 +1,11 @@
 import { callIdFor } from '../../protocol/open/answer.ts';
 import type { OpenCall, Settled, WaitingRun } from '../../protocol/run-view.ts';
 
-/** The open calls of a run and its sub-agents, by their ids for the run's clients. None unless the run waits. */
+/** Open calls of a run and its sub-agents, by their ids for the run's clients. */
 export type OpenCalls = ReadonlyMap<string, OpenCall>;
 
-export function openCallsOf(runId: string, settled: Settled | null): OpenCalls {
+/** The open calls of the run `runId` that has settled so; none unless it waits. */
+export function openCallsFor(runId: string, settled: Settled | null): OpenCalls {
   if (settled?.status !== 'waiting') return new Map();
   return new Map(settled.open.flatMap(one => (one.kind === 'pause' ? [] : [[callIdFor(runId, one), one]])));
 }
@@ -20,7 +21,7 @@ export function describeCall({ name, input, reason }: OpenCall): string {
 
 /** The open calls of a waiting run, and the commands that decide them, as text for people and models. */
 export function describeWaiting(runId: string, settled: WaitingRun): string {
-  const calls = [...openCallsOf(runId, settled).values()];
+  const calls = [...openCallsFor(runId, settled).values()];
   const lines = calls.map(call => `- ${describeCall(call)}\n${COMMANDS[call.kind](runId, call)}`);
   const paused = settled.paused ? [`It is paused. To continue: agentchart unpause ${runId}`] : [];
   return [`Run ${runId} is not finished. It waits for:`, ...lines, ...paused].join('\n');

@@ -1,5 +1,5 @@
 import type { Run } from '../../../engine/run/run.ts';
-import { listOpen } from '../../../machines/settled.ts';
+import { openCallsOf } from '../../../machines/settled.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import type { ToolPart, UIMessage } from '../chunk.ts';
 import { approvalIdOf } from '../fold/fold-calls.ts';
@@ -16,9 +16,7 @@ export async function applyAnswers(
   messageIds: readonly string[],
   by: string | undefined,
 ): Promise<void> {
-  const ofPage = new Map(
-    listOpen(run.context).flatMap(open => (open.kind === 'result' ? [[open.callId, open]] : [])),
-  );
+  const ofPage = new Map(openCallsOf(run.context, 'result').map(open => [open.callId, open]));
   for (const { role, parts } of messages) {
     if (role !== 'assistant') continue;
     for (const part of toolPartsOf(parts)) {

@@ -1,4 +1,4 @@
-import { listOpen } from '../../../machines/settled.ts';
+import { openCallsOf } from '../../../machines/settled.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item, MessageItem } from '../../../protocol/item.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
@@ -20,12 +20,12 @@ export function messagesIn(items: readonly Item[]): MessageItem[] {
  */
 export function outputsFor({ context }: ChartState, items: readonly Item[]): CallAnswer[] {
   const called = calledIn(items);
-  const open = listOpen(context);
+  const open = openCallsOf(context, 'result');
   const outputs = new Map<string, CallAnswer>();
   for (const item of items) {
     if (item.type !== 'tool_result' || outputs.has(item.callId)) continue;
     const { callId, output, isError } = item;
-    if (open.some(one => one.kind === 'result' && one.callId === callId))
+    if (open.some(call => call.callId === callId))
       outputs.set(callId, { open: { kind: 'result', callId }, answer: { type: 'result', output, isError } });
     else if (!called.has(callId)) throw unknownCallError(callId);
   }

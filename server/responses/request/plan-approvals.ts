@@ -1,4 +1,4 @@
-import { listOpen } from '../../../machines/settled.ts';
+import { openCallsOf } from '../../../machines/settled.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
@@ -106,8 +106,7 @@ function isAsAsked({ label = '', name, arguments: written }: Request, { item }: 
 }
 
 function openApproval({ state }: RunResponses, callId: string): JsonOpenCall | undefined {
-  const calls = listOpen(state.context).filter(open => open.kind !== 'pause');
-  return calls.find(call => call.kind === 'approval' && call.callId === callId);
+  return openCallsOf(state.context, 'approval').find(call => call.callId === callId);
 }
 
 function decide(run: RunResponses, open: readonly Located[], request: ApprovalRequest): Plan {
@@ -135,9 +134,7 @@ function decide(run: RunResponses, open: readonly Located[], request: ApprovalRe
 function newItems({ state }: RunResponses, { items, previous }: ApprovalRequest): Item[] {
   if (previous !== undefined) return items.filter(isClientItem);
   const known = items.findLastIndex(item => !isClientItem(item) && item.type !== 'approval_response');
-  const waiting = new Set(
-    listOpen(state.context).flatMap(open => (open.kind === 'result' ? [open.callId] : [])),
-  );
+  const waiting = new Set(openCallsOf(state.context, 'result').map(({ callId }) => callId));
   return items.filter((item, at) =>
     item.type === 'tool_result' ? waiting.has(item.callId) : at > known && isClientItem(item),
   );

@@ -7,7 +7,7 @@
  */
 
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
-import { listOpen } from '../../../machines/settled.ts';
+import { openCallsOf } from '../../../machines/settled.ts';
 import { hasEnded, isAtRest } from '../../../machines/standing.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -110,13 +110,12 @@ function planAfter(found: FoundResponse, items: readonly Item[], references: Ref
   if (!isAtRest(state) || state.context.paused) throw inProgress(span.id);
   // The client continues although a call is in doubt: the model reads that the outcome is unknown.
   const unknown = { type: 'failed', reason: OUTCOME_UNKNOWN } as const;
-  const asked = listOpen(state.context).filter(open => open.kind !== 'pause');
-  const doubts = asked.flatMap(({ kind, callId }): CallAnswer[] =>
-    kind === 'doubt' ? [{ open: { kind, callId }, answer: unknown }] : [],
+  const doubts = openCallsOf(state.context, 'doubt').map(
+    ({ callId }): CallAnswer => ({ open: { kind: 'doubt', callId }, answer: unknown }),
   );
   const outputs = outputsFor(state, items);
-  const missing = asked.find(
-    ({ kind, callId }) => kind === 'result' && !outputs.some(({ open }) => open.callId === callId),
+  const missing = openCallsOf(state.context, 'result').find(
+    ({ callId }) => !outputs.some(({ open }) => open.callId === callId),
   );
   if (missing !== undefined) throw missingOutputError(missing.callId);
   const messages = messagesIn(items);
