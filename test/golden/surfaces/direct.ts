@@ -183,8 +183,9 @@ const terminal = (isTTY: boolean): Surface => ({
         const state =
           begun && entries.slice(1).reduce((folded, entry) => foldEntry(folded, entry, run.id), begun);
         const filters = stage.agent.options.textFilters ?? [];
+        const begin = state && { begin: { state, seq: after } };
         const known = views.get(run) ?? {
-          view: new TerminalView({ output, state, showText: text => filterText(text, filters) }),
+          view: new TerminalView({ output, runId: run.id, filters, ...begin }),
           seq: after,
         };
         views.set(run, known);

@@ -3,8 +3,9 @@ import { createAgUiHandler } from '../../../fronts/ag-ui/index.ts';
 import { type ChatHandlerOptions, createChatHandler } from '../../../fronts/ai-sdk-ui/index.ts';
 import { createMcpApi } from '../../../fronts/mcp/mcp-api.ts';
 import { remoteRun } from '../../../fronts/react/remote-run.ts';
+import type { ObservedRun } from '../../../fronts/react/run-snapshot.ts';
 import { ServedRuns } from '../../../fronts/served/served-runs.ts';
-import type { OpenCall } from '../../../protocol/run-view.ts';
+import type { OpenCall, RunView } from '../../../protocol/run-view.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import type { MountedApi } from '../../../server/mounted-api.ts';
 import { currentClient } from '../../support/fronts/mcp.ts';
@@ -17,7 +18,8 @@ import { type Act, INPUT, type Scenario, Stage } from './stage.ts';
 const ORIGIN = 'http://127.0.0.1:4100';
 
 /** Runs whose beginning is another than that of a request. */
-const beginsElsewhere = ({ start, died }: Scenario) => start !== undefined || died !== undefined;
+const beginsElsewhere = ({ start, died, forksAt }: Scenario) =>
+  start !== undefined || died !== undefined || forksAt !== undefined;
 
 function post(path: string, body: unknown, headers: Record<string, string> = {}): Request {
   return new Request(ORIGIN + path, {
@@ -267,7 +269,10 @@ const mcp: Surface = {
     let last: Reply = {};
     const recording = await recordPhases(stage, async (act, recording) => {
       const call = act && act.type !== 'run' ? await stage.open(act) : undefined;
-      if (act !== null && (call === undefined || act.type === 'run')) await stage.act(act);
+      if (act !== null && (call === undefined || act.type === 'run')) {
+        await stage.act(act);
+        await (await stage.opened()).settled();
+      }
       if (act !== null && last.requestState === undefined) {
         const settled = await (await stage.opened()).settled();
         return recording.json({ 'no request asks': settled.status });
@@ -291,10 +296,12 @@ const mcp: Surface = {
   },
 };
 
-/** Meanwhile, timers of the process are those of the manual clock. */
+/** Meanwhile, timers of the process are those of the manual clock, and waits are not random. */
 async function withTimersOf<Value>(stage: Stage, work: () => Promise<Value>): Promise<Value> {
   const { setTimeout, clearTimeout } = globalThis;
+  const { random } = Math;
   const cancels = new Map<object, () => void>();
+  Math.random = () => 0.5;
   const set = (fire: () => void, ms = 0) => {
     const timer = { unref: () => timer, ref: () => timer };
     cancels.set(timer, stage.host.setTimer(ms, fire));
@@ -305,6 +312,21 @@ async function withTimersOf<Value>(stage: Stage, work: () => Promise<Value>): Pr
     return await work();
   } finally {
     Object.assign(globalThis, { setTimeout, clearTimeout });
+    Math.random = random;
+  }
+}
+
+async function decide(observed: ObservedRun<RunView>, call: OpenCall, act: Exclude<Act, { type: 'run' }>) {
+  const by = 'ann';
+  switch (act.type) {
+    case 'approve':
+      return await observed.approve(call, { by, ...(act.input && { input: act.input }) });
+    case 'reject':
+      return await observed.reject(call, { by, ...(act.reason && { reason: act.reason }) });
+    case 'answer':
+      return await observed.answer(call, { by, output: act.output, ...(act.isError && { isError: true }) });
+    case 'resolve':
+      return await observed.resolve(call, { by, ...act.as });
   }
 }
 
@@ -323,18 +345,21 @@ const reactRemote: Surface = {
       const { runId } = (await (await send(post('/runs', { input: INPUT }))).json()) as {
         runId: string;
       };
-      const watch = async () =>
-        await watchSnapshots(remoteRun(`/runs/${runId}`, { fetch: fetchHere }), async () => {
+      const observe = () => remoteRun(`/runs/${runId}`, { fetch: fetchHere });
+      const watch = async (act: Act | null) => {
+        const observed = observe();
+        const call = act && (await decided(stage, act));
+        return await watchSnapshots(observed, async () => {
+          if (act?.type === 'run') await stage.act(act);
+          else if (act && call) await decide(observed, call, act);
           await (await stage.opened()).settled();
           await stage.host.advance(100);
         });
+      };
       const recording = await recordPhases(
         stage,
-        async (act, recording) => {
-          if (act !== null) await stage.act(act);
-          recording.add(await watch());
-        },
-        watch,
+        async (act, recording) => recording.add(await watch(act)),
+        () => watch(null),
       );
       close();
       return await recording.text(stage);

@@ -1,5 +1,5 @@
 import '@modelcontextprotocol/client';
-import { type JsonObject, toJson } from '../../../protocol/json.ts';
+import type { JsonObject } from '../../../protocol/json.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import { createChatApi } from '../../../server/chat-completions/chat-api.ts';
 import { createMessagesApi } from '../../../server/messages/messages-api.ts';
@@ -213,9 +213,10 @@ function surfaceOf(protocol: Protocol): Surface<Asked> {
         if (asks === undefined) return false;
         recording.title(`streamed ${number}`);
         const response = await send('POST', path, { ...asks, stream: true });
-        recording.add(await readFrames(response));
+        const frames = await readFrames(response);
+        recording.add(frames);
         if (protocol.read === undefined) return true;
-        const id = await newestIn(stage, number);
+        const [, id = ''] = /"id":"(resp_[^"]+)"/.exec(frames) ?? [];
         await protocol.read(id, recording, send);
         const other = openGateway(stage, {});
         recording.title(`GET ${id}?stream=true, from another process`);
@@ -223,17 +224,24 @@ function surfaceOf(protocol: Protocol): Surface<Asked> {
         await other.close();
         return true;
       });
-      return await recording.text(ended);
+      return shorten(await recording.text(ended));
     },
   };
 }
 
-/** The id of the newest response. */
-async function newestIn(stage: Stage, number: number): Promise<string> {
-  const { runs } = await stage.store.list({ limit: 100 });
-  const entries = await Promise.all(runs.map(({ runId }) => stage.store.read(runId)));
-  const ids = JSON.stringify(toJson(entries as never)).match(/resp_\w+/g) ?? [];
-  return ids.at(-1) ?? `resp_${number}`;
+/** What nearly every response object has, and what stands for it, so that the rest can be read. */
+const COMMON: Readonly<Record<string, string>> = {
+  '<none asked>':
+    '"error":null,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"max_tool_calls":null',
+  '<no effort>':
+    '"prompt_cache_key":null,"reasoning":{"effort":null,"summary":null},"safety_identifier":null,"service_tier":"default"',
+  '<usual text>': '"temperature":1,"text":{"format":{"type":"text"}},"tool_choice":"auto"',
+  '<usual sampling>':
+    '"top_logprobs":0,"top_p":1,"presence_penalty":0,"frequency_penalty":0,"truncation":"disabled"',
+};
+
+function shorten(text: string): string {
+  return Object.entries(COMMON).reduce((shown, [name, common]) => shown.replaceAll(common, name), text);
 }
 
 export const GATEWAY: readonly Surface<Asked>[] = [responses, chat, messages].map(surfaceOf);

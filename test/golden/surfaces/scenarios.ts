@@ -343,6 +343,14 @@ const EDITS: Readonly<Record<string, Scenario>> = {
   },
 };
 
+const FORKS: Readonly<Record<string, Scenario>> = {
+  forked: {
+    about: 'A fork after the first turn, which the model answers otherwise.',
+    turns: [turn(say('I look.'), call('look')), DONE, turn(say('Done otherwise.'))],
+    forksAt: 7,
+  },
+};
+
 const ANSWERS: Readonly<Record<string, Scenario>> = {
   held: {
     about: 'A held answer: readers get it once it is complete, and no preamble.',
@@ -423,6 +431,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   ...FAILURES,
   ...PEOPLE,
   ...EDITS,
+  ...FORKS,
   ...ANSWERS,
   ...FAMILIES,
 };

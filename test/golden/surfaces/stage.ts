@@ -42,6 +42,8 @@ export type Scenario = {
   atMark?: (run: Run) => Promise<unknown>;
   /** The turns of a process that dies at its first mark. Another one goes on with `turns`. */
   died?: readonly PlayedTurn[];
+  /** The surfaces show a fork of the settled run at this entry. */
+  forksAt?: number;
 };
 
 const anything = z.looseObject({});
@@ -182,10 +184,13 @@ export class Stage {
   /** Starts the run, or opens the one that is there. */
   async begin(start: StartOptions = {}): Promise<Run> {
     const found = await this.#find();
-    this.#run =
+    const begun =
       found === undefined
         ? await this.agent.start(INPUT, { ...this.scenario.start, ...start })
         : await this.agent.open(found);
+    const { forksAt } = this.scenario;
+    if (forksAt !== undefined) await this.until(begun.settled());
+    this.#run = forksAt === undefined ? begun : await begun.fork({ at: forksAt });
     this.#run.settled().catch(() => {});
     return this.#run;
   }
@@ -263,7 +268,7 @@ export class Stage {
   }
 }
 
-export function titleOf(act: Act): string {
+function titleOf(act: Act): string {
   if (act.type === 'run') return act.what;
   const { type, ...options } = act;
   return `${type} ${JSON.stringify(options)}`;
