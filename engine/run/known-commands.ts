@@ -21,7 +21,7 @@ import type {
   YieldOptions,
 } from '../../protocol/run-command.ts';
 import type { ForkOptions } from './forks/fork-run.ts';
-import type { BatchOptions } from './read-events.ts';
+import type { BatchOptions, StoryReadOptions } from './read-events.ts';
 
 /* The names of the options of commands, and the checks that refuse others with `input-invalid`. */
 
@@ -67,7 +67,7 @@ const OPTIONS: { readonly [Type in keyof MethodOptions]: NamesOf<MethodOptions[T
 type OtherOptions = {
   events: Pick<BatchOptions, 'after' | 'follow'>;
   eventBatches: BatchOptions;
-  story: { after?: number; follow?: boolean };
+  story: StoryReadOptions;
   yield: YieldOptions;
   editTranscript: CommandOptions;
   retry: RetryOptions;
@@ -77,7 +77,7 @@ type OtherOptions = {
 const OTHERS: { readonly [Method in keyof OtherOptions]: NamesOf<OtherOptions[Method]> } = {
   events: { after: true, follow: true },
   eventBatches: { after: true, follow: true, room: true, textFirst: true },
-  story: { after: true, follow: true },
+  story: { after: true, follow: true, settle: true },
   yield: { graceMs: true },
   editTranscript: COMMAND,
   retry: { ...COMMAND, force: true },

@@ -67,6 +67,15 @@ type ReadOptions = {
   follow?: boolean;
 };
 
+/** Options of `story`. */
+export type StoryReadOptions = ReadOptions & {
+  /** Drives the run, and reads until `settled()` resolves. Overrides `follow`. */
+  settle?: boolean;
+};
+
+/** The seq of the last entry to read, once it is known. Reading fails if it rejects. */
+type Until = { until?: () => Promise<number> };
+
 /** Options of `eventBatches`. */
 export type BatchOptions = ReadOptions & {
   /** How much the reader's queue holds; by default 1,024 events. */
@@ -76,7 +85,7 @@ export type BatchOptions = ReadOptions & {
 };
 
 /** The entries after `after`, then events as they happen. */
-export function readEvents(source: EventSource, options: ReadOptions): AsyncGenerator<RunHappening> {
+export function readEvents(source: EventSource, options: ReadOptions & Until): AsyncGenerator<RunHappening> {
   const queue = new ReaderQueue(source.events, DEFAULT_LIMIT);
   return stoppingAtOnce(readEach(source, queue, options), queue);
 }
@@ -106,7 +115,7 @@ function stoppingAtOnce<T>(generator: AsyncGenerator<T>, queue: ReaderQueue): As
 async function* readEach(
   source: EventSource,
   queue: ReaderQueue,
-  options: ReadOptions,
+  options: ReadOptions & Until,
 ): AsyncGenerator<RunHappening> {
   for await (const batch of readAll(source, queue, options)) yield* batch;
 }
@@ -114,12 +123,18 @@ async function* readEach(
 async function* readAll(
   source: EventSource,
   queue: ReaderQueue,
-  { after = 0, follow = false, textFirst = false }: BatchOptions,
+  { after = 0, follow = false, textFirst = false, until }: BatchOptions & Until,
   gather?: () => Promise<void>,
 ): AsyncGenerator<readonly RunHappening[]> {
+  const end = until && endOf(until, () => queue.wake());
   const isOver = () => {
+    if (end !== undefined) return seq >= end.seq;
     const standing = source.standing();
     return standing === 'ended' || (standing === 'at-rest' && !follow);
+  };
+  const failureOf = () => {
+    if (end !== undefined) return end.failure;
+    return follow || source.standing() !== 'running' ? null : source.failure();
   };
   let seq = after;
   let isTextFirst = textFirst;
@@ -145,14 +160,15 @@ async function* readAll(
         const batch = queue.drain().filter(happening => !('seq' in happening) || happening.seq > seq);
         seq = batch.findLast(happening => 'seq' in happening)?.seq ?? seq;
         if (batch.length > 0) yield batch;
+        if (end !== undefined && isOver()) return;
         if (!queue.isEmpty) continue;
         if (isOver()) {
           await source.refresh();
           if (queue.isEmpty && isOver()) return;
           continue;
         }
-        const failure = follow ? null : source.failure();
-        if (source.standing() === 'running' && failure !== null) throw failure.error;
+        const failure = failureOf();
+        if (failure !== null) throw failure.error;
         await queue.waitForMore(source.events.refreshLater(source));
         await gather?.();
       }
@@ -160,6 +176,25 @@ async function* readAll(
   } finally {
     queue.close();
   }
+}
+
+/** What `until` has told so far: the last entry to read, or why there is none. `wake` is called when it has. */
+function endOf(until: () => Promise<number>, wake: () => void) {
+  const end: { seq: number; failure: { error: unknown } | null } = {
+    seq: Number.POSITIVE_INFINITY,
+    failure: null,
+  };
+  until()
+    .then(
+      seq => {
+        end.seq = seq;
+      },
+      error => {
+        end.failure = { error };
+      },
+    )
+    .then(wake);
+  return end;
 }
 
 /** The seq of an entry; 0 for a delta. */

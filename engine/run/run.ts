@@ -46,6 +46,7 @@ import {
   eventSourceOf,
   readBatches,
   readEvents,
+  type StoryReadOptions,
 } from './read-events.ts';
 import { RunEvents, type RunHappening } from './run-events.ts';
 import type { RunOptions } from './run-options.ts';
@@ -171,12 +172,17 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
 
   /**
    * What happens in the run, as a conversation: texts as they are generated, calls and their outcomes, what it waits for.
-   * Starts after entry `after` (default 0) and ends once the run settles; with `follow`, once it has ended.
+   * Starts after entry `after` (default 0) and ends once the run rests or has ended; with `follow`, once it has ended.
+   * With `settle` it drives the run and ends as `settled()` does: once the runs of its sub-agents rest too.
    */
-  story(options: { after?: number; follow?: boolean } = {}): AsyncGenerator<StoryEvent> {
-    const { after = 0, follow = false } = knownOptions('story', options);
+  story(options: StoryReadOptions = {}): AsyncGenerator<StoryEvent> {
+    const { after = 0, follow = false, settle = false } = knownOptions('story', options);
     const { store, textFilters: filters } = this.#options;
-    const happenings = readEvents(this.#source, { after, follow });
+    const until = async () => {
+      await this.settled();
+      return this.#log.durable.seq;
+    };
+    const happenings = readEvents(this.#source, { after, follow, ...(settle && { until }) });
     return tellHappenings(store, { runId: this.id, filters }, after, happenings);
   }
 

@@ -16,7 +16,7 @@ export class Story {
   /** `begin`: the fold that the first entry follows; by default the run's start. */
   constructor(options: StoryOptions, begin?: { state: ChartState; seq: number }) {
     this.#runId = options.runId;
-    this.#teller = new StoryTeller(options);
+    this.#teller = new StoryTeller(options, begin?.state);
     this.#state = begin?.state ?? null;
     this.#seq = begin?.seq ?? 0;
   }
@@ -34,9 +34,10 @@ export class Story {
   /** Tells an entry or a delta. A repeated entry tells nothing. */
   take(happening: RunHappening): StoryEvent[] {
     if (!('seq' in happening)) return this.#teller.takeDelta(happening);
-    if (happening.type === 'run.started') return this.takeEntry({ seq: happening.seq, event: happening });
-    const { runId: _, seq, ...event } = happening;
-    return this.takeEntry({ seq, event } as JournalEntry);
+    const { seq, ...event } = happening;
+    if (event.type === 'run.started') return this.takeEntry({ seq, event });
+    const { runId: _, ...known } = event;
+    return this.takeEntry({ seq, event: known } as JournalEntry);
   }
 
   /** Tells an entry. Throws like `foldEntry`. */

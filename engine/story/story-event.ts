@@ -3,6 +3,7 @@ import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
 import type { Item, MessageItem, ReasoningItem, ToolCallItem } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { CancelledRun, FailedRun, FinishedRun, JsonOpenCall, RunView } from '../../protocol/run-view.ts';
+import type { RunStatus } from '../../protocol/store.ts';
 
 /** An attempt of a turn: the chart's numbers, from 1. */
 export type Place = { turn: number; attempt: number };
@@ -37,6 +38,7 @@ export type SettledBy = 'tool' | 'sub-agent' | 'answer' | 'denied' | 'refused' |
 /** What happens in a run, for those who show it as a conversation. */
 export type StoryEvent = { runId: string } & (
   | ({ type: 'message'; items: readonly Item[]; by?: string } & FromEntry)
+  | ({ type: 'state' } & StoryState & FromEntry)
   | ({ type: 'turn.opened' } & Place)
   /**
    * More of a text. Another `part` is another text; an empty piece may begin one, such as reasoning that the provider
@@ -84,9 +86,20 @@ export type StoryEvent = { runId: string } & (
     } & FromEntry)
   /** The run rests with other things open than before, or has ended. What sub-agents wait for is not included. */
   | ({ type: 'settled'; settled: StorySettled } & FromEntry)
-  /** An entry that tells nothing else. */
+  /** An entry that tells nothing else, except perhaps a state. */
   | ({ type: 'note'; event: RunEvent } & FromEntry)
 );
+
+/** Where the run is: told when it changes, and after each message. It comes before all else that an entry tells. */
+export type StoryState = {
+  /** The path of the chart's state, such as `resting.awaitingApproval`. */
+  path: string;
+  status: RunStatus;
+  /** Why the run waits. */
+  why?: string;
+  /** The code of the error of a failed run. */
+  error?: string;
+};
 
 /** How a run rests or ended. */
 export type StorySettled =

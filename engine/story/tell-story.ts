@@ -7,14 +7,14 @@ import { findCall } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { describeOpen, listOpen } from '../../machines/settled.ts';
 import { statusOf } from '../../machines/standing.ts';
-import type { ChartState } from '../../machines/step.ts';
+import { type ChartState, statePath } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
-import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
+import { callsOf, type QualifiedCall, type RunEvent } from '../../protocol/event.ts';
 import type { ToolResultItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import { filterText, type TextFilter } from '../../text/text-filter.ts';
-import type { Place, SettledBy, StoryEvent, StorySettled, TurnPart } from './story-event.ts';
+import type { Place, SettledBy, StoryEvent, StorySettled, StoryState, TurnPart } from './story-event.ts';
 import { alignParts, partsOf, type StreamedPart } from './turn-parts.ts';
 
 export type * from './story-event.ts';
@@ -56,17 +56,21 @@ export class StoryTeller {
   #over = 0;
   #told: StoryEvent[] = [];
 
-  constructor(options: StoryOptions) {
+  /** `begin`: the chart's state where the story begins; `null` for the run's start. */
+  constructor(options: StoryOptions, begin: ChartState | null = null) {
     this.#options = options;
+    if (begin !== null) this.#over = overIn(begin);
   }
 
   /** Tells an entry. */
   takeEntry(event: RunEvent, seq: number, around: Around): StoryEvent[] {
     const from = { seq, at: event.at };
+    this.#tellState(event, from, around);
     this.#tellEntry(event, from, around);
     if (around.before !== null) this.#tellCalls(event, from, around);
     this.#tellEnd(from, around);
-    if (!this.#told.some(told => 'seq' in told)) this.#tell({ type: 'note', ...from, event });
+    if (!this.#told.some(told => 'seq' in told && told.type !== 'state'))
+      this.#tell({ type: 'note', ...from, event });
     return this.#drain();
   }
 
@@ -102,17 +106,17 @@ export class StoryTeller {
     this.#told.push({ runId: this.#options.runId, ...happened } as StoryEvent);
   }
 
+  #tellState(event: RunEvent, from: Entry, { before, after }: Around): void {
+    if (event.type === 'run.started') this.#tell({ type: 'message', ...from, items: event.input });
+    else if (event.type === 'message.received') {
+      const { items, by } = event;
+      this.#tell({ type: 'message', ...from, items, ...omitUndefined({ by }) });
+    } else if (before === after || (before !== null && isSameState(before, after))) return;
+    this.#tell({ type: 'state', ...from, ...describeState(after) });
+  }
+
   #tellEntry(event: RunEvent, from: Entry, { before, after }: Around): void {
     switch (event.type) {
-      case 'run.started':
-        return this.#tell({ type: 'message', ...from, items: event.input });
-      case 'message.received':
-        return this.#tell({
-          type: 'message',
-          ...from,
-          items: event.items,
-          ...omitUndefined({ by: event.by }),
-        });
       case 'turn.completed':
         return this.#close(event, from, { before, after });
       case 'turn.failed':
@@ -139,6 +143,8 @@ export class StoryTeller {
         const { callId, childRunId } = event;
         return this.#tell({ type: 'call.suspended', ...from, callId, childRunId });
       }
+      case 'run.started':
+      case 'message.received':
       case 'text.started':
       case 'calls.started':
       case 'timer.fired':
@@ -279,12 +285,13 @@ export class StoryTeller {
   /** Tells which calls this entry asked about, and which it settled. */
   #tellCalls(event: RunEvent, from: Entry, { before, after }: Around): void {
     if (before === null || before.context.calls === after.context.calls) return;
-    const known = new Map(before.context.calls.map(call => [call.callId, call]));
+    const known = new Set(before.context.calls.map(({ callId }) => callId));
     for (const call of before.context.calls) {
       const now = findCall(after.context, call.callId);
       if (now !== call) this.#tellCall(call, now, { event, from, after });
     }
-    for (const call of after.context.calls)
+    const round = after.context.calls;
+    for (const call of round.length > 0 ? round : refusedBy(event, after.context))
       if (!known.has(call.callId)) this.#tellCall(undefined, call, { event, from, after });
   }
 
@@ -335,6 +342,26 @@ function isAt(attempt: Attempt | null, { turn, attempt: number }: Place): attemp
   return attempt?.turn === turn && attempt.attempt === number;
 }
 
+/** The last turn that is complete in this state. */
+function overIn(state: ChartState): number {
+  const { turn, failure } = state.context;
+  const isOpen = statePath(state).startsWith('turn.') || failure !== null;
+  return isOpen ? turn.number - 1 : turn.number;
+}
+
+function describeState(state: ChartState): StoryState {
+  const { next } = state.context;
+  const status = statusOf(state);
+  const why = status === 'waiting' ? next?.why : undefined;
+  const error = status === 'failed' && next?.type === 'fail' ? next.code : undefined;
+  return { path: statePath(state), status, ...omitUndefined({ why, error }) };
+}
+
+function isSameState(one: ChartState, other: ChartState): boolean {
+  const [before, after] = [describeState(one), describeState(other)];
+  return before.path === after.path && before.status === after.status && before.why === after.why;
+}
+
 function placeIn({ context: { turn } }: ChartState): Place {
   return { turn: turn.number, attempt: turn.attempt };
 }
@@ -343,6 +370,14 @@ function placeIn({ context: { turn } }: ChartState): Place {
 function writtenIn(parts: readonly TurnPart[], { callId, input }: QualifiedCall): string {
   const part = parts.find(one => one.kind === 'call' && one.item.callId === callId);
   return part?.kind === 'call' ? part.item.arguments : JSON.stringify(input);
+}
+
+/** The calls of an event whose round is closed: none of them may run. */
+function refusedBy(event: RunEvent, context: Context): Call[] {
+  return callsOf(event).flatMap(call => {
+    const result = resultIn(context, call.callId);
+    return result === undefined ? [] : [{ ...call, status: 'settled', attempt: 0, result }];
+  });
 }
 
 function resultIn({ transcript }: Context, callId: string): CallResult | undefined {

@@ -4,6 +4,8 @@ import { loadRunAt } from '../../../engine/journal/load-run.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { readStory, Story } from '../../../engine/story/read-story.ts';
 import type { StoryEvent, TurnPart } from '../../../engine/story/tell-story.ts';
+import { statusOf } from '../../../machines/standing.ts';
+import { statePath } from '../../../machines/step.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { refusalOf, textOf } from '../../../protocol/message.ts';
@@ -305,6 +307,59 @@ describe('the story of a run', () => {
       }),
       { numRuns: 30 },
     );
+  });
+
+  test('each call is settled once, also one that closes its round at once, unless the run ends before', async () => {
+    await fc.assert(
+      fc.asyncProperty(recipe, async given => {
+        const { store, options } = await play(given);
+        const told = await readStory(store, options);
+        const cancelled = (await store.read(options.runId)).flatMap(({ event }) =>
+          event.type === 'run.cancelled' ? event.unsettled : [],
+        );
+        const made = told.flatMap(event =>
+          event.type === 'turn.closed' ? event.completed.calls.map(({ callId }) => callId) : [],
+        );
+        const settled = told.flatMap(event => (event.type === 'call.settled' ? [event.callId] : []));
+        expect([...settled, ...cancelled].toSorted()).toEqual(made.toSorted());
+      }),
+    );
+  });
+
+  test('tells the state of the chart when it changes and after each message, before all else of an entry', async () => {
+    await fc.assert(
+      fc.asyncProperty(recipe, async given => {
+        const { store, options } = await play(given);
+        const story = new Story(options);
+        let known: unknown[] = [];
+        for (const entry of await store.read(options.runId)) {
+          const told = story.takeEntry(entry);
+          const [first, second] = told;
+          const state = first?.type === 'message' ? second : first;
+          const isTold = state?.type === 'state';
+          if (first?.type === 'message') expect(second?.type).toBe('state');
+          else if (isTold) expect([state.path, state.status, state.why]).not.toEqual(known);
+          if (isTold) known = [state.path, state.status, state.why];
+          expect(told.filter(({ type }) => type === 'state')).toHaveLength(isTold ? 1 : 0);
+          if (story.state === null) throw new Error('no state');
+          expect(known.slice(0, 2)).toEqual([statePath(story.state), statusOf(story.state)]);
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test('that begins after a turn tells no late piece of that turn', async () => {
+    const { store, run, options, happenings } = await play({
+      turns: [{ said: [{ kind: 'text', pieces: ['Hello'] }], lies: false, breaksAt: undefined }],
+      finalAnswer: 'live',
+      answers: [],
+    });
+    const deltas = happenings.filter(happening => !('seq' in happening));
+    const closed = (await store.read(run.id)).find(({ event }) => event.type === 'turn.completed')?.seq ?? 0;
+    expect(tell(deltas, new Story(options, await loadRunAt(store, run.id, closed - 1)))).not.toEqual([]);
+    for (let after = closed; after <= run.durable.seq; after += 1)
+      expect(tell(deltas, new Story(options, await loadRunAt(store, run.id, after)))).toEqual([]);
   });
 
   test('two readers agree, and one that comes late gets the turn in progress from its beginning', async () => {
