@@ -71,11 +71,21 @@ export type StoryEvent = { runId: string } & (
   | ({ type: 'answer.rejected'; feedback: string } & FromEntry)
   /** The call needs someone outside the run, now or again. */
   | ({ type: 'call.asked'; open: JsonOpenCall } & FromEntry)
-  | ({ type: 'call.decided'; callId: string; approved: boolean; reason?: string; by?: string } & FromEntry)
+  /** `input`: the call was approved with another input. `sticky`: the decision also applies to later calls of the tool. */
+  | ({
+      type: 'call.decided';
+      callId: string;
+      approved: boolean;
+      reason?: string;
+      input?: JsonValue;
+      sticky?: boolean;
+      by?: string;
+    } & FromEntry)
   | ({ type: 'call.started'; callId: string; name: string; attempt: number; key: string } & FromEntry)
   | { type: 'call.progress'; callId: string; data: JsonValue }
   /** The call waits for the run of a sub-agent. */
   | ({ type: 'call.suspended'; callId: string; childRunId: string } & FromEntry)
+  /** `call` has its result, unless an edit dropped it. `who` gave the answer. */
   | ({
       type: 'call.settled';
       callId: string;
@@ -83,10 +93,14 @@ export type StoryEvent = { runId: string } & (
       output: JsonValue;
       isError: boolean;
       by: SettledBy;
+      who?: string;
     } & FromEntry)
   /** The run rests with other things open than before, or has ended. What sub-agents wait for is not included. */
   | ({ type: 'settled'; settled: StorySettled } & FromEntry)
-  /** An entry that tells nothing else, except perhaps a state. */
+  /**
+   * An entry that no other event tells: an edit, a claim, what happened to a running call. What follows from it for calls
+   * and for the run is told after it.
+   */
   | ({ type: 'note'; event: RunEvent } & FromEntry)
 );
 

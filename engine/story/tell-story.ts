@@ -3,7 +3,7 @@
  * `tell-story.ts` makes them of entries and deltas, `turn-parts.ts` compares a streamed turn with its entry, and
  * `read-story.ts` folds a journal and follows a run.
  */
-import { findCall } from '../../machines/calls.ts';
+import { findCall, resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { describeOpen, listOpen } from '../../machines/settled.ts';
 import { statusOf } from '../../machines/standing.ts';
@@ -34,6 +34,8 @@ type Attempt = Place & {
   parts: StreamedPart[];
   calls: Map<number, { callId: string; text: string }>;
   refusals: number;
+  /** It began with its text so far: more text continues it, even after reasoning. */
+  isMerged?: true;
 };
 
 type Happened = Distribute<StoryEvent>;
@@ -48,6 +50,7 @@ type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
  *    was discarded.
  * S2 Deltas only make texts appear earlier. Without them, and from any entry on, the same turns, calls and ends follow.
  * S3 Late pieces of a turn that is complete are dropped.
+ * S4 Entries from before an attempt, which a reader gets after its text, do not end it.
  */
 export class StoryTeller {
   readonly #options: StoryOptions;
@@ -65,12 +68,26 @@ export class StoryTeller {
   /** Tells an entry. */
   takeEntry(event: RunEvent, seq: number, around: Around): StoryEvent[] {
     const from = { seq, at: event.at };
+    const live = this.#attempt;
+    const isAhead = live !== null && around.before !== null && isAfter(live, placeIn(around.before));
+    if (isAhead) this.#attempt = null;
     this.#tellState(event, from, around);
     this.#tellEntry(event, from, around);
     if (around.before !== null) this.#tellCalls(event, from, around);
     this.#tellEnd(from, around);
     if (!this.#told.some(told => 'seq' in told && told.type !== 'state'))
       this.#tell({ type: 'note', ...from, event });
+    if (isAhead) this.#attempt = live;
+    return this.#drain();
+  }
+
+  /** Tells the text of the running attempt so far, which replaces what readers have of the attempt. */
+  takeTextSoFar(soFar: Place & { text: string }): StoryEvent[] {
+    if (isAt(this.#attempt, soFar)) this.#discard('restarted');
+    if (this.#begin(soFar)) {
+      (this.#attempt as Attempt).isMerged = true;
+      if (soFar.text !== '') this.#stream('text', soFar);
+    }
     return this.#drain();
   }
 
@@ -152,6 +169,7 @@ export class StoryTeller {
       case 'approval.decided':
       case 'result.received':
       case 'doubt.resolved':
+        // Told by what it changes in its call.
         return;
       default:
     }
@@ -186,8 +204,11 @@ export class StoryTeller {
       if (last?.kind !== 'text' || last.isRefused) this.#beginPart('text');
       (live.parts.at(-1) as StreamedPart).isRefused = true;
     }
-    const last = live.parts.at(-1);
-    if (last?.kind !== kind || last.isRefused) live.parts.push({ kind, text: '', isRefused: false });
+    let place = live.parts.length - 1;
+    if (live.isMerged === true) place = live.parts.findLastIndex(part => part.kind === kind);
+    const last = live.parts[place];
+    if (last?.kind === kind && !last.isRefused) return this.#add(kind, text, place);
+    live.parts.push({ kind, text: '', isRefused: false });
     this.#add(kind, text);
   }
 
@@ -196,10 +217,10 @@ export class StoryTeller {
     this.#add(kind, '');
   }
 
-  /** Adds to the last streamed part. */
-  #add(type: 'text' | 'reasoning', text: string): void {
+  /** Adds to a streamed part, by default the last. */
+  #add(type: 'text' | 'reasoning', text: string, place?: number): void {
     const { turn, attempt, parts } = this.#attempt as Attempt;
-    const part = parts.length - 1;
+    const part = place ?? parts.length - 1;
     (parts[part] as StreamedPart).text += text;
     this.#tell({ type, turn, attempt, part, text });
   }
@@ -285,14 +306,14 @@ export class StoryTeller {
   /** Tells which calls this entry asked about, and which it settled. */
   #tellCalls(event: RunEvent, from: Entry, { before, after }: Around): void {
     if (before === null || before.context.calls === after.context.calls) return;
-    const known = new Set(before.context.calls.map(({ callId }) => callId));
     for (const call of before.context.calls) {
       const now = findCall(after.context, call.callId);
       if (now !== call) this.#tellCall(call, now, { event, from, after });
     }
     const round = after.context.calls;
     for (const call of round.length > 0 ? round : refusedBy(event, after.context))
-      if (!known.has(call.callId)) this.#tellCall(undefined, call, { event, from, after });
+      if (findCall(before.context, call.callId) === undefined)
+        this.#tellCall(undefined, call, { event, from, after });
   }
 
   #tellCall(
@@ -316,13 +337,19 @@ export class StoryTeller {
     const result = now?.result ?? resultIn(after.context, callId);
     const { output, isError } = result ?? NO_RESULT;
     const by = result === undefined ? 'edit' : settledBy(event, callId);
-    this.#tell({ type: 'call.settled', ...from, callId, call, output, isError, by });
+    const settled =
+      result === undefined ? call : { ...call, status: 'settled' as const, result: resultOf(result) };
+    const who = by === 'answer' && 'by' in event ? event.by : undefined;
+    const how = { output, isError, by, ...omitUndefined({ who }) };
+    this.#tell({ type: 'call.settled', ...from, callId, call: settled, ...how });
   }
 
-  #tellDecision(callId: string, { decision, by }: Of<'approval.decided'>, from: Entry): void {
+  #tellDecision(callId: string, { decision, by, sticky }: Of<'approval.decided'>, from: Entry): void {
     const reason = decision.type === 'reject' ? decision.reason : undefined;
+    const input = decision.type === 'approve' ? decision.input : undefined;
     const approved = decision.type === 'approve';
-    this.#tell({ type: 'call.decided', ...from, callId, approved, ...omitUndefined({ reason, by }) });
+    const how = omitUndefined({ reason, input, sticky, by });
+    this.#tell({ type: 'call.decided', ...from, callId, approved, ...how });
   }
 
   #tellEnd(from: Entry, { before, after }: Around): void {
@@ -360,6 +387,10 @@ function describeState(state: ChartState): StoryState {
 function isSameState(one: ChartState, other: ChartState): boolean {
   const [before, after] = [describeState(one), describeState(other)];
   return before.path === after.path && before.status === after.status && before.why === after.why;
+}
+
+function isAfter(one: Place, other: Place): boolean {
+  return one.turn > other.turn || (one.turn === other.turn && one.attempt > other.attempt);
 }
 
 function placeIn({ context: { turn } }: ChartState): Place {

@@ -2,11 +2,18 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadRunAt } from '../../../engine/journal/load-run.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
+import { RunEvents } from '../../../engine/run/run-events.ts';
 import { readStory, Story } from '../../../engine/story/read-story.ts';
-import type { StoryEvent, TurnPart } from '../../../engine/story/tell-story.ts';
+import {
+  type StoryEvent,
+  type StoryOptions,
+  StoryTeller,
+  type TurnPart,
+} from '../../../engine/story/tell-story.ts';
 import { statusOf } from '../../../machines/standing.ts';
 import { statePath } from '../../../machines/step.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
+import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { refusalOf, textOf } from '../../../protocol/message.ts';
 import type { TurnDelta } from '../../../protocol/turn.ts';
@@ -204,7 +211,23 @@ async function play({ turns, finalAnswer, answers }: Recipe) {
   return { store, run, happenings, options: { runId: run.id, filters } };
 }
 
-function tell(happenings: readonly RunHappening[], story: Story): StoryEvent[] {
+/** A reader that folds, for a teller of its own. */
+function makeReader(options: StoryOptions) {
+  const teller = new StoryTeller(options);
+  const story = new Story(options);
+  const take = (happening: RunHappening): StoryEvent[] => {
+    if (!('seq' in happening)) return teller.takeDelta(happening);
+    const before = story.state;
+    story.take(happening);
+    if (story.state === null) throw new Error('no state');
+    const { runId: _, seq, ...event } = happening;
+    const stored = happening.type === 'run.started' ? happening : (event as RunEvent);
+    return teller.takeEntry(stored, seq, { before, after: story.state });
+  };
+  return { teller, take };
+}
+
+function tell(happenings: readonly RunHappening[], story: Pick<Story, 'take'>): StoryEvent[] {
   return happenings.flatMap(happening => story.take(happening));
 }
 
@@ -222,14 +245,16 @@ function unnumbered(part: TurnPart): unknown {
 /** The texts and arguments that the pieces before each `turn.closed` add up to, and those of its parts. */
 function sums(events: readonly StoryEvent[]) {
   const found: { pieces: unknown; parts: unknown }[] = [];
-  let texts: string[] = [];
-  let calls = new Map<string, string>();
+  const attempts = new Map<string, { texts: string[]; calls: Map<string, string> }>();
   for (const event of events) {
+    if (!('attempt' in event) || !('turn' in event)) continue;
+    const place = `${event.turn}/${event.attempt}`;
+    const { texts, calls } = attempts.get(place) ?? { texts: [], calls: new Map<string, string>() };
+    attempts.set(place, { texts, calls });
     switch (event.type) {
       case 'turn.opened':
       case 'turn.discarded':
-        texts = [];
-        calls = new Map();
+        attempts.delete(place);
         break;
       case 'text':
       case 'reasoning':
@@ -254,8 +279,7 @@ function sums(events: readonly StoryEvent[]) {
           pieces,
           parts: { texts: shown.filter(text => text !== ''), calls: written.toSorted() },
         });
-        texts = [];
-        calls = new Map();
+        attempts.delete(place);
       }
     }
   }
@@ -326,6 +350,36 @@ describe('the story of a run', () => {
     );
   });
 
+  test('a reader that gets the text so far before the entries that it missed is told the same', async () => {
+    await fc.assert(
+      fc.asyncProperty(recipe, fc.nat(), fc.nat(), async (given, when, since) => {
+        const { happenings, options } = await play(given);
+        const told: StoryEvent[] = [];
+        const whole = tell(happenings, new Story(options));
+        const { teller, take } = makeReader(options);
+        const at = when % happenings.length;
+        const past = happenings.slice(0, at).filter(happening => 'seq' in happening);
+        const known = past.slice(0, since % (past.length + 1));
+        for (const entry of known) told.push(...take(entry));
+        const events = new RunEvents(options.runId);
+        for (const happening of happenings.slice(0, at))
+          if (!('seq' in happening)) events.publishDelta(happening);
+          else events.publishEntry({ seq: happening.seq, event: happening } as JournalEntry);
+        const { parts } = events.partialText;
+        const [first] = parts;
+        if (first !== undefined) {
+          const texts = parts.map(part => (part.type === 'text.delta' ? part.text : ''));
+          told.push(...teller.takeTextSoFar({ ...first, text: texts.join('') }));
+          for (const part of parts) if (part.type !== 'text.delta') told.push(...teller.takeDelta(part));
+        }
+        for (const happening of [...past.slice(known.length), ...happenings.slice(at)])
+          told.push(...take(happening));
+        expect(lasting(told)).toEqual(lasting(whole));
+        for (const { pieces, parts } of sums(told)) expect(pieces).toEqual(parts);
+      }),
+    );
+  });
+
   test('tells the state of the chart when it changes and after each message, before all else of an entry', async () => {
     await fc.assert(
       fc.asyncProperty(recipe, async given => {
@@ -345,6 +399,60 @@ describe('the story of a run', () => {
           expect(known.slice(0, 2)).toEqual([statePath(story.state), statusOf(story.state)]);
         }
       }),
+    );
+  });
+
+  test('text that arrives before missed entries stays, and more text continues it after reasoning', async () => {
+    const turns: Turn[] = [
+      { said: [{ kind: 'call', name: 'read', early: true }], lies: false, breaksAt: undefined },
+      {
+        said: [
+          { kind: 'reasoning', pieces: ['Hello'] },
+          { kind: 'text', pieces: ['Hello', ' there'] },
+        ],
+        lies: false,
+        breaksAt: undefined,
+      },
+    ];
+    const { happenings, options } = await play({ turns, finalAnswer: 'live', answers: [] });
+    const { teller, take } = makeReader(options);
+    const place = { turn: 2, attempt: 1 };
+    const journal = happenings.filter(happening => 'seq' in happening);
+    const [closed, text] = ['turn.completed', 'text.started'].map(type =>
+      journal.findIndex(event => event.type === type),
+    );
+    tell(journal.slice(0, closed), { take });
+    const told = [
+      ...teller.takeTextSoFar({ ...place, text: 'Hello' }),
+      ...teller.takeDelta({ type: 'reasoning.delta', ...place, text: 'Hello' }),
+      ...tell(journal.slice(closed, text), { take }),
+      ...teller.takeDelta({ type: 'text.delta', ...place, text: ' there' }),
+      ...tell(journal.slice(text), { take }),
+    ];
+    expect(told.filter(({ type }) => type === 'turn.discarded')).toEqual([]);
+    const texts = told.filter(event => event.type === 'text' && event.turn === 2);
+    expect(texts).toMatchObject([
+      { part: 0, text: 'Hello' },
+      { part: 0, text: ' there' },
+    ]);
+  });
+
+  test('every entry is told; a settled call has its result', async () => {
+    await fc.assert(
+      fc.asyncProperty(recipe, async given => {
+        const { store, run, options } = await play(given);
+        const told = await readStory(store, options);
+        const seqs = new Set(told.flatMap(event => ('seq' in event ? [event.seq] : [])));
+        expect(seqs.size).toBe(run.durable.seq);
+        const failures = told.filter(({ type }) => type === 'turn.failed');
+        const journal = await store.read(run.id);
+        expect(failures).toHaveLength(journal.filter(({ event }) => event.type === 'turn.failed').length);
+        for (const event of told) {
+          if (event.type !== 'call.settled') continue;
+          const { output, isError, call } = event;
+          expect(call).toMatchObject({ status: 'settled', result: { output, isError } });
+        }
+      }),
       { numRuns: 30 },
     );
   });
@@ -360,6 +468,45 @@ describe('the story of a run', () => {
     expect(tell(deltas, new Story(options, await loadRunAt(store, run.id, closed - 1)))).not.toEqual([]);
     for (let after = closed; after <= run.durable.seq; after += 1)
       expect(tell(deltas, new Story(options, await loadRunAt(store, run.id, after)))).toEqual([]);
+  });
+
+  test('what people did with a call is told with their name', async () => {
+    const turns: Turn[] = [
+      {
+        said: [
+          { kind: 'call', name: 'act', early: true },
+          { kind: 'call', name: 'ask', early: true },
+        ],
+        lies: false,
+        breaksAt: undefined,
+      },
+    ];
+    const host = new ManualHost();
+    const store = memory();
+    const agent = createAgent({
+      name: 'a',
+      host,
+      store,
+      model: speaker(turns),
+      tools: [makeTool('act', { approval: true }), clientTool('ask')],
+    });
+    const run = await agent.start('go');
+    await host.settle(run.settled());
+    await run.approve('call-0-0', { by: 'Ada', input: { n: 2 }, sticky: true });
+    await run.answer('call-0-1', { by: 'Grace', output: 'yes' });
+    await host.settle(run.settled());
+    const told = await readStory(store, { runId: run.id });
+    expect(told.find(({ type }) => type === 'call.decided')).toMatchObject({
+      callId: 'call-0-0',
+      approved: true,
+      input: { n: 2 },
+      sticky: true,
+      by: 'Ada',
+    });
+    expect(told.filter(({ type }) => type === 'call.settled')).toMatchObject([
+      { callId: 'call-0-1', by: 'answer', who: 'Grace' },
+      { callId: 'call-0-0', by: 'tool', call: { input: { n: 2 } } },
+    ]);
   });
 
   test('two readers agree, and one that comes late gets the turn in progress from its beginning', async () => {
