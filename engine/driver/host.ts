@@ -92,16 +92,6 @@ export function elapsedSince(moment: Moment, host: Host): number {
   return Math.max(host.monotonic() - moment.monotonic, host.now() - moment.wall);
 }
 
-/** The wait after a number of failures in a row, in ms: doubles from `baseMs` up to `maxMs`, less up to one half at random. */
-export function backOffMs(
-  failures: number,
-  { baseMs, maxMs }: { baseMs: number; maxMs: number },
-  host: Pick<Host, 'random'>,
-): number {
-  const full = Math.min(maxMs, baseMs * 2 ** (failures - 1));
-  return Math.round(full / 2 + (full / 2) * host.random());
-}
-
 /** Resolves after `ms`, or as soon as `signal` is aborted. `options` are those of `setTimer`. */
 export function sleep(
   host: Pick<Host, 'setTimer'>,

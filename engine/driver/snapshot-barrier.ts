@@ -1,6 +1,7 @@
+import { backOffMs } from '../../protocol/back-off.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import { backOffMs, type Host, sleep } from './host.ts';
+import { type Host, sleep } from './host.ts';
 
 /** The calls of `persist` for one actor, by all its services. `returned` resolves once the latest has returned. */
 export type PersistCalls = { returned: Promise<unknown> };
@@ -58,7 +59,7 @@ export class SnapshotBarrier {
       const outcome = await this.#call(leftMs());
       if (outcome.type === 'stored') return;
       if (outcome.type === 'unanswered') throw new Error(`persist has not returned within ${patienceMs} ms`);
-      const waitMs = backOffMs(failures, BACK_OFF, host);
+      const waitMs = backOffMs(failures, BACK_OFF, host.random());
       if (waitMs >= leftMs()) {
         const times = failures === 1 ? 'once' : `${failures} times within ${patienceMs} ms`;
         throw new Error(`persist failed ${times}, at last: ${messageOf(outcome.error)}`);

@@ -1,5 +1,6 @@
 import { findCall, mayRunUnrecorded } from '../../machines/calls.ts';
 import type { Call, CallResult } from '../../machines/context.ts';
+import { backOffMs } from '../../protocol/back-off.ts';
 import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
 import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
@@ -90,7 +91,8 @@ export class CallRun {
         return await this.#fail(outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason);
       }
       const stopped = AbortSignal.any([this.#scope.stop.signal, this.#scope.yielding]);
-      await sleep(this.#scope.host, this.#parts.retryBaseMs * 2 ** failures, stopped);
+      const waitMs = backOffMs(failures + 1, { baseMs: this.#parts.retryBaseMs });
+      await sleep(this.#scope.host, waitMs, stopped);
       if (stopped.aborted) return;
     }
   }

@@ -1,5 +1,6 @@
 import type { Context } from '../../machines/context.ts';
 import type { CapturedExchange } from '../../protocol/adapter.ts';
+import { backOffMs } from '../../protocol/back-off.ts';
 import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { BlobReference, Item } from '../../protocol/item.ts';
@@ -7,7 +8,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import type { Retry } from '../definition.ts';
-import { backOffMs, type Host } from '../driver/host.ts';
+import type { Host } from '../driver/host.ts';
 import type { DriveWatcher } from '../driver/watch-drive.ts';
 import { digestOf } from '../journal/digest.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
@@ -229,5 +230,5 @@ function describeFailure(
 
 /** At least the wait that the provider asked for. */
 function waitBefore(attempt: number, retryAfterMs: number | null, retry: Retry, host: Host): number {
-  return Math.max(backOffMs(attempt, retry, host), retryAfterMs ?? 0);
+  return Math.max(backOffMs(attempt, retry, host.random()), retryAfterMs ?? 0);
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { backOffMs } from '../../protocol/back-off.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { AttributeValue, RunSpan } from './run-span.ts';
@@ -17,8 +18,7 @@ const BATCH = 200;
 
 /** Attempts of one request, with pauses that double from the first. */
 const ATTEMPTS = 4;
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 30_000;
+const BACK_OFF = { baseMs: 500, maxMs: 30_000 };
 const REQUEST_MS = 10_000;
 
 /** The statuses that the protocol lets a client send again after. */
@@ -108,8 +108,8 @@ async function post(spans: readonly RunSpan[], options: OtlpOptions): Promise<vo
     const outcome = await send(url, body, options);
     if (outcome.type === 'accepted') return;
     if (outcome.type === 'refused' || attempt === ATTEMPTS) throw new Error(outcome.message);
-    const pause = outcome.retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (attempt - 1);
-    await options.sleep(Math.min(pause, LONGEST_PAUSE_MS));
+    const pause = outcome.retryAfterMs ?? backOffMs(attempt, BACK_OFF);
+    await options.sleep(Math.min(pause, BACK_OFF.maxMs));
   }
 }
 

@@ -1,4 +1,5 @@
 import { readSse } from '../../adapters/http/read-sse.ts';
+import { backOffMs } from '../../protocol/back-off.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import type { RunView } from '../../protocol/run-view.ts';
@@ -13,13 +14,13 @@ import {
 
 export type { RemoteRunOptions };
 
-const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 10_000;
+const RECONNECT = { baseMs: 500, maxMs: 10_000 };
 /** How long to collect entries before the view is read again, in ms. */
 const GATHER_MS = 30;
 
-/** The waits before each resend of a command whose response was lost, in ms. */
-const RESEND_AFTER_MS = [200, 500, 1_000, 2_000, 4_000];
+/** How often a command whose response was lost is sent again, and the waits before. */
+const MOST_RESENDS = 5;
+const RESEND = { baseMs: 250, maxMs: 4_000 };
 
 /** Error codes after which it is unknown whether the command was accepted: it is sent again with the same id. */
 const LOST = ['unreachable', 'store-reply-lost', 'store-locked', 'shutting-down', 'lease-lost'];
@@ -108,12 +109,12 @@ class RemoteRun {
 
   /** Sends a command until the server answers. The command's id ensures that the server carries it out once. */
   async #sendUntilAnswered(url: string, body: object): Promise<RunView> {
-    for (const wait of RESEND_AFTER_MS) {
+    for (let failures = 1; failures <= MOST_RESENDS; failures += 1) {
       try {
         return await this.#json<RunView>(url, body);
       } catch (error) {
         if (!(error instanceof Refused) || !LOST.includes(error.answer.code)) throw error;
-        await pause(wait * (0.5 + Math.random() / 2));
+        await pause(backOffMs(failures, RESEND, Math.random()));
       }
     }
     return await this.#json<RunView>(url, body);
@@ -126,7 +127,7 @@ class RemoteRun {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    let wait = FIRST_WAIT_MS;
+    let failures = 1;
     while (!signal.aborted) {
       const before = this.#seq;
       try {
@@ -140,9 +141,10 @@ class RemoteRun {
           return;
         }
       }
-      wait = this.#seq > before ? FIRST_WAIT_MS : Math.min(wait * 2, LONGEST_WAIT_MS);
+      failures = this.#seq > before ? 1 : failures + 1;
       this.#reached = new AbortController();
-      await pause(wait * (0.5 + Math.random() / 2), AbortSignal.any([signal, this.#reached.signal]));
+      const wait = backOffMs(failures, RECONNECT, Math.random());
+      await pause(wait, AbortSignal.any([signal, this.#reached.signal]));
     }
   }
 

@@ -1,6 +1,7 @@
 import { elapsedSince, type Host, type Moment, momentOf } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
+import { backOffMs } from '../../protocol/back-off.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { listAll, type RunRecord, type Store, type WorkRequest } from '../../protocol/store.ts';
 import { leaseOf } from '../../stores/lease.ts';
@@ -22,11 +23,11 @@ type RunTakerOptions = {
   log(line: string): void;
 };
 
-/** The interval of searches for work, and the first wait before a run is driven again, in ms. */
+/** The interval of searches for work, in ms. */
 export const POLL_INTERVAL_MS = 5_000;
 
-/** The longest wait before a run without progress is driven again, in ms. */
-const LONGEST_WAIT_MS = 10 * 60_000;
+/** The waits before a run without progress is driven again. */
+const BACK_OFF = { baseMs: POLL_INTERVAL_MS, maxMs: 10 * 60_000 };
 
 /** How long a taken run is hidden from other processes, unless it is claimed earlier, in ms. */
 const RESERVE_MS = 5_000;
@@ -40,8 +41,11 @@ const MOST_TAKEN = 100;
 /** The number of logged lines, and of runs without progress, that are remembered. */
 const MOST_REMEMBERED = 1_000;
 
-/** The journal's last seq when the run was last taken, and the earliest time to drive it again. */
-type Attempt = { seq: number; next: number; waitMs: number };
+/**
+ * The journal's last seq when the run was last taken, the earliest time to drive it again, and how often it was taken
+ * without progress.
+ */
+type Attempt = { seq: number; next: number; failures: number };
 
 /**
  * Takes the runs that have work and no driver, and drives them in this process: runs whose process is gone, runs that
@@ -214,9 +218,9 @@ export class RunTaker {
     if (this.#isStopped || this.#busy.has(runId) || (isStuck && host.now() < last.next)) return false;
     // A resting run without a new claim may wait for something that wakes no process: see `Chart.polls`.
     const isWaiting = status === 'waiting' && seq === last?.seq;
-    const waitMs = isStuck && !isWaiting ? Math.min(2 * last.waitMs, LONGEST_WAIT_MS) : POLL_INTERVAL_MS;
+    const failures = isStuck && !isWaiting ? last.failures + 1 : 1;
     this.#attempts.delete(runId);
-    this.#attempts.set(runId, { seq, waitMs, next: host.now() + waitMs });
+    this.#attempts.set(runId, { seq, failures, next: host.now() + backOffMs(failures, BACK_OFF) });
     const [oldest] = this.#attempts.keys();
     if (oldest !== undefined && this.#attempts.size > MOST_REMEMBERED) this.#attempts.delete(oldest);
     this.#busy.add(runId);

@@ -1,3 +1,4 @@
+import { backOffMs } from '../../protocol/back-off.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { closedStore } from '../run-record.ts';
 import type { Row, Transaction } from '../sql/rows.ts';
@@ -24,8 +25,7 @@ export interface PostgresPool {
   on(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1_000;
+const BACK_OFF = { baseMs: 50, maxMs: 1_000 };
 
 /** A statement that takes longer ends with an error, in ms. */
 const STATEMENT_MS = 30_000;
@@ -141,7 +141,7 @@ export class Database {
     if (this.#isClosed) throw closedStore();
     const { patienceMs } = this.#options;
     const begun = performance.now();
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    for (let failures = 1; ; failures += 1) {
       try {
         const result = await work(await this.#open());
         this.#isReached = true;
@@ -150,7 +150,8 @@ export class Database {
         if (codeOf(error) === DISK_FULL) this.isFull = true;
         const isOver = !this.#isReached || this.#isClosed || performance.now() - begun > patienceMs;
         if (isOver || !isPassing(error) || !mayRepeat(error)) throw translateError(error);
-        await new Promise(resolve => setTimeout(resolve, pauseMs * (0.5 + Math.random() / 2)));
+        const pauseMs = backOffMs(failures, BACK_OFF, Math.random());
+        await new Promise(resolve => setTimeout(resolve, pauseMs));
       }
     }
   }

@@ -1,3 +1,4 @@
+import { backOffMs } from '../../protocol/back-off.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { escapeText } from '../sql/rows.ts';
 import type { Watchers } from '../work/watchers.ts';
@@ -14,9 +15,8 @@ const LONGEST_TOPIC = 200;
 /** How long a notification takes at most, in ms; later, the connection is taken for one that gets none. */
 const PROBE_MS = 2_000;
 
-/** The first and the longest pause before another attempt to connect, in ms. */
-const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 2_000;
+/** The pauses before another attempt to connect. */
+const BACK_OFF = { baseMs: 100, maxMs: 2_000 };
 
 /** How often runs and work are looked for on a connection that gets no notifications, in ms. */
 const POLL_MS = 150;
@@ -68,7 +68,7 @@ export class Listener {
   start(): void {
     if (this.#isStarted || this.#isClosed) return;
     this.#isStarted = true;
-    void this.#connect(FIRST_PAUSE_MS);
+    void this.#connect(1);
   }
 
   close(): void {
@@ -77,7 +77,7 @@ export class Listener {
     this.#listening?.end();
   }
 
-  async #connect(pauseMs: number): Promise<void> {
+  async #connect(attempt: number): Promise<void> {
     let isProbed = false;
     try {
       const probe = crypto.randomUUID();
@@ -101,8 +101,8 @@ export class Listener {
     }
     this.#listening = undefined;
     if (this.#isClosed) return;
-    const nextMs = isProbed ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
-    this.#after(pauseMs * (0.5 + Math.random() / 2), () => void this.#connect(nextMs));
+    const next = isProbed ? 1 : attempt + 1;
+    this.#after(backOffMs(attempt, BACK_OFF, Math.random()), () => void this.#connect(next));
   }
 
   #tell(payload: string): void {

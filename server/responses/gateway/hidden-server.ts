@@ -1,10 +1,10 @@
 import type { Host } from '../../../engine/driver/host.ts';
+import { backOffMs } from '../../../protocol/back-off.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 
-/** The first wait before another attempt, and the longest; waits double. */
-const RETRY_MS = 5_000;
-const LONGEST_RETRY_MS = 5 * 60_000;
+/** The waits before another attempt. */
+const BACK_OFF = { baseMs: 5_000, maxMs: 5 * 60_000 };
 
 type HiddenServerOptions = {
   label: string;
@@ -38,7 +38,7 @@ export class HiddenServer {
 
   /** Begins to connect, unless it has begun. Resolves after the first attempt, with or without success. */
   begin(): Promise<void> {
-    this.#first ??= this.#connect(RETRY_MS);
+    this.#first ??= this.#connect(1);
     this.#patience ??= this.#losePatience();
     return this.#first;
   }
@@ -56,7 +56,7 @@ export class HiddenServer {
     await this.#options.source.close();
   }
 
-  async #connect(retryMs: number): Promise<void> {
+  async #connect(attempt: number): Promise<void> {
     const { label, source, host, log } = this.#options;
     try {
       this.#tools = await source.connect();
@@ -64,8 +64,8 @@ export class HiddenServer {
       if (this.#isClosed) return;
       this.#error = messageOf(error);
       log(`The MCP server "${label}" is unavailable, so its tools are missing: ${this.#error}`);
-      const again = () => void this.#connect(Math.min(2 * retryMs, LONGEST_RETRY_MS));
-      this.#cancelTimers = host.setTimer(retryMs, again, { keepAlive: false });
+      const again = () => void this.#connect(attempt + 1);
+      this.#cancelTimers = host.setTimer(backOffMs(attempt, BACK_OFF), again, { keepAlive: false });
     }
   }
 

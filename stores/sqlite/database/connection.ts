@@ -1,12 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
+import { backOffMs } from '../../../protocol/back-off.ts';
 import { closedStore } from '../../run-record.ts';
 import { prepareStatements, type Statements } from '../statements.ts';
 import { emptyLog, freePages, rebuildFile } from './free-pages.ts';
 import { openDatabase } from './open-database.ts';
 import { OpenedFile } from './opened-file.ts';
 import { describeLostReply, isFull, isLocked, isRefusedCommit, translateError } from './translate-error.ts';
-import { LONGEST_PAUSE_MS, type Write, WriteQueue } from './write-queue.ts';
+import { LOCK_BACK_OFF, type Write, WriteQueue } from './write-queue.ts';
 
 type Opened = { db: DatabaseSync; sql: Statements; file: OpenedFile | undefined };
 
@@ -175,13 +176,13 @@ export class Connection {
 
   async #retryWhileLocked<Result>(attempt: () => Result): Promise<Result> {
     const calledAt = performance.now();
-    for (let pause = 1; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    for (let failures = 1; ; failures += 1) {
       try {
         return attempt();
       } catch (error) {
         const left = this.#busyTimeoutMs - (performance.now() - calledAt);
         if (!isLocked(error) || left <= 0) throw error;
-        await delay(Math.min(pause, left));
+        await delay(Math.min(backOffMs(failures, LOCK_BACK_OFF), left));
       }
     }
   }

@@ -1,9 +1,10 @@
+import { backOffMs } from '../../../protocol/back-off.ts';
 import { closedStore } from '../../run-record.ts';
 import type { Statements } from '../statements.ts';
 import { describeFault } from './translate-error.ts';
 
-/** The longest pause between two attempts to get a lock, in ms. Pauses start at 1 ms and double. */
-export const LONGEST_PAUSE_MS = 50;
+/** The pauses between attempts to get a lock. */
+export const LOCK_BACK_OFF = { baseMs: 1, maxMs: 50 };
 
 /** One write: atomic, and repeated if its transaction failed. */
 export type Write = {
@@ -29,7 +30,8 @@ export class WriteQueue {
   readonly #timeoutMs: number;
   readonly #commit: Commit;
   #waiting: Waiting[] = [];
-  #pauseMs = 1;
+  /** How many attempts in a row found the store locked. */
+  #failures = 0;
   /** Cancels the scheduled `flush`; `undefined` while nothing waits. */
   #cancel: (() => void) | undefined;
 
@@ -69,7 +71,7 @@ export class WriteQueue {
     this.#waiting = [];
     const locked = new Set(this.#commit(waiting));
     const now = performance.now();
-    let longest = LONGEST_PAUSE_MS;
+    let longest: number = LOCK_BACK_OFF.maxMs;
     for (const write of waiting) {
       if (!locked.has(write)) continue;
       const left = this.#timeoutMs - (now - write.calledAt);
@@ -78,12 +80,13 @@ export class WriteQueue {
       if (left > 0) longest = Math.min(longest, left);
     }
     if (this.#waiting.length > 0) this.#tryAgain(longest);
-    else this.#pauseMs = 1;
+    else this.#failures = 0;
   }
 
   #tryAgain(longestMs: number): void {
-    const timer = setTimeout(() => this.#flush(), Math.min(this.#pauseMs, longestMs));
+    this.#failures += 1;
+    const pauseMs = Math.min(backOffMs(this.#failures, LOCK_BACK_OFF), longestMs);
+    const timer = setTimeout(() => this.#flush(), pauseMs);
     this.#cancel = () => clearTimeout(timer);
-    this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
   }
 }

@@ -202,7 +202,7 @@ test('a page that imports it gets no engine, nothing of Node, and less than 12 k
     logLevel: 'silent',
   });
   const rooms = Object.keys(metafile.inputs).map(file => file.split('/').slice(0, 2).join('/'));
-  expect([...new Set(rooms)].sort()).toEqual(['adapters/http', 'fronts/react']);
+  expect([...new Set(rooms)].sort()).toEqual(['adapters/http', 'fronts/react', 'protocol/back-off.ts']);
   expect(outputFiles[0]?.text).not.toMatch(/["'`]node:/);
   expect(outputFiles[0]?.contents.length).toBeLessThan(12_000);
 });

@@ -1,4 +1,5 @@
 import { type Host, sleep } from '../../../engine/driver/host.ts';
+import { backOffMs } from '../../../protocol/back-off.ts';
 import { hashText } from '../../../protocol/content/hash-text.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import { listRunEventTypes } from '../../../protocol/event.ts';
@@ -22,8 +23,7 @@ export type WebhookOptions = {
 const NAMES: NamesOf<WebhookOptions> = { url: true, secret: true, on: true, fetch: true };
 
 const REQUEST_MS = 15_000;
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 10 * 60_000;
+const BACK_OFF = { baseMs: 500, maxMs: 10 * 60_000 };
 
 /**
  * How long delivery is retried, in ms. Much shorter if the receiver refuses the message, so that it does not delay
@@ -68,14 +68,13 @@ type Post = { address: string; sign: ReturnType<typeof makeSigner>; ask: typeof 
 /** Posts a message until the receiver accepts it. Returns false if stopped; throws when it gives up. */
 async function post(notice: Notice, { host, signal }: DeliveryContext, way: Post): Promise<boolean> {
   const begunAt = host.now();
-  for (let attempt = 0; !signal.aborted; attempt += 1) {
+  for (let attempt = 1; !signal.aborted; attempt += 1) {
     const problem = await send(notice, host, signal, way);
     if (problem === null) return true;
     const patience = problem.isRefusal ? REFUSED_MS : UNAVAILABLE_MS;
     if (host.now() - begunAt > patience)
       throw new Error(`Gave up on ${notice.type} of ${notice.id} for a webhook: ${problem.message}`);
-    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 20));
-    await sleep(host, pause * (0.75 + host.random() / 2), signal, { keepAlive: false });
+    await sleep(host, backOffMs(attempt, BACK_OFF, host.random()), signal, { keepAlive: false });
   }
   return false;
 }
