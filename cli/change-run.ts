@@ -1,8 +1,9 @@
 import { loadRun } from '../engine/journal/load-run.ts';
 import { readJournal } from '../engine/journal/read-journal.ts';
-import type { CommandResult } from '../engine/run/explain-refusal.ts';
+import type { CommandResult, Stranded } from '../engine/run/explain-refusal.ts';
 import type { Run } from '../engine/run/run.ts';
 import { listUnsettled } from '../engine/run/settled.ts';
+import { hasEnded } from '../machines/standing.ts';
 import type { ChartState } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
@@ -35,12 +36,17 @@ export async function changeRun(
       const record = await findRun(store, id);
       const top = await findTop(store, record.runId);
       const begin = await loadRun(store, top);
-      const agent = await agentFor(record, store, readLaunch(options.agent));
+      const agent = await agentFor(
+        hasEnded(begin.state) ? record : await findRun(store, top),
+        store,
+        readLaunch(options.agent),
+      );
       return await withAgent(agent, output, async () => {
         const target = await agent.open(record.runId);
         const result = await change(target, by);
         const commands = new CommandLines(file);
         if (!result.accepted) return await showRefusal(result, store, record, output, commands);
+        if (result.stranded) return await showStranded(result.stranded, store, record, output);
         const run = top === record.runId ? target : await agent.open(top);
         const view = makeView({ output, runId: top, agent, deltas: options.deltas === true, begin });
         return await driveRun({
@@ -75,13 +81,15 @@ export async function submitCommands(
     const run = await bareAgent(record, store).open(record.runId);
     const result = await change(run, options.by ?? userName());
     if (!result.accepted) return await showRefusal(result, store, record, output, new CommandLines(file));
-    if (!output.json) output.line(`${record.runId} ${describe(run)}`);
-    else
-      for (const { seq, event } of await readJournal(store, record.runId, record.seq)) {
-        output.data(orderEvent({ ...event, runId: record.runId, seq }));
-      }
+    if (output.json) await printEntriesAfter(record, store, output);
+    else output.line(`${record.runId} ${describe(run)}`);
     return EXIT.done;
   });
+}
+
+async function printEntriesAfter({ runId, seq: after }: RunRecord, store: Store, output: Output) {
+  for (const { seq, event } of await readJournal(store, runId, after))
+    output.data(orderEvent({ ...event, runId, seq }));
 }
 
 /** Reads a run without an agent. Returns the exit code that `show` returns. */
@@ -108,6 +116,22 @@ export async function withAgent<Result>(
   } finally {
     await agent.close().catch(error => output.problem(`Closing a tool server failed: ${String(error)}`));
   }
+}
+
+/** Shows why no process drives a run whose command was recorded. */
+async function showStranded(
+  stranded: Stranded,
+  store: Store,
+  record: RunRecord,
+  output: Output,
+): Promise<number> {
+  const { runId, code, reason, advice } = stranded;
+  if (output.json) {
+    await printEntriesAfter(record, store, output);
+    output.data(stranded);
+  }
+  output.problem(`The command is recorded, but no process drives run ${runId}: ${reason}. ${advice}`);
+  return exitCodeOfError(code);
 }
 
 async function showRefusal(

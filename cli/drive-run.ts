@@ -46,9 +46,12 @@ export async function driveRun(drive: Drive): Promise<number> {
   }
 }
 
-function adviseResume(error: EngineError, { run, commands }: Drive): EngineError {
-  const advice = `The run is unchanged. To resume it: ${commands.of('resume', run.id)}`;
-  return new EngineError(error.code, `${error.message}\n${advice}`, error.details, { cause: error });
+function adviseResume(error: EngineError, { run, output, commands }: Drive): EngineError {
+  const { code, message } = error;
+  const advice = `To resume the run: ${commands.of('resume', run.id)}`;
+  if (output.json) output.data({ type: 'stranded', runId: run.id, code, reason: message, advice });
+  const lines = `${message}\nEverything up to here is recorded. ${advice}`;
+  return new EngineError(code, lines, error.details, { cause: error });
 }
 
 async function driveToRest(drive: Drive): Promise<number> {

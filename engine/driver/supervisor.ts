@@ -2,11 +2,12 @@ import { hasEnded, isAtRest } from '../../machines/standing.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
+import { isDriven } from '../../protocol/store.ts';
 import { describeMigrated } from '../journal/read-journal.ts';
 import type { RunLog } from '../journal/run-log.ts';
 import { Snapshots } from '../journal/snapshots.ts';
 import { cancelRun, type MakeCommand } from '../run/command.ts';
-import type { SubmitResult } from '../run/explain-refusal.ts';
+import type { Stranded, SubmitResult } from '../run/explain-refusal.ts';
 import type { RunOptions, RunParts } from '../run/run-options.ts';
 import { describeNow, type Settled } from '../run/settled.ts';
 import { suspendedCalls } from '../sub-agents/child-runs.ts';
@@ -78,14 +79,31 @@ export class Supervisor implements RunHost {
     if (this.driver === null) await this.#log.catchUp();
   }
 
-  /** Appends inputs and drives the run. */
+  /** Appends inputs and drives the run. One whose model this process lacks is left to others. */
   async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
     const result = await this.#log.put(makes);
     if (!result.accepted || this.#log.isDriving) return result;
     const { runId, store, watchers } = this.#options;
     if (hasEnded(this.#log.state)) await watchEnd(watchers?.() ?? [], { runId, store });
+    const stranded = await this.#findStranding();
+    if (stranded !== undefined) return { ...result, stranded };
     this.driveInBackground();
     return result;
+  }
+
+  /** Why no process drives the run, although it has something to do: this one lacks its model. */
+  async #findStranding(): Promise<Stranded | undefined> {
+    const { runId, store, host, isDead, explainMissingModel } = this.#options;
+    const { state } = this.#log;
+    if (describeNow(state, this.#options) !== null) return undefined;
+    const missing = explainMissingModel(state.context);
+    if (missing === undefined) return undefined;
+    // The command is durable: a store that fails now must not make it look lost.
+    const mayBeDriven = await store.get(runId).then(
+      record => record !== undefined && isDriven(record, host.now(), isDead),
+      () => true,
+    );
+    return mayBeDriven ? undefined : { type: 'stranded', runId, ...missing };
   }
 
   /**

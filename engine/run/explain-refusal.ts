@@ -5,6 +5,7 @@ import { type ChartState, next } from '../../machines/step.ts';
 import type { EngineErrorCode } from '../../protocol/error.ts';
 import { type ChartEvent, type CommandEvent, callsOf, type JournalEntry } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import type { Stranding } from '../../protocol/run-view.ts';
 
 /**
  * Why a run did not accept a command. Branch on `code`; `message` tells people what to do. `by`: for
@@ -12,11 +13,17 @@ import { omitUndefined } from '../../protocol/json.ts';
  */
 export type Refusal = { accepted: false; code: EngineErrorCode; message: string; by?: string };
 
-/** The outcome of one command. */
-export type CommandResult = { accepted: true } | Refusal;
+/** Why no process drives a run. `code`: the error with which an attempt in this process ends. */
+export type Stranded = Stranding & { code: EngineErrorCode };
+
+/**
+ * The outcome of one command. `stranded`: the run has something to do, no process drives it, and this one cannot, because
+ * its agent lacks the run's model. The command is in the journal and stays in force.
+ */
+export type CommandResult = { accepted: true; stranded?: Stranded } | Refusal;
 
 /** The outcome of `run.submit`. `index`: the refused command, from 0; none of the commands was applied. */
-export type SubmitResult = { accepted: true } | (Refusal & { index: number });
+export type SubmitResult = { accepted: true; stranded?: Stranded } | (Refusal & { index: number });
 
 /** The outcome of appending inputs to a `RunLog`. */
 export type AppendOutcome =

@@ -1,3 +1,4 @@
+import type { Context } from '../../machines/context.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { ServiceName } from '../../protocol/effect.ts';
 import type { Item } from '../../protocol/item.ts';
@@ -10,6 +11,7 @@ import type { RunHost } from '../driver/run-host.ts';
 import type { DriveWatcher } from '../driver/watch-drive.ts';
 import type { LoadedRun } from '../journal/load-run.ts';
 import type { RunLog } from '../journal/run-log.ts';
+import type { MissingModel } from '../services/prepare-request.ts';
 import type { Service } from '../services/service.ts';
 import type { ChildRuns, RunHandle } from '../sub-agents/child-runs.ts';
 import type { RunChildren } from '../sub-agents/run-children.ts';
@@ -30,6 +32,8 @@ export type RunOptions = {
   graceMs: number;
   durability: 'strict' | 'relaxed';
   services: Readonly<Record<ServiceName, Service>>;
+  /** Why this process has no model for the run's next turn; `undefined` if it has one. */
+  explainMissingModel(context: Context): MissingModel | undefined;
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
   /** The transcript of the chain of runs up to `continues`; empty for `null`. */
   loadInherited(continues: string | null): Promise<readonly Item[]>;

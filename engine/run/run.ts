@@ -59,8 +59,8 @@ export type { RunHappening } from './run-events.ts';
  * A handle on one run: this process drives it, follows another process that does, or holds it at rest.
  *
  * Command methods (`approve`, `send`, `pause` …) resolve once the command is durable or refused, with
- * `{ accepted: true }` or a refusal that says why and who decided first. A decision about a call of a sub-agent goes
- * to the sub-agent's run.
+ * `{ accepted: true }` (with `stranded` if no process can drive the run now) or a refusal that says why and who decided
+ * first. A decision about a call of a sub-agent goes to the sub-agent's run.
  *
  * R1 At most one process drives the run. Inputs go to the driver in this process, or else directly to the journal.
  * R2 `settled()` drives the run if no other process does. It rejects for errors of the store and defects of the

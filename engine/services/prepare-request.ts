@@ -47,6 +47,7 @@ export async function prepareRequest(
   const preparation =
     (await parts.prepareTurn?.({ ...context, transcript: history, runContext: context.runContext })) ?? {};
   const adapter = preparation.model ?? adapterOf(parts, context);
+  if (adapter === undefined) throw missingModel(parts, context);
   const names = preparation.tools ?? params.tools;
   const tools = names === undefined ? parts.tools : pickTools(parts.tools, names);
   const instructions = params.instructions ?? writeInstructions(parts.instructions, context);
@@ -79,27 +80,45 @@ function writeInstructions(instructions: Instructions | undefined, { runContext 
   );
 }
 
-/** The model of the turn. A fork on another model is driven by that one, or not at all. */
+type Models = Pick<TurnParts, 'models' | 'forkModels' | 'prepareTurn'>;
+
+/** The model of the turn, if this process has it. A fork on another model is driven by that one, or not at all. */
 function adapterOf(
-  { models, forkModels = [] }: Pick<TurnParts, 'models' | 'forkModels'>,
-  { runId, turn: { model: index }, config: { forkModel } }: Context,
-): ModelAdapter {
-  if (forkModel !== undefined) {
-    const { provider, model } = forkModel;
-    const known = [...models, ...forkModels].find(one => one.provider === provider && one.model === model);
-    if (known !== undefined) return known;
-    throw new EngineError(
-      'model-missing',
-      `Run ${runId} was forked on the model ${provider}:${model}, which this process does not have. Add it to forkModels of the agent, or give it with --fork-model.`,
-      { runId, provider, model },
-    );
-  }
-  const adapter = models[index];
-  if (adapter !== undefined) return adapter;
-  throw new EngineError(
-    'agent-invalid',
-    `The run uses model ${index + 1} of its list, but the agent has only ${models.length}.`,
-  );
+  { models, forkModels = [] }: Models,
+  { turn, config: { forkModel } }: Context,
+): ModelAdapter | undefined {
+  if (forkModel === undefined) return models[turn.model];
+  const { provider, model } = forkModel;
+  return [...models, ...forkModels].find(one => one.provider === provider && one.model === model);
+}
+
+/** Why these models cannot make the run's next turn, and what to do; `undefined` if one can. */
+export function explainMissingModel(parts: Models, context: Context): MissingModel | undefined {
+  if (parts.prepareTurn !== undefined || adapterOf(parts, context) !== undefined) return undefined;
+  return describeMissing(parts, context);
+}
+
+/** Why this process has no model for a run. */
+export type MissingModel = { code: 'model-missing' | 'agent-invalid'; reason: string; advice: string };
+
+function describeMissing({ models }: Models, { turn, config: { forkModel } }: Context): MissingModel {
+  if (forkModel !== undefined)
+    return {
+      code: 'model-missing',
+      reason: `it was forked on the model ${forkModel.provider}:${forkModel.model}, which this process does not have`,
+      advice: 'Add it to forkModels of the agent, or give it with --fork-model.',
+    };
+  return {
+    code: 'agent-invalid',
+    reason: `it uses model ${turn.model + 1} of its list, and the agent has ${models.length}`,
+    advice: 'Give the agent as many models as it had, or leave the run to a process whose agent has them.',
+  };
+}
+
+function missingModel(parts: Models, context: Context): EngineError {
+  const { code, reason, advice } = describeMissing(parts, context);
+  const { runId } = context;
+  return new EngineError(code, `Run ${runId} has no model here: ${reason}. ${advice}`, { runId });
 }
 
 /** With a `separate` answer, the output schema applies only to the final turn. */

@@ -9,6 +9,7 @@ const PROGRAMS = [
   'test/support/cli/fixtures/command-host.ts',
   'test/support/cli/fixtures/desk.ts',
   'test/support/cli/fixtures/family.ts',
+  'test/support/cli/fixtures/fallback.ts',
   'test/support/cli/fixtures/crash-loop.ts',
   'test/support/server/fixtures/brief-approval.ts',
   'test/support/server/fixtures/by-input.ts',

@@ -41,7 +41,9 @@ test('a fork on another model is driven with it by each worker that has it, and 
     );
 
   const without = await pool.startWorker(pace);
-  await without.prints(`${fork.runId} stopped: Run ${fork.runId} was forked on the model`);
+  await without.prints(
+    `${fork.runId} stopped: Run ${fork.runId} has no model here: it was forked on the model`,
+  );
   expect(await turns()).toEqual([]);
   without.kill('SIGTERM');
   await without.ended;

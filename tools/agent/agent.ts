@@ -8,6 +8,7 @@ import { Run } from '../../engine/run/run.ts';
 import type { RunOptions } from '../../engine/run/run-options.ts';
 import type { Settled } from '../../engine/run/settled.ts';
 import { makeServices } from '../../engine/services/make-services.ts';
+import { explainMissingModel } from '../../engine/services/prepare-request.ts';
 import type { Service } from '../../engine/services/service.ts';
 import { type ChildRequest, narrowLimits } from '../../engine/sub-agents/child-runs.ts';
 import type { VersionReport } from '../../engine/versions/compare-versions.ts';
@@ -308,6 +309,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       ...driverOptions(this.#host),
       durability: this.#options.durability ?? 'strict',
       services: this.#services,
+      explainMissingModel: context => explainMissingModel(this.#definition, context),
       connectTools: () => this.#tools.connect(),
       loadInherited: continues => this.#inherited.load(continues),
       textFilters: this.#definition.textFilters,
