@@ -1,4 +1,5 @@
 import type { JsonValue } from './json.ts';
+import type { Skipped } from './turn.ts';
 
 /** What the chart decided to do next. `why` names the rule that decided and the numbers it compared. */
 export type NextAction = { why: string } & (
@@ -36,9 +37,9 @@ export type Effect =
   | { type: 'stop'; id: string }
   | { type: 'publish'; notice: Notice };
 
-/** Streamed output for readers; never journaled. `refusals`: as in `TurnDelta`. */
+/** Streamed output for readers; never journaled. */
 export type Delta =
-  | { type: 'text.delta' | 'reasoning.delta'; turn: number; attempt: number; text: string; refusals?: number }
+  | ({ type: 'text.delta' | 'reasoning.delta'; turn: number; attempt: number; text: string } & Skipped)
   | { type: 'tool.progress'; callId: string; data: JsonValue }
   /**
    * A piece of a call's arguments. The first of a call has its name, and its id if the adapter knows it that early;

@@ -98,12 +98,17 @@ export type ModelTurn = {
 };
 
 /**
- * A piece of a stream, which ends with exactly one `turn`. `refusals` counts the refusals of the turn before the piece:
- * their words are in the turn alone. Default 0. `index` counts the turn's calls from 0. `callId` is the
+ * What a stream skips before a piece of a turn, because it is in the complete turn alone: `refusals` counts refusals,
+ * default 0; `sealed` has the number of refusals before each reasoning item without text, default none.
+ */
+export type Skipped = { refusals?: number; sealed?: readonly number[] };
+
+/**
+ * A piece of a stream, which ends with exactly one `turn`. `index` counts the turn's calls from 0. `callId` is the
  * call's id in the turn, from an adapter that knows it before the call is complete.
  */
 export type TurnDelta =
-  | { type: 'text' | 'reasoning'; text: string; refusals?: number }
+  | ({ type: 'text' | 'reasoning'; text: string } & Skipped)
   | { type: 'call_started'; index: number; name: string; callId?: string }
   | { type: 'call_arguments'; index: number; text: string }
   | { type: 'turn'; turn: ModelTurn };

@@ -55,6 +55,8 @@ class MessageStream {
   #ending: JsonObject = {};
   #usage: JsonObject = {};
   #calls = 0;
+  /** An entry for each block of reasoning without text. This API has no refusals in its content. */
+  #sealed: 0[] = [];
 
   constructor(outputTool: string | undefined, context: ProviderContext) {
     this.#outputTool = outputTool;
@@ -122,7 +124,11 @@ class MessageStream {
 
   #end(event: JsonObject): void {
     const streamed = this.#blocks.at(event);
-    if (streamed) streamed.ended = true;
+    if (streamed === undefined) return;
+    const { type, thinking } = streamed.block;
+    const isReasoning = type === 'thinking' || type === 'redacted_thinking';
+    if (isReasoning && !streamed.ended && textIn(thinking) === '') this.#sealed = [...this.#sealed, 0];
+    streamed.ended = true;
   }
 
   *#extend(event: JsonObject): Generator<TurnDelta, void> {
@@ -151,7 +157,7 @@ class MessageStream {
 
   *#show(type: 'text' | 'reasoning', text: string): Generator<TurnDelta, void> {
     if (text === '' || (type === 'text' && this.#outputTool !== undefined)) return;
-    yield { type, text };
+    yield { type, text, ...(this.#sealed.length > 0 && { sealed: this.#sealed }) };
   }
 }
 

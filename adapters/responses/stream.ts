@@ -8,7 +8,7 @@ import { isErrorBody } from '../turn/single-turn.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { addToPart, type OutputSlot, OutputSlots, setPart } from './output-slots.ts';
-import { isOurCall } from './turn.ts';
+import { isOurCall, reasoningText } from './turn.ts';
 
 /**
  * The final response of a stream, and its output items: the response's own if it has any, else the streamed
@@ -69,6 +69,8 @@ class ResponsesStream {
   readonly #slots = new OutputSlots();
   #calls = 0;
   #refusals = 0;
+  /** Of each reasoning item without text: the number of refusals before it. */
+  #sealed: number[] = [];
   /** Whether a refusal came after the last text. */
   #isRefused = false;
 
@@ -95,9 +97,14 @@ class ResponsesStream {
       case 'response.output_item.done': {
         const item = objectOf(event.item);
         const slot = this.#slots.at(event, item);
+        const isRepeated = slot.finished;
         slot.item = item;
         slot.finished = type === 'response.output_item.done';
         yield* this.#announce(slot);
+        if (slot.finished && !isRepeated && item.type === 'reasoning' && isTextless(slot)) {
+          this.#passRefusal();
+          this.#sealed = [...this.#sealed, this.#refusals];
+        }
         return;
       }
       case 'response.output_text.delta':
@@ -141,9 +148,18 @@ class ResponsesStream {
   *#delta(type: 'text' | 'reasoning', event: JsonObject): Generator<TurnDelta, void> {
     const text = textIn(event.delta);
     if (text === '') return;
+    this.#passRefusal();
+    yield {
+      type,
+      text,
+      ...(this.#refusals > 0 && { refusals: this.#refusals }),
+      ...(this.#sealed.length > 0 && { sealed: this.#sealed }),
+    };
+  }
+
+  #passRefusal(): void {
     if (this.#isRefused) this.#refusals += 1;
     this.#isRefused = false;
-    yield { type, text, ...(this.#refusals > 0 && { refusals: this.#refusals }) };
   }
 
   *#announce(slot: OutputSlot): Generator<TurnDelta, void> {
@@ -159,6 +175,10 @@ class ResponsesStream {
     if (slot.callIndex === undefined || type !== 'response.function_call_arguments.delta') return;
     yield { type: 'call_arguments', index: slot.callIndex, text };
   }
+}
+
+function isTextless({ item, parts }: OutputSlot): boolean {
+  return reasoningText(item) === '' && [...parts.values()].every(({ pieces }) => pieces.join('') === '');
 }
 
 function hasSummary(slot: OutputSlot): boolean {

@@ -50,7 +50,7 @@ export function isOurCall(item: JsonObject, dialect: ResponsesDialect): boolean 
 }
 
 /** Returns the readable text of a reasoning item: its summary, else its content. */
-function reasoningText(item: JsonObject): string {
+export function reasoningText(item: JsonObject): string {
   const summary = joinedText(item.summary);
   return summary === '' ? joinedText(item.content) : summary;
 }

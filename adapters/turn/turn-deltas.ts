@@ -1,3 +1,4 @@
+import type { Item } from '../../protocol/item.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
 import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 
@@ -45,19 +46,27 @@ export function* deltasUpTo(turn: ModelTurn, shown = new ShownDeltas()): Generat
   yield { type: 'turn', turn };
 }
 
-/** Yields the text that is missing; the texts before and after a refusal are apart. */
+/** Yields the text that is missing; the texts before and after a refusal, or reasoning without text, are apart. */
 function* textDeltas({ text, items }: ModelTurn, missing: string): Generator<TurnDelta, void> {
   const isWhole = items.map(textOf).join('') === text;
-  if (!isWhole || !items.some(item => refusalOf(item) !== '')) return yield { type: 'text', text: missing };
+  const isSkipped = (item: Item) => refusalOf(item) !== '' || isTextless(item);
+  if (!isWhole || !items.some(isSkipped)) return yield { type: 'text', text: missing };
   let known = text.length - missing.length;
   let refusals = 0;
+  let sealed: number[] = [];
   for (const item of items) {
+    if (isTextless(item)) sealed = [...sealed, refusals];
     const own = textOf(item);
     const rest = own.slice(known);
     known = Math.max(0, known - own.length);
-    if (rest !== '') yield { type: 'text', text: rest, ...(refusals > 0 && { refusals }) };
+    const skipped = { ...(refusals > 0 && { refusals }), ...(sealed.length > 0 && { sealed }) };
+    if (rest !== '') yield { type: 'text', text: rest, ...skipped };
     if (refusalOf(item) !== '') refusals += 1;
   }
+}
+
+function isTextless(item: Item): boolean {
+  return item.type === 'reasoning' && item.text === '' && item.opaque !== undefined;
 }
 
 function restOf(full: string, shown: string): string {

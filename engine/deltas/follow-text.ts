@@ -15,6 +15,7 @@ const partsSchema = lazySchema(() => {
         type: z.enum(['text.delta', 'reasoning.delta']),
         ...place,
         refusals: z.exactOptional(z.int()),
+        sealed: z.exactOptional(z.array(z.int())),
       }),
       z.object({
         type: z.literal('call.delta'),

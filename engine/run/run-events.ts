@@ -125,7 +125,8 @@ export function isText(happening: RunHappening): happening is TextDelta {
 export function isSamePart(one: TextDelta, other: TextDelta): boolean {
   if (one.turn !== other.turn || one.attempt !== other.attempt) return false;
   if (one.type === 'call.delta') return other.type === 'call.delta' && one.index === other.index;
-  return other.type !== 'call.delta' && one.type === other.type && one.refusals === other.refusals;
+  if (other.type === 'call.delta' || one.type !== other.type) return false;
+  return one.refusals === other.refusals && one.sealed?.length === other.sealed?.length;
 }
 
 /** How much a delta adds, in characters; the start of a call counts as one. */

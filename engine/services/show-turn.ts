@@ -1,6 +1,7 @@
 import type { Context } from '../../machines/context.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { refusalOf, textOf } from '../../protocol/message.ts';
-import type { ModelTurn, TurnDelta } from '../../protocol/turn.ts';
+import type { ModelTurn, Skipped, TurnDelta } from '../../protocol/turn.ts';
 import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
 import type { ServiceScope } from './service.ts';
 
@@ -24,8 +25,8 @@ export class TurnDisplay {
   #textStarted = false;
   #callsStarted = false;
   #streamed = false;
-  /** The number of refusals before the text. */
-  #refusals = 0;
+  /** What the stream skipped before the text. */
+  #skipped: Skipped = {};
 
   constructor(
     scope: ServiceScope,
@@ -48,7 +49,7 @@ export class TurnDisplay {
       case 'text':
         if (delta.text === '') return;
         this.#streamed = true;
-        this.#showText(delta.text, delta.refusals);
+        this.#showText(delta.text, delta);
         return;
       case 'reasoning':
         if (this.#visible) this.#scope.publish({ ...delta, type: 'reasoning.delta', ...this.#place });
@@ -68,7 +69,8 @@ export class TurnDisplay {
     let refusals = 0;
     for (const item of turn.items) {
       if (item.type === 'tool_call') this.#startCalls();
-      if (!this.#streamed && item.type === 'message') this.#showText(textOf(item), refusals);
+      if (!this.#streamed && item.type === 'message')
+        this.#showText(textOf(item), refusals > 0 ? { refusals } : {});
       if (refusalOf(item) !== '') refusals += 1;
     }
     const hasCalls = turn.toolCalls.some(call => call.executedBy !== 'provider');
@@ -83,9 +85,9 @@ export class TurnDisplay {
     this.#publishText(this.#filter.push(text));
   }
 
-  #showText(text: string, refusals = 0): void {
+  #showText(text: string, { refusals, sealed }: Skipped): void {
     if (!this.#visible || text === '') return;
-    this.#refusals = refusals;
+    this.#skipped = omitUndefined({ refusals, sealed });
     this.#startText();
     this.#publishText(this.#filter.push(text));
   }
@@ -115,8 +117,6 @@ export class TurnDisplay {
   }
 
   #publishText(text: string): void {
-    const refusals = this.#refusals;
-    if (text === '') return;
-    this.#scope.publish({ type: 'text.delta', ...this.#place, text, ...(refusals > 0 && { refusals }) });
+    if (text !== '') this.#scope.publish({ type: 'text.delta', ...this.#place, text, ...this.#skipped });
   }
 }

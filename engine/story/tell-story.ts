@@ -13,6 +13,7 @@ import { callsOf, type QualifiedCall, type RunEvent } from '../../protocol/event
 import type { ToolResultItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RunView } from '../../protocol/run-view.ts';
+import type { Skipped } from '../../protocol/turn.ts';
 import { filterText, type TextFilter } from '../../text/text-filter.ts';
 import type { Place, SettledBy, StoryEvent, StorySettled, StoryState, TurnPart } from './story-event.ts';
 import { alignParts, partsOf, type StreamedPart } from './turn-parts.ts';
@@ -34,6 +35,8 @@ type Attempt = Place & {
   parts: StreamedPart[];
   calls: Map<number, { callId: string; text: string }>;
   refusals: number;
+  /** The number of reasoning items without text. */
+  sealed: number;
   /** It began with its text so far: more text continues it, even after reasoning. */
   isMerged?: true;
 };
@@ -191,25 +194,34 @@ export class StoryTeller {
     if (isAt(this.#attempt, { turn, attempt })) return this.#attempt;
     this.#discard('failed');
     this.#tell({ type: 'turn.opened', turn, attempt });
-    this.#attempt = { turn, attempt, parts: [], calls: new Map(), refusals: 0 };
+    this.#attempt = { turn, attempt, parts: [], calls: new Map(), refusals: 0, sealed: 0 };
     return this.#attempt;
   }
 
-  #stream(kind: 'text' | 'reasoning', { text, refusals = 0 }: { text: string; refusals?: number }): void {
+  #stream(kind: 'text' | 'reasoning', { text, refusals = 0, sealed = [] }: Skipped & { text: string }): void {
     const live = this.#attempt as Attempt;
-    if (refusals > live.refusals) {
-      // A refusal belongs to the text before it, or to one of its own. Its words come with the completed turn.
-      live.refusals = refusals;
-      const last = live.parts.at(-1);
-      if (last?.kind !== 'text' || last.isRefused) this.#beginPart('text');
-      (live.parts.at(-1) as StreamedPart).isRefused = true;
+    for (const refusalsBefore of sealed.slice(live.sealed)) {
+      this.#refuse(refusalsBefore);
+      if (live.parts.at(-1)?.kind !== 'reasoning') this.#beginPart('reasoning');
+      live.sealed += 1;
     }
+    this.#refuse(refusals);
     let place = live.parts.length - 1;
     if (live.isMerged === true) place = live.parts.findLastIndex(part => part.kind === kind);
     const last = live.parts[place];
     if (last?.kind === kind && !last.isRefused) return this.#add(kind, text, place);
     live.parts.push({ kind, text: '', isRefused: false });
     this.#add(kind, text);
+  }
+
+  /** A refusal belongs to the text before it, or to one of its own. Its words come with the completed turn. */
+  #refuse(refusals: number): void {
+    const live = this.#attempt as Attempt;
+    if (refusals <= live.refusals) return;
+    live.refusals = refusals;
+    const last = live.parts.at(-1);
+    if (last?.kind !== 'text' || last.isRefused) this.#beginPart('text');
+    (live.parts.at(-1) as StreamedPart).isRefused = true;
   }
 
   #beginPart(kind: 'text' | 'reasoning'): void {

@@ -161,7 +161,7 @@ export class Translation {
     if (delta.type === 'text.discarded') this.#turn?.discard();
     else {
       const kind = delta.type === 'text.delta' ? 'message' : 'reasoning';
-      this.#turnWriter().take(kind, delta.text, delta.refusals);
+      this.#turnWriter().take(kind, delta.text, delta);
     }
     return this.#writer.drain();
   }

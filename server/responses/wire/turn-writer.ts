@@ -1,6 +1,7 @@
 import type { Item, Part, ProviderItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { refusalOf, textOf } from '../../../protocol/message.ts';
+import type { Skipped } from '../../../protocol/turn.ts';
 import { compactionOf, isUpstreamCompaction } from '../compaction/compaction-items.ts';
 import { sealOpaque } from './opaque-seal.ts';
 import { prefixOf, writeProviderItem } from './provider-items.ts';
@@ -83,6 +84,8 @@ export class TurnWriter {
   #opened: Opened[] = [];
   /** The index of the item that is being streamed. */
   #at = -1;
+  /** The number of reasoning items without text so far that have an item. */
+  #seals = 0;
   /** The number of refusals so far, and the index of the item with the last; without one, an index of no item. */
   #refusals = 0;
   #refusedAt = -2;
@@ -98,9 +101,14 @@ export class TurnWriter {
     this.#retry = options.retry;
   }
 
-  /** Writes a piece of streamed text, which follows so many refusals of the turn. */
-  take(kind: TextBlock['kind'], text: string, refusals = 0): void {
-    if (refusals > this.#refusals) this.#makePlaceForRefusal(refusals);
+  /** Writes a piece of streamed text, with what the stream skipped before it. */
+  take(kind: TextBlock['kind'], text: string, { refusals = 0, sealed = [] }: Skipped = {}): void {
+    for (const before of this.#sealed ? sealed.slice(this.#seals) : []) {
+      this.#makePlaceForRefusal(before);
+      this.#makePlaceFor('reasoning');
+      this.#seals += 1;
+    }
+    this.#makePlaceForRefusal(refusals);
     const current = this.#opened[this.#at];
     const isEnded = kind === 'message' && this.#at === this.#refusedAt;
     if (current?.kind !== kind || isEnded) {
@@ -114,12 +122,16 @@ export class TurnWriter {
 
   /** A refusal belongs to the message before it, or to one of its own. Its words come with the completed turn. */
   #makePlaceForRefusal(refusals: number): void {
+    if (refusals <= this.#refusals) return;
     this.#refusals = refusals;
-    if (this.#opened[this.#at]?.kind !== 'message') {
-      this.#leaveItem();
-      this.#open('message');
-    }
+    this.#makePlaceFor('message');
     this.#refusedAt = this.#at;
+  }
+
+  #makePlaceFor(kind: TextBlock['kind']): void {
+    if (this.#opened[this.#at]?.kind === kind) return;
+    this.#leaveItem();
+    this.#open(kind);
   }
 
   #leaveItem(): void {
@@ -133,6 +145,7 @@ export class TurnWriter {
   discard(): void {
     this.abandon();
     this.#at = -1;
+    this.#seals = 0;
     this.#refusals = 0;
     this.#refusedAt = -2;
     this.#opened = [];
@@ -156,9 +169,9 @@ export class TurnWriter {
         continue;
       }
       const { kind, text, items: from } = block;
-      // Reasoning without text was not streamed, so that the blocks after it have other places in the stream.
+      // What has no text was not streamed, unless a place was made for it.
       const first = streamed.findIndex(opened => opened.kind === kind);
-      const isPlace = kind === 'message' && streamed[first]?.streamed === '';
+      const isPlace = streamed[first]?.streamed === '';
       const known = text === '' && !isPlace ? -1 : first;
       const [opened = this.#open(kind)] = known === -1 ? [] : streamed.splice(known, 1);
       if (opened.closed) continue;

@@ -52,6 +52,7 @@ function speak({ said: parts, lies }: Turn, number: number): Said {
   const items: Item[] = [];
   const deltas: TurnDelta[] = [];
   let refusals = 0;
+  const sealed: number[] = [];
   let calls = 0;
   for (const part of parts) {
     const last = items.at(-1);
@@ -64,13 +65,13 @@ function speak({ said: parts, lies }: Turn, number: number): Said {
           content: [{ type: 'text', text: lies ? `${text}!` : text }],
         });
         for (const piece of part.pieces)
-          deltas.push({ type: 'text', text: piece, ...(refusals > 0 && { refusals }) });
+          deltas.push({ type: 'text', text: piece, ...(refusals > 0 && { refusals }), sealed: [...sealed] });
         break;
       }
       case 'reasoning':
         if (part.pieces.join('') === '') break;
         items.push({ type: 'reasoning', text: part.pieces.join('') });
-        for (const piece of part.pieces) deltas.push({ type: 'reasoning', text: piece });
+        for (const piece of part.pieces) deltas.push({ type: 'reasoning', text: piece, sealed: [...sealed] });
         break;
       case 'refusal':
         refusals += 1;
@@ -89,7 +90,7 @@ function speak({ said: parts, lies }: Turn, number: number): Said {
         break;
       case 'sealed':
         items.push({ type: 'reasoning', text: '', opaque: { provider: 'p', data: {} } });
-        if (part.early) deltas.push({ type: 'reasoning', text: '' });
+        if (part.early) sealed.push(refusals);
         break;
       case 'call': {
         const callId = `call-${number}-${calls}`;
