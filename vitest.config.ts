@@ -50,6 +50,7 @@ const LONG = [
   'engine/replay/replay',
   'examples/stand-in/provider',
   'fronts/five-at-once',
+  'golden/surfaces',
   'machines/{compile,exploration,fold}',
   'server/responses/{equality,history}',
   'server/responses/context/conversations',

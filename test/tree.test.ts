@@ -27,7 +27,7 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
   protocol: SOURCES,
   server: SOURCES,
   stores: SOURCES,
-  test: [...SOURCES, '.json', '.mjs', '.proto', '.sql'],
+  test: [...SOURCES, '.json', '.mjs', '.proto', '.sql', '.txt'],
   text: SOURCES,
   tools: SOURCES,
   visualizer: [...SOURCES, '.tsx', '.css', '.html', '.svg', '.json'],

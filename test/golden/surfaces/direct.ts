@@ -9,7 +9,6 @@ import { localRun } from '../../../fronts/react/local-run.ts';
 import type { ObservedRun } from '../../../fronts/react/run-snapshot.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import { createRunsApp } from '../../../server/app.ts';
-import { filterText } from '../../../text/text-filter.ts';
 import { replyText } from '../../../visualizer/page/model/conversation.ts';
 import { RunModel } from '../../../visualizer/page/model/run-model.ts';
 import { type Recording, recordPhases, type Surface } from './record.ts';
