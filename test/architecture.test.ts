@@ -75,8 +75,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   xstate: ['machines/', 'engine/driver/live.ts'],
   '@noble/hashes': ['protocol/', 'machines/'],
-  openai: [],
-  '@anthropic-ai/sdk': [],
+  openai: ['server/chat-completions/', 'server/responses/'],
+  '@anthropic-ai/sdk': ['server/messages/'],
   '@modelcontextprotocol/client': ['tools/mcp'],
   '@modelcontextprotocol/server': ['fronts/mcp/'],
   commander: ['cli/'],
@@ -208,6 +208,13 @@ describe('the architecture', () => {
       .map(({ file }) => file)
       .filter(file => !homes.some(home => file.startsWith(home)));
     expect(wrong).toEqual([]);
+  });
+
+  it('of the SDKs of providers only types are imported, which check what the server writes', () => {
+    const loads = sources.filter(({ text }) =>
+      /^import (?!type\b)[^;]*from '(openai|@anthropic-ai\/sdk)/m.test(text),
+    );
+    expect(loads.map(({ file }) => file)).toEqual([]);
   });
 
   it('zod is imported as a namespace, so that bundlers can drop its unused parts', () => {

@@ -1,4 +1,5 @@
 import type { ChartState } from '../../machines/step.ts';
+import type { Delta } from '../../protocol/effect.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { beginFold, foldEntry, loadRunAt } from '../journal/load-run.ts';
@@ -33,11 +34,16 @@ export class Story {
 
   /** Tells an entry or a delta. A repeated entry tells nothing. */
   take(happening: RunHappening): StoryEvent[] {
-    if (!('seq' in happening)) return this.#teller.takeDelta(happening);
+    if (!('seq' in happening)) return this.takeDelta(happening);
     const { seq, ...event } = happening;
     if (event.type === 'run.started') return this.takeEntry({ seq, event });
     const { runId: _, ...known } = event;
     return this.takeEntry({ seq, event: known } as JournalEntry);
+  }
+
+  /** Tells a delta. */
+  takeDelta(delta: Delta): StoryEvent[] {
+    return this.#teller.takeDelta(delta);
   }
 
   /** Tells an entry. Throws like `foldEntry`. */

@@ -30,10 +30,18 @@ export type TextPart = Extract<TurnPart, { part: number | null }>;
 
 /**
  * How a call was settled: its tool ran, its sub-agent's run ended, a person or a client gave the result, a person denied
- * it, it could not run (unknown, invalid or out of limits), it no longer had to (expired, or overtaken by a message), or
- * an edit dropped it.
+ * it or resolved that it was in doubt, the turn's calls were refused as they came (unknown, invalid, out of limits), it
+ * did not have to run any more (expired, overtaken by a message, a limit was reached), or an edit dropped it.
  */
-export type SettledBy = 'tool' | 'sub-agent' | 'answer' | 'denied' | 'refused' | 'overtaken' | 'edit';
+export type SettledBy =
+  | 'tool'
+  | 'sub-agent'
+  | 'answer'
+  | 'denied'
+  | 'resolved'
+  | 'refused'
+  | 'overtaken'
+  | 'edit';
 
 /** What happens in a run, for those who show it as a conversation. */
 export type StoryEvent = { runId: string } & (

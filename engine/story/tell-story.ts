@@ -439,15 +439,15 @@ function settledBy(event: RunEvent, callId: string): SettledBy {
     case 'transcript.edited':
       return 'edit';
     case 'tool.settled':
-      return isOwn ? 'tool' : 'refused';
+      return isOwn ? 'tool' : 'overtaken';
     case 'result.received':
-      if (!isOwn) return 'refused';
+      if (!isOwn) return 'overtaken';
       return event.childRunId === undefined ? 'answer' : 'sub-agent';
     case 'doubt.resolved':
-      return isOwn ? 'answer' : 'refused';
+      return isOwn ? 'resolved' : 'overtaken';
     case 'approval.decided':
       if (event.decision.type === 'reject') return 'denied';
-      return event.decision.type === 'answer' && isOwn ? 'answer' : 'refused';
+      return event.decision.type === 'answer' && isOwn ? 'answer' : 'overtaken';
     default:
       return 'overtaken';
   }

@@ -1,4 +1,5 @@
-import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import type { AnswerEnd } from '../responses/answer/answer-event.ts';
 import { describeResponsesError } from '../responses/api-error.ts';
 import { NO_THREADS } from './request/message-body.ts';
 
@@ -12,6 +13,9 @@ type ErrorType =
   | 'rate_limit_error'
   | 'api_error'
   | 'overloaded_error';
+
+/** The error of a message that failed after its stream had begun. */
+export type MessageFailure = { type: ErrorType; message: string; details?: { error_code: string } };
 
 const TYPES: Readonly<Record<number, ErrorType>> = {
   400: 'invalid_request_error',
@@ -39,14 +43,15 @@ export function describeMessageError(
   return { status, body: { type: 'error', error, request_id: requestId }, reported };
 }
 
-/** The error of a stream that breaks off, from the event of the response that says so. */
-export function describeInterruption({ message, code }: JsonObject): JsonObject {
+/** The error of a stream that breaks off. */
+export function describeInterruption(thrown: unknown): MessageFailure {
+  const { message, code } = describeResponsesError(thrown).body.error;
   const type = isStoreFault(code) ? 'api_error' : 'overloaded_error';
-  return { type, message: String(message), ...detailsOf(code) };
+  return { type, message, ...detailsOf(code) };
 }
 
 /** Anthropic's `type` does not tell these errors from others. */
-function detailsOf(code: unknown): JsonObject {
+function detailsOf(code: unknown): { details?: { error_code: string } } {
   return code === NO_THREADS || isStoreFault(code) ? { details: { error_code: code } } : {};
 }
 
@@ -70,16 +75,12 @@ function statusFor(status: number, code: unknown): number {
   return status > 500 ? 500 : status;
 }
 
-/** The error of a response object without an answer; `undefined` if it has one. */
-export function describeFailure({
-  status,
-  error,
-  incomplete_details: details,
-}: JsonObject): JsonObject | undefined {
-  if (isJsonObject(details) && details.reason === 'tool_outcome_unknown')
+/** The error of an answer that is none; `undefined` if it is one. */
+export function describeFailure({ status, error, incompleteReason }: AnswerEnd): MessageFailure | undefined {
+  if (incompleteReason === 'tool_outcome_unknown')
     return { type: 'api_error', message: 'The outcome of a tool call on the server is unknown.' };
   if (status !== 'failed' && status !== 'cancelled') return undefined;
-  const { code, message = 'The response failed.' } = isJsonObject(error) ? error : {};
+  const { code, message = 'The response failed.' } = error ?? {};
   return { type: failureType(code), message };
 }
 

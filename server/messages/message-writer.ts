@@ -1,44 +1,98 @@
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
+import type {
+  Message,
+  Usage as MessageUsage,
+  RawContentBlockDeltaEvent,
+  RawContentBlockStopEvent,
+  RawMessageDeltaEvent,
+  RawMessageStopEvent,
+  RedactedThinkingBlock,
+  ServerToolUseBlock,
+  TextBlock,
+  ThinkingBlock,
+  ToolUseBlock,
+  WebSearchToolResultBlock,
+} from '@anthropic-ai/sdk/resources/messages/messages';
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import type { Usage } from '../../protocol/turn.ts';
+import type { AnswerEnd, AnswerEvent, AnswerWriter, PlacedCall } from '../responses/answer/answer-event.ts';
+import { refusalIn } from '../responses/answer/turn-items.ts';
+import type { ResponseHead } from '../responses/wire/response-object.ts';
+import { addUsages } from '../responses/wire/response-writer.ts';
+import { describeFailure, type MessageFailure } from './message-error.ts';
+import { proofOf } from './thinking-proof.ts';
+import { type Search, searchBlocksOf, searchIn } from './web-search.ts';
 
-/** One server-sent event of a message. */
-export type MessageEvent = JsonObject & { type: string };
+type Of<Type extends AnswerEvent['type']> = Extract<AnswerEvent, { type: Type }>;
 
-/** The end of a message. */
-export type MessageEnd = {
-  stopReason: 'end_turn' | 'max_tokens' | 'tool_use' | 'refusal';
-  usage: JsonObject;
+type Block =
+  | TextBlock
+  | ThinkingBlock
+  | RedactedThinkingBlock
+  | ToolUseBlock
+  | ServerToolUseBlock
+  | WebSearchToolResultBlock;
+
+/** What Anthropic says about its own servers is left out. */
+type WrittenUsage = Omit<MessageUsage, 'inference_geo' | 'speed'>;
+type WrittenMessage = Omit<Message, 'diagnostics' | 'usage' | 'content'> & {
+  content: Block[];
+  usage: WrittenUsage;
 };
 
-/** A call of a tool of the client, or of this server. */
-type WrittenCall = {
-  type?: 'tool_use' | 'server_tool_use';
-  id: string;
-  name: string;
-  input: JsonObject;
-  written: string;
+/** One server-sent event of a message. */
+export type MessageEvent =
+  | { type: 'message_start'; message: WrittenMessage }
+  | { type: 'content_block_start'; index: number; content_block: Block }
+  | RawContentBlockDeltaEvent
+  | RawContentBlockStopEvent
+  | (Pick<RawMessageDeltaEvent, 'type' | 'delta'> & { usage: Partial<WrittenUsage> })
+  | RawMessageStopEvent
+  | { type: 'error'; error: MessageFailure; request_id: string };
+
+/** How a request wants its message. */
+export type MessageOptions = {
+  /** Whether thinking is part of the message: its text, only its signature, or nothing. */
+  thinking: 'shown' | 'omitted' | 'none';
+  /** The id of a call for the client; `place` counts the calls of the response from 0. */
+  nameCall(responseId: string, place: number): string;
+  /** The client's name of a tool. */
+  toolName(name: string): string;
+  requestId: string;
 };
 
 /** The block that is being written. `proof` is the signature of a thinking block. */
-type OpenBlock = { key: string; block: JsonObject; proof: string | null };
+type OpenBlock = { key: string; block: Block; proof: string | null };
 
 /**
- * Writes the events of one message and builds the message from them.
+ * Writes an answer as a message, whole and as its events.
  *
  * M1 Blocks have indexes from 0 without gaps, and one block ends before the next begins.
  * M2 The message is the sum of its events: `message_start`, the blocks, and `message_delta`.
+ *
+ * A retried attempt needs no care: the answer closes the text that went out and continues with new items, which are new
+ * blocks here. In a stream the sealed reasoning may come after the text that follows it; then the signature is only the
+ * id of the reasoning.
  */
-export class MessageWriter {
-  readonly #message: JsonObject;
-  readonly #content: JsonObject[] = [];
+export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage> {
+  readonly #head: ResponseHead;
+  readonly #options: MessageOptions;
+  readonly #message: WrittenMessage;
   #open: OpenBlock | null = null;
+  #calls = 0;
+  #searches = 0;
+  #isRefused = false;
+  #usage: Usage | null = null;
   #written: MessageEvent[] = [];
 
-  constructor({ id, model }: { id: string; model: JsonValue }) {
+  constructor(head: ResponseHead, options: MessageOptions) {
+    this.#head = head;
+    this.#options = options;
+    const { model } = head.spec.request;
     this.#message = {
-      id,
+      id: head.id.replace(/^resp_/, 'msg_'),
       type: 'message',
       role: 'assistant',
-      model,
+      model: typeof model === 'string' ? model : head.spec.model,
       content: [],
       stop_reason: null,
       stop_sequence: null,
@@ -48,115 +102,212 @@ export class MessageWriter {
     };
   }
 
-  /** The message so far. */
-  get message(): JsonObject {
-    return { ...this.#message, content: [...this.#content] };
+  get whole(): WrittenMessage {
+    return { ...this.#message, content: [...this.#message.content] };
   }
 
-  /** Returns and clears the events written since the last call. */
   drain(): MessageEvent[] {
     const written = this.#written;
     this.#written = [];
     return written;
   }
 
-  /** Writes `message_start`. */
-  begin(): void {
-    this.#write('message_start', { message: this.message });
+  take(event: AnswerEvent): void {
+    switch (event.type) {
+      case 'begun':
+        this.#written.push({ type: 'message_start', message: this.whole });
+        return;
+      case 'text':
+        return event.kind === 'message' ? this.#text(event.id, event.text) : this.#think(event);
+      case 'closed':
+        return event.kind === 'message' ? this.#closeMessage(event) : this.#closeThinking(event);
+      case 'provided':
+      case 'call.ended': {
+        const search = searchIn(event);
+        return search === undefined ? undefined : this.#search(search);
+      }
+      case 'call.given':
+        return event.isCustom ? undefined : this.#call(event.call);
+      case 'usage':
+        this.#usage = this.#usage === null ? event.usage : addUsages(this.#usage, event.usage);
+        return;
+      case 'ended':
+        return this.#end(event);
+      default:
+    }
   }
 
-  /** Whether the open block is the one with this key. */
-  isOpen(key: string): boolean {
-    return this.#open?.key === key;
-  }
-
-  /** Adds a piece of text to the text block with this key, which it opens if another block is open. */
-  text(key: string, text: string): void {
+  #text(key: string, text: string): void {
     const { block, index } = this.#blockFor(key, { type: 'text', text: '', citations: null });
-    block.text = `${block.text}${text}`;
-    this.#delta(index, { type: 'text_delta', text });
+    block.text += text;
+    this.#written.push({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } });
   }
 
-  /**
-   * Adds a piece of text, which may be empty, to the thinking block with this key, which it opens if another block is
-   * open. `proof` is the signature of the block unless `prove` sets another one before the block ends.
-   */
-  think(key: string, thinking: string, proof: string): void {
-    const { block, index } = this.#blockFor(key, { type: 'thinking', thinking: '', signature: '' });
-    if (this.#open !== null) this.#open.proof = proof;
-    if (thinking === '') return;
-    block.thinking = `${block.thinking}${thinking}`;
-    this.#delta(index, { type: 'thinking_delta', thinking });
+  #closeMessage({ id, items }: Of<'closed'>): void {
+    const refusal = refusalIn(items);
+    if (refusal === '') return;
+    this.#text(id, refusal);
+    this.#isRefused = true;
   }
 
-  /** Sets the signature of the open thinking block. */
-  prove(proof: string): void {
-    if (this.#open !== null) this.#open.proof = proof;
+  /** The signature is that of `proofOf` the id, unless another one is known before the block ends. */
+  #think({ id, text }: Of<'text'>): void {
+    const { thinking: how } = this.#options;
+    if (how === 'none') return;
+    const { block, index } = this.#blockFor(id, { type: 'thinking', thinking: '', signature: '' });
+    if (this.#open !== null) this.#open.proof = proofOf({ id });
+    if (how === 'omitted') return;
+    block.thinking += text;
+    const delta = { type: 'thinking_delta' as const, thinking: text };
+    this.#written.push({ type: 'content_block_delta', index, delta });
+  }
+
+  /** Signs the thinking, or writes thinking without text as a redacted block. */
+  #closeThinking({ id, text, seal }: Of<'closed'>): void {
+    if (this.#options.thinking === 'none') return;
+    const proof = proofOf({ id, seal });
+    if (text === '' && seal !== undefined) this.#whole(proof, { type: 'redacted_thinking', data: proof });
+    else if (this.#open?.key === id) this.#open.proof = proof;
+  }
+
+  #search(search: Search): void {
+    this.#searches += 1;
+    const { use, result } = searchBlocksOf(search);
+    this.#writeCall(use.id, use, JSON.stringify(use.input), search.input);
+    this.#whole(`${use.id} result`, result);
+  }
+
+  /** Arguments that are not an object cannot be a call's input, so the client gets an empty one. */
+  #call({ name, arguments: given }: PlacedCall): void {
+    const id = this.#options.nameCall(this.#head.id, this.#calls++);
+    const written = given || '{}';
+    const input = parseInput(written);
+    const use = {
+      type: 'tool_use',
+      id,
+      name: this.#options.toolName(name),
+      input: {},
+      caller: { type: 'direct' },
+    } as const;
+    this.#writeCall(id, use, input === undefined ? '{}' : written, input ?? {});
+  }
+
+  /** Writes a call. `written` is the JSON text of its input. */
+  #writeCall<Call extends ToolUseBlock | ServerToolUseBlock>(
+    key: string,
+    call: Call,
+    written: string,
+    input: JsonObject,
+  ): void {
+    const { block, index } = this.#blockFor(key, { ...call, input: {} });
+    block.input = input;
+    const delta = { type: 'input_json_delta' as const, partial_json: written };
+    this.#written.push({ type: 'content_block_delta', index, delta });
+    this.#close();
   }
 
   /** Writes a block that has all its content from the start, such as redacted thinking. */
-  whole(key: string, block: JsonObject): void {
+  #whole(key: string, block: Block): void {
     this.#blockFor(key, block);
     this.#close();
   }
 
-  /** Writes a call. `written` is the JSON text of its input. */
-  call({ type = 'tool_use', id, name, input, written }: WrittenCall): void {
-    const begun = { type, id, name, input: {}, caller: { type: 'direct' } };
-    const { block, index } = this.#blockFor(id, begun);
-    block.input = input;
-    this.#delta(index, { type: 'input_json_delta', partial_json: written });
+  #end({ end, retryAfter }: Of<'ended'>): void {
+    const failure = describeFailure(end);
+    if (failure !== undefined) {
+      // An unstreamed request answers such a failure with the status 529.
+      const isOverload = retryAfter !== null && failure.type === 'api_error';
+      const error = isOverload ? { ...failure, type: 'overloaded_error' as const } : failure;
+      this.#written.push({ type: 'error', error, request_id: this.#options.requestId });
+      return;
+    }
     this.#close();
-  }
-
-  /** Writes the end of the message. */
-  end({ stopReason, usage }: MessageEnd): void {
-    this.#close();
-    const refusal = { type: 'refusal', category: null, explanation: null };
+    const stop_reason = this.#stopReasonFor(end);
     const delta = {
-      stop_reason: stopReason,
+      stop_reason,
       stop_sequence: null,
-      stop_details: stopReason === 'refusal' ? refusal : null,
+      stop_details:
+        stop_reason === 'refusal' ? ({ type: 'refusal', category: null, explanation: null } as const) : null,
       container: null,
     };
+    const usage = this.#usageNow();
     Object.assign(this.#message, delta, { usage: { ...NO_USAGE, ...usage } });
-    this.#write('message_delta', { delta, usage });
-    this.#write('message_stop', {});
+    this.#written.push({ type: 'message_delta', delta, usage }, { type: 'message_stop' });
+  }
+
+  #stopReasonFor({
+    incompleteReason: reason,
+  }: AnswerEnd): 'end_turn' | 'max_tokens' | 'tool_use' | 'refusal' {
+    if (reason === 'max_output_tokens') return 'max_tokens';
+    if (reason === 'content_filter' || this.#isRefused) return 'refusal';
+    return this.#calls > 0 ? 'tool_use' : 'end_turn';
+  }
+
+  /** Anthropic counts cached tokens apart from other input tokens. */
+  #usageNow(): Partial<WrittenUsage> {
+    const usage = this.#usage ?? NOTHING;
+    const read = usage.cachedInputTokens ?? 0;
+    const made = usage.cacheWriteTokens ?? 0;
+    const searches = { web_search_requests: this.#searches, web_fetch_requests: 0 };
+    return {
+      input_tokens: Math.max(0, usage.inputTokens - read - made),
+      cache_creation_input_tokens: made,
+      cache_read_input_tokens: read,
+      output_tokens: usage.outputTokens,
+      output_tokens_details: { thinking_tokens: usage.reasoningTokens ?? 0 },
+      ...(this.#searches > 0 && { server_tool_use: searches }),
+    };
   }
 
   /** The open block with this key, or a new one. */
-  #blockFor(key: string, begun: JsonObject): { block: JsonObject; index: number } {
-    if (this.#open?.key === key) return { block: this.#open.block, index: this.#content.length - 1 };
+  #blockFor<Written extends Block>(key: string, begun: Written): { block: Written; index: number } {
+    const open = this.#open;
+    const index = this.#message.content.length - 1;
+    if (open?.key === key && isOfType(open.block, begun)) return { block: open.block, index };
     this.#close();
     const block = { ...begun };
     this.#open = { key, block, proof: null };
-    const index = this.#content.push(block) - 1;
-    this.#write('content_block_start', { index, content_block: begun });
-    return { block, index };
+    this.#message.content.push(block);
+    this.#written.push({ type: 'content_block_start', index: index + 1, content_block: begun });
+    return { block, index: index + 1 };
   }
 
   #close(): void {
     if (this.#open === null) return;
     const { block, proof } = this.#open;
-    const index = this.#content.length - 1;
-    if (proof !== null) {
+    const index = this.#message.content.length - 1;
+    if (proof !== null && block.type === 'thinking') {
       block.signature = proof;
-      this.#delta(index, { type: 'signature_delta', signature: proof });
+      const delta = { type: 'signature_delta' as const, signature: proof };
+      this.#written.push({ type: 'content_block_delta', index, delta });
     }
-    this.#write('content_block_stop', { index });
+    this.#written.push({ type: 'content_block_stop', index });
     this.#open = null;
-  }
-
-  #delta(index: number, delta: JsonObject): void {
-    this.#write('content_block_delta', { index, delta });
-  }
-
-  #write(type: string, fields: JsonObject): void {
-    this.#written.push({ type, ...fields });
   }
 }
 
-const NO_USAGE: JsonObject = {
+function isOfType<Written extends Block>(block: Block, begun: Written): block is Written {
+  return block.type === begun.type;
+}
+
+function parseInput(text: string): JsonObject | undefined {
+  try {
+    const input: unknown = JSON.parse(text);
+    return isJsonObject(input) ? input : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const NOTHING: Usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  reasoningTokens: null,
+};
+
+const NO_USAGE: WrittenUsage = {
   input_tokens: 0,
   cache_creation_input_tokens: 0,
   cache_read_input_tokens: 0,

@@ -13,9 +13,8 @@ import {
 } from '../responses/respond.ts';
 import type { ResponsesService } from '../responses/responses-service.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import { describeFailure, describeMessageError } from './message-error.ts';
-import { MessageTranslation } from './message-translation.ts';
-import type { MessageEvent } from './message-writer.ts';
+import { describeFailure, describeInterruption, describeMessageError } from './message-error.ts';
+import { type MessageEvent, MessageWriter } from './message-writer.ts';
 import {
   createBodyOf,
   promptOf,
@@ -31,8 +30,8 @@ import { answeredCalls, readMessages } from './request/message-input.ts';
  * be mounted before it.
  *
  * A request is validated (`request/message-body.ts`), its messages become input items (`request/message-input.ts`) and
- * the rest a request for a response (`request/create-body.ts`). The events of the response are translated into those of
- * a message (`message-translation.ts`), which also add up to the unstreamed message.
+ * the rest a request for a response (`request/create-body.ts`). The answer is written as a message
+ * (`message-writer.ts`).
  */
 export function createMessagesApi(service: ResponsesService, log: (line: string) => void): MountedApi {
   return {
@@ -60,28 +59,28 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     const caller = c.get('caller');
     const asked = answeredCalls(readMessages(body.messages));
     const provider = service.providerOf(body.model);
-    const live = await continueOrStart(
-      asked,
-      id => service.retrieve(id, caller),
-      (input, previous) =>
-        service.create(
-          { ...createBodyOf(body, input, provider), previous_response_id: previous },
-          caller,
-          name => providerOptionsOf(body, name),
-        ),
-    );
-    const translation = new MessageTranslation({
+    const how = {
       thinking: thinkingIn(body),
       nameCall: callNamer('toolu_', asked.input),
       toolName: toolNameIn(body),
       requestId: requestIdOf(c),
-      isRetryable: () => live.retryAfter() !== null,
-    });
-    if (body.stream === true) return respondWithEvents(c, live, messageEvents(translation));
-    const response = await finishedResponse(c, live);
-    const failure = describeFailure(response);
-    if (failure !== undefined) throw new ResponsesError(String(failure.message), { status: 502 });
-    return c.json(translation.takeWhole(response));
+    };
+    const live = await continueOrStart(
+      asked,
+      id => service.retrieve(id, caller),
+      (input, previous) =>
+        service.answer(
+          { ...createBodyOf(body, input, provider), previous_response_id: previous },
+          caller,
+          name => providerOptionsOf(body, name),
+          head => new MessageWriter(head, how),
+        ),
+    );
+    if (body.stream === true) return respondWithEvents(c, live, formatFor(how.requestId));
+    const { whole, end } = await finishedResponse(c, live);
+    const failure = describeFailure(end);
+    if (failure !== undefined) throw new ResponsesError(failure.message, { status: 502 });
+    return c.json(whole);
   });
   app.post('/v1/messages/count_tokens', async c => {
     const body = readCountBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
@@ -104,17 +103,15 @@ function thinkingIn({ thinking }: MessageBody): 'shown' | 'omitted' | 'none' {
   return thinking.display === 'omitted' ? 'omitted' : 'shown';
 }
 
-function messageEvents(translation: MessageTranslation): StreamFormat {
+function formatFor(request_id: string): StreamFormat<MessageEvent> {
   return {
-    frame: batch =>
-      batch
-        .flatMap(event => translation.take(event))
-        .map(frameOf)
-        .join(''),
+    frame: batch => batch.map(frameOf).join(''),
+    failed: thrown => frameOf({ type: 'error', error: describeInterruption(thrown), request_id }),
+    end: '',
     keepAlive: frameOf({ type: 'ping' }),
   };
 }
 
-function frameOf(event: MessageEvent): string {
+function frameOf(event: MessageEvent | { type: 'ping' }): string {
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }

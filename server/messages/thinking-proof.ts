@@ -7,9 +7,9 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { openSeal, sealOpaque } from '../responses/wire/opaque-seal.ts';
 import { type ItemPlace, readItemId } from '../responses/wire/wire-ids.ts';
 
-/** The proof for a reasoning item of a response. */
-export function proofOf({ id, encrypted_content: sealed }: JsonObject): string {
-  return typeof sealed === 'string' ? `${id}.${sealed}` : String(id);
+/** The proof for a reasoning item of a response, and for the sealed reasoning if it is known. */
+export function proofOf({ id, seal }: { id: string; seal?: string | undefined }): string {
+  return seal === undefined ? id : `${id}.${seal}`;
 }
 
 /** Restores the reasoning item of a block, with the place of its turn. There is no item for unsigned thinking. */

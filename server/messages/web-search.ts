@@ -1,5 +1,13 @@
 /** Translation between Anthropic's web search and the built-in tool of the Responses API. */
+import type {
+  ServerToolUseBlock,
+  WebSearchToolResultBlock,
+} from '@anthropic-ai/sdk/resources/messages/messages';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { AnswerEvent } from '../responses/answer/answer-event.ts';
+import { shapeOf } from '../responses/wire/call-shapes.ts';
+import { providerItem } from '../responses/wire/provider-items.ts';
+import { builtinOf } from '../responses/wire/response-spec.ts';
 
 /** The options of Anthropic's tool that the built-in tool has too. */
 type SearchTool = {
@@ -23,29 +31,54 @@ export function builtinSearchOf({ allowed_domains: domains, user_location }: Sea
   };
 }
 
-/** The id and the query of a finished call, and its result block. The pages' titles and texts are not in the item. */
-export function searchBlocksOf({ id: itemId, action, status }: JsonObject): {
-  id: string;
-  query: string;
-  result: JsonObject;
-} {
+/** A finished search. `id` is the item's. */
+export type Search = { id: string; input: { query: string }; urls: string[]; isFailed: boolean };
+
+/** The search of a call that ended; `undefined` for calls of other tools. */
+export function searchIn(
+  event: Extract<AnswerEvent, { type: 'provided' | 'call.ended' }>,
+): Search | undefined {
+  if (event.type === 'provided') {
+    const item = event.item.kind === 'web_search_call' ? providerItem(event.item, event.id) : undefined;
+    return item && searchOf(event.id, item);
+  }
+  const { call, tool, end } = event;
+  if (builtinOf(tool) !== 'web_search') return undefined;
+  const { item } = shapeOf(tool)?.closed(call, end, ['web_search_call.action.sources']) ?? {};
+  return item && searchOf(item.id, item);
+}
+
+function searchOf(id: string, { action, status }: JsonObject): Search {
   const { query, queries, url, sources } = isJsonObject(action) ? action : {};
-  const id = String(itemId).replace(/^ws_/, 'srvtoolu_');
-  const content =
-    status === 'failed'
-      ? { type: 'web_search_tool_result_error', error_code: 'unavailable' }
-      : urlsIn(sources).map(page => ({
-          type: 'web_search_result',
-          title: page,
-          url: page,
-          encrypted_content: '',
-          page_age: null,
-        }));
   const [first] = Array.isArray(queries) ? queries : [];
+  const asked = query ?? first ?? url;
   return {
     id,
-    query: String(query ?? first ?? url ?? ''),
-    result: { type: 'web_search_tool_result', tool_use_id: id, content, caller: { type: 'direct' } },
+    input: { query: typeof asked === 'string' ? asked : '' },
+    urls: urlsIn(sources),
+    isFailed: status === 'failed',
+  };
+}
+
+/** The call of a search and its result. The pages' titles and texts are not in the answer. */
+export function searchBlocksOf({ id: itemId, input, urls, isFailed }: Search): {
+  use: ServerToolUseBlock;
+  result: WebSearchToolResultBlock;
+} {
+  const id = itemId.replace(/^ws_/, 'srvtoolu_');
+  const caller = { type: 'direct' } as const;
+  const content: WebSearchToolResultBlock['content'] = isFailed
+    ? { type: 'web_search_tool_result_error', error_code: 'unavailable' }
+    : urls.map(url => ({
+        type: 'web_search_result',
+        title: url,
+        url,
+        encrypted_content: '',
+        page_age: null,
+      }));
+  return {
+    use: { type: 'server_tool_use', id, name: 'web_search', input, caller },
+    result: { type: 'web_search_tool_result', tool_use_id: id, content, caller },
   };
 }
 

@@ -20,8 +20,8 @@ import type { Equipment, GatewayAgents } from './gateway/gateway-agents.ts';
 import { budgetOf, mostToolCalls } from './gateway/request-agent.ts';
 import { newLists, type Toolset } from './gateway/toolset.ts';
 import type { LiveResponse } from './live/live-response.ts';
-import type { LiveResponses } from './live/live-responses.ts';
-import { ResponseFeed } from './live/response-feed.ts';
+import type { AnyFeed, LiveResponses } from './live/live-responses.ts';
+import { type MakeWriter, ResponseFeed, writeResponseEvents } from './live/response-feed.ts';
 import { nameCalls, usedIn } from './request/call-origins.ts';
 import { decisionOf, limitApprovals } from './request/limit-approvals.ts';
 import type { Plan } from './request/plan.ts';
@@ -74,7 +74,7 @@ type JoinedConversation = NonNullable<ResponseSpec['conversation']> & {
   join(runId: string): Promise<void>;
 };
 
-type Prepared = Equipment & ModelRequest & { used: Exposed };
+type Prepared<Wire, Whole> = Equipment & ModelRequest & { used: Exposed; write: MakeWriter<Wire, Whole> };
 
 /** Carries out planned requests: starts, continues and forks runs, and follows them as responses. */
 export class RequestRuns {
@@ -89,8 +89,12 @@ export class RequestRuns {
   }
 
   /** Carries out a plan. Throws a `ResponsesError` if the run refuses the request, or what `Admission.admit` throws. */
-  async carryOut(plan: Plan, request: ModelRequest): Promise<LiveResponse> {
-    if (plan.type === 'repeat') return await this.repeat(plan.found);
+  async carryOut<Wire, Whole>(
+    plan: Plan,
+    request: ModelRequest,
+    write: MakeWriter<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    if (plan.type === 'repeat') return await this.repeat(plan.found, write);
     this.#live.assertOpen();
     const { agents, admission } = this.#options;
     const release = await admission.admit(request.caller, request.model);
@@ -102,7 +106,7 @@ export class RequestRuns {
         release();
         await equipment.close();
       };
-      const prepared = { ...equipment, ...request, used, close };
+      const prepared = { ...equipment, ...request, used, close, write };
       return plan.type === 'start'
         ? await this.#start(plan, prepared)
         : await this.#continueRun(plan, prepared);
@@ -112,10 +116,10 @@ export class RequestRuns {
     }
   }
 
-  async #start(
+  async #start<Wire, Whole>(
     { continues, refersTo, items: read, origins }: Extract<Plan, { type: 'start' }>,
-    { toolset, used, close, ...request }: Prepared,
-  ): Promise<LiveResponse> {
+    { toolset, used, close, ...request }: Prepared<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
     const { host } = this.#options;
     const { body, model } = request;
     const runId = request.once?.runId ?? host.newId('run');
@@ -150,10 +154,10 @@ export class RequestRuns {
     );
   }
 
-  async #continueRun(
+  async #continueRun<Wire, Whole>(
     { run: known, forkAt, callAnswers, messages }: Extract<Plan, { type: 'continue' }>,
-    { toolset, close, ...request }: Prepared,
-  ): Promise<LiveResponse> {
+    { toolset, close, ...request }: Prepared<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
     const { host } = this.#options;
     const { body } = request;
     assertToolsProvided(known, callAnswers, toolset);
@@ -218,9 +222,13 @@ export class RequestRuns {
   }
 
   /** A reader of a response that exists already. It gets the events as they were made here, or else the journal's. */
-  async repeat(found: FoundResponse): Promise<LiveResponse> {
+  async repeat<Wire, Whole>(
+    found: FoundResponse,
+    write: MakeWriter<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
     const feed = this.#findFeed(found);
-    return feed?.keeps(-1) === true ? feed.attach() : await this.#readJournal(found, 0);
+    if (feed?.isWrittenBy(write) === true && feed.keeps(-1)) return feed.attach();
+    return await this.#readJournal(found, write, 0);
   }
 
   /**
@@ -236,10 +244,11 @@ export class RequestRuns {
   ): Promise<{ live: LiveResponse; after?: number | undefined }> {
     const isLive = startingAfter === undefined || startingAfter < JOURNAL_NUMBERS;
     const feed = isLive ? this.#findFeed(found) : undefined;
-    if (feed?.keeps(startingAfter ?? -1) === true) return { live: feed.attach(), after: startingAfter };
+    if (feed?.isWrittenBy(writeResponseEvents) === true && feed.keeps(startingAfter ?? -1))
+      return { live: feed.attach(), after: startingAfter };
     const { stream, background } = found.span.spec.request;
     const wasNumbered = startingAfter !== undefined || stream === true || background === true;
-    const live = await this.#readJournal(found, wasNumbered ? JOURNAL_NUMBERS : 0);
+    const live = await this.#readJournal(found, writeResponseEvents, wasNumbered ? JOURNAL_NUMBERS : 0);
     return { live, after: isLive ? undefined : startingAfter };
   }
 
@@ -258,7 +267,7 @@ export class RequestRuns {
   }
 
   /** The feed that has the response's events, unless the journal was redacted since they were made. */
-  #findFeed({ run, span }: FoundResponse): ResponseFeed | undefined {
+  #findFeed({ run, span }: FoundResponse): AnyFeed | undefined {
     const feed = this.#live.find(span.id);
     const redacted = run.entries.findLast(({ event }) => event.type === 'run.redacted')?.seq ?? 0;
     if (feed === undefined || redacted <= feed.lastSeq) return feed;
@@ -267,17 +276,21 @@ export class RequestRuns {
   }
 
   /** Follows the run without submitting or driving anything. Readers of the same journal share its events. */
-  async #readJournal({ run, span }: FoundResponse, firstNumber: number): Promise<LiveResponse> {
+  async #readJournal<Wire, Whole>(
+    { run, span }: FoundResponse,
+    write: MakeWriter<Wire, Whole>,
+    firstNumber: number,
+  ): Promise<LiveResponse<Wire, Whole>> {
     const { host } = this.#options;
     const { closing } = this.#live;
-    const how = { host, from: span.from, firstNumber, closing, whenUnread: 'stop', keepsAll: true } as const;
+    const how = { host, from: span.from, closing, whenUnread: 'stop', keepsAll: true } as const;
     const key = JSON.stringify([span.id, firstNumber, run.entries.at(-1)?.seq]);
     const open = async (onClosed: () => void) =>
-      new ResponseFeed(await this.#openToRead(run.runId), span, { ...how, onClosed });
-    return await this.#live.replay(key, open);
+      new ResponseFeed(await this.#openToRead(run.runId), span, { ...how, write, firstNumber, onClosed });
+    return await this.#live.replay(key, write, open);
   }
 
-  #follow(
+  #follow<Wire, Whole>(
     run: Run,
     head: ResponseHead,
     {
@@ -285,12 +298,14 @@ export class RequestRuns {
       isStored,
       chain,
       close,
+      write,
     }: Pick<ModelRequest, 'chain'> & {
       from: number;
       isStored: boolean;
       close(): Promise<void>;
+      write: MakeWriter<Wire, Whole>;
     },
-  ): LiveResponse {
+  ): LiveResponse<Wire, Whole> {
     const { host, log } = this.#options;
     const note = currentNote();
     if (note !== undefined) Object.assign(note, { run: run.id, model: head.spec.model });
@@ -310,7 +325,7 @@ export class RequestRuns {
       .finally(() => void close());
     const whenUnread = isStored ? 'keep' : 'cancel';
     const { closing } = this.#live;
-    const options = { host, from, settled, closing, log, whenUnread } as const;
+    const options = { host, from, write, settled, closing, log, whenUnread } as const;
     const feed = new ResponseFeed(run, head, options);
     this.#live.add(feed, settled);
     return feed.attach();

@@ -8,81 +8,86 @@ import {
   KEEP_ALIVE_COMMENT,
   streamedBody,
 } from '../../engine/run/readers/streamed-body.ts';
-import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { RunsEnv } from '../runs-env.ts';
+import type { AnswerEnd } from './answer/answer-event.ts';
 import { describeResponsesError, type ErrorType, ResponsesError } from './api-error.ts';
-import type { LiveResponse } from './live/live-response.ts';
+import type { FinishedResponse, LiveResponse } from './live/live-response.ts';
 import { errorEvent } from './wire/error-event.ts';
 import type { WireEvent } from './wire/response-writer.ts';
 
-/** How a protocol writes the events of a response that are available together. */
-export type StreamFormat = Pick<BodyFormat<readonly WireEvent[]>, 'frame' | 'end'> & { keepAlive: string };
+/**
+ * How a protocol frames the events of a response that are available together, and the last one of a stream that breaks
+ * off after event `last`; without one, after number `after`.
+ */
+export type StreamFormat<Wire> = Pick<BodyFormat<readonly Wire[]>, 'frame' | 'end'> & {
+  keepAlive: string;
+  failed(thrown: unknown, last: Wire | undefined, after: number): string;
+};
+
+const frameEvents = (batch: readonly WireEvent[]) =>
+  batch.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
 
 /** The format of the Responses API. `JSON.stringify` produces no line breaks, so one data line is enough. */
-export const RESPONSE_EVENTS = {
-  frame: frameOnce((batch: readonly WireEvent[]) =>
-    batch.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''),
-  ),
+export const RESPONSE_EVENTS: StreamFormat<WireEvent> = {
+  frame: frameOnce(frameEvents),
+  failed: (thrown, last, after) => frameEvents([errorEvent(thrown, (last?.sequence_number ?? after) + 1)]),
   keepAlive: KEEP_ALIVE_COMMENT,
   end: 'data: [DONE]\n\n',
 };
 
-/**
- * Answers with the events of a response after number `after`, by default all, in the format of a protocol. A stream that
- * breaks off before the response has ended has an `error` event as its last event.
- */
-export function respondWithEvents(
+/** Answers with the events of a response after number `after`, by default all, in the format of a protocol. */
+export function respondWithEvents<Wire>(
   c: Context<RunsEnv>,
-  live: LiveResponse,
-  format: StreamFormat,
+  live: LiveResponse<Wire, unknown>,
+  format: StreamFormat<Wire>,
   after?: number,
 ): Response {
-  let last = after ?? -1;
+  let last: Wire | undefined;
   const body = streamedBody(live.batches(after), {
-    ...format,
+    end: format.end ?? '',
     keepAlive: { text: format.keepAlive, host: live.host },
     frame(batch) {
-      last = batch.at(-1)?.sequence_number ?? last;
+      last = batch.at(-1) ?? last;
       return format.frame(batch);
     },
-    failed: thrown => format.frame([errorEvent(thrown, last + 1)]),
+    failed: thrown => format.failed(thrown, last, after ?? -1),
     leave: () => live.leave(),
   });
   return c.body(body, 200, EVENT_STREAM_HEADERS);
 }
 
 /**
- * The finished response object. Throws the `ResponsesError` of a failed response and sets the headers that tell clients
- * whether and when to retry.
+ * The finished response as one object. Throws the `ResponsesError` of a failed response and sets the headers that tell
+ * clients whether and when to retry.
  */
-export async function finishedResponse(c: Context<RunsEnv>, live: LiveResponse): Promise<JsonObject> {
+export async function finishedResponse<Whole>(
+  c: Context<RunsEnv>,
+  live: LiveResponse<unknown, Whole>,
+): Promise<FinishedResponse<Whole>> {
   c.req.raw.signal.addEventListener('abort', () => live.leave());
-  const response = await live.finished().catch(error => {
+  const finished = await live.finished().catch(error => {
     // The run continues. A repeated request would start another run.
     c.header('x-should-retry', 'false');
     throw error;
   });
-  if (response.status !== 'failed') return response;
-  const retryAfter = live.retryAfter();
+  const { end, retryAfter } = finished;
+  if (end.status !== 'failed') return finished;
   if (retryAfter === null) c.header('x-should-retry', 'false');
   else if (retryAfter > 0) c.header('retry-after', String(retryAfter));
-  throw failureOf(response, { isRetryable: retryAfter !== null });
+  throw failureOf(end, { isRetryable: retryAfter !== null });
 }
 
-/** The error of a failed or cancelled response object. */
+/** The error of a failed or cancelled response. */
 export function failureOf(
-  { error, status }: JsonObject,
+  { error, status }: AnswerEnd,
   { isRetryable = false }: { isRetryable?: boolean } = {},
 ): ResponsesError {
-  const { code, message } = isJsonObject(error) ? error : {};
   const reason = status === 'cancelled' ? 'The response was cancelled.' : 'The response failed.';
-  return new ResponsesError(typeof message === 'string' ? message : reason, {
-    ...httpErrorFor(code, isRetryable),
-    code: typeof code === 'string' ? code : 'server_error',
-  });
+  const { code = 'server_error', message = reason } = error ?? {};
+  return new ResponsesError(message, { ...httpErrorFor(code, isRetryable), code });
 }
 
-function httpErrorFor(code: unknown, isRetryable: boolean): { status: number; type: ErrorType } {
+function httpErrorFor(code: string, isRetryable: boolean): { status: number; type: ErrorType } {
   if (code === 'rate_limit_exceeded') return { status: 429, type: 'rate_limit_error' };
   if (code === 'invalid_prompt') return { status: 400, type: 'invalid_request_error' };
   return { status: isRetryable ? 503 : 502, type: 'server_error' };

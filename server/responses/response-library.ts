@@ -3,8 +3,9 @@ import { readJournal } from '../../engine/journal/read-journal.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { Store } from '../../protocol/store.ts';
+import { Answer } from './answer/answer.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
-import { Translation } from './wire/translation.ts';
+import { ResponseWriter } from './wire/response-writer.ts';
 import { readResponseId } from './wire/wire-ids.ts';
 
 export type FoundResponse = { run: RunResponses; span: Span };
@@ -128,29 +129,38 @@ function countAsStored(span: Span): Span {
   return { ...span, spec: { ...spec, request: { ...spec.request, store: true } } };
 }
 
-/** Translates the journal entries of one response. */
-export function translateResponse({ run, span }: FoundResponse): Translation {
-  const translation = new Translation(span, { runId: run.runId, from: span.from });
-  for (const entry of run.entries) translation.takeEntry(entry);
-  return translation;
+/** One response as its journal has it. `retryAfter` as in `AnswerEvent`. */
+export function writeResponse({ run, span }: FoundResponse): {
+  response: JsonObject;
+  output: JsonObject[];
+  retryAfter: number | null;
+} {
+  const answer = new Answer(span.spec, { runId: run.runId, from: span.from });
+  const writer = new ResponseWriter(span);
+  let retryAfter: number | null = null;
+  for (const entry of run.entries)
+    for (const event of answer.takeEntry(entry)) {
+      writer.take(event);
+      if (event.type === 'ended') ({ retryAfter } = event);
+    }
+  return { response: writer.whole, output: writer.output, retryAfter };
 }
 
 /** Yields every response of a run with its output so far, in one pass over the journal. */
-export function* translateResponses({
+export function* writeResponses({
   runId,
   entries,
   spans,
 }: RunResponses): Generator<{ span: Span; output: JsonObject[] }> {
-  let previous: Translation | undefined;
+  let previous: Answer | undefined;
   for (const span of spans) {
-    const translation: Translation = new Translation(span, {
-      runId,
-      from: span.from,
-      ...omitUndefined({ previous }),
-    });
-    const begin = previous === undefined ? 0 : span.from - 1;
-    for (const entry of entries.slice(begin, span.to ?? undefined)) translation.takeEntry(entry);
-    yield { span, output: translation.output };
-    previous = translation;
+    const { from, spec } = span;
+    const answer: Answer = new Answer(spec, { runId, from, ...omitUndefined({ previous }) });
+    const writer = new ResponseWriter(span);
+    const begin = previous === undefined ? 0 : from - 1;
+    for (const entry of entries.slice(begin, span.to ?? undefined))
+      for (const event of answer.takeEntry(entry)) writer.take(event);
+    yield { span, output: writer.output };
+    previous = answer;
   }
 }

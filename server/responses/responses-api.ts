@@ -46,7 +46,7 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
       live.leave();
       return c.json(await service.retrieve(live.id, caller));
     }
-    return c.json(await finishedResponse(c, live));
+    return c.json((await finishedResponse(c, live)).whole);
   });
   app.post('/v1/responses/input_tokens', async c => {
     const value = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
@@ -56,7 +56,7 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
   app.post('/v1/responses/compact', async c => {
     const value = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
     const { live, result } = await service.compact(value, c.get('caller'));
-    return c.json(result(await finishedResponse(c, live)));
+    return c.json(result((await finishedResponse(c, live)).whole));
   });
   app.get('/v1/responses/:id', async c => {
     const id = c.req.param('id');

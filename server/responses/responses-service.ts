@@ -19,6 +19,7 @@ import type { GatewayConfig } from './gateway/gateway-config.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import type { LiveResponse } from './live/live-response.ts';
 import { LiveResponses } from './live/live-responses.ts';
+import { type MakeWriter, writeResponseEvents } from './live/response-feed.ts';
 import { findAnswered } from './once/find-answered.ts';
 import { readRequestKey, runsToContinue } from './once/request-key.ts';
 import { recordedUsage } from './recorded-usage.ts';
@@ -27,7 +28,7 @@ import { planRequest, readRequest } from './request/plan-request.ts';
 import { transcriptFor, transcriptUpTo } from './request/plan-transcript.ts';
 import { type CreateBody, readCreateBody } from './request/request-body.ts';
 import { type ModelRequest, RequestRuns } from './request-runs.ts';
-import { type FoundResponse, ResponseLibrary, translateResponse } from './response-library.ts';
+import { type FoundResponse, ResponseLibrary, writeResponse } from './response-library.ts';
 import { UnstoredChain } from './socket/unstored-chain.ts';
 import { RESPONSES, type RequestKey } from './wire/response-spec.ts';
 
@@ -49,10 +50,10 @@ type PlanInConversation = { conversation: Conversation; plan: Plan & { given?: n
  * The gateway: the Responses API on top of runs.
  *
  * A request is validated (`request/request-body.ts`), planned against the stored runs (`request/plan-request.ts`) and
- * carried out (`request-runs.ts`) with an agent made from the request and the configuration (`gateway/`). The run's
- * events are translated into a response and its stream (`wire/translation.ts`), which readers share (`live/`). The
- * journal is the only record: a response is a span of entries (`run-responses.ts`) and is translated again whenever it
- * is retrieved.
+ * carried out (`request-runs.ts`) with an agent made from the request and the configuration (`gateway/`). The part
+ * of the run's story that the client gets is the answer (`answer/`), which is written in the client's protocol
+ * (`wire/response-writer.ts`) for readers that share it (`live/`). The journal is the only record: a response is a span of
+ * entries (`run-responses.ts`) and is written again whenever it is retrieved.
  *
  * V1 Every request starts or continues a run; the chart decides what happens in it.
  * V2 A request is durable before anything is done for it: in `run.started`, or in a `run.noted` event.
@@ -102,19 +103,33 @@ export class ResponsesService {
   ): Promise<LiveResponse> {
     const body = this.#readBody(value);
     const request = { body, caller, ...this.#agents.resolve(body, optionsFor), ...omitUndefined({ chain }) };
-    if (header === undefined) return await this.#carryOut(request);
+    if (header === undefined) return await this.#carryOut(request, writeResponseEvents);
     const key = readRequestKey(header, caller, body);
     return await this.#mutex.run(`key ${key.key}`, () => this.#createOnce(request, key));
   }
 
-  async #carryOut(request: ModelRequest): Promise<LiveResponse> {
+  /** Like `create`, in another protocol: `write` makes its writer. */
+  async answer<Wire, Whole>(
+    value: unknown,
+    caller: Caller,
+    optionsFor: ProviderOptionsFor,
+    write: MakeWriter<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    const body = this.#readBody(value);
+    return await this.#carryOut({ body, caller, ...this.#agents.resolve(body, optionsFor) }, write);
+  }
+
+  async #carryOut<Wire, Whole>(
+    request: ModelRequest,
+    write: MakeWriter<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
     const { body, caller, chain } = request;
-    if (body.conversation !== undefined) return await this.#createIn(body.conversation, request);
+    if (body.conversation !== undefined) return await this.#createIn(body.conversation, request, write);
     const visible = this.#library.seenBy(caller, chain?.runId);
     const plan = await planRequest(body, visible);
-    if (plan.type !== 'continue') return await this.#runs.carryOut(plan, request);
+    if (plan.type !== 'continue') return await this.#runs.carryOut(plan, request, write);
     return await this.#mutex.run(plan.run.runId, async () =>
-      this.#runs.carryOut(await planRequest(body, visible), request),
+      this.#runs.carryOut(await planRequest(body, visible), request, write),
     );
   }
 
@@ -127,9 +142,12 @@ export class ResponsesService {
       const continued = [...(joined ?? []), ...runsToContinue(body)];
       const answered = await findAnswered(key, continued, places);
       if (answered.type === 'unstored') return answered.live;
-      if (answered.type === 'stored') return await this.#runs.repeat(answered.found);
+      if (answered.type === 'stored') return await this.#runs.repeat(answered.found, writeResponseEvents);
       try {
-        return await this.#carryOut({ ...request, once: { key, runId: answered.runId } });
+        return await this.#carryOut(
+          { ...request, once: { key, runId: answered.runId } },
+          writeResponseEvents,
+        );
       } catch (error) {
         // Another process was first with the same key.
         if (!(error instanceof EngineError) || error.code !== 'run-exists' || tries > 3) throw error;
@@ -148,13 +166,17 @@ export class ResponsesService {
   }
 
   /** Starts a response in a conversation. Requests in one conversation are planned and begun one at a time. */
-  async #createIn(id: string, request: ModelRequest): Promise<LiveResponse> {
+  async #createIn<Wire, Whole>(
+    id: string,
+    request: ModelRequest,
+    write: MakeWriter<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
     const carryOut = async ({ conversation, plan }: PlanInConversation) => {
       const ticket = this.#options.host.newId('turn');
       const named = { ticket, ...omitUndefined({ key: request.once?.key.key }) };
       const join = (runId: string) => this.conversations.join(conversation, { ...named, runId });
       const joined = { id, ticket, given: plan.given ?? 0, join };
-      return await this.#runs.carryOut(plan, { ...request, conversation: joined });
+      return await this.#runs.carryOut(plan, { ...request, conversation: joined }, write);
     };
     return await this.#mutex.run(id, async () => {
       const planned = await this.#planIn(id, request);
@@ -210,7 +232,7 @@ export class ResponsesService {
       items: summaryTranscript(conversation),
       origins: references.origins,
     };
-    const live = await this.#runs.carryOut(plan, request);
+    const live = await this.#runs.carryOut(plan, request, writeResponseEvents);
     return { live, result: response => compactedResponse(live.runId, conversation, response) };
   }
 
@@ -232,7 +254,7 @@ export class ResponsesService {
 
   /** The response object as it is now. Throws like `find`. */
   async retrieve(responseId: string, caller: Caller): Promise<JsonObject> {
-    return translateResponse(await this.find(responseId, caller)).response;
+    return writeResponse(await this.find(responseId, caller)).response;
   }
 
   /** A reader of a stored response, and where it has to begin: see `RequestRuns.resume`. Throws like `find`. */

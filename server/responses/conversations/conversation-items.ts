@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../protocol/json.ts';
 import { inputItemsOf } from '../request/input-listing.ts';
-import { type FoundResponse, translateResponse, type VisibleResponses } from '../response-library.ts';
+import { type FoundResponse, type VisibleResponses, writeResponse } from '../response-library.ts';
 import type { Conversation, ConversationItem, ConversationNote } from './conversation-journal.ts';
 
 type ResponseNote = Extract<ConversationNote, { type: 'response' }>;
@@ -47,7 +47,7 @@ export async function itemsOf(
 
 function itemsOfResponse(found: FoundResponse): ConversationItem[] {
   const given = found.span.spec.conversation?.given ?? 0;
-  const items: JsonObject[] = [...inputItemsOf(found, { from: given }), ...translateResponse(found).output];
+  const items: JsonObject[] = [...inputItemsOf(found, { from: given }), ...writeResponse(found).output];
   return items.map(item => ({ ...item, id: String(item.id) }));
 }
 

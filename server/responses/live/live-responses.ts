@@ -2,7 +2,10 @@
 
 import { ApiError } from '../../error-envelope.ts';
 import type { LiveResponse } from './live-response.ts';
-import type { ResponseFeed } from './response-feed.ts';
+import type { MakeWriter, ResponseFeed } from './response-feed.ts';
+
+/** A feed in whatever protocol. */
+export type AnyFeed = ResponseFeed<unknown, unknown>;
 
 /** The most settled responses whose events are kept, and the most events of them. */
 const MOST_SETTLED = 64;
@@ -13,11 +16,11 @@ const MOST_SETTLED_EVENTS = 50_000;
  * continue where its connection broke.
  */
 export class LiveResponses {
-  readonly #feeds = new Map<string, ResponseFeed>();
+  readonly #feeds = new Map<string, AnyFeed>();
   /** The settled ones, oldest first. */
-  readonly #settled = new Set<ResponseFeed>();
+  readonly #settled = new Set<AnyFeed>();
   /** Feeds of journals, by what is read, as long as they have readers. */
-  readonly #replays = new Map<string, Promise<ResponseFeed>>();
+  readonly #replays = new Map<string, Promise<AnyFeed>>();
   readonly #closing = new AbortController();
 
   /** Aborted by `close`. */
@@ -26,7 +29,7 @@ export class LiveResponses {
   }
 
   /** Adds a feed. Throws `shutting-down`. */
-  add(feed: ResponseFeed, settled: Promise<unknown>): void {
+  add(feed: AnyFeed, settled: Promise<unknown>): void {
     this.assertOpen();
     this.#feeds.set(feed.id, feed);
     const settle = () => {
@@ -41,16 +44,21 @@ export class LiveResponses {
    * A reader of a journal. Those that read the same at the same time share a feed. `open` opens it; it has to call its
    * argument when no reader should be added to the feed any more.
    */
-  async replay(key: string, open: (onClosed: () => void) => Promise<ResponseFeed>): Promise<LiveResponse> {
+  async replay<Wire, Whole>(
+    key: string,
+    write: MakeWriter<Wire, Whole>,
+    open: (onClosed: () => void) => Promise<ResponseFeed<Wire, Whole>>,
+  ): Promise<LiveResponse<Wire, Whole>> {
     for (;;) {
       const replaying = this.#replays.get(key) ?? this.#beginReplay(key, open);
       const feed = await replaying;
+      if (!feed.isWrittenBy(write)) return (await open(() => {})).attach();
       // Its other readers may have left meanwhile.
       if (this.#replays.get(key) === replaying) return feed.attach();
     }
   }
 
-  #beginReplay(key: string, open: (onClosed: () => void) => Promise<ResponseFeed>): Promise<ResponseFeed> {
+  #beginReplay(key: string, open: (onClosed: () => void) => Promise<AnyFeed>): Promise<AnyFeed> {
     const forget = () => {
       if (this.#replays.get(key) === replaying) this.#replays.delete(key);
     };
@@ -61,7 +69,7 @@ export class LiveResponses {
   }
 
   /** The feed of a response; `undefined` if it is not kept. */
-  find(responseId: string): ResponseFeed | undefined {
+  find(responseId: string): AnyFeed | undefined {
     return this.#feeds.get(responseId);
   }
 
@@ -82,7 +90,7 @@ export class LiveResponses {
       throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
   }
 
-  #drop(feed: ResponseFeed): void {
+  #drop(feed: AnyFeed): void {
     if (this.#feeds.get(feed.id) === feed) this.#feeds.delete(feed.id);
     this.#settled.delete(feed);
     feed.release();

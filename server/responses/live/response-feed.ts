@@ -3,15 +3,15 @@ import { readJournal } from '../../../engine/journal/read-journal.ts';
 import { nextReaderTurn } from '../../../engine/run/readers/reader-turns.ts';
 import type { Run, RunHappening } from '../../../engine/run/run.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
-import type { JournalEntry } from '../../../protocol/event.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { ApiError } from '../../error-envelope.ts';
+import { Answer } from '../answer/answer.ts';
+import type { AnswerEvent, AnswerWriter } from '../answer/answer-event.ts';
 import { isAnswered } from '../wire/response-ending.ts';
 import type { ResponseHead } from '../wire/response-object.ts';
 import { RESPONSES, type ResponseSpec } from '../wire/response-spec.ts';
-import type { WireEvent } from '../wire/response-writer.ts';
-import { Translation } from '../wire/translation.ts';
-import type { LiveResponse } from './live-response.ts';
+import { ResponseWriter, type WireEvent } from '../wire/response-writer.ts';
+import type { FinishedResponse, LiveResponse } from './live-response.ts';
 
 /** So many of the last events are kept for readers who come later, and at most twice as many. */
 const MOST_EVENTS = 10_000;
@@ -19,10 +19,18 @@ const MOST_EVENTS = 10_000;
 /** The most events that a reader gets at once: some clients lose an event that a network read splits. */
 const MOST_IN_BATCH = 32;
 
-type FeedOptions = {
+/** Makes the writer of a response in the protocol of its client. */
+export type MakeWriter<Wire, Whole> = (head: ResponseHead, firstNumber?: number) => AnswerWriter<Wire, Whole>;
+
+/** Writes the events of the Responses API. */
+export const writeResponseEvents: MakeWriter<WireEvent, JsonObject> = (head, firstNumber) =>
+  new ResponseWriter(head, firstNumber);
+
+type FeedOptions<Wire, Whole> = {
   host: Host;
   /** The `seq` of the response's first entry. */
   from: number;
+  write: MakeWriter<Wire, Whole>;
   /** The number of the first event. Default 0. */
   firstNumber?: number;
   /** Settles when the run settles; rejects if this process cannot drive it further. */
@@ -42,7 +50,7 @@ type FeedOptions = {
 };
 
 /**
- * Follows a run, translates its events into those of one response, and shares them among the response's readers.
+ * Follows a run, writes the answer to one request in the protocol of its client, and shares the events among readers.
  *
  * F1 All readers get the same events with the same numbers.
  * F2 Events are created when the first reader requests them. Without readers, new run events stay in the run's bounded
@@ -53,22 +61,24 @@ type FeedOptions = {
  *    continue, readers get an error that says so.
  * F6 Readers that have events waiting take turns, so that the process does its other work meanwhile.
  */
-export class ResponseFeed {
+export class ResponseFeed<Wire = WireEvent, Whole = JsonObject> {
   readonly id: string;
   readonly spec: ResponseSpec;
   readonly run: Run;
   readonly #head: ResponseHead;
-  readonly #options: FeedOptions;
-  readonly #translation: Translation;
+  readonly #options: FeedOptions<Wire, Whole>;
+  readonly #answer: Answer;
+  readonly #writer: AnswerWriter<Wire, Whole>;
+  #end: Omit<FinishedResponse<Whole>, 'whole'> | null = null;
   readonly #happenings: AsyncGenerator<readonly RunHappening[]>;
-  readonly #readers = new Set<LiveResponse>();
-  #whenUnread: FeedOptions['whenUnread'];
-  #events: WireEvent[] = [];
+  readonly #readers = new Set<LiveResponse<Wire, Whole>>();
+  #whenUnread: FeedOptions<Wire, Whole>['whenUnread'];
+  #events: Wire[] = [];
   /** The number of the first event that is kept. */
   #first: number;
   #lastSeq = 0;
   /** The batches that readers share, by the number of the first event; empty with one reader. */
-  readonly #batches = new Map<number, readonly WireEvent[]>();
+  readonly #batches = new Map<number, readonly Wire[]>();
   #pulling: Promise<void> | null = null;
   #changed = Promise.withResolvers<void>();
   /** The error that stopped driving in this process. */
@@ -77,18 +87,19 @@ export class ResponseFeed {
   /** What readers get instead of further events. */
   #broken: { error: unknown } | null = null;
 
-  constructor(run: Run, head: ResponseHead, options: FeedOptions) {
+  constructor(run: Run, head: ResponseHead, options: FeedOptions<Wire, Whole>) {
     this.#head = head;
     this.id = head.id;
     this.spec = head.spec;
     this.run = run;
     this.#options = options;
     this.#whenUnread = options.whenUnread;
-    const { from, firstNumber = 0 } = options;
+    const { from, write, firstNumber = 0 } = options;
     this.#first = firstNumber;
-    this.#translation = new Translation(head, { runId: run.id, from, firstNumber });
+    this.#answer = new Answer(head.spec, { runId: run.id, from });
+    this.#writer = write(head, firstNumber);
     this.#happenings = run.eventBatches({ follow: true });
-    this.#keep(this.#translation.begin());
+    this.#write(this.#answer.begin());
     options.closing.addEventListener('abort', this.#close);
     options.settled?.catch(error => {
       // The journal has the whole response: what failed came after it.
@@ -101,7 +112,14 @@ export class ResponseFeed {
 
   /** Whether all events were made. */
   get isOver(): boolean {
-    return this.#translation.isOver;
+    return this.#answer.isOver;
+  }
+
+  /** Whether a writer of this kind made its events. */
+  isWrittenBy<OtherWire, OtherWhole>(
+    write: MakeWriter<OtherWire, OtherWhole>,
+  ): this is ResponseFeed<OtherWire, OtherWhole> {
+    return this.#options.write === (write as unknown);
   }
 
   /** The number of events that are kept. */
@@ -109,7 +127,7 @@ export class ResponseFeed {
     return this.#events.length;
   }
 
-  /** The `seq` of the last entry that was translated. */
+  /** The `seq` of the last entry that was taken. */
   get lastSeq(): number {
     return this.#lastSeq;
   }
@@ -120,35 +138,32 @@ export class ResponseFeed {
   }
 
   /** Adds a reader. */
-  attach(): LiveResponse {
-    const translation = this.#translation;
+  attach(): LiveResponse<Wire, Whole> {
+    const findEnd = () => this.#end?.end ?? null;
     const readRecorded = () => this.#recorded();
-    let recorded = translation;
     let hasLeft = false;
     const detach = () => {
       if (this.#readers.delete(reader)) this.#afterLeaving();
     };
-    const read = async function* (this: ResponseFeed, waitForTurn: boolean, after?: number) {
+    const read = async function* (this: ResponseFeed<Wire, Whole>, waitForTurn: boolean, after?: number) {
       try {
         yield* this.#read({ hasLeft: () => hasLeft, waitForTurn }, after);
       } finally {
         detach();
       }
     }.bind(this);
-    const reader: LiveResponse = {
+    const reader: LiveResponse<Wire, Whole> = {
       id: this.id,
       runId: this.run.id,
       host: this.#options.host,
-      get response() {
-        return translation.response;
+      get end() {
+        return findEnd();
       },
       batches: after => read(true, after),
-      async finished(): Promise<JsonObject> {
+      async finished() {
         for await (const _batch of read(false));
-        recorded = await readRecorded();
-        return recorded.response;
+        return await readRecorded();
       },
-      retryAfter: () => recorded.retryAfter,
       leave: () => {
         hasLeft = true;
         detach();
@@ -164,19 +179,27 @@ export class ResponseFeed {
     if (this.#readers.size === 0) this.#stop();
   }
 
-  /** The translation of the journal alone. Some of the events that readers got may be about failed attempts. */
-  async #recorded(): Promise<Translation> {
-    if (!this.#translation.isAhead) return this.#translation;
+  /** The response of the journal alone. Some of the events that readers got may be about failed attempts. */
+  async #recorded(): Promise<FinishedResponse<Whole>> {
+    if (this.#end === null) throw new Error('a response that has not ended is not recorded');
+    if (!this.#answer.isAhead) return { whole: this.#writer.whole, ...this.#end };
     const { run } = this;
-    const recorded = new Translation(this.#head, { runId: run.id, from: this.#options.from });
-    for (const entry of await readJournal(run.source.store, run.id)) recorded.takeEntry(entry);
-    return recorded;
+    const { from, write } = this.#options;
+    const answer = new Answer(this.spec, { runId: run.id, from });
+    const writer = write(this.#head);
+    let { end } = { end: this.#end };
+    for (const entry of await readJournal(run.source.store, run.id))
+      for (const event of answer.takeEntry(entry)) {
+        writer.take(event);
+        if (event.type === 'ended') end = event;
+      }
+    return { whole: writer.whole, end: end.end, retryAfter: end.retryAfter };
   }
 
   async *#read(
     { hasLeft, waitForTurn }: { hasLeft(): boolean; waitForTurn: boolean },
     after = this.#first - 1,
-  ): AsyncGenerator<readonly WireEvent[], void> {
+  ): AsyncGenerator<readonly Wire[], void> {
     let isCurrent = false;
     for (let next = after + 1; !hasLeft(); ) {
       if (next < this.#first) throw new Error('a reader of a response fell behind');
@@ -200,7 +223,7 @@ export class ResponseFeed {
   }
 
   /** The events from number `next` on, the same list for all readers that get the same ones. */
-  #batchFrom(next: number): readonly WireEvent[] {
+  #batchFrom(next: number): readonly Wire[] {
     const from = next - this.#first;
     const made = this.#events.slice(from, from + MOST_IN_BATCH);
     if (this.#readers.size < 2) return made;
@@ -228,19 +251,23 @@ export class ResponseFeed {
     if ('error' in step) return await this.#giveUp(step.error);
     if (this.#failure !== null) return await this.#giveUp(this.#failure.error);
     if (step.done === true) return await this.#giveUp(new Error('the run ended before its response did'));
-    for (const happening of step.value) this.#keep(this.#take(happening));
+    for (const happening of step.value) this.#write(this.#take(happening));
     if (this.isOver) this.#stop();
   }
 
-  #take(happening: RunHappening): WireEvent[] {
-    if (!('seq' in happening)) return this.#translation.takeDelta(happening);
-    const { seq, runId: _, ...event } = happening;
+  #take(happening: RunHappening): AnswerEvent[] {
+    if (!('seq' in happening)) return this.#answer.takeDelta(happening);
+    const { seq, ...event } = happening;
     this.#lastSeq = seq;
-    return this.#translation.takeEntry({ seq, event } as JournalEntry);
+    return this.#answer.takeEntry({ seq, event });
   }
 
-  #keep(events: readonly WireEvent[]): void {
-    this.#events.push(...events);
+  #write(told: readonly AnswerEvent[]): void {
+    for (const event of told) {
+      if (event.type === 'ended') this.#end = { end: event.end, retryAfter: event.retryAfter };
+      this.#writer.take(event);
+    }
+    this.#events.push(...this.#writer.drain());
     if (this.#options.keepsAll === true || this.#events.length <= 2 * MOST_EVENTS) return;
     this.#first += this.#events.length - MOST_EVENTS;
     this.#batches.clear();
@@ -260,7 +287,7 @@ export class ResponseFeed {
     const mayContinue = whenUnread === 'stop' || (whenUnread === 'keep' && isPassing(error));
     const hasEnded = !mayContinue && (await this.#cancel(FAILED));
     if (!hasEnded && whenUnread !== 'cancel') return this.#break(interruption(this.id, error));
-    this.#keep(this.#translation.fail(host.now(), { code: 'server_error', message: FAILED }));
+    this.#write(this.#answer.fail(host.now(), { code: 'server_error', message: FAILED }));
   }
 
   #afterLeaving(): void {

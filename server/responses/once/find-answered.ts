@@ -1,6 +1,7 @@
 import type { LiveResponse } from '../live/live-response.ts';
 import type { LiveResponses } from '../live/live-responses.ts';
-import { type FoundResponse, translateResponse, type VisibleResponses } from '../response-library.ts';
+import { writeResponseEvents } from '../live/response-feed.ts';
+import { type FoundResponse, type VisibleResponses, writeResponse } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import type { RequestKey } from '../wire/response-spec.ts';
 import { responseIdOf } from '../wire/wire-ids.ts';
@@ -41,8 +42,9 @@ function findUnstored(live: LiveResponses, runId: string, key: RequestKey): Live
   if (feed === undefined || feed.spec.request.store !== false || feed.spec.key === undefined)
     return undefined;
   assertSameRequest(key, { known: feed.spec.key, deleted: false });
+  if (!feed.isWrittenBy(writeResponseEvents)) return undefined;
   const reader = feed.attach();
-  if (reader.response.status !== 'failed') return reader;
+  if (reader.end?.status !== 'failed') return reader;
   reader.leave();
   return undefined;
 }
@@ -55,5 +57,5 @@ function findIn(run: RunResponses | undefined, key: RequestKey): FoundResponse |
 }
 
 function mayRetry(found: FoundResponse): boolean {
-  return translateResponse(found).retryAfter !== null;
+  return writeResponse(found).retryAfter !== null;
 }

@@ -1,9 +1,9 @@
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
+import { refusalIn } from '../answer/turn-items.ts';
 import { invalid } from '../api-error.ts';
 import { runOfCompaction, summaryMessage, upstreamCompaction } from '../compaction/compaction-items.ts';
 import { BUILTIN_CALLS } from '../wire/builtin-calls.ts';
-import { refusalIn } from '../wire/turn-writer.ts';
 import { readItemId } from '../wire/wire-ids.ts';
 import { ItemReader, isReference } from './item-reader.ts';
 import type { CallOrigin } from './plan.ts';

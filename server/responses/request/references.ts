@@ -1,11 +1,11 @@
-import type { Item } from '../../../protocol/item.ts';
+import type { CallResult, Context } from '../../../machines/context.ts';
+import type { Item, ToolResultItem } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
+import { blocksIn } from '../answer/turn-items.ts';
 import { isUpstreamCompaction } from '../compaction/compaction-items.ts';
-import { type FoundResponse, translateResponses, type VisibleResponses } from '../response-library.ts';
+import { type FoundResponse, type VisibleResponses, writeResponses } from '../response-library.ts';
 import type { RunResponses, Span } from '../run-responses.ts';
 import { isServerTool } from '../wire/response-spec.ts';
-import { resultOf } from '../wire/translation.ts';
-import { blocksIn } from '../wire/turn-writer.ts';
 import { type ItemPlace, readItemId } from '../wire/wire-ids.ts';
 import type { IdsInRequest } from './input-items.ts';
 import type { CallOrigin } from './plan.ts';
@@ -176,7 +176,7 @@ export class References {
     const known = this.#shown.get(run.runId) ?? new Map<string, { span: Span; item: JsonObject }[]>();
     if (this.#shown.has(run.runId)) return known;
     this.#shown.set(run.runId, known);
-    for (const { span, output } of translateResponses(run))
+    for (const { span, output } of writeResponses(run))
       for (const item of output) if (typeof item.id === 'string') addTo(known, item.id, { span, item });
     return known;
   }
@@ -229,4 +229,13 @@ function itemsAt(
   }
   const result = resultOf(run.state.context, callId);
   return result === undefined ? [call] : [call, { type: 'tool_result', callId, ...result }];
+}
+
+/** The result of a call; `undefined` if it has none yet. */
+function resultOf({ calls, transcript }: Context, callId: string): CallResult | undefined {
+  const call = calls.find(known => known.callId === callId);
+  if (call !== undefined) return call.status === 'settled' ? call.result : undefined;
+  return transcript.findLast(
+    (item): item is ToolResultItem => item.type === 'tool_result' && item.callId === callId,
+  );
 }

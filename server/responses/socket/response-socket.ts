@@ -115,7 +115,7 @@ export class ResponseSocket {
       this.#live = await service.create({ ...body, stream: true }, caller, undefined, { chain: this.#chain });
       if (this.#isClosed) this.#live.leave();
       for await (const batch of this.#live.batches()) for (const event of batch) await this.#send(event);
-      if (this.#live.response.status === 'failed') this.#chain.forget(previous);
+      if (this.#live.end?.status === 'failed') this.#chain.forget(previous);
       return 200;
     } catch (error) {
       if (previous !== undefined) this.#chain.forget(previous);

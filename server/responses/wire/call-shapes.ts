@@ -1,23 +1,9 @@
 import { describeOutput } from '../../../protocol/content/read-content.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import type { CallEnd, PlacedCall } from '../answer/answer-event.ts';
 import type { BuiltinKind } from '../request/tool-schemas.ts';
 import { builtinOf, type ExposedTool, isServerTool } from './response-spec.ts';
 import { type ItemKind, itemIdOf } from './wire-ids.ts';
-
-/** A call and its place among the calls of its turn. */
-export type PlacedCall = {
-  runId: string;
-  turn: number;
-  place: number;
-  callId: string;
-  name: string;
-  /** The JSON text that the model wrote. */
-  arguments: string;
-  gate: boolean;
-};
-
-/** The outcome of a call. */
-export type CallEnd = { output: JsonValue } | { error: string };
 
 /** An event about an item, without the item's id and place. */
 export type ItemEvent = JsonObject & { type: string };

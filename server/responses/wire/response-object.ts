@@ -3,7 +3,7 @@ import type { Usage } from '../../../protocol/turn.ts';
 import type { ResponseSpec } from './response-spec.ts';
 
 /** The status of a response in the API. */
-export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
+type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
 /** The variable part of a response. Times are ms since the epoch. */
 export type ResponseState = {

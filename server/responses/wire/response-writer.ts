@@ -1,25 +1,37 @@
-import type { JsonObject } from '../../../protocol/json.ts';
+import type { Item, Part } from '../../../protocol/item.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Usage } from '../../../protocol/turn.ts';
-import {
-  type ResponseHead,
-  type ResponseState,
-  type ResponseStatus,
-  responseObject,
-} from './response-object.ts';
+import type { AnswerEvent, AnswerWriter, CallEnd, PlacedCall } from '../answer/answer-event.ts';
+import { refusalIn } from '../answer/turn-items.ts';
+import { type ItemEvent, shapeOf } from './call-shapes.ts';
+import { customCall } from './custom-call.ts';
+import { providerItem, workingOn } from './provider-items.ts';
+import { type ResponseHead, type ResponseState, responseObject } from './response-object.ts';
+import type { ExposedTool, ServerTool } from './response-spec.ts';
+import { toolListItem } from './tool-list.ts';
+import { itemIdOf } from './wire-ids.ts';
+
+type Of<Type extends AnswerEvent['type']> = Extract<AnswerEvent, { type: Type }>;
 
 /** One server-sent event of a response. */
 export type WireEvent = JsonObject & { type: string; sequence_number: number };
 
+/** A message or reasoning that is open. `begun`: its content part was announced. */
+type Opened = { kind: 'message' | 'reasoning'; id: string; index: number; begun: boolean };
+
 /**
- * Writes the events of one response.
+ * Writes an answer as the events of a response.
  *
  * W1 `sequence_number` counts up without gaps; output indexes follow the order in which items are opened.
  * W2 An item is part of the output once its `output_item.done` is written, so the final object matches the events.
  * W3 There is exactly one terminal event, and it is the last.
  */
-export class ResponseWriter {
-  readonly head: ResponseHead;
+export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
+  readonly #head: ResponseHead;
+  readonly #include: readonly JsonValue[];
   readonly #items: (JsonObject | null)[] = [];
+  readonly #opened = new Map<string, Opened>();
+  readonly #running = new Map<string, number>();
   #written: WireEvent[] = [];
   #sequence: number;
   #state: Omit<ResponseState, 'output'> = {
@@ -31,25 +43,17 @@ export class ResponseWriter {
   };
 
   /** `firstNumber` is the `sequence_number` of the first event. */
-  constructor(head: ResponseHead, firstNumber: number) {
-    this.head = head;
+  constructor(head: ResponseHead, firstNumber = 0) {
+    this.#head = head;
     this.#sequence = firstNumber;
-    if (head.spec.request.background === true) this.#state = { ...this.#state, status: 'queued' };
-  }
-
-  /** The current status. */
-  get status(): ResponseStatus {
-    return this.#state.status;
-  }
-
-  /** Whether the terminal event was written. */
-  get isOver(): boolean {
-    return this.#state.status !== 'in_progress' && this.#state.status !== 'queued';
+    const { include, background } = head.spec.request;
+    this.#include = Array.isArray(include) ? include : [];
+    if (background === true) this.#state = { ...this.#state, status: 'queued' };
   }
 
   /** The current response object. */
-  get response(): JsonObject {
-    return responseObject(this.head, { ...this.#state, output: this.output });
+  get whole(): JsonObject {
+    return responseObject(this.#head, { ...this.#state, output: this.output });
   }
 
   /** The closed items, in order. */
@@ -57,77 +61,281 @@ export class ResponseWriter {
     return this.#items.filter(item => item !== null);
   }
 
-  /** Returns and clears the events written since the last call. */
   drain(): WireEvent[] {
     const written = this.#written;
     this.#written = [];
     return written;
   }
 
-  /** Writes the first events: two, or three for a background response. */
-  begin(): void {
-    this.write('response.created', { response: this.response });
-    if (this.status === 'queued') {
-      this.write('response.queued', { response: this.response });
-      this.#state = { ...this.#state, status: 'in_progress' };
+  take(event: AnswerEvent): void {
+    switch (event.type) {
+      case 'begun':
+        return this.#begin();
+      case 'list':
+        return this.#list(event);
+      case 'opened':
+        return this.#openText(event);
+      case 'text':
+        return this.#text(event);
+      case 'closed':
+        return this.#closeText(event);
+      case 'compaction': {
+        const item = { id: event.id, type: 'compaction', encrypted_content: event.content };
+        return this.#close(this.#open(item), item);
+      }
+      case 'provided':
+        return this.#provide(event);
+      case 'call.started':
+        return this.#start(event);
+      case 'call.ended':
+        return this.#settle(event);
+      case 'call.asked':
+        return this.#ask(event.call, event.tool);
+      case 'call.given':
+        return event.isCustom ? this.#giveCustom(event.call) : this.#giveFunction(event.call);
+      case 'usage':
+        return this.#addUsage(event.usage);
+      case 'ended':
+        return this.#end(event);
     }
-    this.write('response.in_progress', { response: this.response });
   }
 
-  /** Writes an event; does nothing after the terminal event. */
-  write(type: string, fields: JsonObject): void {
-    if (this.isOver) return;
+  /** Writes an event. */
+  #write(type: string, fields: JsonObject): void {
     this.#written.push({ type, sequence_number: this.#sequence++, ...fields });
   }
 
   /** Announces an item and returns its output index. */
-  open(item: JsonObject): number {
+  #open(item: JsonObject): number {
     const index = this.#items.length;
     this.#items.push(null);
-    this.write('response.output_item.added', { output_index: index, item });
+    this.#write('response.output_item.added', { output_index: index, item });
     return index;
   }
 
   /** Completes an item. */
-  close(index: number, item: JsonObject): void {
+  #close(index: number, item: JsonObject): void {
     this.#items[index] = item;
-    this.write('response.output_item.done', { output_index: index, item });
+    this.#write('response.output_item.done', { output_index: index, item });
   }
 
-  /** Adds the usage of a turn. */
-  addUsage(usage: Usage): void {
-    const { usage: before } = this.#state;
-    const total = before === null ? usage : addUp(before, usage);
-    this.#state = { ...this.#state, usage: total };
+  /** Writes the first events: two, or three for a background response. */
+  #begin(): void {
+    this.#write('response.created', { response: this.whole });
+    if (this.#state.status === 'queued') {
+      this.#write('response.queued', { response: this.whole });
+      this.#state = { ...this.#state, status: 'in_progress' };
+    }
+    this.#write('response.in_progress', { response: this.whole });
   }
 
-  /** Writes the terminal event; `at` is in ms since the epoch. */
-  end(
-    at: number,
-    end: {
-      status: Exclude<ResponseStatus, 'queued' | 'in_progress'>;
-      incompleteReason?: string | null;
-      error?: ResponseState['error'];
-    },
-  ): void {
-    if (this.isOver) return;
-    const { status, incompleteReason = null, error = null } = end;
-    const state = {
-      ...this.#state,
+  #list({ list }: Of<'list'>): void {
+    const full = toolListItem(list);
+    const index = this.#open(toolListItem({ type: 'tool_list', id: full.id, label: list.label, tools: [] }));
+    const place = { item_id: full.id, output_index: index };
+    this.#write('response.mcp_list_tools.in_progress', place);
+    this.#write(`response.mcp_list_tools.${list.error === undefined ? 'completed' : 'failed'}`, place);
+    this.#close(index, full);
+  }
+
+  #openText({ kind, id }: Of<'opened'>): void {
+    const item: JsonObject =
+      kind === 'message'
+        ? { id, type: 'message', status: 'in_progress', role: 'assistant', content: [] }
+        : { id, type: 'reasoning', status: 'in_progress', summary: [] };
+    this.#opened.set(id, { kind, id, index: this.#open(item), begun: false });
+  }
+
+  #text({ id, text }: Of<'text'>): void {
+    const opened = this.#opened.get(id);
+    if (opened === undefined) return;
+    this.#beginPart(opened);
+    if (opened.kind === 'message')
+      this.#write('response.output_text.delta', { ...placeOf(opened), delta: text, logprobs: [] });
+    else this.#write('response.reasoning_summary_text.delta', { ...summaryOf(opened), delta: text });
+  }
+
+  #beginPart(opened: Opened): void {
+    if (opened.begun) return;
+    opened.begun = true;
+    if (opened.kind === 'message') {
+      const part = { type: 'output_text', text: '', annotations: [], logprobs: [] };
+      this.#write('response.content_part.added', { ...placeOf(opened), part });
+    } else {
+      const part = { type: 'summary_text', text: '' };
+      this.#write('response.reasoning_summary_part.added', { ...summaryOf(opened), part });
+    }
+  }
+
+  #closeText(event: Of<'closed'>): void {
+    const opened = this.#opened.get(event.id);
+    this.#opened.delete(event.id);
+    if (opened === undefined) return;
+    if (opened.kind === 'message') this.#closeMessage(opened, event);
+    else this.#closeReasoning(opened, event);
+  }
+
+  #closeMessage(opened: Opened, { text, items, status }: Of<'closed'>): void {
+    const refusal = refusalIn(items);
+    const content: JsonObject[] = [];
+    if (text !== '' || refusal === '') {
+      this.#beginPart(opened);
+      const part = { type: 'output_text', text, annotations: annotationsOf(items), logprobs: [] };
+      this.#write('response.output_text.done', { ...placeOf(opened), text, logprobs: [] });
+      this.#write('response.content_part.done', { ...placeOf(opened), part });
+      content.push(part);
+    }
+    if (refusal !== '') content.push(this.#writeRefusal(refusal, placeOf(opened, content.length)));
+    this.#close(opened.index, {
+      id: opened.id,
+      type: 'message',
       status,
-      incompleteReason,
-      error,
-      completedAt: status === 'completed' ? at : null,
+      role: 'assistant',
+      content,
+      ...phaseOf(items),
+    });
+  }
+
+  #writeRefusal(refusal: string, place: JsonObject): JsonObject {
+    const part = { type: 'refusal', refusal };
+    this.#write('response.content_part.added', { ...place, part: { ...part, refusal: '' } });
+    this.#write('response.refusal.delta', { ...place, delta: refusal });
+    this.#write('response.refusal.done', { ...place, refusal });
+    this.#write('response.content_part.done', { ...place, part });
+    return part;
+  }
+
+  #closeReasoning(opened: Opened, { text, status, seal }: Of<'closed'>): void {
+    const summary: JsonObject[] = opened.begun ? [{ type: 'summary_text', text }] : [];
+    for (const part of summary) {
+      this.#write('response.reasoning_summary_text.done', { ...summaryOf(opened), text });
+      this.#write('response.reasoning_summary_part.done', { ...summaryOf(opened), part });
+    }
+    this.#close(opened.index, {
+      id: opened.id,
+      type: 'reasoning',
+      status,
+      summary,
+      ...omitUndefined({ encrypted_content: seal }),
+    });
+  }
+
+  /** Writes a call that the provider ran, with the events of its kind. */
+  #provide({ id, item }: Of<'provided'>): void {
+    const { kind } = item;
+    const closed = providerItem(item, id) ?? { id, type: kind };
+    const isCode = kind === 'code_interpreter_call';
+    const opened = { ...closed, status: 'in_progress', ...(isCode ? { code: '', outputs: null } : {}) };
+    const index = this.#open('results' in closed ? { ...opened, results: null } : opened);
+    const place = { item_id: id, output_index: index };
+    this.#write(`response.${kind}.in_progress`, place);
+    if (isCode && typeof closed.code === 'string') {
+      const { code } = closed;
+      if (code !== '') this.#write(`response.${kind}_code.delta`, { ...place, delta: code });
+      this.#write(`response.${kind}_code.done`, { ...place, code });
+    }
+    this.#write(`response.${kind}.${workingOn(item)}`, place);
+    if (closed.status === 'completed') this.#write(`response.${kind}.completed`, place);
+    this.#close(index, closed);
+  }
+
+  #start({ call, tool }: { call: PlacedCall; tool: ExposedTool }): void {
+    const shape = shapeOf(tool);
+    if (shape === undefined) return;
+    const { item, events } = shape.opened(call);
+    const index = this.#open(item);
+    this.#running.set(call.callId, index);
+    this.#writeAll(events, { item_id: item.id, output_index: index });
+  }
+
+  #settle({ call, tool, end }: { call: PlacedCall; tool: ExposedTool; end: CallEnd }): void {
+    const index = this.#running.get(call.callId);
+    const shape = shapeOf(tool);
+    if (index === undefined || shape === undefined) return;
+    this.#running.delete(call.callId);
+    const { item, events } = shape.closed(call, end, this.#include);
+    this.#writeAll(events, { item_id: item.id, output_index: index });
+    this.#close(index, item);
+  }
+
+  #ask(call: PlacedCall, { label, name }: ServerTool): void {
+    const id = itemIdOf({ ...call, kind: 'mcpr' });
+    const written = call.arguments || '{}';
+    const item = { id, type: 'mcp_approval_request', server_label: label, name, arguments: written };
+    this.#close(this.#open(item), item);
+  }
+
+  #giveFunction(call: PlacedCall): void {
+    const { name, callId } = call;
+    const written = call.arguments || '{}';
+    const item = {
+      id: itemIdOf({ ...call, kind: 'fc' }),
+      type: 'function_call',
+      status: 'completed',
+      call_id: callId,
+      name,
+      arguments: written,
     };
-    const response = responseObject(this.head, { ...state, output: this.output });
+    const index = this.#open({ ...item, status: 'in_progress', arguments: '' });
+    const place = { item_id: item.id, output_index: index };
+    this.#write('response.function_call_arguments.delta', { ...place, delta: written });
+    this.#write('response.function_call_arguments.done', { ...place, name, arguments: written });
+    this.#close(index, item);
+  }
+
+  #giveCustom(call: PlacedCall): void {
+    const id = itemIdOf({ ...call, kind: 'ctc' });
+    const item = customCall({ ...call, id });
+    const { input } = item;
+    const index = this.#open({ ...item, status: 'in_progress', input: '' });
+    const place = { item_id: id, output_index: index };
+    if (input !== '') this.#write('response.custom_tool_call_input.delta', { ...place, delta: input });
+    this.#write('response.custom_tool_call_input.done', { ...place, input });
+    this.#close(index, item);
+  }
+
+  #writeAll(events: readonly ItemEvent[], place: JsonObject): void {
+    for (const { type, ...fields } of events) this.#write(type, { ...place, ...fields });
+  }
+
+  #addUsage(usage: Usage): void {
+    const { usage: before } = this.#state;
+    this.#state = { ...this.#state, usage: before === null ? usage : addUsages(before, usage) };
+  }
+
+  #end({ at, end }: Of<'ended'>): void {
+    const { status, incompleteReason = null, error = null } = end;
+    const completedAt = status === 'completed' ? at : null;
+    this.#state = { ...this.#state, status, incompleteReason, error, completedAt };
     // OpenAI has no event for a cancelled response, so it ends with the one for a failed response.
-    this.write(`response.${status === 'cancelled' ? 'failed' : status}`, { response });
-    this.#state = state;
+    this.#write(`response.${status === 'cancelled' ? 'failed' : status}`, { response: this.whole });
   }
 }
 
+function placeOf({ id, index }: Opened, content_index = 0): JsonObject {
+  return { item_id: id, output_index: index, content_index };
+}
+
+function summaryOf({ id, index }: Opened): JsonObject {
+  return { item_id: id, output_index: index, summary_index: 0 };
+}
+
+/** What the provider says about places of the text, such as the sources that it cites. */
+export function annotationsOf(items: readonly Item[]): JsonValue[] {
+  const parts: Part[] = items.flatMap(item => (item.type === 'message' ? item.content : []));
+  return parts.flatMap(part => (part.type === 'text' ? (part.annotations ?? []) : []));
+}
+
+/** The provider's phase of the message, if it has one. */
+function phaseOf(items: readonly Item[]): JsonObject {
+  const [first, second] = items;
+  if (first?.type !== 'message' || second !== undefined) return {};
+  const data = first.opaque?.data;
+  return isJsonObject(data) && typeof data.phase === 'string' ? { phase: data.phase } : {};
+}
+
 /** Adds two usages. An unknown count does not change the other. */
-function addUp(one: Usage, other: Usage): Usage {
+export function addUsages(one: Usage, other: Usage): Usage {
   const sum = (a: number | null, b: number | null) => (a === null || b === null ? (a ?? b) : a + b);
   return {
     inputTokens: one.inputTokens + other.inputTokens,

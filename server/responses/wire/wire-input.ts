@@ -1,13 +1,12 @@
 import { describeOutput, readContent } from '../../../protocol/content/read-content.ts';
 import type { Item, Part, ToolCallItem } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { refusalIn } from '../answer/turn-items.ts';
 import { compactionOf } from '../compaction/compaction-items.ts';
-
 import { customCall } from './custom-call.ts';
 import { providerItem } from './provider-items.ts';
 import { type Exposed, isCustomTool, toolNamed } from './response-spec.ts';
 import { toolListItem } from './tool-list.ts';
-import { refusalIn } from './turn-writer.ts';
 
 /** Input items in the format of `input_items`. A call that a gateway ran appears as a function call. */
 export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject[] {

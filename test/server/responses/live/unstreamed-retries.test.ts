@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isJsonObject, type JsonObject } from '../../../../protocol/json.ts';
-import { completionOf } from '../../../../server/chat-completions/completion.ts';
 import { post } from '../../../support/messages/client.ts';
 import { endOf, fastHost, Gateway, parseStream } from '../../../support/responses/gateway.ts';
 import {
@@ -107,9 +106,18 @@ const APIS: Record<
         messages: [{ role: 'user', content: 'go' }],
         tools: [{ type: 'function', function: WEATHER }],
       }),
-    fits: (body, kept) => {
-      const named = completionOf(kept, (_, place) => callIdsOf(body)[place] ?? '');
-      expect(body).toEqual(named);
+    fits: ({ choices }, { output }) => {
+      const [choice] = itemsIn(choices);
+      const message = isJsonObject(choice?.message) ? choice.message : {};
+      expect(message.content ?? '').toBe(textsIn(output).join(''));
+      expect(itemsIn(message.tool_calls).map(call => call.function)).toEqual(
+        itemsIn(output)
+          .filter(item => item.type === 'function_call')
+          .map(({ name, arguments: written }) => ({ name, arguments: written })),
+      );
+      expect(itemsIn(message.annotations).map(({ url_citation: cited }) => cited)).toEqual(
+        annotationsIn(output),
+      );
     },
   },
   Messages: {
@@ -131,9 +139,11 @@ function itemsIn(list: unknown): JsonObject[] {
   return Array.isArray(list) ? list.filter(isJsonObject) : [];
 }
 
-function callIdsOf({ choices }: JsonObject): string[] {
-  const message = itemsIn(choices)[0]?.message;
-  return itemsIn(isJsonObject(message) ? message.tool_calls : []).map(({ id }) => String(id));
+function annotationsIn(output: unknown): JsonObject[] {
+  return itemsIn(output)
+    .flatMap(({ content }) => itemsIn(content))
+    .flatMap(({ annotations }) => itemsIn(annotations))
+    .map(({ type: _, ...cited }) => (isJsonObject(cited.url_citation) ? cited.url_citation : cited));
 }
 
 function textsIn(items: unknown): unknown[] {
