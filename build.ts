@@ -72,6 +72,8 @@ async function findImports(entry: string): Promise<ReadonlySet<string>> {
 
 const core = ['engine/driver/live.ts', 'machines/snapshot.ts', 'machines/step.ts'];
 const machine = new Set((await Promise.all(core.map(findImports))).flatMap(found => [...found]));
+/** Pages that only observe a run load no more than this. */
+const page = await findImports('fronts/react/remote-run.ts');
 const loop = await findImports('tools/agent/machine.ts');
 const library = await findImports('tools/agent/index.ts');
 const entries = [...Object.values(exports), ...Object.values(bin)]
@@ -89,6 +91,7 @@ const { output } = await bundle.write({
   chunkFileNames: 'chunks/[name]-[hash].js',
   codeSplitting: {
     groups: [
+      { name: 'shared', priority: 4, test: id => page.has(id) && library.has(id) },
       { name: 'machine', priority: 3, test: id => machine.has(id) },
       { name: 'loop', priority: 2, test: id => loop.has(id) },
       { name: 'library', priority: 1, test: id => library.has(id) },
