@@ -29,9 +29,14 @@ export function may({ role }: { role: Role }, right: Right): boolean {
   return RIGHTS[role].rights.includes(right);
 }
 
-/** Whether the role may submit a command of this type to a run; `start` is one too. */
+/** The right to submit a command of this type to a run; `start` is one too. */
+export function rightOf(type: string): Right {
+  return DECISIONS.includes(type) ? 'decide' : 'command';
+}
+
+/** Whether the role may submit a command of this type to a run. */
 export function mayCommand(caller: { role: Role }, type: string): boolean {
-  return may(caller, DECISIONS.includes(type) ? 'decide' : 'command');
+  return may(caller, rightOf(type));
 }
 
 /** Why a request is refused, for its sender. */

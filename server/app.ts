@@ -17,9 +17,10 @@ import { RunMetrics } from './metrics/run-metrics.ts';
 import type { WorkMetrics } from './metrics/work-metrics.ts';
 import { type MountedApi, prepareError } from './mounted-api.ts';
 import { addPage } from './page-routes.ts';
-import { BODY_LIMITS, readBody } from './read-body.ts';
+import { BODY_LIMITS } from './read-body.ts';
 import { logRequests } from './request-log.ts';
-import { sessionBody } from './runs/commands/request-bodies.ts';
+import { mountRoutes, type RouteTable } from './route.ts';
+import { OPEN_ROUTES, PAGE_ROUTES, SERVER_ROUTES } from './route-table.ts';
 import { createRunsApi, type RunsApiOptions } from './runs/runs-api.ts';
 import type { RunsEnv } from './runs-env.ts';
 import { StoreProbe } from './store-probe.ts';
@@ -85,10 +86,14 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   const log = options.log ?? (() => {});
   const bodyLimits = { ...BODY_LIMITS, ...options.bodyLimits };
   const tokens = new Tokens(token, options.tokens);
-  const gate = new Gate(tokens, new Sessions(clock), new SignInPace(clock), options.anyone);
   const admission = options.admission ?? new Admission({ host: clock });
   const origins = options.corsOrigins ?? [];
   const runs = createRunsApi({ ...options, admission, clock, log, hasToken: tokens.callers.length > 0 });
+  const mounted = options.mounted ?? [];
+  const tables: RouteTable[] = [OPEN_ROUTES, PAGE_ROUTES, SERVER_ROUTES];
+  for (const api of [runs, ...mounted]) tables.push(api.routes);
+  const routes: RouteTable = Object.fromEntries(tables.flatMap(table => Object.entries(table)));
+  const gate = new Gate(tokens, new Sessions(clock), new SignInPace(clock), routes, options.anyone);
   const probe = new StoreProbe(store, clock, log);
   const app = new Hono<RunsEnv>();
 
@@ -98,43 +103,48 @@ export function createRunsApp(options: RunsAppOptions): RunsApp {
   if (origins.length > 0)
     app.use('/v1/*', cors({ origin: [...origins], exposeHeaders: EXPOSED_HEADERS, maxAge: 600 }));
   app.use(gate.identify);
-  app.get('/healthz', c => c.json({ ok: true, version }));
   let isClosing = false;
-  app.get('/readyz', async c => {
-    if (isClosing) throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
-    await probe.assertReady();
-    return c.json({ ok: true });
+  mountRoutes(app, bodyLimits, OPEN_ROUTES, {
+    'GET /healthz': c => c.json({ ok: true, version }),
+    'GET /readyz': async c => {
+      if (isClosing) throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
+      await probe.assertReady();
+      return c.json({ ok: true });
+    },
+    'POST /session': async (c, { body }) => {
+      await gate.signIn(c, body.token);
+      return c.body(null, 204);
+    },
+    'DELETE /session': c => {
+      gate.signOut(c);
+      return c.body(null, 204);
+    },
   });
   if (assets !== undefined) addPage(app, assets);
-  app.post('/session', async c => {
-    const session = await readBody(c.req.raw, sessionBody, bodyLimits);
-    await gate.signIn(c, session.token);
-    return c.body(null, 204);
-  });
-  app.delete('/session', c => {
-    gate.signOut(c);
-    return c.body(null, 204);
-  });
-  const mounted = options.mounted ?? [];
   const apiAt = (path: string) => mounted.find(({ prefix }) => isBelow(path, prefix));
-  app.use(gate.authorize, limitStreams(admission.limits.openStreams), async (c, next) => {
+  app.use(gate.authorize, limitStreams(admission.limits.openStreams, routes), async (c, next) => {
     c.set('requestLimits', { ...bodyLimits, maxBytes: admission.limits.bodyBytes });
     // Other APIs answer a POST when a run settles, which the store's absence only delays.
     const waitsForRun = c.req.method === 'POST' && apiAt(c.req.path) !== undefined;
     await (waitsForRun ? next() : probe.limitWaits(c, next));
   });
-  app.get('/session', c => {
-    const { name, role } = c.get('caller');
-    return c.json({ name, role });
-  });
   const metrics = new RunMetrics(store);
-  app.get('/metrics', async c => {
-    if (Object.keys(c.get('caller').labels).length > 0)
-      throw new ApiError('forbidden', 'Metrics are about all runs; this token is for runs with its labels.');
-    const work = await options.work?.describe(runs);
-    return c.body((await metrics.describe()) + (work ?? ''), 200, {
-      'Content-Type': 'text/plain; version=0.0.4; charset=utf-8',
-    });
+  mountRoutes(app, bodyLimits, SERVER_ROUTES, {
+    'GET /session': c => {
+      const { name, role } = c.get('caller');
+      return c.json({ name, role });
+    },
+    'GET /metrics': async c => {
+      if (Object.keys(c.get('caller').labels).length > 0)
+        throw new ApiError(
+          'forbidden',
+          'Metrics are about all runs; this token is for runs with its labels.',
+        );
+      const work = await options.work?.describe(runs);
+      return c.body((await metrics.describe()) + (work ?? ''), 200, {
+        'Content-Type': 'text/plain; version=0.0.4; charset=utf-8',
+      });
+    },
   });
   for (const api of [runs, ...mounted]) api.add(app);
 

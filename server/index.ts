@@ -153,9 +153,9 @@ function accessOf(
 function appOf(api: MountedApi, { authorize, onRequest, admission, log }: AppOptions): ServerApp {
   const app = new Hono<RunsEnv>();
   const { openStreams, bodyBytes } = admission.limits;
-  const streams = limitStreams(openStreams);
+  const streams = limitStreams(openStreams, api.routes);
   for (const path of api.paths) {
-    app.use(`${path}/*`, logRequests(systemHost, onRequest), authorizeWith(api.area, authorize), streams);
+    app.use(`${path}/*`, logRequests(systemHost, onRequest), authorizeWith(api, authorize), streams);
     app.use(`${path}/*`, async (c, next) => {
       c.header('Cache-Control', 'no-store');
       c.set('requestLimits', { ...BODY_LIMITS, maxBytes: bodyBytes });

@@ -1,17 +1,18 @@
 import type { Context, Hono } from 'hono';
 import { EngineError, messageOf } from '../protocol/error.ts';
-import type { Area } from './access/gate.ts';
 import { ApiError, describeError } from './error-envelope.ts';
+import type { Area, RouteTable } from './route.ts';
 import type { RunsEnv } from './runs-env.ts';
 
 /**
  * An API of this server: its routes, and its error responses for its prefix and the paths below. If
- * several prefixes match, the first one wins. `paths` are the top paths of its routes.
+ * several prefixes match, the first one wins. `paths` are the top paths of its routes, and `routes` has all of them.
  */
 export type MountedApi = {
   prefix: string;
   paths: readonly string[];
   area: Area;
+  routes: RouteTable;
   add(app: Hono<RunsEnv>): void;
   answerError(c: Context<RunsEnv>, error: Error): Response;
   /** Ends its streams, because the server shuts down. */

@@ -5,6 +5,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';
 import { prepareError } from '../../server/mounted-api.ts';
 import { describeIssues, readBody } from '../../server/read-body.ts';
+import type { RouteTable } from '../../server/route.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { byPlainName, type ServedRuns } from '../served/served-runs.ts';
@@ -32,6 +33,14 @@ const UNREADABLE = -32700;
 
 const JSON_TYPE = 'application/a2a+json';
 
+/** The routes of A2A; its operations are named in `ROUTES` and in the bodies of JSON-RPC. */
+export const A2A_ROUTES = {
+  'GET /.well-known/agent-card.json': { summary: 'Read the card of the first agent.' },
+  'GET /a2a/:agent/.well-known/agent-card.json': { summary: 'Read the card of an agent.' },
+  'POST /a2a/:agent': { summary: 'A2A 1.0 as JSON-RPC.', streams: true },
+  'ALL /a2a/:agent/*': { summary: 'A2A 1.0 as REST.', streams: true },
+} as const satisfies RouteTable;
+
 /**
  * A2A 1.0: each agent at `/a2a/NAME`, as JSON-RPC and REST, with its card below; the card of the first agent also at
  * `/.well-known/agent-card.json`.
@@ -49,6 +58,7 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
     prefix: PREFIX,
     paths: [PREFIX, CARD],
     area: 'runs',
+    routes: A2A_ROUTES,
     add(app: Hono<RunsEnv>) {
       app.get(CARD, c => card(c, first ?? ''));
       app.get(`${PREFIX}/:agent${CARD}`, c => card(c, c.req.param('agent')));

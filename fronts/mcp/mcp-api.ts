@@ -5,6 +5,7 @@ import type { Caller } from '../../access/caller.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';
 import { readBody } from '../../server/read-body.ts';
+import type { RouteTable } from '../../server/route.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import { logError } from './log-error.ts';
 import { createMcpFront, type McpFrontOptions } from './mcp-front.ts';
@@ -18,6 +19,11 @@ const INVALID_REQUEST = -32600;
 /** Answers a request after its body was read. */
 type Answer = (request: Request, caller: Caller, parsedBody: unknown) => Promise<Response>;
 
+/** The route of MCP, whose methods are in the bodies of JSON-RPC. */
+export const MCP_ROUTES = {
+  'ALL /mcp': { summary: 'MCP over Streamable HTTP.', streams: true },
+} as const satisfies RouteTable;
+
 /**
  * MCP over Streamable HTTP at `/mcp`. Clients of revision 2026-07-28 are served without a session, earlier ones with a
  * session each. Loads the SDK with the first request.
@@ -29,6 +35,7 @@ export function createMcpApi(options: McpFrontOptions): MountedApi {
     prefix: PATH,
     paths: [PATH],
     area: 'runs',
+    routes: MCP_ROUTES,
     add(app: Hono<RunsEnv>) {
       app.all(PATH, async c => {
         const isPost = c.req.method === 'POST';

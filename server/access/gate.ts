@@ -1,20 +1,16 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { ANYONE, type Caller } from '../../access/caller.ts';
-import { describeRole, may, mayCommand } from '../../access/role.ts';
+import { describeRole, may } from '../../access/role.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import { ApiError } from '../error-envelope.ts';
 import { isForeign } from '../guard-request.ts';
+import { type Area, findRoute, type RouteTable, rightsFor } from '../route.ts';
 import type { RunsEnv } from '../runs-env.ts';
+import { isStream } from './limit-streams.ts';
 import { closeOn, type Sessions } from './sessions.ts';
 import type { SignInPace } from './sign-in-pace.ts';
 import type { Tokens } from './tokens.ts';
-
-/** The APIs of a server: those about runs, and those below `/v1`. */
-export type Area = 'runs' | 'v1';
-
-/** What a client's token may read outside `/v1`. It names no run. */
-const OPEN_TO_CLIENTS: readonly string[] = ['/healthz', '/readyz'];
 
 /** Finds the caller of each request, by its bearer token (or `x-api-key`, which Anthropic's
  * clients send) or sign-in cookie, and checks what the caller may do. */
@@ -24,27 +20,33 @@ export class Gate {
   readonly #sessions: Sessions;
   readonly #pace: SignInPace;
   readonly #anyone: Caller;
+  readonly #routes: RouteTable;
 
-  /** `anyone`: the caller of every request, if there are no tokens. */
-  constructor(tokens: Tokens, sessions: Sessions, pace: SignInPace, anyone: Caller = ANYONE) {
+  /** `routes`: those behind the gate. `anyone`: the caller of every request, if there are no tokens. */
+  constructor(
+    tokens: Tokens,
+    sessions: Sessions,
+    pace: SignInPace,
+    routes: RouteTable,
+    anyone: Caller = ANYONE,
+  ) {
     this.#tokens = tokens;
     this.#isOpen = tokens.callers.length === 0;
     this.#sessions = sessions;
     this.#pace = pace;
     this.#anyone = anyone;
+    this.#routes = routes;
   }
 
   /**
-   * Sets `caller` if the request has valid credentials. Throws `forbidden` for a client outside `/v1`, also where other
-   * requests need no token.
+   * Sets `caller` if the request has valid credentials. Throws `forbidden` for a client outside `/v1`, also at routes that
+   * need no caller.
    */
   readonly identify: MiddlewareHandler<RunsEnv> = async (c, next) => {
     const { caller, ended } = this.#find(c) ?? {};
     if (caller !== undefined) c.set('caller', caller);
     if (ended !== undefined) c.set('sessionEnded', ended);
-    const { path } = c.req;
-    const isOpen = path.startsWith('/v1/') || OPEN_TO_CLIENTS.includes(path);
-    if (caller !== undefined && !may(caller, 'read') && !isOpen) throw forbidden(caller);
+    if (caller !== undefined && !may(caller, 'read')) assertMay(c, caller, this.#routes, areaOf(c));
     await next();
   };
 
@@ -54,13 +56,12 @@ export class Gate {
    */
   readonly authorize: MiddlewareHandler<RunsEnv> = async (c, next) => {
     const caller: Caller | undefined = c.get('caller');
-    const area = c.req.path.startsWith('/v1/') ? 'v1' : 'runs';
+    const area = areaOf(c);
     if (caller === undefined) throw unauthorized(area);
-    assertMay(c, caller, area);
+    assertMay(c, caller, this.#routes, area);
     await next();
     const ended = c.get('sessionEnded');
-    const isStream = c.res.headers.get('content-type')?.startsWith('text/event-stream') === true;
-    if (isStream && ended !== undefined && c.res.body !== null)
+    if (isStream(c.res) && ended !== undefined && c.res.body !== null)
       c.res = new Response(closeOn(ended, c.res.body), c.res);
   };
 
@@ -111,20 +112,17 @@ function cookieName(c: Context): string {
   return `agentchart-${port}`;
 }
 
+function areaOf({ req }: Context): Area {
+  return req.path.startsWith('/v1/') ? 'v1' : 'runs';
+}
+
 /**
- * Throws `forbidden` for a request to this area that the caller's role may not send. Lists of commands are also checked
+ * Throws `forbidden` for a request that the caller's role may not send, by its route. Lists of commands are also checked
  * one by one.
  */
-export function assertMay({ req }: Context, caller: Caller, area: Area): void {
-  const { method, path } = req;
-  const isRead = (method === 'GET' || method === 'HEAD') && req.header('upgrade') === undefined;
-  const [, command] = (method === 'POST' && /\/runs\/[^/]+\/([a-z]+)$/.exec(path)) || [];
-  const isAllowed =
-    may(caller, area === 'v1' ? 'generate' : 'command') ||
-    (isRead && may(caller, 'read')) ||
-    (area === 'runs' && command !== undefined && mayCommand(caller, command)) ||
-    (area === 'runs' && command === 'commands' && may(caller, 'decide'));
-  if (!isAllowed) throw forbidden(caller);
+export function assertMay(c: Context, caller: Caller, routes: RouteTable, area: Area): void {
+  const rights = rightsFor(findRoute(c, routes), c.req.method, area);
+  if (!rights.some(right => may(caller, right))) throw forbidden(caller);
 }
 
 const HOW_TO_SEND_A_TOKEN: Readonly<Record<Area, string>> = {

@@ -9,6 +9,7 @@ import type { MakeWriter } from '../responses/live/response-feed.ts';
 import { failureOf, finishedResponse, respondWithEvents } from '../responses/respond.ts';
 import type { ResponsesService } from '../responses/responses-service.ts';
 import type { ResponseHead } from '../responses/wire/response-object.ts';
+import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { type ChatBody, readChatBody } from './chat-body.ts';
 import { inChatTerms } from './chat-errors.ts';
@@ -30,6 +31,7 @@ export function createChatApi({
     prefix: '/v1/chat',
     paths: ['/v1/chat'],
     area: 'v1',
+    routes: V1_ROUTES,
     add: app => addRoutes(app, service),
     answerError,
   };

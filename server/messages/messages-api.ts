@@ -12,6 +12,7 @@ import {
   setErrorHeaders,
 } from '../responses/respond.ts';
 import type { ResponsesService } from '../responses/responses-service.ts';
+import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeFailure, describeInterruption, describeMessageError } from './message-error.ts';
 import { type MessageEvent, MessageWriter } from './message-writer.ts';
@@ -38,6 +39,7 @@ export function createMessagesApi(service: ResponsesService, log: (line: string)
     prefix: '/v1/messages',
     paths: ['/v1/messages'],
     area: 'v1',
+    routes: V1_ROUTES,
     add: app => addRoutes(app, service),
     answerError(c, thrown) {
       const { status, body, reported } = describeMessageError(thrown, requestIdOf(c));

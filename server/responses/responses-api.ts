@@ -4,6 +4,7 @@ import { nextReaderTurn } from '../../engine/run/readers/reader-turns.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { readBody } from '../read-body.ts';
+import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { invalid } from './api-error.ts';
 import { addConversationRoutes } from './conversations/conversation-routes.ts';
@@ -24,6 +25,7 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
     prefix: '/v1',
     paths: ['/v1/responses', '/v1/conversations', '/v1/models'],
     area: 'v1',
+    routes: V1_ROUTES,
     add(app) {
       app.get('/v1/responses', socketRoute({ service, host: options.host, log: options.log }));
       addRoutes(app, service);

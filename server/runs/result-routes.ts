@@ -4,7 +4,6 @@ import { openCapture, openResult } from '../../engine/run/read-result.ts';
 import { streamedBody } from '../../engine/run/readers/streamed-body.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import { describeIssues } from '../read-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { findRecord } from './run-registry.ts';
 
@@ -39,11 +38,13 @@ export const resultPageSchema = z.object({
 });
 
 /** Answers with one page of a result's JSON text. Throws `run-unknown`, `call-unknown`, `result-missing`. */
-export async function readResultPage(c: Context<RunsEnv>, store: Store, runId: string, callId: string) {
-  const query = resultQuery.safeParse(c.req.query());
-  if (!query.success) throw describeIssues(query.error.issues);
+export async function readResultPage(
+  c: Context<RunsEnv>,
+  store: Store,
+  { id: runId, call: callId }: { id: string; call: string },
+  { offset, limit }: z.output<typeof resultQuery>,
+) {
   await findRecord(store, runId, c.get('caller'));
-  const { offset, limit } = query.data;
   const { isError, bytes, digest, page } = await openResult(store, runId, callId);
   return c.json({ callId, isError, bytes, ...omitUndefined({ digest }), ...(await page(offset, limit)) });
 }
@@ -52,13 +53,21 @@ export async function readResultPage(c: Context<RunsEnv>, store: Store, runId: s
  * Streams the captured requests of the model call that ended with entry `seq`, as the JSON of `CapturedExchange[]`.
  * Throws `run-unknown`, and `result-missing` if nothing was captured or it was deleted.
  */
-export async function downloadCapture(c: Context<RunsEnv>, store: Store, runId: string, seq: string) {
+export async function downloadCapture(
+  c: Context<RunsEnv>,
+  store: Store,
+  { id: runId, seq }: { id: string; seq: string },
+) {
   await findRecord(store, runId, c.get('caller'));
   return await sendText(c, await openCapture(store, runId, Number(seq)), 'requests.json.txt');
 }
 
 /** Streams the full JSON text from the store, at the client's pace. Throws the errors of `readResultPage`. */
-export async function downloadResult(c: Context<RunsEnv>, store: Store, runId: string, callId: string) {
+export async function downloadResult(
+  c: Context<RunsEnv>,
+  store: Store,
+  { id: runId, call: callId }: { id: string; call: string },
+) {
   await findRecord(store, runId, c.get('caller'));
   return await sendText(c, (await openResult(store, runId, callId)).pages(), 'result.json.txt');
 }

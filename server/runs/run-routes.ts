@@ -1,7 +1,6 @@
-import type { Context, Hono } from 'hono';
-import { etag } from 'hono/etag';
+import type { Context } from 'hono';
+import type * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
-import type { Host } from '../../engine/driver/host.ts';
 import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { digestOf } from '../../engine/journal/digest.ts';
 import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
@@ -9,7 +8,7 @@ import { recordRequest } from '../../engine/journal/request-ids.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { suspendedCalls } from '../../engine/sub-agents/child-runs.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
-import { omitUndefined, toJson } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { parseLabels } from '../../protocol/listing/label.ts';
 import { readGivenLabels } from '../../protocol/listing/reserved-label.ts';
 import type { RunView, Stranding } from '../../protocol/run-view.ts';
@@ -17,13 +16,16 @@ import type { RunRecord, Store } from '../../protocol/store.ts';
 import { existingRun } from '../../stores/run-record.ts';
 import type { Admission } from '../access/admission.ts';
 import { withLabelsOf } from '../access/gate.ts';
-import { type BodyLimits, describeIssues, readBody } from '../read-body.ts';
+import type { Handlers } from '../route.ts';
+import type { RUNS_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import { addCommandRoutes } from './commands/command-routes.ts';
+import { submitToMany, submitToOne } from './commands/command-routes.ts';
 import { fork } from './commands/fork-route.ts';
 import type { RepeatedCommands } from './commands/repeated-commands.ts';
 import { type Creation, wasCreated } from './commands/repeated-creations.ts';
-import { listQuery, startBody } from './commands/request-bodies.ts';
+import type { listQuery, startBody } from './commands/request-bodies.ts';
+import { forCommands } from './commands/run-commands.ts';
+import type { Explorations } from './exploring/explore-route.ts';
 import type { Strandings } from './find-stranding.ts';
 import { readInbox } from './inbox/inbox-routes.ts';
 import type { Inbox } from './inbox/read-inbox.ts';
@@ -35,10 +37,11 @@ import { downloadCapture, downloadResult, readResultPage } from './result-routes
 import { findRecord, type Hold, type RunRegistry } from './run-registry.ts';
 import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
+import { type ShareRoutesOptions, sendExport, sendShared } from './sharing/share-routes.ts';
 
-type RunRoutesOptions = {
-  store: Store;
-  clock: Host;
+type RunRoutesOptions = ShareRoutesOptions & {
+  /** Describes the API for `/openapi.json`. */
+  describe(): JsonObject;
   agents: ServedAgents;
   held: RunRegistry;
   strandings: Strandings;
@@ -46,78 +49,96 @@ type RunRoutesOptions = {
   requests: RepeatedCommands;
   changes: RunChanges;
   admission: Admission;
-  bodyLimits: BodyLimits;
   streamBounds: StreamBounds;
-  log(line: string): void;
+  explorations: Explorations;
 };
 
 type Request = Context<RunsEnv>;
 
-/** Answers 304 if the client already has the same response. */
-const tagged = etag({ weak: true });
-
 /**
- * The routes under `/runs`: start, list, read, delete and stream runs, read results, and submit commands
- * (`run-commands.ts`). A command answers with the run's view after the command is durable; the registry then drives the
- * run in the background. Errors are thrown as `ApiError` or `EngineError`; `app.ts` turns them into responses.
+ * The handlers of the runs API. A command answers with the run's view after the command is durable; the registry then
+ * drives the run in the background. Errors are thrown as `ApiError` or `EngineError`; `app.ts` turns them into responses.
  */
-export function addRunRoutes(app: Hono<RunsEnv>, options: RunRoutesOptions): void {
-  const { store, clock } = options;
-  app.post('/runs', c => startRun(c, options));
-  app.get('/runs', tagged, async c => {
-    const labelled = omitUndefined({ label: c.req.queries('label') });
-    const query = listQuery.safeParse({ ...c.req.query(), ...labelled });
-    if (!query.success) throw describeIssues(query.error.issues);
-    const { label = [], q, ...given } = query.data;
-    const filter = { ...given, ...omitUndefined({ text: q ?? given.text }) };
-    const caller = c.get('caller');
-    const damaged: string[] = [];
-    const { runs, next } = await store.list({
-      ...filter,
-      labels: withLabelsOf(caller, parseLabels(label)),
-      onDamaged: ({ message }) => damaged.push(message),
-    });
-    return c.json({
-      runs: runs.map(summarizeRun),
-      ...omitUndefined({ next }),
-      ...(damaged.length > 0 && Object.keys(caller.labels).length === 0 && { damaged }),
-    });
-  });
-  app.get('/runs/:id', tagged, async c => {
-    const record = await findRecord(store, c.req.param('id'), c.get('caller'));
-    return c.json(await view(record, await loadRun(store, record.runId), options));
-  });
-  app.delete('/runs/:id', async c => {
-    const record = await findRecord(store, c.req.param('id'), c.get('caller'));
-    await store.delete(record.runId, { now: clock.now(), isDead: isOwnerDead });
-    options.changes.noteDeleted(record);
-    return c.body(null, 204);
-  });
-  app.get('/inbox', tagged, c => readInbox(c, options.inbox));
-  app.get('/events', c => streamAll(c, options));
-  app.get('/runs/:id/events', c => streamEvents(c, c.req.param('id'), options));
-  app.get('/runs/:id/entries', tagged, c => readEntries(c, store, c.req.param('id')));
-  app.get('/runs/:id/state', tagged, c => readState(c, store, c.req.param('id')));
-  app.get('/runs/:id/results/:call', c => readResultPage(c, store, c.req.param('id'), c.req.param('call')));
-  app.get('/runs/:id/results/:call/download', c =>
-    downloadResult(c, store, c.req.param('id'), c.req.param('call')),
-  );
-  app.get('/runs/:id/entries/:seq/requests', c =>
-    downloadCapture(c, store, c.req.param('id'), c.req.param('seq')),
-  );
+export function runsHandlers(options: RunRoutesOptions): Handlers<typeof RUNS_ROUTES> {
+  const { store, agents, explorations } = options;
   const commands = {
     ...options,
     viewHeld: (run: Run) => viewHeld(run, options),
     reportStranding: async (run: Run) =>
       await reportStranding(await findRecord(store, run.id), run.durable, options),
   };
-  addCommandRoutes(app, commands);
-  app.post('/runs/:id/fork', c => fork(c, c.req.param('id'), commands));
+  return {
+    'GET /openapi.json': c => c.json(options.describe()),
+    'GET /me': c => {
+      const { name, role, labels } = c.get('caller');
+      return c.json({ name, role, labels });
+    },
+    'GET /agents': c => c.json({ agents: agents.list() }),
+    'GET /agents/:name': (c, { params }) => c.json(agents.describe(params.name)),
+    'GET /agents/:name/explore': (c, { params, query }) =>
+      explorations.stream(c, agents.choose(params.name).name, query),
+    'GET /runs': (c, { query }) => listRuns(c, query, store),
+    'POST /runs': (c, { body }) => startRun(c, body, options),
+    'GET /runs/:id': async (c, { params }) => {
+      const record = await findRecord(store, params.id, c.get('caller'));
+      return c.json(await view(record, await loadRun(store, record.runId), options));
+    },
+    'DELETE /runs/:id': async (c, { params }) => {
+      const record = await findRecord(store, params.id, c.get('caller'));
+      await store.delete(record.runId, { now: options.clock.now(), isDead: isOwnerDead });
+      options.changes.noteDeleted(record);
+      return c.body(null, 204);
+    },
+    'GET /runs/:id/events': (c, { params }) => streamEvents(c, params.id, options),
+    'GET /runs/:id/entries': (c, { params, query }) => readEntries(c, store, params.id, query),
+    'GET /runs/:id/entries/:seq/requests': (c, { params }) => downloadCapture(c, store, params),
+    'GET /runs/:id/state': (c, { params, query }) => readState(c, store, params.id, query),
+    'GET /runs/:id/results/:call': (c, { params, query }) => readResultPage(c, store, params, query),
+    'GET /runs/:id/results/:call/download': (c, { params }) => downloadResult(c, store, params),
+    'GET /runs/:id/explore': async (c, { params, query }) => {
+      const record = await findRecord(store, params.id, c.get('caller'));
+      return explorations.streamRun(c, agents.nameServing(record.agent), record, query);
+    },
+    'GET /runs/:id/export': (c, { params, query }) => sendExport(c, params.id, query, options),
+    'GET /runs/:id/share': (c, { params, query }) => sendShared(c, params.id, query, options),
+    'GET /inbox': (c, { query }) => readInbox(c, query, options.inbox),
+    'GET /events': (c, { query }) => streamAll(c, query, options),
+    'POST /runs/bulk': (c, { body }) => submitToMany(c, body, commands),
+    'POST /runs/:id/fork': (c, { params, body }) => fork(c, params.id, body, commands),
+    ...forCommands(
+      (name, { needsAgent }) =>
+        (c: Request, { params, body }: { params: { id: string }; body: unknown }) =>
+          submitToOne(c, { runId: params.id, name, body, needsAgent }, commands),
+    ),
+  };
 }
 
-async function startRun(c: Request, options: RunRoutesOptions): Promise<Response> {
-  const { clock, agents, held, admission, bodyLimits } = options;
-  const body = await readBody(c.req.raw, startBody, bodyLimits);
+async function listRuns(
+  c: Request,
+  { label = [], q, text, ...filter }: z.output<typeof listQuery>,
+  store: Store,
+): Promise<Response> {
+  const caller = c.get('caller');
+  const damaged: string[] = [];
+  const { runs, next } = await store.list({
+    ...filter,
+    ...omitUndefined({ text: q ?? text }),
+    labels: withLabelsOf(caller, parseLabels(label)),
+    onDamaged: ({ message }) => damaged.push(message),
+  });
+  return c.json({
+    runs: runs.map(summarizeRun),
+    ...omitUndefined({ next }),
+    ...(damaged.length > 0 && Object.keys(caller.labels).length === 0 && { damaged }),
+  });
+}
+
+async function startRun(
+  c: Request,
+  body: z.output<typeof startBody>,
+  options: RunRoutesOptions,
+): Promise<Response> {
+  const { clock, agents, held, admission } = options;
   const { agent: name, input, labels, continues, requestId, ...start } = body;
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);

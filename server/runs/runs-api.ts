@@ -6,19 +6,20 @@ import type { Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
 import type { WorkCounter } from '../metrics/work-metrics.ts';
 import { answerRunsError, type MountedApi } from '../mounted-api.ts';
+import { describeApi } from '../openapi.ts';
 import type { PageAssets } from '../page-assets.ts';
 import { BODY_LIMITS, type BodyLimits } from '../read-body.ts';
+import { mountRoutes } from '../route.ts';
+import { OPEN_ROUTES, RUNS_ROUTES, SERVER_ROUTES } from '../route-table.ts';
 import { RepeatedCommands } from './commands/repeated-commands.ts';
 import { Explorations, type ExploreAgent } from './exploring/explore-route.ts';
 import { Inbox } from './inbox/read-inbox.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './live/event-stream.ts';
 import { RunChanges } from './live/run-changes.ts';
-import { describeApi } from './openapi.ts';
-import { findRecord } from './run-registry.ts';
-import { addRunRoutes } from './run-routes.ts';
+import { runsHandlers } from './run-routes.ts';
 import { createRunWorker } from './run-worker.ts';
 import type { ServedAgentsOptions } from './served-agents.ts';
-import { addShareRoutes, type ExportTest } from './sharing/share-routes.ts';
+import type { ExportTest } from './sharing/share-routes.ts';
 
 export type RunsApiOptions = ServedAgentsOptions & {
   store: Store;
@@ -61,39 +62,29 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
   const inbox = new Inbox(store);
   const changes = new RunChanges({ store, host: clock, inbox, log });
   const explorations = new Explorations(options.exploreAgent, log);
+  const handlers = runsHandlers({
+    store,
+    clock,
+    agents,
+    held,
+    strandings,
+    inbox,
+    requests: new RepeatedCommands(store),
+    changes,
+    explorations,
+    admission,
+    log,
+    assets: options.assets,
+    exportTest: options.exportTest,
+    describe: () => describeApi({ ...OPEN_ROUTES, ...SERVER_ROUTES, ...RUNS_ROUTES }, { version, hasToken }),
+    streamBounds: { ...STREAM_BOUNDS, ...options.streamBounds },
+  });
   return {
     prefix: '/runs',
     paths: ['/runs', '/agents', '/inbox', '/events', '/me', '/openapi.json'],
     area: 'runs',
-    add(app) {
-      app.get('/openapi.json', c => c.json(describeApi({ version, hasToken })));
-      app.get('/agents', c => c.json({ agents: agents.list() }));
-      app.get('/agents/:name', c => c.json(agents.describe(c.req.param('name'))));
-      app.get('/agents/:name/explore', c => explorations.ofAgent(c, agents.choose(c.req.param('name')).name));
-      app.get('/runs/:id/explore', async c => {
-        const record = await findRecord(store, c.req.param('id'), c.get('caller'));
-        return explorations.ofRun(c, agents.nameServing(record.agent), record);
-      });
-      app.get('/me', c => {
-        const { name, role, labels } = c.get('caller');
-        return c.json({ name, role, labels });
-      });
-      addShareRoutes(app, { store, clock, log, assets: options.assets, exportTest: options.exportTest });
-      addRunRoutes(app, {
-        store,
-        clock,
-        agents,
-        held,
-        strandings,
-        inbox,
-        requests: new RepeatedCommands(store),
-        changes,
-        admission,
-        log,
-        bodyLimits: { ...BODY_LIMITS, ...options.bodyLimits },
-        streamBounds: { ...STREAM_BOUNDS, ...options.streamBounds },
-      });
-    },
+    routes: RUNS_ROUTES,
+    add: app => mountRoutes(app, { ...BODY_LIMITS, ...options.bodyLimits }, RUNS_ROUTES, handlers),
     answerError: (c, error) => answerRunsError(c, error, log),
     pickUp: () => taker.start(),
     countWork: limit => taker.countWork(limit),

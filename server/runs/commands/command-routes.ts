@@ -1,7 +1,7 @@
 // server/runs/commands: the routes that change a run: messages, decisions, edits, forks; once per
 // `requestId`.
 
-import type { Context, Hono } from 'hono';
+import type { Context } from 'hono';
 import * as z from 'zod';
 import { byOf, type Caller } from '../../../access/caller.ts';
 import { mayCommand } from '../../../access/role.ts';
@@ -12,13 +12,11 @@ import type { RunView, Stranding } from '../../../protocol/run-view.ts';
 import { forbidden } from '../../access/gate.ts';
 import { ApiError, describeError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
-import { type BodyLimits, readBody } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { assertSees, type RunRegistry } from '../run-registry.ts';
 import { strandingSchema } from '../run-view.ts';
 import type { RepeatedCommands } from './repeated-commands.ts';
 import { byBody, commandBody } from './request-bodies.ts';
-import { type CommandPath, RUN_COMMANDS } from './run-commands.ts';
 
 const MOST_RUNS = 200;
 
@@ -49,7 +47,6 @@ export const bulkSchema = z.object({
 export type CommandRoutesOptions = {
   held: RunRegistry;
   requests: RepeatedCommands;
-  bodyLimits: BodyLimits;
   viewHeld(run: Run): Promise<RunView>;
   /** Returns and logs why no process drives the run, although it has something to do. */
   reportStranding(run: Run): Promise<Stranding | undefined>;
@@ -57,22 +54,14 @@ export type CommandRoutesOptions = {
 
 type Submission = { runId: string; name: string; needsAgent: boolean; commands: readonly RunCommand[] };
 
-/** Adds the command routes: for one run, and for many runs at once. */
-export function addCommandRoutes(app: Hono<RunsEnv>, options: CommandRoutesOptions): void {
-  app.post('/runs/bulk', c => submitToMany(c, options));
-  for (const [name, path] of Object.entries(RUN_COMMANDS))
-    app.post(`/runs/:id/${name}`, c => submitToOne(c, { name, ...path }, options));
-}
-
-async function submitToOne(
+/** Submits the command in `body`, and answers with the run's view. */
+export async function submitToOne(
   c: Context<RunsEnv>,
-  { name, body, needsAgent }: CommandPath & { name: string },
+  { runId, name, body, needsAgent }: { runId: string; name: string; body: unknown; needsAgent: boolean },
   options: CommandRoutesOptions,
 ): Promise<Response> {
-  const value = await readBody(c.req.raw, body, options.bodyLimits);
-  const runId = c.req.param('id') ?? '';
   const caller = c.get('caller');
-  const commands = signed(commandsOf(name, value), caller);
+  const commands = signed(commandsOf(name, body), caller);
   const { viewHeld } = options;
   return c.json(await submit({ runId, name, needsAgent, commands }, caller, options, viewHeld));
 }
@@ -80,8 +69,11 @@ async function submitToOne(
 /**
  * Answers with the outcome for each run. A run that refuses, or that the caller cannot see, does not affect the others.
  */
-async function submitToMany(c: Context<RunsEnv>, options: CommandRoutesOptions): Promise<Response> {
-  const { runs, command } = await readBody(c.req.raw, bulkBody, options.bodyLimits);
+export async function submitToMany(
+  c: Context<RunsEnv>,
+  { runs, command }: z.output<typeof bulkBody>,
+  options: CommandRoutesOptions,
+): Promise<Response> {
   const caller = c.get('caller');
   const name = command.type;
   const commands = name === 'resume' ? [] : signed([command as RunCommand], caller);

@@ -11,7 +11,6 @@ import type { RunView } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Admission } from '../../access/admission.ts';
 import { fields } from '../../fields.ts';
-import { type BodyLimits, readBody } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord, type RunRegistry } from '../run-registry.ts';
 import type { ServedAgents } from '../served-agents.ts';
@@ -46,7 +45,6 @@ export type ForkRouteOptions = {
   agents: ServedAgents;
   held: RunRegistry;
   admission: Admission;
-  bodyLimits: BodyLimits;
   viewHeld(run: Run): Promise<RunView>;
 };
 
@@ -57,9 +55,9 @@ export type ForkRouteOptions = {
 export async function fork(
   c: Context<RunsEnv>,
   id: string,
-  { store, clock, agents, held, admission, bodyLimits, viewHeld }: ForkRouteOptions,
+  body: z.output<typeof forkBody>,
+  { store, clock, agents, held, admission, viewHeld }: ForkRouteOptions,
 ): Promise<Response> {
-  const body = await readBody(c.req.raw, forkBody, bodyLimits);
   const caller = c.get('caller');
   const { runId, agent } = await findRecord(store, id, caller);
   const { requestId, commands, at, message, replayTools, paused } = body;

@@ -84,3 +84,15 @@ export const RUN_COMMANDS = {
     needsAgent: true,
   },
 } as const satisfies Record<string, CommandPath>;
+
+type CommandName = keyof typeof RUN_COMMANDS;
+
+/** Makes something for the route of each command. */
+export function forCommands<Made>(
+  make: (name: CommandName, path: CommandPath) => Made,
+): Record<`POST /runs/:id/${CommandName}`, Made> {
+  const all = Object.entries(RUN_COMMANDS) as [CommandName, CommandPath][];
+  return Object.fromEntries(
+    all.map(([name, path]) => [`POST /runs/:id/${name}`, make(name, path)]),
+  ) as Record<`POST /runs/:id/${CommandName}`, Made>;
+}

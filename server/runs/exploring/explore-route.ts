@@ -6,7 +6,6 @@ import type { JsonObject } from '../../../protocol/json.ts';
 import type { RunRecord } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
-import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { frame, OPENING } from '../live/event-stream.ts';
 
@@ -57,25 +56,23 @@ export class Explorations {
     this.#log = log;
   }
 
-  /** Answers with the exploration of an agent. Throws `not-found`, `input-invalid` and `rate-limit-exceeded`. */
-  ofAgent(c: Context<RunsEnv>, agent: string): Response {
-    const query = exploreQuery.safeParse(c.req.query());
-    if (!query.success) throw describeIssues(query.error.issues);
-    return this.#stream(c, agent, query.data);
-  }
-
-  /** Answers with the exploration from an entry of a run, whose agent is part of the served one. Throws like `ofAgent`. */
-  ofRun(c: Context<RunsEnv>, agent: string, { runId, seq }: RunRecord): Response {
-    const query = exploreRunQuery.safeParse(c.req.query());
-    if (!query.success) throw describeIssues(query.error.issues);
-    const { at = seq, maxStates } = query.data;
+  /** Like `stream`, from an entry of a run, whose agent is part of the served one. Also throws `input-invalid`. */
+  streamRun(
+    c: Context<RunsEnv>,
+    agent: string,
+    { runId, seq }: RunRecord,
+    { at = seq, maxStates }: z.output<typeof exploreRunQuery>,
+  ): Response {
     if (at > seq)
       throw new ApiError('input-invalid', `The journal ends at entry ${seq}. Set "at" to 1 to ${seq}.`);
-    return this.#stream(c, agent, { maxStates, run: { runId, at } });
+    return this.stream(c, agent, { maxStates, run: { runId, at } });
   }
 
-  /** Answers with `progress` events, then `result` or `failed`. The exploration stops when the reader disconnects. */
-  #stream(c: Context<RunsEnv>, agent: string, options: Omit<ExploreOptions, 'signal'>): Response {
+  /**
+   * Answers with the exploration of an agent: `progress` events, then `result` or `failed`. It stops when the reader
+   * disconnects. Throws `not-found` and `rate-limit-exceeded`.
+   */
+  stream(c: Context<RunsEnv>, agent: string, options: Omit<ExploreOptions, 'signal'>): Response {
     if (this.#explore === undefined)
       throw new ApiError('not-found', 'This server does not explore agents. Use agentchart explore.');
     if (this.#running.size >= AT_ONCE)

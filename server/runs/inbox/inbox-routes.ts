@@ -2,13 +2,11 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { omitUndefined } from '../../../protocol/json.ts';
 import { parseLabels } from '../../../protocol/listing/label.ts';
 import { listFilterSchema } from '../../../protocol/listing/run-list.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { withLabelsOf } from '../../access/gate.ts';
 import { fields } from '../../fields.ts';
-import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { openCallSchema } from '../run-view.ts';
 import type { Inbox } from './read-inbox.ts';
@@ -48,15 +46,12 @@ export const inboxSchema = z.object({
   next: z.exactOptional(z.string()).meta({ description: 'The cursor of the next page. Absent at the end.' }),
 });
 
-/**
- * Answers with a page of open decisions. Throws `input-invalid`, and `forbidden` for labels that the caller does not
- * have.
- */
-export async function readInbox(c: Context<RunsEnv>, inbox: Inbox): Promise<Response> {
-  const given = omitUndefined({ label: c.req.queries('label') });
-  const query = inboxQuery.safeParse({ ...c.req.query(), ...given });
-  if (!query.success) throw describeIssues(query.error.issues);
-  const { label = [], order: sorted = 'desc', ...page } = query.data;
+/** Answers with a page of open decisions. Throws `forbidden` for labels that the caller does not have. */
+export async function readInbox(
+  c: Context<RunsEnv>,
+  { label = [], order: sorted = 'desc', ...page }: z.output<typeof inboxQuery>,
+  inbox: Inbox,
+): Promise<Response> {
   return c.json(
     await inbox.read({ ...page, order: sorted, labels: withLabelsOf(c.get('caller'), parseLabels(label)) }),
   );

@@ -11,11 +11,9 @@ import {
   KEEP_ALIVE_COMMENT,
   streamedBody,
 } from '../../../engine/run/readers/streamed-body.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
-import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord, type RunRegistry } from '../run-registry.ts';
 import { followRun, frame, OPENING, type StreamBounds, writePortion } from './event-stream.ts';
@@ -63,11 +61,12 @@ export async function streamEvents(
  * Answers with the events of several runs, and with changes of all runs that the caller may see. Throws
  * `input-invalid`.
  */
-export async function streamAll(c: Context<RunsEnv>, options: EventRoutesOptions): Promise<Response> {
+export async function streamAll(
+  c: Context<RunsEnv>,
+  { run = [], summaries }: z.output<typeof eventsQuery>,
+  options: EventRoutesOptions,
+): Promise<Response> {
   const { store, changes } = options;
-  const given = omitUndefined({ run: c.req.queries('run') });
-  const query = eventsQuery.safeParse({ ...c.req.query(), ...given });
-  if (!query.success) throw describeIssues(query.error.issues);
   const resumed = new Map(
     readPlaces(c.req.header('last-event-id')).map(({ runId, after }) => [runId, after]),
   );
@@ -76,7 +75,7 @@ export async function streamAll(c: Context<RunsEnv>, options: EventRoutesOptions
   const runs: FollowedRun[] = [];
   const missing: string[] = [];
   const left = new AbortController();
-  for (const { runId, after } of uniquePlaces(query.data.run ?? [])) {
+  for (const { runId, after } of uniquePlaces(run)) {
     const record = await store.get(runId);
     if (record === undefined || !seesRun(caller, record.labels)) {
       missing.push(runId);
@@ -87,7 +86,7 @@ export async function streamAll(c: Context<RunsEnv>, options: EventRoutesOptions
   }
   const merged = mergeRuns({
     runs,
-    changes: query.data.summaries === '1' ? changes.follow(caller, left.signal) : null,
+    changes: summaries === '1' ? changes.follow(caller, left.signal) : null,
     left,
   });
   const begin = [OPENING, ...missing.map(id => frame('gone', { runId: id }).text)].join('');

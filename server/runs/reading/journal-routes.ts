@@ -11,7 +11,6 @@ import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
-import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord } from '../run-registry.ts';
 
@@ -62,11 +61,13 @@ export const stateSchema = z.object({
     .meta({ type: 'object', description: 'The state after that entry: { value, context, status, chart }.' }),
 });
 
-/** Answers with a page of the journal. Throws `run-unknown`, `input-invalid` and the errors of reading the journal. */
-export async function readEntries(c: Context<RunsEnv>, store: Store, runId: string): Promise<Response> {
-  const query = entriesQuery.safeParse(c.req.query());
-  if (!query.success) throw describeIssues(query.error.issues);
-  const { after, before, limit, state } = query.data;
+/** Answers with a page of the journal. Throws `run-unknown` and the errors of reading the journal. */
+export async function readEntries(
+  c: Context<RunsEnv>,
+  store: Store,
+  runId: string,
+  { after, before, limit, state }: z.output<typeof entriesQuery>,
+): Promise<Response> {
   const { seq: last } = await findRecord(store, runId, c.get('caller'));
   const [start] = await readPage(store, runId, 0, { entries: 1 });
   const first = start?.seq ?? last + 1;
@@ -86,11 +87,14 @@ export async function readEntries(c: Context<RunsEnv>, store: Store, runId: stri
 }
 
 /** Answers with the state after an entry. Throws `run-unknown`, `input-invalid` and the errors of folding. */
-export async function readState(c: Context<RunsEnv>, store: Store, runId: string): Promise<Response> {
-  const query = stateQuery.safeParse(c.req.query());
-  if (!query.success) throw describeIssues(query.error.issues);
+export async function readState(
+  c: Context<RunsEnv>,
+  store: Store,
+  runId: string,
+  query: z.output<typeof stateQuery>,
+): Promise<Response> {
   const { seq: last } = await findRecord(store, runId, c.get('caller'));
-  const { at = last } = query.data;
+  const { at = last } = query;
   if (at > last)
     throw new ApiError('input-invalid', `The journal ends at entry ${last}. Set "at" to 1 to ${last}.`);
   const { state, seq: reached } = await loadRunAt(store, runId, at);

@@ -1,6 +1,6 @@
 // server/runs/sharing: exports, and a run as one HTML file without a server.
 
-import type { Context, Hono } from 'hono';
+import type { Context } from 'hono';
 import * as z from 'zod';
 import type { Host } from '../../../engine/driver/host.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
@@ -17,7 +17,6 @@ import { memory } from '../../../stores/memory.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
 import type { PageAssets } from '../../page-assets.ts';
-import { describeIssues } from '../../read-body.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord } from '../run-registry.ts';
 import { viewRun } from '../run-view.ts';
@@ -52,21 +51,15 @@ export type ShareRoutesOptions = {
   log(line: string): void;
 };
 
-/** Adds the routes that download a run: as an export, as a test, and as one HTML file. */
-export function addShareRoutes(app: Hono<RunsEnv>, options: ShareRoutesOptions): void {
-  app.get('/runs/:id/export', c => sendExport(c, c.req.param('id'), options));
-  app.get('/runs/:id/share', c => sendShared(c, c.req.param('id'), options));
-}
-
-async function sendExport(
+/** Answers with a run as an export, or as a test. */
+export async function sendExport(
   c: Context<RunsEnv>,
   id: string,
+  query: z.output<typeof exportQuery>,
   { store, exportTest, log }: ShareRoutesOptions,
 ): Promise<Response> {
-  const query = exportQuery.safeParse(c.req.query());
-  if (!query.success) throw describeIssues(query.error.issues);
   const { runId, seq } = await findRecord(store, id, c.get('caller'));
-  if (query.data.as === 'test') {
+  if (query.as === 'test') {
     if (exportTest === undefined)
       throw new ApiError('not-found', 'This server does not export runs as tests.');
     assertShort(seq);
@@ -88,18 +81,18 @@ function lineOf(value: unknown): string {
   return `${JSON.stringify(value)}\n`;
 }
 
-async function sendShared(
+/** Answers with a run as one HTML file. */
+export async function sendShared(
   c: Context<RunsEnv>,
   id: string,
+  { contents }: z.output<typeof shareQuery>,
   { store, clock, assets }: ShareRoutesOptions,
 ): Promise<Response> {
-  const query = shareQuery.safeParse(c.req.query());
-  if (!query.success) throw describeIssues(query.error.issues);
   if (assets === undefined) throw new ApiError('not-found', 'This server has no page to share a run with.');
   const record = await findRecord(store, id, c.get('caller'));
   assertShort(record.seq);
   const journal = await readFromStart(store, record.runId, 'Share');
-  const copy = query.data.contents === 'shown' ? journal : redactContents(journal);
+  const copy = contents === 'shown' ? journal : redactContents(journal);
   const [first, ...rest] = copy.map(withoutLaunch) as WholeJournal;
   let state = beginFold(first.event);
   for (const entry of rest) state = foldEntry(state, entry, record.runId);

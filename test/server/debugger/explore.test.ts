@@ -34,6 +34,16 @@ test('an exploration tells its progress, then its report; one runs at a time, an
   expect(await next.until(() => false)).toHaveLength(2);
 });
 
+test('a HEAD request starts no exploration that others would wait for', async () => {
+  const desk = makeApp({
+    exploreAgent: async function* () {
+      yield { type: 'result', report: {} };
+    },
+  });
+  expect((await desk.send('HEAD', '/agents/desk/explore')).status).toBe(200);
+  expect((await desk.send('GET', '/agents/desk/explore')).status).toBe(200);
+});
+
 test('a failed exploration says so without its cause, which is in the log', async () => {
   const desk = makeApp({
     // biome-ignore lint/correctness/useYield: it fails before it yields.

@@ -1,0 +1,238 @@
+/** Every route of the server: `npm run docs` writes the table in docs/server.md from it. */
+import * as z from 'zod';
+import { type Right, ROLES, rightOf } from '../access/role.ts';
+import type { Labels } from '../protocol/listing/label.ts';
+import type { Answer, RouteTable } from './route.ts';
+import { bulkBody, bulkSchema } from './runs/commands/command-routes.ts';
+import { forkBody } from './runs/commands/fork-route.ts';
+import { listQuery, sessionBody, startBody } from './runs/commands/request-bodies.ts';
+import { forCommands } from './runs/commands/run-commands.ts';
+import { exploreQuery, exploreRunQuery } from './runs/exploring/explore-route.ts';
+import { inboxQuery, inboxSchema } from './runs/inbox/inbox-routes.ts';
+import { eventsQuery } from './runs/live/event-routes.ts';
+import { agentViewSchema } from './runs/reading/agent-view.ts';
+import { entriesQuery, entriesSchema, stateQuery, stateSchema } from './runs/reading/journal-routes.ts';
+import { resultPageSchema, resultQuery } from './runs/result-routes.ts';
+import { agentSummarySchema, runSummarySchema, runViewSchema } from './runs/run-view.ts';
+import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
+
+const NOTHING: Answer = { status: 204 };
+const JSON_TEXT: Answer = { description: 'The JSON text', text: ['text/plain'] };
+
+const LAST_EVENT = { name: 'Last-Event-ID', in: 'header' } as const;
+const SEQ = { type: 'integer', minimum: 0 } as const;
+
+const listSchema = z.object({
+  runs: z.array(runSummarySchema),
+  next: z.exactOptional(z.string()).meta({
+    description: 'The cursor of the next page, for the same filter and order. Absent at the end.',
+  }),
+  damaged: z.exactOptional(z.array(z.string())).meta({
+    description: 'One error message for each run record that cannot be read.',
+  }),
+});
+const callerSchema = z.object({ name: z.string(), role: z.enum(ROLES) });
+const labelsSchema = z
+  .custom<Labels>()
+  .meta({ description: 'Strings by name: the caller sees only runs with these.', type: 'object' });
+
+/** The routes of the server itself that need no caller. */
+export const OPEN_ROUTES = {
+  'GET /healthz': {
+    summary: 'Check whether the server is up.',
+    right: ['read', 'generate'],
+    open: true,
+    answer: z.object({ ok: z.literal(true), version: z.string() }),
+  },
+  'GET /readyz': {
+    summary: 'Check whether the server takes work and its store answers.',
+    right: ['read', 'generate'],
+    open: true,
+    answer: z.object({ ok: z.literal(true) }),
+  },
+  'POST /session': {
+    summary: 'Sign in: exchange the token for a session cookie.',
+    right: 'read',
+    open: true,
+    body: sessionBody,
+    answer: NOTHING,
+  },
+  'DELETE /session': { summary: 'Sign out.', right: 'read', open: true, answer: NOTHING },
+} as const satisfies RouteTable;
+
+/** The routes of the page. Its views at paths of the API are for requests that accept HTML. */
+export const PAGE_ROUTES = {
+  'GET /': { summary: 'The page.', open: true },
+  'GET /compare/:pair': { summary: 'The page, on two runs.', open: true },
+  'GET /assets/*': { summary: 'The files of the page.', open: true },
+} as const satisfies RouteTable;
+
+/** The other routes of the server itself. */
+export const SERVER_ROUTES = {
+  'GET /session': { summary: 'Read the signed-in caller: name and role.', answer: callerSchema },
+  'GET /metrics': {
+    summary: 'Read the metrics of all runs, in the text format of Prometheus. Not for tokens with labels.',
+    answer: { text: ['text/plain'] },
+  },
+} as const satisfies RouteTable;
+
+/** The routes of the runs API. */
+export const RUNS_ROUTES = {
+  'GET /openapi.json': {
+    summary: 'Read this description of the runs API.',
+    answer: z.looseObject({ openapi: z.string() }),
+  },
+  'GET /me': {
+    summary: 'Read the caller: name, role, labels.',
+    answer: callerSchema.extend({ labels: labelsSchema }),
+  },
+  'GET /agents': {
+    summary: 'List the agents that can start runs.',
+    answer: z.object({ agents: z.array(agentSummarySchema) }),
+  },
+  'GET /agents/:name': {
+    summary: 'Read an agent: its instructions, its tools and their schemas, and its limits.',
+    answer: agentViewSchema,
+  },
+  'GET /agents/:name/explore': {
+    summary: 'Walk every path of an agent’s runs in a separate process. Executes nothing.',
+    description:
+      'Server-sent events: `progress` ({ states }), then `result` ({ report }, as `agentchart explore --json`) or `failed` ({ message }). One at a time.',
+    query: exploreQuery,
+    streams: true,
+  },
+  'GET /runs': {
+    summary: 'List the runs, newest first.',
+    query: listQuery,
+    tagged: true,
+    answer: listSchema,
+  },
+  'POST /runs': {
+    summary: 'Start a run. This server drives it.',
+    body: startBody,
+    answer: { status: 201, description: 'The run', json: runViewSchema },
+  },
+  'GET /runs/:id': {
+    summary: 'Read the state of a run, and why it is in that state.',
+    tagged: true,
+    answer: runViewSchema,
+  },
+  'DELETE /runs/:id': {
+    summary:
+      'Delete a run and the runs of its sub-agents. 409 while one of them is driven or another run continues it.',
+    answer: NOTHING,
+  },
+  'GET /runs/:id/events': {
+    summary: 'Stream the journal and live output as server-sent events, until the run ends.',
+    description:
+      'First a `text` event with the text of the running turn so far, if any. Then one `journal` event per entry (its id is the seq), `delta` events for live output that is not journaled, and `end` when the run has ended. To resume, send the last id as `Last-Event-ID` or `after`.',
+    parameters: [
+      { name: 'after', in: 'query', schema: SEQ },
+      { ...LAST_EVENT, schema: SEQ },
+    ],
+    streams: true,
+  },
+  'GET /runs/:id/entries': {
+    summary: 'Read a page of the journal: forward from an entry, or the last entries before one.',
+    query: entriesQuery,
+    tagged: true,
+    answer: entriesSchema,
+  },
+  'GET /runs/:id/entries/:seq/requests': {
+    summary:
+      "Download the requests and replies of the model call that ended with an entry, for agents with `capture: 'requests'`: a list of { path, request, status, reply }.",
+    parameters: [{ name: 'seq', in: 'path', schema: { type: 'integer', minimum: 1 } }],
+    answer: JSON_TEXT,
+  },
+  'GET /runs/:id/state': {
+    summary: 'Read the state of a run after an entry.',
+    query: stateQuery,
+    tagged: true,
+    answer: stateSchema,
+  },
+  'GET /runs/:id/results/:call': {
+    summary:
+      "Read one page of a result's JSON. The transcript holds only the beginning and end of a large result.",
+    query: resultQuery,
+    answer: resultPageSchema,
+  },
+  'GET /runs/:id/results/:call/download': {
+    summary: "Download a result's full JSON as text.",
+    answer: JSON_TEXT,
+  },
+  'GET /runs/:id/explore': {
+    summary: 'Walk what may still happen to a run after an entry. Executes nothing.',
+    description: 'As `/agents/{name}/explore`; the report is that of `agentchart explore RUN --json`.',
+    query: exploreRunQuery,
+    streams: true,
+  },
+  'GET /runs/:id/export': {
+    summary:
+      'Download a run as agentchart export writes it: JSON, then a line for each part of a large result.',
+    query: exportQuery,
+    answer: { description: 'The run, or a test of it', text: ['application/x-ndjson', 'text/plain'] },
+  },
+  'GET /runs/:id/share': {
+    summary: 'Download one HTML file that plays the run without a server.',
+    query: shareQuery,
+    answer: { description: 'The file', text: ['text/html'] },
+  },
+  'GET /inbox': {
+    summary: 'List every open decision and doubt of all runs: each once, with the topmost run of its family.',
+    query: inboxQuery,
+    tagged: true,
+    answer: inboxSchema,
+  },
+  'GET /events': {
+    summary: 'Follow several runs, and the changes of all, on one stream of server-sent events.',
+    description:
+      'The events of `/runs/{id}/events`, with `runId` in each data; the id of an entry encodes the position in every run. `gone`: there is no such run. With `summaries=1` also: `ready` (later changes will be sent: read the lists again), `summary` (a run as in `GET /runs`), `inbox` ({ runId, items }: all items of this run, which replace the earlier ones) and `removed` (a run was deleted). To resume, send the last id as `Last-Event-ID`.',
+    query: eventsQuery,
+    parameters: [{ ...LAST_EVENT, schema: { type: 'string' } }],
+    streams: true,
+  },
+  'POST /runs/bulk': {
+    summary: 'Submit one command to many runs, and read the outcome for each run.',
+    body: bulkBody,
+    answer: bulkSchema,
+  },
+  'POST /runs/:id/fork': {
+    summary:
+      'Start a run with a copy of the journal up to an entry, and with changes. This server drives it.',
+    body: forkBody,
+    answer: { status: 201, description: 'The fork', json: runViewSchema },
+  },
+  ...forCommands((name, { summary, body }) => {
+    // Those of a list are checked one by one.
+    const right: Right = name === 'commands' ? 'decide' : rightOf(name);
+    return { summary, right, body, answer: runViewSchema };
+  }),
+} as const satisfies RouteTable;
+
+/** The routes below `/v1`. Their protocols validate what they take. */
+export const V1_ROUTES = {
+  'GET /v1/models': { summary: 'List the models that requests may name.' },
+  'GET /v1/models/:id': { summary: 'Read a model.' },
+  'GET /v1/responses': { summary: 'Create responses over a WebSocket.', right: 'generate' },
+  'POST /v1/responses': { summary: 'Create a response.', streams: true },
+  'POST /v1/responses/input_tokens': { summary: 'Count the input tokens of a request.' },
+  'POST /v1/responses/compact': { summary: 'Replace a conversation by a summary.' },
+  'GET /v1/responses/:id': {
+    summary: 'Read a response, or with `?stream=true` its events.',
+    streams: 'asked',
+  },
+  'POST /v1/responses/:id/cancel': { summary: 'Cancel a background response.' },
+  'DELETE /v1/responses/:id': { summary: 'Delete a response.' },
+  'GET /v1/responses/:id/input_items': { summary: 'List the items of its request.' },
+  'POST /v1/conversations': { summary: 'Create a conversation.' },
+  'GET /v1/conversations/:id': { summary: 'Read a conversation.' },
+  'POST /v1/conversations/:id': { summary: 'Replace the metadata of a conversation.' },
+  'DELETE /v1/conversations/:id': { summary: 'Delete a conversation.' },
+  'GET /v1/conversations/:id/items': { summary: 'List the items of a conversation.' },
+  'POST /v1/conversations/:id/items': { summary: 'Add items to a conversation.' },
+  'GET /v1/conversations/:id/items/:item': { summary: 'Read an item.' },
+  'DELETE /v1/conversations/:id/items/:item': { summary: 'Delete an item.' },
+  'POST /v1/chat/completions': { summary: 'Create a chat completion.', streams: true },
+  'POST /v1/messages': { summary: 'Create a message.', streams: true },
+  'POST /v1/messages/count_tokens': { summary: 'Count the input tokens of a request.' },
+} as const satisfies RouteTable;
