@@ -4,7 +4,7 @@ import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 export function customCall(call: { id: string | null; callId: string; name: string; arguments: string }) {
   const { id, callId, name, arguments: written } = call;
   const input = readInput(written);
-  return { id, type: 'custom_tool_call', status: 'completed', call_id: callId, name, input };
+  return { id, type: 'custom_tool_call' as const, status: 'completed', call_id: callId, name, input };
 }
 
 function readInput(text: string): string {

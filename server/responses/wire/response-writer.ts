@@ -1,3 +1,12 @@
+import type {
+  ResponseCustomToolCall,
+  ResponseFunctionToolCall,
+  ResponseOutputMessage,
+  ResponseOutputRefusal,
+  ResponseOutputText,
+  ResponseReasoningItem,
+  ResponseStreamEvent,
+} from 'openai/resources/responses/responses';
 import type { Item, Part } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Usage } from '../../../protocol/turn.ts';
@@ -10,6 +19,26 @@ import { type ResponseHead, type ResponseState, responseObject } from './respons
 import type { ExposedTool, ServerTool } from './response-spec.ts';
 import { toolListItem } from './tool-list.ts';
 import { itemIdOf } from './wire-ids.ts';
+
+/** An item whose shape depends on the tool, or that is the provider's. */
+type OtherItem = JsonObject & { id: string };
+/** Custom calls have a status here, like calls of functions. */
+type WrittenItem =
+  | ResponseOutputMessage
+  | ResponseReasoningItem
+  | ResponseFunctionToolCall
+  | (ResponseCustomToolCall & { status: string })
+  | OtherItem;
+
+type EventType = ResponseStreamEvent['type'];
+
+/** The fields of an event as OpenAI defines them; those of objects that Open Responses adds to are our own. */
+type Fields<Type extends EventType> = Replace<
+  Omit<Extract<ResponseStreamEvent, { type: Type }>, 'type' | 'sequence_number'>,
+  { response: JsonObject; item: WrittenItem }
+>;
+type Replace<Given, By> = { [Name in keyof Given]: Name extends keyof By ? By[Name] : Given[Name] };
+type Annotation = ResponseOutputText['annotations'][number];
 
 type Of<Type extends AnswerEvent['type']> = Extract<AnswerEvent, { type: Type }>;
 
@@ -101,12 +130,17 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
   }
 
   /** Writes an event. */
-  #write(type: string, fields: JsonObject): void {
+  #write<Type extends EventType>(type: Type, fields: Fields<Type>): void {
+    this.#written.push({ type, sequence_number: this.#sequence++, ...asJson(fields) });
+  }
+
+  /** Writes an event of a tool. */
+  #writeOther(type: string, fields: JsonObject): void {
     this.#written.push({ type, sequence_number: this.#sequence++, ...fields });
   }
 
   /** Announces an item and returns its output index. */
-  #open(item: JsonObject): number {
+  #open(item: WrittenItem): number {
     const index = this.#items.length;
     this.#items.push(null);
     this.#write('response.output_item.added', { output_index: index, item });
@@ -114,8 +148,8 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
   }
 
   /** Completes an item. */
-  #close(index: number, item: JsonObject): void {
-    this.#items[index] = item;
+  #close(index: number, item: WrittenItem): void {
+    this.#items[index] = asJson(item);
     this.#write('response.output_item.done', { output_index: index, item });
   }
 
@@ -139,7 +173,7 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
   }
 
   #openText({ kind, id }: Of<'opened'>): void {
-    const item: JsonObject =
+    const item: WrittenItem =
       kind === 'message'
         ? { id, type: 'message', status: 'in_progress', role: 'assistant', content: [] }
         : { id, type: 'reasoning', status: 'in_progress', summary: [] };
@@ -159,10 +193,10 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     if (opened.begun) return;
     opened.begun = true;
     if (opened.kind === 'message') {
-      const part = { type: 'output_text', text: '', annotations: [], logprobs: [] };
+      const part = { type: 'output_text' as const, text: '', annotations: [], logprobs: [] };
       this.#write('response.content_part.added', { ...placeOf(opened), part });
     } else {
-      const part = { type: 'summary_text', text: '' };
+      const part = { type: 'summary_text' as const, text: '' };
       this.#write('response.reasoning_summary_part.added', { ...summaryOf(opened), part });
     }
   }
@@ -177,10 +211,11 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
 
   #closeMessage(opened: Opened, { text, items, status }: Of<'closed'>): void {
     const refusal = refusalIn(items);
-    const content: JsonObject[] = [];
+    const content: ResponseOutputMessage['content'] = [];
     if (text !== '' || refusal === '') {
       this.#beginPart(opened);
-      const part = { type: 'output_text', text, annotations: annotationsOf(items), logprobs: [] };
+      const annotations = annotationsOf(items).filter(isAnnotation);
+      const part = { type: 'output_text' as const, text, annotations, logprobs: [] };
       this.#write('response.output_text.done', { ...placeOf(opened), text, logprobs: [] });
       this.#write('response.content_part.done', { ...placeOf(opened), part });
       content.push(part);
@@ -196,8 +231,8 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     });
   }
 
-  #writeRefusal(refusal: string, place: JsonObject): JsonObject {
-    const part = { type: 'refusal', refusal };
+  #writeRefusal(refusal: string, place: TextPlace): ResponseOutputRefusal {
+    const part = { type: 'refusal' as const, refusal };
     this.#write('response.content_part.added', { ...place, part: { ...part, refusal: '' } });
     this.#write('response.refusal.delta', { ...place, delta: refusal });
     this.#write('response.refusal.done', { ...place, refusal });
@@ -206,7 +241,7 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
   }
 
   #closeReasoning(opened: Opened, { text, status, seal }: Of<'closed'>): void {
-    const summary: JsonObject[] = opened.begun ? [{ type: 'summary_text', text }] : [];
+    const summary = opened.begun ? [{ type: 'summary_text' as const, text }] : [];
     for (const part of summary) {
       this.#write('response.reasoning_summary_text.done', { ...summaryOf(opened), text });
       this.#write('response.reasoning_summary_part.done', { ...summaryOf(opened), part });
@@ -223,19 +258,23 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
   /** Writes a call that the provider ran, with the events of its kind. */
   #provide({ id, item }: Of<'provided'>): void {
     const { kind } = item;
-    const closed = providerItem(item, id) ?? { id, type: kind };
+    const closed: OtherItem = { ...(providerItem(item, id) ?? { type: kind }), id };
     const isCode = kind === 'code_interpreter_call';
-    const opened = { ...closed, status: 'in_progress', ...(isCode ? { code: '', outputs: null } : {}) };
+    const opened: OtherItem = {
+      ...closed,
+      status: 'in_progress',
+      ...(isCode ? { code: '', outputs: null } : {}),
+    };
     const index = this.#open('results' in closed ? { ...opened, results: null } : opened);
     const place = { item_id: id, output_index: index };
-    this.#write(`response.${kind}.in_progress`, place);
+    this.#writeOther(`response.${kind}.in_progress`, place);
     if (isCode && typeof closed.code === 'string') {
       const { code } = closed;
-      if (code !== '') this.#write(`response.${kind}_code.delta`, { ...place, delta: code });
-      this.#write(`response.${kind}_code.done`, { ...place, code });
+      if (code !== '') this.#writeOther(`response.${kind}_code.delta`, { ...place, delta: code });
+      this.#writeOther(`response.${kind}_code.done`, { ...place, code });
     }
-    this.#write(`response.${kind}.${workingOn(item)}`, place);
-    if (closed.status === 'completed') this.#write(`response.${kind}.completed`, place);
+    this.#writeOther(`response.${kind}.${workingOn(item)}`, place);
+    if (closed.status === 'completed') this.#writeOther(`response.${kind}.completed`, place);
     this.#close(index, closed);
   }
 
@@ -270,8 +309,8 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     const written = call.arguments || '{}';
     const item = {
       id: itemIdOf({ ...call, kind: 'fc' }),
-      type: 'function_call',
-      status: 'completed',
+      type: 'function_call' as const,
+      status: 'completed' as const,
       call_id: callId,
       name,
       arguments: written,
@@ -279,13 +318,15 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     const index = this.#open({ ...item, status: 'in_progress', arguments: '' });
     const place = { item_id: item.id, output_index: index };
     this.#write('response.function_call_arguments.delta', { ...place, delta: written });
-    this.#write('response.function_call_arguments.done', { ...place, name, arguments: written });
+    // OpenAI sends the name too.
+    const done = { ...place, name, arguments: written };
+    this.#write('response.function_call_arguments.done', done);
     this.#close(index, item);
   }
 
   #giveCustom(call: PlacedCall): void {
     const id = itemIdOf({ ...call, kind: 'ctc' });
-    const item = customCall({ ...call, id });
+    const item = { ...customCall({ ...call, id }), id };
     const { input } = item;
     const index = this.#open({ ...item, status: 'in_progress', input: '' });
     const place = { item_id: id, output_index: index };
@@ -295,7 +336,7 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
   }
 
   #writeAll(events: readonly ItemEvent[], place: JsonObject): void {
-    for (const { type, ...fields } of events) this.#write(type, { ...place, ...fields });
+    for (const { type, ...fields } of events) this.#writeOther(type, { ...place, ...fields });
   }
 
   #addUsage(usage: Usage): void {
@@ -312,11 +353,13 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
   }
 }
 
-function placeOf({ id, index }: Opened, content_index = 0): JsonObject {
+type TextPlace = { item_id: string; output_index: number; content_index: number };
+
+function placeOf({ id, index }: Opened, content_index = 0): TextPlace {
   return { item_id: id, output_index: index, content_index };
 }
 
-function summaryOf({ id, index }: Opened): JsonObject {
+function summaryOf({ id, index }: Opened) {
   return { item_id: id, output_index: index, summary_index: 0 };
 }
 
@@ -327,11 +370,12 @@ export function annotationsOf(items: readonly Item[]): JsonValue[] {
 }
 
 /** The provider's phase of the message, if it has one. */
-function phaseOf(items: readonly Item[]): JsonObject {
+function phaseOf(items: readonly Item[]): Pick<ResponseOutputMessage, 'phase'> {
   const [first, second] = items;
   if (first?.type !== 'message' || second !== undefined) return {};
   const data = first.opaque?.data;
-  return isJsonObject(data) && typeof data.phase === 'string' ? { phase: data.phase } : {};
+  const phase = isJsonObject(data) ? data.phase : undefined;
+  return isPhase(phase) ? { phase } : {};
 }
 
 /** Adds two usages. An unknown count does not change the other. */
@@ -344,4 +388,18 @@ export function addUsages(one: Usage, other: Usage): Usage {
     cacheWriteTokens: sum(one.cacheWriteTokens, other.cacheWriteTokens),
     reasoningTokens: sum(one.reasoningTokens, other.reasoningTokens),
   };
+}
+
+/** What providers say about a text goes to the client as it is. */
+function isAnnotation(value: JsonValue): value is JsonObject & Annotation {
+  return isJsonObject(value);
+}
+
+function isPhase(value: unknown): value is NonNullable<ResponseOutputMessage['phase']> {
+  return typeof value === 'string';
+}
+
+/** The same value: objects of OpenAI's types are JSON, which their interfaces do not say. */
+function asJson(value: object): JsonObject {
+  return value as JsonObject;
 }
