@@ -198,12 +198,11 @@ export class StoryTeller {
     return this.#attempt;
   }
 
-  #stream(kind: 'text' | 'reasoning', { text, refusals = 0, sealed = [] }: Skipped & { text: string }): void {
+  #stream(kind: 'text' | 'reasoning', { text, refusals = 0, sealed = NONE }: Skipped & { text: string }): void {
     const live = this.#attempt as Attempt;
-    for (const refusalsBefore of sealed.slice(live.sealed)) {
-      this.#refuse(refusalsBefore);
+    for (; live.sealed < sealed.length; live.sealed += 1) {
+      this.#refuse(sealed[live.sealed] ?? 0);
       if (live.parts.at(-1)?.kind !== 'reasoning') this.#beginPart('reasoning');
-      live.sealed += 1;
     }
     this.#refuse(refusals);
     let place = live.parts.length - 1;
@@ -234,7 +233,7 @@ export class StoryTeller {
     const { turn, attempt, parts } = this.#attempt as Attempt;
     const part = place ?? parts.length - 1;
     (parts[part] as StreamedPart).text += text;
-    this.#tell({ type, turn, attempt, part, text });
+    this.#told.push({ runId: this.#options.runId, type, turn, attempt, part, text });
   }
 
   #streamCall({ index, callId, name, text }: Extract<Delta, { type: 'call.delta' }>): void {
@@ -375,6 +374,7 @@ export class StoryTeller {
   }
 }
 
+const NONE: readonly number[] = [];
 const NO_RESULT = { output: 'The call has no result.', isError: true };
 
 function isAt(attempt: Attempt | null, { turn, attempt: number }: Place): attempt is Attempt {
