@@ -77,7 +77,7 @@ type OtherOptions = {
 const OTHERS: { readonly [Method in keyof OtherOptions]: NamesOf<OtherOptions[Method]> } = {
   events: { after: true, follow: true },
   eventBatches: { after: true, follow: true, room: true, textFirst: true },
-  story: { after: true, follow: true, settle: true },
+  story: { after: true, follow: true, settle: true, subAgents: true },
   yield: { graceMs: true },
   editTranscript: COMMAND,
   retry: { ...COMMAND, force: true },

@@ -7,6 +7,7 @@ import { readPage } from '../journal/read-journal.ts';
 import type { RunLog } from '../journal/run-log.ts';
 import { nextReaderTurn } from './readers/reader-turns.ts';
 import { SharedPages } from './readers/shared-pages.ts';
+import { stoppable } from './readers/stoppable.ts';
 import {
   DEFAULT_LIMIT,
   type QueueLimit,
@@ -71,6 +72,8 @@ type ReadOptions = {
 export type StoryReadOptions = ReadOptions & {
   /** Drives the run, and reads until `settled()` resolves. Overrides `follow`. */
   settle?: boolean;
+  /** Whether the stories of sub-agents' runs are told too. Default `apart`: they are not. */
+  subAgents?: 'apart' | 'merged';
 };
 
 /** The seq of the last entry to read, once it is known. Reading fails if it rejects. */
@@ -87,7 +90,7 @@ export type BatchOptions = ReadOptions & {
 /** The entries after `after`, then events as they happen. */
 export function readEvents(source: EventSource, options: ReadOptions & Until): AsyncGenerator<RunHappening> {
   const queue = new ReaderQueue(source.events, DEFAULT_LIMIT);
-  return stoppingAtOnce(readEach(source, queue, options), queue);
+  return stoppable(readEach(source, queue, options), () => queue.close());
 }
 
 /**
@@ -99,17 +102,7 @@ export function readBatches(
   options: BatchOptions,
 ): AsyncGenerator<readonly RunHappening[]> {
   const queue = new ReaderQueue(source.events, options.room ?? DEFAULT_LIMIT);
-  return stoppingAtOnce(readAll(source, queue, options, nextReaderTurn), queue);
-}
-
-/** Makes `return()` end a generator that is waiting: by default it would wait for the next event first. */
-function stoppingAtOnce<T>(generator: AsyncGenerator<T>, queue: ReaderQueue): AsyncGenerator<T> {
-  const stop = generator.return.bind(generator);
-  generator.return = value => {
-    queue.close();
-    return stop(value);
-  };
-  return generator;
+  return stoppable(readAll(source, queue, options, nextReaderTurn), () => queue.close());
 }
 
 async function* readEach(

@@ -147,7 +147,7 @@ function isStart(delta: TextDelta): delta is Extract<TextDelta, { type: 'call.de
 }
 
 /** The event of an entry as readers get it. */
-export function stamp({ seq, event }: JournalEntry, runId: string): RunHappening {
+export function stamp({ seq, event }: JournalEntry, runId: string): Extract<RunHappening, { seq: number }> {
   return { ...event, runId, seq };
 }
 

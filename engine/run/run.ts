@@ -30,6 +30,7 @@ import { Supervisor } from '../driver/supervisor.ts';
 import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import { RunLog } from '../journal/run-log.ts';
+import { tellFamily } from '../story/family-story.ts';
 import { tellHappenings, textsIn } from '../story/read-story.ts';
 import type { StoryEvent } from '../story/tell-story.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
@@ -174,10 +175,19 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * What happens in the run, as a conversation: texts as they are generated, calls and their outcomes, what it waits for.
    * Starts after entry `after` (default 0) and ends once the run rests or has ended; with `follow`, once it has ended.
    * With `settle` it drives the run and ends as `settled()` does: once the runs of its sub-agents rest too.
+   *
+   * With `subAgents: 'merged'`, the events of sub-agents' runs are told too, between the start and the result of their
+   * calls: each run's in its order, and those of calls that are open at `after` from their beginning.
    */
   story(options: StoryReadOptions = {}): AsyncGenerator<StoryEvent> {
-    const { after = 0, follow = false, settle = false } = knownOptions('story', options);
-    const { store, textFilters: filters } = this.#options;
+    const { after = 0, follow = false, settle = false, subAgents } = knownOptions('story', options);
+    const { store, textFilters: filters, children } = this.#options;
+    if (subAgents === 'merged') {
+      const { name } = this.context.agent;
+      const family = { ...this.#options, after, agent: { name, filters, subAgent: children.subAgent } };
+      const settled = settle ? { settled: () => this.settled() } : {};
+      return tellFamily(family, { run: this, open: id => children.open(id), follow, ...settled });
+    }
     const until = async () => {
       await this.settled();
       return this.#log.durable.seq;

@@ -4,6 +4,7 @@ import type { JournalEntry } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { beginFold, foldEntry, loadRunAt } from '../journal/load-run.ts';
 import { readPages } from '../journal/read-journal.ts';
+import { stoppable } from '../run/readers/stoppable.ts';
 import type { RunHappening } from '../run/run-events.ts';
 import { type StoryEvent, type StoryOptions, StoryTeller } from './tell-story.ts';
 
@@ -61,8 +62,8 @@ export class Story {
   }
 }
 
-/** Begins a story after an entry of a stored run, by default at its start. Throws like `loadRun`. */
-async function beginStory(store: Store, options: StoryOptions, after = 0): Promise<Story> {
+/** Begins a story after an entry of a stored run. Throws like `loadRun`. */
+export async function beginStory(store: Store, options: StoryOptions, after: number): Promise<Story> {
   return new Story(options, after === 0 ? undefined : await loadRunAt(store, options.runId, after));
 }
 
@@ -73,12 +74,12 @@ export function tellHappenings(
   after: number,
   happenings: AsyncGenerator<RunHappening>,
 ): AsyncGenerator<StoryEvent> {
-  return stoppingWith(happenings, tellEach(store, options, after, happenings));
+  return stoppable(tellEach(store, options, after, happenings), () => end(happenings));
 }
 
 /** The texts of a story as they arrive. A text that its turn's entry has otherwise is not repeated. */
 export function textsIn(story: AsyncGenerator<StoryEvent>): AsyncGenerator<string> {
-  return stoppingWith(story, eachText(story));
+  return stoppable(eachText(story), () => end(story));
 }
 
 async function* eachText(story: AsyncIterable<StoryEvent>): AsyncGenerator<string> {
@@ -90,17 +91,8 @@ async function* eachText(story: AsyncIterable<StoryEvent>): AsyncGenerator<strin
   }
 }
 
-/** Makes `return()` end a generator that waits for `source`. */
-function stoppingWith<Value>(
-  source: AsyncGenerator<unknown>,
-  generator: AsyncGenerator<Value>,
-): AsyncGenerator<Value> {
-  const stop = generator.return.bind(generator);
-  generator.return = value => {
-    source.return(undefined).catch(() => {});
-    return stop(value);
-  };
-  return generator;
+function end(source: AsyncGenerator<unknown>): void {
+  source.return(undefined).catch(() => {});
 }
 
 async function* tellEach(

@@ -44,7 +44,11 @@ export type SettledBy =
   | 'edit';
 
 /** What happens in a run, for those who show it as a conversation. */
-export type StoryEvent = { runId: string } & (
+export type StoryEvent = { runId: string } /**
+ * The events of the run of a sub-agent follow, which call `callId` of run `parent` started; only where the stories of a
+ * family are merged. The last one is before the result of the call.
+ */ & (
+  | { type: 'agent.opened'; name: string; parent: string; callId: string }
   | ({ type: 'message'; items: readonly Item[]; by?: string } & FromEntry)
   | ({ type: 'state' } & StoryState & FromEntry)
   | ({ type: 'turn.opened' } & Place)

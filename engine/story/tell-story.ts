@@ -1,7 +1,7 @@
 /*
  * engine/story: what happens in a run, as a conversation. Every surface writes its wire from these events:
- * `tell-story.ts` makes them of entries and deltas, `turn-parts.ts` compares a streamed turn with its entry, and
- * `read-story.ts` folds a journal and follows a run.
+ * `tell-story.ts` makes them of entries and deltas, `turn-parts.ts` compares a streamed turn with its entry,
+ * `read-story.ts` folds a journal and follows a run, and `family-story.ts` merges the stories of sub-agents.
  */
 import { findCall, resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';

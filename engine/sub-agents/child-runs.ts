@@ -6,8 +6,10 @@ import type { Spent } from '../../protocol/event.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
 import type { CommandOptions, RunCommand, YieldOptions } from '../../protocol/run-command.ts';
+import type { TextFilter } from '../../text/text-filter.ts';
 import { digestOf } from '../journal/digest.ts';
 import type { CommandResult, SubmitResult } from '../run/explain-refusal.ts';
+import type { RunHappening } from '../run/run-events.ts';
 import type { Settled } from '../run/settled.ts';
 
 /**
@@ -18,7 +20,7 @@ import type { Settled } from '../run/settled.ts';
  * C3 The child's limits are a share of what its parent has left; what it spends counts as spent by the parent.
  * C4 A child whose parent no longer waits for it is cancelled before it does anything else.
  */
-export interface ChildRuns {
+export interface ChildRuns extends Pick<StoryAgent, 'subAgent'> {
   /** Whether the tool is a sub-agent. */
   has(tool: string): boolean;
   /** Starts and drives the child run of a call, or attaches to it if it exists. */
@@ -28,6 +30,14 @@ export interface ChildRuns {
   /** Whether the store has a child run; `unknown` if it has not but the parent came from another store. */
   lookFor(runId: string, parentId: string): Promise<'there' | 'none' | 'unknown'>;
 }
+
+/** An agent, as far as the stories of its runs need it. */
+export type StoryAgent = {
+  name: string;
+  filters: readonly (() => TextFilter)[];
+  /** The agent that the tool is; `undefined` for another tool. */
+  subAgent(tool: string): StoryAgent | undefined;
+};
 
 /** How to start a child run. */
 export type ChildRequest = {
@@ -181,5 +191,6 @@ export interface RunHandle {
   settled(): Promise<Settled>;
   submit(commands: readonly RunCommand[]): Promise<SubmitResult>;
   cancel(options?: CommandOptions & { reason?: string }): Promise<CommandResult>;
+  eventBatches(options: { after: number; follow: boolean }): AsyncGenerator<readonly RunHappening[]>;
   yield(options?: YieldOptions): Promise<void>;
 }

@@ -24,6 +24,7 @@ const named = (options: LoopOptions): AgentOptions & { host?: Host } => ({ name:
 /** A sub-agent's tool calls its agent directly: there is no store for a child run. */
 const NO_CHILDREN: ChildRuns = {
   has: () => false,
+  subAgent: () => undefined,
   begin: (tool: string) => Promise.reject(new EngineError('agent-invalid', `"${tool}" is not a sub-agent.`)),
   open: (runId: string) => Promise.reject(new EngineError('run-unknown', `There is no run ${runId}.`)),
   lookFor: () => Promise.resolve('none'),

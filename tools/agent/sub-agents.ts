@@ -1,6 +1,6 @@
 import { readPage } from '../../engine/journal/read-journal.ts';
 import type { Run } from '../../engine/run/run.ts';
-import type { ChildRequest, ChildRuns } from '../../engine/sub-agents/child-runs.ts';
+import type { ChildRequest, ChildRuns, StoryAgent } from '../../engine/sub-agents/child-runs.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -40,6 +40,12 @@ export class SubAgents<Agent extends SubAgent> implements ChildRuns {
   has(tool: string): boolean {
     return this.#byTool.has(tool);
   }
+
+  /** What stories need of the agent that a tool is. */
+  readonly subAgent = (tool: string): StoryAgent | undefined => {
+    const agent = this.#byTool.get(tool);
+    return agent && storyAgentOf(agent);
+  };
 
   /** Starts the run of a call, or attaches to it if it exists. */
   async begin(tool: string, request: ChildRequest): Promise<Run> {
@@ -97,6 +103,16 @@ export function placedOptions(own: AgentOptions, parent: AgentOptions & { store:
   const forkModels = own.forkModels ?? (own.model === undefined ? parent.forkModels : undefined);
   const defaults = { model, forkModels, prices, durability, host, makeRunHost };
   return { ...own, store: parent.store, ...omitUndefined(defaults) };
+}
+
+/** What stories need of an agent. */
+export function storyAgentOf({ name, options }: SubAgent): StoryAgent {
+  const { textFilters: filters = [], tools = [] } = options;
+  const subAgent = (tool: string) => {
+    const below = subAgentsOf(tools).get(tool);
+    return below && storyAgentOf(below);
+  };
+  return { name, filters, subAgent };
 }
 
 /** Returns the names of an agent and of all its sub-agents. */
