@@ -252,6 +252,28 @@ describe('the architecture', () => {
   });
 });
 
+describe('the story in a browser', () => {
+  it('is bundled without schemas, stores and the rest of the engine', async () => {
+    const { metafile } = await build({
+      absWorkingDir: ROOT,
+      entryPoints: ['engine/story/tell-story.ts'],
+      bundle: true,
+      platform: 'browser',
+      format: 'esm',
+      write: false,
+      metafile: true,
+      logLevel: 'silent',
+    });
+    const [output] = Object.values(metafile.outputs);
+    const bundled = Object.entries(output?.inputs ?? {}).flatMap(([file, { bytesInOutput }]) =>
+      bytesInOutput === 0 ? [] : [file],
+    );
+    expect(bundled).toContain('engine/story/turn-parts.ts');
+    const others = /^(engine\/(?!story\/)|node_modules\/(?!xstate\/))/;
+    expect(bundled.filter(file => others.test(file))).toEqual([]);
+  });
+});
+
 const BROWSER_GLOBALS = {
   AbortController,
   AbortSignal,

@@ -97,7 +97,7 @@ export type StoryEvent = { runId: string } /**
   | { type: 'call.progress'; callId: string; data: JsonValue }
   /** The call waits for the run of a sub-agent. */
   | ({ type: 'call.suspended'; callId: string; childRunId: string } & FromEntry)
-  /** `call` has its result, unless an edit dropped it. `who` gave the answer. */
+  /** `call` has its result, unless an edit dropped it. `who` gave the answer or resolved the doubt. */
   | ({
       type: 'call.settled';
       callId: string;

@@ -9,7 +9,7 @@ import { describeOpen, listOpen } from '../../machines/settled.ts';
 import { statusOf } from '../../machines/standing.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
-import { callsOf, type QualifiedCall, type RunEvent } from '../../protocol/event.ts';
+import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
 import type { ToolResultItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RunView } from '../../protocol/run-view.ts';
@@ -317,14 +317,19 @@ export class StoryTeller {
   /** Tells which calls this entry asked about, and which it settled. */
   #tellCalls(event: RunEvent, from: Entry, { before, after }: Around): void {
     if (before === null || before.context.calls === after.context.calls) return;
-    for (const call of before.context.calls) {
-      const now = findCall(after.context, call.callId);
-      if (now !== call) this.#tellCall(call, now, { event, from, after });
-    }
+    const told = { event, from, after };
+    const known = before.context.calls;
     const round = after.context.calls;
-    for (const call of round.length > 0 ? round : refusedBy(event, after.context))
-      if (findCall(before.context, call.callId) === undefined)
-        this.#tellCall(undefined, call, { event, from, after });
+    const calls = round.length > 0 ? round : refusedBy(event, after.context);
+    // Calls keep their places in a round, which may be long.
+    for (let place = 0; place < Math.max(known.length, calls.length); place += 1) {
+      const call = known[place];
+      const now = calls[place];
+      if (call === now) continue;
+      if (call !== undefined) this.#tellCall(call, findCall(after.context, call.callId), told);
+      if (now !== undefined && findCall(before.context, now.callId) === undefined)
+        this.#tellCall(undefined, now, told);
+    }
   }
 
   #tellCall(
@@ -350,7 +355,7 @@ export class StoryTeller {
     const by = result === undefined ? 'edit' : settledBy(event, callId);
     const settled =
       result === undefined ? call : { ...call, status: 'settled' as const, result: resultOf(result) };
-    const who = by === 'answer' && 'by' in event ? event.by : undefined;
+    const who = (by === 'answer' || by === 'resolved') && 'by' in event ? event.by : undefined;
     const how = { output, isError, by, ...omitUndefined({ who }) };
     this.#tell({ type: 'call.settled', ...from, callId, call: settled, ...how });
   }
@@ -417,7 +422,8 @@ function writtenIn(parts: readonly TurnPart[], { callId, input }: QualifiedCall)
 
 /** The calls of an event whose round is closed: none of them may run. */
 function refusedBy(event: RunEvent, context: Context): Call[] {
-  return callsOf(event).flatMap(call => {
+  const calls = 'calls' in event ? event.calls : [];
+  return calls.flatMap(call => {
     const result = resultIn(context, call.callId);
     return result === undefined ? [] : [{ ...call, status: 'settled', attempt: 0, result }];
   });
