@@ -87,7 +87,7 @@ export type Source = Pick<RunRecord, 'runId' | 'redactions'>;
 
 /**
  * The initial events after `run.started`, and the run after them, as in `Standing`. `source`: the run that the events are
- * a copy of. In the same commit: its `blobs` (see `putBlob`), and `beside`, changes of other runs.
+ * a copy of. In the same commit: its `blobs` (see `putBlob`), and `beside`, changes of other runs, at most one of each.
  */
 export type JournalRest = {
   events: readonly RunEvent[];

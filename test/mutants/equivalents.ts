@@ -8,4 +8,10 @@ export const EQUIVALENTS: readonly Equivalent[] = [
     to: "const code = cause instanceof Error || 'code' in cause ? cause.code : undefined;",
     why: 'what an import rejects with is an Error, whose missing code reads as undefined',
   },
+  {
+    file: 'stores/postgres/appends.ts',
+    from: 'const inOrder = beside.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));',
+    to: 'const inOrder = beside.toSorted((one, other) => (one.runId <= other.runId ? -1 : 1));',
+    why: 'the order only has to be the same in every transaction, and no run is changed twice in one',
+  },
 ];
