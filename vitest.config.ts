@@ -35,7 +35,7 @@ const PROCESSES = [
   'tools/runner/resume',
   'tools/testing/exported-test',
   'types/hover',
-  'visualizer/{debugger,deciding,forking,forward,page,roles,run-view,steering,views}',
+  'visualizer/{debugger,deciding,forking,forms,forward,page,roles,run-view,steering,views}',
   'workers',
 ].map(toFiles);
 

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { ApiError, request } from '../data/request.ts';
+import { submitOnEnter } from '../ui/form.tsx';
 
 /** Exchanges a token for a cookie and reloads the page. */
 export function SignIn() {
@@ -21,7 +22,7 @@ export function SignIn() {
     <main class="sign-in">
       <h1>Agentchart</h1>
       <p>This server requires a token to sign in.</p>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onKeyDown={submitOnEnter}>
         <label for="token">Token</label>
         <input ref={field} type="password" id="token" name="token" required autocomplete="current-password" />
         <button type="submit" class="primary">

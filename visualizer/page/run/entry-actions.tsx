@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
@@ -15,8 +16,13 @@ export function EntryActions({ event }: { event: StreamedEvent }) {
   const copied = useSignal(false);
   const mayFork = desk.source.live && mayOperate();
   const isForking = useSignal(false);
+  const buttons = useRef<HTMLDivElement>(null);
   const fork = async (): Promise<void> => {
     isForking.value = !isForking.peek();
+  };
+  const leave = (): void => {
+    isForking.value = false;
+    buttons.current?.querySelector('button')?.focus();
   };
   const next = desk.isSteered ? breakpointBeforeNext(desk) : undefined;
   const breakHere = async (): Promise<void> => {
@@ -38,8 +44,8 @@ export function EntryActions({ event }: { event: StreamedEvent }) {
   ]);
   return (
     <>
-      {mayFork && isForking.value ? <ForkPanel at={event.seq} /> : null}
-      <div class="buttons entry-actions">
+      {mayFork && isForking.value ? <ForkPanel at={event.seq} onLeave={leave} /> : null}
+      <div class="buttons entry-actions" ref={buttons}>
         {mayFork ? (
           <ActionButton act={fork} keys="f">
             Fork here…

@@ -12,6 +12,11 @@ type FormProps = {
   | { /** Returns what a press asks; `null` if there is a problem. */ ask(): Question | null }
 );
 
+/** Ctrl+Enter in a field is a press of the form's button. */
+export function submitOnEnter(event: KeyboardEvent & { currentTarget: HTMLFormElement }): void {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
+}
+
 /** A form with one button, which is busy while the form's action works. `problem` is shown above the button. */
 export function Form({ children, label, problem, ...does }: FormProps) {
   const { asked, isBusy, press, scope } = useTwoPresses<HTMLFormElement>();

@@ -11,7 +11,7 @@ export type Panel = { label: string; draftKey: string; make(): ComponentChildren
 type PanelsProps = {
   panels: readonly Panel[];
   /** The label of the open panel, or `null`. */
-  open: Signal<string | null>;
+  open: Pick<Signal<string | null>, 'value' | 'peek'>;
   /** The label of a panel beside which there is no other way on than *Discard*. */
   alone?: string;
   children?: ComponentChildren;
@@ -27,8 +27,9 @@ export function Panels({ panels, open, alone, children, after }: PanelsProps) {
   const asks = useSignal(false);
   const shown = panels.find(({ label }) => label === open.value);
   useEffect(() => {
-    if (shown !== undefined)
-      place.current?.querySelector<HTMLElement>('.panel :is(textarea, input)')?.focus();
+    const panel = place.current?.querySelector('.panel');
+    if (shown !== undefined && panel?.contains(document.activeElement) !== true)
+      panel?.querySelector<HTMLElement>(':is(textarea, input)')?.focus();
   }, [shown?.label]);
   const discard = (): void => {
     if (shown === undefined) return;

@@ -7,6 +7,7 @@ import { type AgentSummary, request } from '../data/request.ts';
 import { startRun } from '../data/send-command.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { DraftField, useDraft } from '../ui/draft-field.tsx';
+import { submitOnEnter } from '../ui/form.tsx';
 
 const DRAFT = 'new-run';
 
@@ -43,13 +44,7 @@ export function NewRun({ onStarted }: { onStarted(runId: string): void }) {
   };
   const agent = agents.value.find(({ name }) => name === chosen.value);
   return (
-    <form
-      class="new-run"
-      onSubmit={event => void start(event)}
-      onKeyDown={event => {
-        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
-      }}
-    >
+    <form class="new-run" onSubmit={event => void start(event)} onKeyDown={submitOnEnter}>
       <h2>New run</h2>
       <div class="field">
         <label for="agent">Agent</label>

@@ -4,6 +4,7 @@ import { dropDrafts } from '../../data/drafts.ts';
 import { describeRefusal, startRun } from '../../data/send-command.ts';
 import { showSafely } from '../../render/show-safely.ts';
 import { DraftField, useDraft } from '../../ui/draft-field.tsx';
+import { submitOnEnter } from '../../ui/form.tsx';
 import { useDesk } from '../desk.ts';
 
 /** Sends a message to the run or, after its end, starts a new run that continues it. */
@@ -41,13 +42,7 @@ export function Composer() {
     }
   };
   return (
-    <form
-      class="composer"
-      onSubmit={event => void send(event)}
-      onKeyDown={event => {
-        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void send(event);
-      }}
-    >
+    <form class="composer" onSubmit={event => void send(event)} onKeyDown={submitOnEnter}>
       <DraftField
         label="Message"
         spoken

@@ -23,8 +23,11 @@ type Commands = readonly object[];
 type Fork = { at: number; message?: string; commands?: Commands };
 type Send = (fork: Fork) => Promise<string | null>;
 
-/** Creates a fork at the entry, with one change, and opens it. A change of a call forks at the entry of that call. */
-export function ForkPanel({ at }: { at: number }) {
+/**
+ * Creates a fork at the entry, with one change, and opens it. A change of a call forks at the entry of that call. Escape
+ * closes the open form, then the panel: what was typed stays for the next time.
+ */
+export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
   const { model } = useDesk();
   const { runId } = model;
   const place = useRef<HTMLElement>(null);
@@ -60,7 +63,14 @@ export function ForkPanel({ at }: { at: number }) {
   const reply = lastReply(at, seq => model.entry(seq));
   const shared = { at, send, draftKey };
   return (
-    <section class="fork-panel" ref={place} aria-label={`Fork at entry ${at}`}>
+    <section
+      class="fork-panel"
+      ref={place}
+      aria-label={`Fork at entry ${at}`}
+      onKeyDown={event => {
+        if (event.key === 'Escape' && !event.defaultPrevented) onLeave();
+      }}
+    >
       <p class="muted">
         A fork is a new run from a copy of this journal. What it still does is real: its tools run.
       </p>

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import type { Breakpoint } from '../../../../protocol/debugger/breakpoint.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
-import { dropDrafts, hasDrafts, keepDraft, readDraft } from '../../data/drafts.ts';
+import { dropDrafts, keepDraft, readDraft } from '../../data/drafts.ts';
 import { ActionButton } from '../../ui/action-button.tsx';
 import { readJson, TextField } from '../../ui/draft-field.tsx';
 import { Form } from '../../ui/form.tsx';
@@ -18,10 +18,9 @@ type Typed = Record<'next' | 'tool' | 'turn' | 'costOver' | 'path' | 'op' | 'val
 const OPERATORS: readonly Where['op'][] = ['>', '>=', '<', '<=', '=', '!='];
 
 /** Adds a breakpoint, or runs a held run up to it. What was typed over `start` is kept over a reload. */
-export function BreakpointEditor({ start }: { start: Chosen }) {
+export function BreakpointEditor({ start, draftKey }: { start: Chosen; draftKey: string }) {
   const desk = useDesk();
   const place = useRef<HTMLDivElement>(null);
-  const draftKey = `${desk.model.runId}/break ${JSON.stringify(start)}`;
   const typed = useSignal<Typed>({ ...typedOf(start), ...JSON.parse(readDraft(draftKey) ?? '{}') });
   const problem = useSignal('');
   useEffect(() => {
@@ -48,13 +47,7 @@ export function BreakpointEditor({ start }: { start: Chosen }) {
     } else desk.notice.value = null;
   };
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: Escape in a field or a button of the editor reaches it here.
-    <div
-      ref={place}
-      onKeyDown={event => {
-        if (event.key === 'Escape' && !hasDrafts(draftKey)) desk.breaking.value = null;
-      }}
-    >
+    <div ref={place}>
       <Form
         label="Add breakpoint"
         run={() => take(chosen => addBreakpoint(desk, chosen))}
