@@ -12,153 +12,16 @@ import {
 } from '../../../engine/story/tell-story.ts';
 import { statusOf } from '../../../machines/standing.ts';
 import { statePath } from '../../../machines/step.ts';
-import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
-import type { Item } from '../../../protocol/item.ts';
-import { refusalOf, textOf } from '../../../protocol/message.ts';
-import type { TurnDelta } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
 import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { clientTool, makeTool } from '../../support/engine/agents.ts';
-
-/** What a model says in a turn, in order; `says` in its stream differs from the entry's text only if `lies`. */
-type Said = { items: Item[]; deltas: TurnDelta[] };
-
-const words = fc.constantFrom('', 'Hello', ' there', '<!-- secret -->', '<!-', 'é漢', ' the end.');
-const said = fc.oneof(
-  fc.record({ kind: fc.constant('text' as const), pieces: fc.array(words, { maxLength: 4 }) }),
-  fc.record({ kind: fc.constant('reasoning' as const), pieces: fc.array(words, { maxLength: 3 }) }),
-  fc.record({ kind: fc.constant('refusal' as const) }),
-  fc.record({ kind: fc.constant('item' as const) }),
-  fc.record({ kind: fc.constant('sealed' as const), early: fc.boolean() }),
-  fc.record({
-    kind: fc.constant('call' as const),
-    name: fc.constantFrom('read', 'act', 'ask', 'fail', 'none'),
-    early: fc.boolean(),
-  }),
-);
-const turn = fc.record({
-  said: fc.array(said, { maxLength: 6 }),
-  /** Whether the entry has another text than its stream. */
-  lies: fc.integer({ min: 0, max: 9 }).map(chance => chance === 0),
-  /** Fails once after so many deltas; never by default. */
-  breaksAt: fc.option(fc.nat(5), { nil: undefined, freq: 4 }),
-});
-type Turn = typeof turn extends fc.Arbitrary<infer Value> ? Value : never;
-
-function speak({ said: parts, lies }: Turn, number: number): Said {
-  const items: Item[] = [];
-  const deltas: TurnDelta[] = [];
-  let refusals = 0;
-  const sealed: number[] = [];
-  let calls = 0;
-  for (const part of parts) {
-    const last = items.at(-1);
-    switch (part.kind) {
-      case 'text': {
-        const text = part.pieces.join('');
-        items.push({
-          type: 'message',
-          role: 'assistant',
-          content: [{ type: 'text', text: lies ? `${text}!` : text }],
-        });
-        for (const piece of part.pieces)
-          deltas.push({ type: 'text', text: piece, ...(refusals > 0 && { refusals }), sealed: [...sealed] });
-        break;
-      }
-      case 'reasoning':
-        if (part.pieces.join('') === '') break;
-        items.push({ type: 'reasoning', text: part.pieces.join('') });
-        for (const piece of part.pieces) deltas.push({ type: 'reasoning', text: piece, sealed: [...sealed] });
-        break;
-      case 'refusal':
-        refusals += 1;
-        if (last?.type === 'message' && refusalOf(last) === '')
-          items[items.length - 1] = { ...last, opaque: { provider: 'p', data: { refusal: 'No.' } } };
-        else
-          items.push({
-            type: 'message',
-            role: 'assistant',
-            content: [],
-            opaque: { provider: 'p', data: { refusal: 'No.' } },
-          });
-        break;
-      case 'item':
-        items.push({ type: 'provider_item', kind: 'search', opaque: { provider: 'p', data: {} } });
-        break;
-      case 'sealed':
-        items.push({ type: 'reasoning', text: '', opaque: { provider: 'p', data: {} } });
-        if (part.early) sealed.push(refusals);
-        break;
-      case 'call': {
-        const callId = `call-${number}-${calls}`;
-        items.push({ type: 'tool_call', callId, name: part.name, arguments: '{"n":1}' });
-        deltas.push({ type: 'call_started', index: calls, name: part.name, ...(part.early && { callId }) });
-        deltas.push({ type: 'call_arguments', index: calls, text: '{"n"' });
-        calls += 1;
-        break;
-      }
-    }
-  }
-  return { items, deltas };
-}
-
-/** A model that says these turns, each as it was written. */
-function speaker(turns: readonly Turn[]): ModelAdapter {
-  let next = 0;
-  const broken = new Set<number>();
-  return {
-    provider: 'p',
-    model: 'm',
-    capabilities: {
-      streaming: true,
-      parallelToolCalls: true,
-      reasoningReplay: true,
-      serverTools: false,
-      structuredOutput: 'native',
-      continuation: false,
-    },
-    generate: () => Promise.reject(new Error('streams only')),
-    async *stream({ toolChoice }) {
-      const number = next;
-      const end: Turn = { said: [{ kind: 'text', pieces: [' the end.'] }], lies: false, breaksAt: undefined };
-      const given = toolChoice === 'none' ? end : (turns[number] ?? end);
-      const { items, deltas } = speak(given, number);
-      for (const [at, delta] of deltas.entries()) {
-        if (at === given.breaksAt && !broken.has(number)) {
-          broken.add(number);
-          throw Object.assign(new Error('gone'), { code: 'overloaded' });
-        }
-        yield delta;
-      }
-      next += 1;
-      const calls = items.filter(item => item.type === 'tool_call');
-      yield {
-        type: 'turn',
-        turn: {
-          text: items.map(textOf).join(''),
-          reasoning: '',
-          toolCalls: calls.map(({ callId, name, arguments: written }) => ({
-            callId,
-            name,
-            arguments: written,
-            input: JSON.parse(written),
-            executedBy: 'engine' as const,
-          })),
-          finishReason: calls.length > 0 ? 'tool_calls' : 'stop',
-          usage: null,
-          model: 'm',
-          items,
-        },
-      };
-    },
-  };
-}
+import { type SpokenTurn, speaker, spokenTurn } from '../../support/engine/speaker.ts';
 
 const recipe = fc.record({
-  turns: fc.array(turn, { minLength: 1, maxLength: 3 }),
+  turns: fc.array(spokenTurn, { minLength: 1, maxLength: 3 }),
   finalAnswer: fc.constantFrom('live' as const, 'held' as const, 'separate' as const),
   answers: fc.array(fc.constantFrom('approve', 'reject', 'answer', 'send', 'cancel'), { maxLength: 6 }),
 });
@@ -404,7 +267,7 @@ describe('the story of a run', () => {
   });
 
   test('text that arrives before missed entries stays, and more text continues it after reasoning', async () => {
-    const turns: Turn[] = [
+    const turns: SpokenTurn[] = [
       { said: [{ kind: 'call', name: 'read', early: true }], lies: false, breaksAt: undefined },
       {
         said: [
@@ -472,7 +335,7 @@ describe('the story of a run', () => {
   });
 
   test('what people did with a call is told with their name', async () => {
-    const turns: Turn[] = [
+    const turns: SpokenTurn[] = [
       {
         said: [
           { kind: 'call', name: 'act', early: true },
