@@ -77,6 +77,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@noble/hashes': ['protocol/', 'machines/'],
   openai: ['server/chat-completions/', 'server/responses/'],
   '@anthropic-ai/sdk': ['server/messages/'],
+  ai: ['fronts/ai-sdk-ui/chunk.ts'],
   '@modelcontextprotocol/client': ['tools/mcp'],
   '@modelcontextprotocol/server': ['fronts/mcp/'],
   commander: ['cli/'],

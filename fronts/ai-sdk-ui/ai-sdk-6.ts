@@ -1,9 +1,6 @@
-import type { UIMessageChunk } from './chunk.ts';
+import type { ResponseChunk } from './chunk.ts';
 
-/** The major version of the AI SDK that a page uses. `useChat` does not send it. */
-export type AiSdkVersion = 6 | 7;
-
-type ToolInput = Extract<UIMessageChunk, { type: 'tool-input-available' }>;
+type ToolInput = Extract<ResponseChunk, { type: 'tool-input-available' }>;
 
 const NEEDS = 'AI SDK 7 in the page. For a page with AI SDK 6, set the option aiSdk: 6 of createChatHandler.';
 
@@ -18,10 +15,10 @@ export class ChunksForAiSdk6 {
   readonly #texts = new Map<string, 'text' | 'reasoning'>();
   readonly #begun = new Set<string>();
   /** The last state of the run. */
-  #state: UIMessageChunk[] = [];
+  #state: ResponseChunk[] = [];
   readonly #inputs = new Map<string, ToolInput>();
 
-  take(chunk: UIMessageChunk): UIMessageChunk[] {
+  take(chunk: ResponseChunk): ResponseChunk[] {
     switch (chunk.type) {
       case 'tool-approval-response': {
         const input = chunk.approved ? this.#inputs.get(chunk.toolCallId) : undefined;
@@ -39,7 +36,7 @@ export class ChunksForAiSdk6 {
     }
   }
 
-  #follow(chunk: UIMessageChunk): void {
+  #follow(chunk: ResponseChunk): void {
     switch (chunk.type) {
       case 'text-start':
       case 'reasoning-start':
@@ -65,8 +62,8 @@ export class ChunksForAiSdk6 {
     }
   }
 
-  #closeParts(): UIMessageChunk[] {
-    const chunks: UIMessageChunk[] = [];
+  #closeParts(): ResponseChunk[] {
+    const chunks: ResponseChunk[] = [];
     for (const [id, type] of this.#texts) chunks.push({ type: `${type}-end`, id });
     for (const toolCallId of this.#begun)
       chunks.push({ type: 'tool-output-error', toolCallId, errorText: 'The attempt failed.' });
@@ -80,7 +77,7 @@ export class ChunksForAiSdk6 {
  * Returns a chunk with the reason why AI SDK 6 refuses it, if it does: the error that its page shows has the text of
  * the chunk. AI SDK 7 ignores the member.
  */
-export function nameNeeds(chunk: UIMessageChunk): UIMessageChunk & { needs?: string } {
+export function nameNeeds(chunk: ResponseChunk): ResponseChunk & { needs?: string } {
   const isNew =
     chunk.type === 'reset-step' ||
     chunk.type === 'tool-approval-response' ||

@@ -1,12 +1,16 @@
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { Run } from '../../engine/run/run.ts';
+import { readStory } from '../../engine/story/read-story.ts';
+import type { JournalEntry } from '../../protocol/event.ts';
+import type { Item, Part } from '../../protocol/item.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
-import type { RunRecord } from '../../protocol/store.ts';
-import type { UIMessage } from './chunk.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { ContentChunk } from './chunk.ts';
 import { type DescribeError, describeSafely } from './describe-error.ts';
-import { FamilyFold } from './fold/child-calls.ts';
-import { foldMessage } from './fold/fold-message.ts';
-import { findMessageIds } from './read-journal.ts';
+import { foldMessage } from './fold-message.ts';
+import type { UIMessage, UIMessagePart } from './ui-message.ts';
+import { MessageWriter } from './write-messages.ts';
 
 /** Options of `toUIMessages`. */
 export type UIMessageOptions = {
@@ -33,20 +37,79 @@ export async function toUIMessages(run: Run, options: UIMessageOptions = {}): Pr
 }
 
 async function messagesOf(
-  { source: { store, showText } }: Run,
+  { source: { store, textFilters } }: Run,
   record: RunRecord,
   describeError: DescribeError,
 ): Promise<UIMessage[]> {
+  const { runId } = record;
   const messageId = await findMessageIds(store, record);
-  const family = new FamilyFold(store, { messageId, showText, describeError });
-  for (const { seq, event } of await readJournal(store, record.runId))
-    await family.take({ ...event, seq, runId: record.runId });
-  await family.rest();
-  return family.fold.drafts.map(draft => {
-    if (draft.type === 'user') return draft.message;
-    return foldMessage(
-      draft.id,
-      draft.chunks.map(({ chunk }) => chunk),
-    );
-  });
+  /** By the number of the assistant message: the user messages before it, and its chunks. */
+  const messages: { users: UIMessage[]; chunks: ContentChunk[] }[] = [];
+  const writer = new MessageWriter({ store, messageId, describeError }, ({ message, chunk }) =>
+    messages[message - 1]?.chunks.push(chunk),
+  );
+  for (const event of await readStory(store, { runId, filters: textFilters })) {
+    if (event.type === 'message') {
+      const key = `${runId}.${messages.length === 0 ? 'input' : event.seq}`;
+      messages.push({ users: userMessagesOf(event.items, key), chunks: [] });
+    }
+    await writer.take(event);
+  }
+  await writer.end();
+  return messages.flatMap(({ users, chunks }, at) => [...users, foldMessage(messageId(at + 1), chunks)]);
+}
+
+/** The user messages among items. A message without an id gets one from `key`. */
+function userMessagesOf(items: readonly Item[], key: string): UIMessage[] {
+  const messages = items.flatMap(item => (item.type === 'message' && item.role === 'user' ? [item] : []));
+  return messages.map(({ id, content }, index) => ({
+    id: id ?? `${key}.${index}`,
+    role: 'user',
+    parts: content.map(toUIPart),
+  }));
+}
+
+function toUIPart(part: Part): UIMessagePart {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text };
+    case 'image':
+      return {
+        type: 'file',
+        mediaType: /^data:([^;,]{1,100})/.exec(part.url)?.[1] ?? 'image/*',
+        url: part.url,
+      };
+    case 'file':
+      return {
+        type: 'file',
+        mediaType: part.mediaType ?? 'application/octet-stream',
+        url: part.url,
+        ...omitUndefined({ filename: part.name }),
+      };
+  }
+}
+
+/** Returns the id of a run's assistant message, by its number. */
+type MessageIds = (number: number) => string;
+
+/**
+ * Finds the ids of a run's assistant messages: `RUN.NUMBER`. Messages that a fork copied keep the ids of the original
+ * run.
+ */
+export async function findMessageIds(
+  store: Store,
+  { runId, forkOf }: Pick<RunRecord, 'runId' | 'forkOf'>,
+): Promise<MessageIds> {
+  const own: MessageIds = number => `${runId}.${number}`;
+  const origin = forkOf && (await store.get(forkOf.runId));
+  if (forkOf === undefined || origin === undefined) return own;
+  const entries = await readJournal(store, origin.runId);
+  const copied = countMessages(entries.filter(({ seq }) => seq <= forkOf.at));
+  const ofOrigin = await findMessageIds(store, origin);
+  return number => (number <= copied ? ofOrigin(number) : own(number));
+}
+
+/** Returns how many messages the run had received by the last of these entries. */
+export function countMessages(entries: readonly JournalEntry[]): number {
+  return entries.filter(({ event }) => event.type === 'message.received').length;
 }

@@ -1,11 +1,14 @@
 import { EVENT_STREAM_HEADERS, streamedBody } from '../../engine/run/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
+import { readStory } from '../../engine/story/read-story.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
-import { type AiSdkVersion, ChunksForAiSdk6, nameNeeds } from './ai-sdk-6.ts';
-import type { UIMessageChunk } from './chunk.ts';
-import { describeSafely } from './describe-error.ts';
-import { UI_MESSAGE_NAMES, type UIMessageOptions } from './messages.ts';
-import { type StreamOptions, streamMessage } from './stream-message.ts';
+import { ChunksForAiSdk6, nameNeeds } from './ai-sdk-6.ts';
+import type { ResponseChunk } from './chunk.ts';
+import { type DescribeError, describeSafely } from './describe-error.ts';
+import { findMessageIds, UI_MESSAGE_NAMES, type UIMessageOptions } from './messages.ts';
+import { PageFilter } from './page-filter.ts';
+import type { AiSdkVersion, PostedMessage } from './ui-message.ts';
+import { MessageWriter, type Placed } from './write-messages.ts';
 
 const HEADERS = {
   ...EVENT_STREAM_HEADERS,
@@ -38,22 +41,74 @@ export function toUIMessageResponse(run: Run, options: UIResponseOptions = {}): 
   return respondWith(run, { describeError: onError, aiSdk });
 }
 
-/** Sends the chunks of `streamMessage` as server-sent events, at the reader's pace. */
-export function respondWith(run: Run, options: Omit<StreamOptions, 'signal'>): Response {
-  const { host } = run.source;
+/** What a response shows, and how. */
+export type ResponsePlan = {
+  describeError: DescribeError;
+  aiSdk: AiSdkVersion;
+  /** The number of the message; the current one by default. */
+  number?: number;
+  /** The message that the page already has. Only missing chunks are sent. */
+  page?: PostedMessage;
+};
+
+/**
+ * Streams one assistant message of a run as server-sent events, until the run rests or has ended. Drives the run unless
+ * another process does. Ends early if the run receives another message.
+ */
+export function respondWith(run: Run, plan: ResponsePlan): Response {
+  const { aiSdk, describeError } = plan;
+  const rewritten = aiSdk === 6 ? new ChunksForAiSdk6() : undefined;
+  const write = (chunk: ResponseChunk) => `data: ${JSON.stringify(nameNeeds(chunk))}\n\n`;
   const closing = new AbortController();
-  const rewritten = options.aiSdk === 6 ? new ChunksForAiSdk6() : undefined;
-  const write = (chunk: UIMessageChunk) => `data: ${JSON.stringify(nameNeeds(chunk))}\n\n`;
-  const body = streamedBody(streamMessage(run, { ...options, signal: closing.signal }), {
+  const body = streamedBody(streamMessage(run, plan, closing.signal), {
     frame: chunk => (rewritten?.take(chunk) ?? [chunk]).map(write).join(''),
-    keepAlive: { text: ': keep-alive\n\n', host },
+    keepAlive: { text: ': keep-alive\n\n', host: run.source.host },
     end: 'data: [DONE]\n\n',
     failed: () =>
-      write({
-        type: 'error',
-        errorText: options.describeError({ type: 'run', code: 'interrupted', message: '' }),
-      }),
+      write({ type: 'error', errorText: describeError({ type: 'run', code: 'interrupted', message: '' }) }),
     leave: () => closing.abort(),
   });
   return new Response(body, { headers: HEADERS });
+}
+
+/** Yields the chunks of a response. `signal` ends it when the reader disconnects. */
+async function* streamMessage(
+  run: Run,
+  { describeError, aiSdk, page, ...plan }: ResponsePlan,
+  signal: AbortSignal,
+): AsyncGenerator<ResponseChunk> {
+  const { store, textFilters: filters } = run.source;
+  const messageId = await findMessageIds(store, (await store.get(run.id)) ?? { runId: run.id });
+  let placed: Placed[] = [];
+  const writer = new MessageWriter({ store, messageId, describeError }, one => placed.push(one));
+  let seq = 0;
+  for (const event of await readStory(store, { runId: run.id, filters })) {
+    await writer.take(event);
+    if ('seq' in event) seq = event.seq;
+  }
+  const { number = writer.number } = plan;
+  const isEarlier = number < writer.number;
+  const before = placed.filter(({ message }) => message === number);
+  const filter = page && new PageFilter(page, before, aiSdk);
+  const pass = (one: Placed) => filter?.take(one, number) ?? [one.chunk];
+
+  yield { type: 'start', messageId: messageId(number) };
+  yield* filter?.begin() ?? [];
+  yield* before.flatMap(pass);
+  // A page that has an earlier message gets the rest of the run in that message.
+  if (filter) yield* placed.filter(({ message, isCopy }) => message > number && !isCopy).flatMap(pass);
+  const story = run.story({ after: seq, settle: true });
+  signal.addEventListener('abort', () => void story.return(undefined));
+  placed = [];
+  for await (const event of story) {
+    await writer.take(event);
+    const hasEnded = !isEarlier && writer.number > number;
+    for (const one of placed)
+      if (hasEnded ? one.message === number : !one.isCopy) for (const chunk of pass(one)) yield chunk;
+    if (hasEnded) return yield { type: 'finish', finishReason: 'other' };
+    placed = [];
+  }
+  const end = await writer.end();
+  yield* placed.filter(({ isCopy }) => !isCopy).flatMap(pass);
+  yield* end;
 }

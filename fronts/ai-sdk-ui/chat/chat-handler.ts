@@ -1,19 +1,16 @@
-import { type Authorize, byOf, type Caller, callerOf } from '../../../access/caller.ts';
+import { type Authorize, type Caller, callerOf } from '../../../access/caller.ts';
 import { describeRole, may, mayCommand } from '../../../access/role.ts';
-import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { warn } from '../../../engine/warn.ts';
 import { EngineError } from '../../../protocol/error.ts';
+import { KeyedMutex } from '../../../protocol/keyed-mutex.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../../protocol/options/refuse-unknown.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
-import type { UIMessage } from '../chunk.ts';
 import { describeSafely } from '../describe-error.ts';
 import { toUIMessages } from '../messages.ts';
-import { countMessages, findMessageIds } from '../read-journal.ts';
-import { respondWith, UI_RESPONSE_NAMES, type UIResponseOptions } from '../respond.ts';
-import type { StreamOptions } from '../stream-message.ts';
+import { type ResponsePlan, respondWith, UI_RESPONSE_NAMES, type UIResponseOptions } from '../respond.ts';
+
 import { Chat, type ChatStart } from './chat.ts';
-import { applyAnswers } from './decide.ts';
 import { type ChatBody, ChatError, isChatId, readChatBody, toItem } from './read-request.ts';
 
 /** Options of `createChatHandler`. */
@@ -63,8 +60,8 @@ export function createChatHandler(
 class ChatHandler {
   readonly #agent: Agent;
   readonly #options: ChatHandlerOptions;
-  /** The requests in progress, by chat. Those of one chat are handled one after the other. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  /** The requests of one chat are handled one after the other. */
+  readonly #mutex = new KeyedMutex();
 
   constructor(agent: Agent, options: ChatHandlerOptions) {
     this.#agent = agent;
@@ -89,7 +86,7 @@ class ChatHandler {
       if (!isAnswer(body)) assertMay(caller, 'send');
       const chat = new Chat(this.#agent, body.id, caller);
       const start = (await this.#options.start?.(request)) ?? {};
-      return await this.#inTurn(chat.key, () => this.#post(body, chat, { caller, start }));
+      return await this.#mutex.run(chat.key, () => this.#post(body, chat, start));
     } catch (error) {
       return this.#refuse(error);
     }
@@ -129,15 +126,11 @@ class ChatHandler {
     return new Chat(this.#agent, id, caller);
   }
 
-  async #post(
-    body: ChatBody,
-    chat: Chat,
-    { caller, start }: { caller: Caller; start: ChatStart },
-  ): Promise<Response> {
+  async #post(body: ChatBody, chat: Chat, start: ChatStart): Promise<Response> {
     const last = body.messages.at(-1);
-    const answered = await this.#answer(chat, body, caller);
+    const answered = await chat.answer(body);
     if (last === undefined || isAnswer(body)) {
-      if (answered !== undefined) return this.#respond(answered.run, answered.target);
+      if (answered !== undefined) return this.#respond(answered.run, answered.shown);
       throw new ChatError(404, 'not-found', 'This chat has no run that waits for an answer.');
     }
     const place = await chat.find(last.id, body.messages.at(-2)?.id);
@@ -153,40 +146,13 @@ class ChatHandler {
     return this.#respond(run, sent?.record.runId === run.id ? { number: sent.number } : {});
   }
 
-  /** Applies the decisions and results in the posted messages; `undefined` if the chat has no run. */
-  async #answer(chat: Chat, { messages, messageId }: ChatBody, caller: Caller) {
-    const current = await chat.current();
-    if (current === undefined) return undefined;
-    const run = await chat.open(current);
-    const { store } = run.source;
-    const idOf = await findMessageIds(store, current);
-    const count = 1 + countMessages(await readJournal(store, run.id));
-    const ids = Array.from({ length: count }, (_, index) => idOf(index + 1));
-    await applyAnswers(run, messages, ids, byOf(caller));
-    const page = messages.find(({ id }) => id === messageId) ?? messages.at(-1);
-    const number = 1 + ids.indexOf(page?.id ?? '');
-    const target = page?.role === 'assistant' && number > 0 ? { page: page as UIMessage, number } : {};
-    return { run, target };
-  }
-
   get #describeError() {
     return this.#options.onError ?? describeSafely;
   }
 
-  #respond(run: Run, shown: Pick<StreamOptions, 'page' | 'number'> = {}): Response {
+  #respond(run: Run, shown: Pick<ResponsePlan, 'page' | 'number'> = {}): Response {
     const { aiSdk = 7 } = this.#options;
     return respondWith(run, { describeError: this.#describeError, aiSdk, ...shown });
-  }
-
-  async #inTurn(key: string, work: () => Promise<Response>): Promise<Response> {
-    const before = this.#turns.get(key) ?? Promise.resolve();
-    const done = before.then(work, work);
-    this.#turns.set(key, done);
-    try {
-      return await done;
-    } finally {
-      if (this.#turns.get(key) === done) this.#turns.delete(key);
-    }
   }
 }
 

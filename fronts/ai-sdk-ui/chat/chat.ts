@@ -4,15 +4,21 @@
 import { byOf, type Caller } from '../../../access/caller.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
+import { openCallsOf } from '../../../machines/settled.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Labels } from '../../../protocol/listing/label.ts';
 import { chatLabels } from '../../../protocol/listing/reserved-label.ts';
+import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import { listAll, type RunRecord, type Store } from '../../../protocol/store.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
 import type { StartOptions } from '../../../tools/agent/begin-journal.ts';
 import { findLatestRun } from '../../chat/find-chat.ts';
+import { countMessages, findMessageIds } from '../messages.ts';
+import { approvalOf, type PostedPart, toolPartsOf } from '../ui-message.ts';
+import { approvalIdOf } from '../write-messages.ts';
+import type { ChatBody } from './read-request.ts';
 
 /** Options for the runs that a chat starts, as for `agent.start`. */
 export type ChatStart = Omit<StartOptions, 'labels' | 'chat' | 'continues' | 'runId' | 'signal'>;
@@ -67,6 +73,36 @@ export class Chat {
     return false;
   }
 
+  /**
+   * Applies the approvals and results that a page has posted to the current run, one by one. An earlier decision stays,
+   * and the response shows its outcome. Returns the run, and the message of it that the page has; `undefined` for a new
+   * chat.
+   */
+  async answer({ messages, messageId }: ChatBody) {
+    const current = await this.current();
+    if (current === undefined) return undefined;
+    const run = await this.open(current);
+    const idOf = await findMessageIds(this.#store, current);
+    const count = 1 + countMessages(await readJournal(this.#store, run.id));
+    const ids = Array.from({ length: count }, (_, index) => idOf(index + 1));
+    const ofPage = new Map(openCallsOf(run.context, 'result').map(open => [open.callId, open]));
+    for (const part of messages.flatMap(({ role, parts }) =>
+      role === 'assistant' ? toolPartsOf(parts) : [],
+    )) {
+      const decision = decisionOf(part, ids);
+      const open =
+        decision === null
+          ? ofPage.get(part.toolCallId)
+          : { kind: 'approval' as const, ...(await this.#findCall(run, part.toolCallId)) };
+      const answer = decision ?? resultOf(part);
+      if (open !== undefined && answer !== null) await run.submit([commandFor(open, answer, this.#by)]);
+    }
+    const page = messages.find(({ id }) => id === messageId) ?? messages.at(-1);
+    const number = 1 + ids.indexOf(page?.id ?? '');
+    const shown = page?.role === 'assistant' && number > 0 ? { page, number } : {};
+    return { run, shown };
+  }
+
   /** Sends a message to the current run, or starts a new run that continues it. */
   async send(item: Item, start: ChatStart): Promise<Run> {
     const current = await this.current();
@@ -117,6 +153,14 @@ export class Chat {
     return undefined;
   }
 
+  /** Finds the call of a part: a call of the run or, with the id `RUN/CALL`, of a sub-agent's run. */
+  async #findCall(run: Run, toolCallId: string): Promise<{ callId: string; runId: string }> {
+    const at = toolCallId.indexOf('/');
+    const runId = toolCallId.slice(0, Math.max(at, 0));
+    const isBelow = at > 0 && (await this.#store.get(runId))?.parent !== undefined;
+    return isBelow ? { callId: toolCallId.slice(at + 1), runId } : { callId: toolCallId, runId: run.id };
+  }
+
   /** Cancels the current run before a fork replaces it, so that it no longer waits or acts. */
   async #leave(): Promise<void> {
     await this.stop('The chat was continued at an earlier message.');
@@ -145,4 +189,23 @@ function itemsOf({ event }: JournalEntry): readonly Item[] | undefined {
 
 function isOpen({ status }: RunRecord): boolean {
   return status === 'running' || status === 'waiting';
+}
+
+/** The page's answer to an approval request in one of the run's messages; `null` without one. */
+function decisionOf(part: PostedPart & { toolCallId: string }, messageIds: readonly string[]): Answer | null {
+  const { id, approved, reason } = approvalOf(part) ?? {};
+  if (part.state !== 'approval-responded' || approved === undefined) return null;
+  if (!messageIds.some(messageId => approvalIdOf(messageId, part.toolCallId) === id)) return null;
+  return approved ? { type: 'approve' } : { type: 'reject', ...omitUndefined({ reason }) };
+}
+
+/** The result that the page gives for its tool's call; `null` without one. */
+function resultOf({ state, output, errorText }: PostedPart): Answer | null {
+  if (state === 'output-available') return { type: 'result', output: output ?? null };
+  if (state !== 'output-error') return null;
+  return {
+    type: 'result',
+    output: typeof errorText === 'string' ? errorText : 'The call failed.',
+    isError: true,
+  };
 }

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import type { Item, Part } from '../../../protocol/item.ts';
 import { DEEPEST_JSON, measureJson, omitUndefined } from '../../../protocol/json.ts';
 import { labelsSchema } from '../../../protocol/listing/label.ts';
-import type { UIMessage } from '../chunk.ts';
+import type { PostedMessage } from '../ui-message.ts';
 
 /** A request that the handler refuses, with its HTTP status. */
 export class ChatError extends Error {
@@ -36,7 +36,7 @@ const bodySchema = z.object({
 });
 
 /** The body that `useChat` posts. Its history is not trusted: only decisions, results and the last message are read. */
-export type ChatBody = Omit<z.infer<typeof bodySchema>, 'messages'> & { messages: UIMessage[] };
+export type ChatBody = z.infer<typeof bodySchema>;
 
 /** Whether a text can be the id of a chat, that is, a valid label value. */
 export function isChatId(id: string): boolean {
@@ -46,7 +46,7 @@ export function isChatId(id: string): boolean {
 /** Reads the body of a POST, of at most `mostBytes`. Throws a `ChatError`. */
 export async function readChatBody(request: Request, mostBytes: number): Promise<ChatBody> {
   const parsed = bodySchema.safeParse(parse(await readText(request, mostBytes)));
-  if (parsed.success) return parsed.data as ChatBody;
+  if (parsed.success) return parsed.data;
   const path = parsed.error.issues[0]?.path.join('.') ?? '';
   throw new ChatError(
     400,
@@ -93,7 +93,7 @@ const filePart = z.object({
 const textPart = z.object({ type: z.literal('text'), text: z.string() });
 
 /** Converts a user message to an item with its texts and files. Throws a `ChatError` if it has neither. */
-export function toItem({ id, parts }: UIMessage): Item {
+export function toItem({ id, parts }: PostedMessage): Item {
   const content = parts.flatMap((part): Part[] => {
     if (part.type === 'text') return [textOf(part)];
     return part.type === 'file' ? [fileOf(part)] : [];

@@ -5,7 +5,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { createChatHandler, toUIMessages } from '../../../fronts/ai-sdk-ui/index.ts';
 import { memory } from '../../../stores/memory.ts';
 import { type Agent, createAgent, type Run } from '../../../tools/agent/index.ts';
-import { ChatPage, SECRET, TOOLS } from '../../support/fronts/ai-sdk-ui/chat-page.ts';
+import { ChatPage, SECRET, TOOLS, toolsIn } from '../../support/fronts/ai-sdk-ui/chat-page.ts';
 
 const calling = (...names: string[]): ScriptedTurn => ({
   text: 'I will.',
@@ -97,6 +97,20 @@ describe('useChat', () => {
     expect(page.text).toBe('I will.|Done.');
     expect(page.errors).toEqual([]);
     await expectSameAfterReload(page, agent);
+  });
+
+  test('asks again about a call that was edited, with its new input, and shows what ran', async () => {
+    const agent = makeAgent([calling('refund'), { text: 'Done.' }]);
+    const page = new ChatPage(agent);
+    await page.chat.sendMessage({ text: 'go' });
+    const run = await runOf(agent);
+    await run.editCall('call_0_0', { input: { cents: 3 }, by: 'ann' });
+    const reloaded = new ChatPage(agent, { messages: await toUIMessages(run) });
+    expect(toolsIn(reloaded.last)).toMatchObject([{ state: 'approval-requested', input: { cents: 3 } }]);
+    await reloaded.decide(reloaded.open()[0], true);
+    const shown = { state: 'output-available', input: { cents: 3 }, output: { refunded: 3 } };
+    expect(toolsIn(reloaded.last)).toMatchObject([shown]);
+    await expectSameAfterReload(reloaded, agent);
   });
 
   test('the same answer posted twice acts once', async () => {

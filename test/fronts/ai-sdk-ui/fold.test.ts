@@ -4,13 +4,18 @@ import { describe, expect, test } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
 import {
+  type RunData,
   toUIMessageResponse,
   toUIMessages,
   type UIMessage,
-  type UIMessageChunk,
 } from '../../../fronts/ai-sdk-ui/index.ts';
+import type { PostedMessage } from '../../../fronts/ai-sdk-ui/ui-message.ts';
 import { memory } from '../../../stores/memory.ts';
+import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
 import { type Agent, createAgent } from '../../../tools/agent/index.ts';
+import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { clientTool, makeTool } from '../../support/engine/agents.ts';
+import { speaker, spokenTurn } from '../../support/engine/speaker.ts';
 import { TOOLS, toolsIn } from '../../support/fronts/ai-sdk-ui/chat-page.ts';
 
 /** The chunks of a response, as the AI SDK reads them. */
@@ -79,10 +84,59 @@ describe('the chunks of a run', () => {
     );
   });
 
-  test('have the types of the AI SDK', () => {
-    const chunks: UIMessageChunk[] = [];
-    const messages: UIMessage[] = [];
-    const real: RealChunk[] = chunks as Exclude<UIMessageChunk, { type: 'tool-approval-response' }>[];
-    expect([real, messages satisfies { id: string }[]]).toEqual([[], []]);
+  test('add up, whatever a model says and however it streams, to what the journal alone gives', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(spokenTurn, { minLength: 1, maxLength: 3 }), async turns => {
+        const host = new ManualHost();
+        const agent = createAgent({
+          name: 'a',
+          host,
+          store: memory(),
+          limits: { turns: 6 },
+          textFilters: [hideHtmlComments],
+          model: speaker(turns),
+          tools: [
+            makeTool('read', { sideEffect: 'none' }),
+            makeTool('act', { approval: true }),
+            clientTool('ask'),
+          ],
+        });
+        const run = await agent.start('go');
+        for (let left = 8; left > 0; left -= 1) {
+          const message = await foldReally(await host.settle(chunksOf(toUIMessageResponse(run))));
+          expect((await toUIMessages(run)).at(-1)).toEqual(message);
+          const settled = await host.settle(run.settled());
+          if (settled.status !== 'waiting') break;
+          for (const open of settled.open) {
+            if (open.kind === 'approval') await run.approve(open);
+            if (open.kind === 'result') await run.answer(open, { output: 1 });
+          }
+        }
+      }),
+      {
+        numRuns: 40,
+        examples: [
+          // The entry's text is longer than what was streamed of it, after a reasoning.
+          [
+            [
+              {
+                said: [
+                  { kind: 'reasoning', pieces: ['Hello'] },
+                  { kind: 'text', pieces: [' the end.'] },
+                ],
+                lies: true,
+                breaksAt: undefined,
+              },
+            ],
+          ],
+        ],
+      },
+    );
+  });
+
+  test('build messages that have the types of the AI SDK, as do those that a page posts', () => {
+    const built: RealMessage<unknown, { run: RunData }>[] = [] as UIMessage[];
+    const posted: PostedMessage[] = [] as RealMessage[];
+    expect([built, built satisfies RealMessage[], posted]).toEqual([[], [], []]);
   });
 });

@@ -85,6 +85,18 @@ test('parts of the wrong shape decide nothing', async () => {
   });
 });
 
+test('an error that is no text answers a call of the page with a plain one', async () => {
+  const { agent, handler, page } = openChat();
+  await page.chat.sendMessage({ text: 'go' });
+  const { id } = page.last;
+  const errorText = { toString: 'no function' };
+  const parts = [{ type: 'tool-ask', toolCallId: 'call_0_1', state: 'output-error', errorText }];
+  const answered = await handler(post({ id: 'chat 1', messages: [{ id, role: 'assistant', parts }] }));
+  expect(answered.status).toBe(200);
+  expect(await answered.text()).toContain('"errorText":"The call failed."');
+  expect((await agent.store.list()).runs).toMatchObject([{ status: 'waiting' }]);
+});
+
 test.each(['é漢🖌', 'a/b', '%2F', ' ', 'stream', '?x=1#y'])('a chat may be called %j', async id => {
   const { handler } = openChat();
   const page = new ChatPage(handler, { id });

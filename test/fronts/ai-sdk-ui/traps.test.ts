@@ -227,6 +227,33 @@ test("a sub-agent's calls are in the step that waits for them, after a reload to
   expect(page.requests).toHaveLength(3);
 });
 
+test("a sub-agent's call that has its result is not shown again in the next message", async () => {
+  const clerk = createAgent({
+    name: 'clerk',
+    model: scripted([calls('pay'), { text: 'Paid.' }]),
+    tools: [makeTool('pay', { approval: true })],
+  });
+  const agent = createAgent({
+    name: 'desk',
+    store: memory(),
+    model: scripted([calls(['ask_clerk', { input: 'pay' }], 'sign'), { text: 'All paid.' }]),
+    tools: [clerk.asTool({ name: 'ask_clerk', description: 'Pays.' }), makeTool('sign', { approval: true })],
+  });
+  const page = new ChatPage(agent, { automatic: false });
+  await page.chat.sendMessage({ text: 'go' });
+  expect(page.tools().toSorted()).toEqual([
+    'tool-ask_clerk: output-available',
+    'tool-pay: approval-requested',
+    'tool-sign: approval-requested',
+  ]);
+  const pay = toolsIn(page.last).find(({ type }) => type === 'tool-pay');
+  await page.decide(pay?.approval?.id, true);
+  await page.chat.sendMessage();
+  await page.chat.sendMessage({ text: 'hurry' });
+  expect(page.tools()).toEqual(['tool-sign: approval-requested']);
+  expect(page.errors).toEqual([]);
+});
+
 test('a message that ends with its calls is not posted again and again', async () => {
   const looking = { name: 'a', tools: TOOLS, model: scripted([calls('look'), calls('look')]) };
   const limited = new ChatPage(

@@ -1,7 +1,9 @@
-import type { Item } from '../../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
-import type { ContentChunk } from '../chunk.ts';
-import { firstText, sourceOf } from './source-chunks.ts';
+import type { TurnPart } from '../../engine/story/tell-story.ts';
+import type { Item, MessageItem } from '../../protocol/item.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { ContentChunk } from './chunk.ts';
+
+/* What a turn shows besides texts and calls: what the provider did, and the sources and files of its messages. */
 
 type ProviderItem = Extract<Item, { type: 'provider_item' }>;
 
@@ -12,10 +14,15 @@ type Ran = { toolCallId: string | undefined; toolName: string; input: JsonValue;
 const OPAQUE = new Set(['encrypted_content', 'encrypted_stdout', 'encrypted_index', 'thoughtSignature']);
 
 /**
- * Returns the chunks for a provider item, which may depend on other items of its turn: a tool that the provider ran, an
- * image that it generated, or sources. Returns no chunks for other items. `key` makes ids unique.
+ * Returns the chunks for an item of a turn, which may depend on other items: a tool that the provider ran, an image that
+ * it generated, or sources. Returns no chunks for other items. `key` makes ids unique.
  */
-export function providerChunks(item: ProviderItem, items: readonly Item[], key: string): ContentChunk[] {
+export function providerChunks(
+  item: Extract<TurnPart, { kind: 'item' }>['item'],
+  items: readonly Item[],
+  key: string,
+): ContentChunk[] {
+  if (item.type !== 'provider_item') return [];
   const data = dataOf(item);
   if (item.kind === 'source') return sourceOf(data, key);
   if (item.kind === 'groundingMetadata')
@@ -35,6 +42,22 @@ export function providerChunks(item: ProviderItem, items: readonly Item[], key: 
       ? []
       : [{ type: 'file' as const, url: `data:${mediaType};base64,${image}`, mediaType }]),
   ];
+}
+
+/** Returns the chunks for the sources and files of a message. `key` makes ids unique. */
+export function contentChunks({ content }: MessageItem, key: string): ContentChunk[] {
+  return content.flatMap((part, at): ContentChunk[] => {
+    if (part.type === 'text')
+      return (part.annotations ?? []).flatMap((one, index) => sourceOf(one, `${key}-${at}-${index}`));
+    const { url } = part;
+    const given = part.type === 'file' ? part.mediaType : undefined;
+    const other = part.type === 'file' ? 'application/octet-stream' : 'image/png';
+    return [{ type: 'file', url, mediaType: given ?? mediaTypeOf(url) ?? other }];
+  });
+}
+
+function mediaTypeOf(url: string): string | undefined {
+  return /^data:([\w.+-]{1,100}\/[\w.+-]{1,100})/.exec(url)?.[1];
 }
 
 function ranOf(kind: string, data: JsonObject, others: readonly JsonObject[]): Ran | undefined {
@@ -104,4 +127,31 @@ function dataOf({ opaque }: ProviderItem): JsonObject {
     if (isJsonObject(inner)) return inner;
   }
   return data;
+}
+
+/**
+ * Returns the chunk for a provider's citation or source: `source-url` if it has an `http` URL, else `source-document`
+ * if it has a title. Providers nest it in `url_citation` (OpenRouter), `web` or `retrievedContext` (Gemini).
+ */
+function sourceOf(annotation: JsonValue, sourceId: string): ContentChunk[] {
+  if (!isJsonObject(annotation)) return [];
+  const nested = [annotation.url_citation, annotation.web, annotation.retrievedContext].find(isJsonObject);
+  const cited = nested ?? annotation;
+  const url = firstText(cited, ['url', 'uri', 'source']);
+  const title = firstText(cited, ['title', 'document_title', 'filename', 'cited_text']);
+  if (url !== undefined && /^https?:\/\//.test(url))
+    return [{ type: 'source-url', sourceId, url, ...omitUndefined({ title }) }];
+  if (title === undefined) return [];
+  const filename = firstText(cited, ['filename']);
+  const mediaType = firstText(cited, ['media_type', 'mediaType']) ?? 'text/plain';
+  return [{ type: 'source-document', sourceId, mediaType, title, ...omitUndefined({ filename }) }];
+}
+
+/** Returns the first of these members that is a non-empty string. */
+function firstText(object: JsonObject, names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const value = object[name];
+    if (typeof value === 'string' && value !== '') return value;
+  }
+  return undefined;
 }

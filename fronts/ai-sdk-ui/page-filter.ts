@@ -1,14 +1,14 @@
-import type { AiSdkVersion } from '../ai-sdk-6.ts';
+import { type ContentChunk, isToolChunk, type ToolChunk } from './chunk.ts';
+import { foldMessage, lastStepAt } from './fold-message.ts';
 import {
-  type ContentChunk,
-  isToolChunk,
-  isToolPart,
-  type ToolPart,
-  type UIMessage,
-  type UIMessagePart,
-} from '../chunk.ts';
-import { foldMessage, toolPartsOf } from './fold-message.ts';
-import type { Placed } from './fold-run.ts';
+  type AiSdkVersion,
+  approvalOf,
+  type PostedApproval,
+  type PostedMessage,
+  type PostedPart,
+  toolPartsOf,
+} from './ui-message.ts';
+import type { Placed } from './write-messages.ts';
 
 /**
  * Selects the chunks that a page still needs for a message that it has posted. The AI SDK adds a response to the
@@ -20,22 +20,25 @@ import type { Placed } from './fold-run.ts';
  *    responses (`ChunksForAiSdk6`).
  */
 export class PageFilter {
-  readonly #approvals = new Map<string, ToolPart['approval']>();
+  readonly #approvals = new Map<string, PostedApproval | undefined>();
   readonly #steps: number;
   readonly #isReset: boolean;
 
-  constructor(page: UIMessage, placed: readonly Placed[], aiSdk: AiSdkVersion) {
+  /** `placed`: the chunks of the message so far. */
+  constructor(page: PostedMessage, placed: readonly Placed[], aiSdk: AiSdkVersion) {
     const parts = aiSdk === 6 ? withoutEmptySteps(page.parts) : page.parts;
-    const has = countSteps(parts);
-    const upTo = placed.filter(({ step }) => step <= has).map(({ chunk }) => chunk);
-    const known = foldMessage(page.id, upTo);
-    const texts = textsOf(lastStep(known.parts));
-    const ofPage = textsOf(lastStep(parts));
+    const has = parts.filter(({ type }) => type === 'step-start').length;
+    const known = foldMessage(
+      page.id,
+      placed.flatMap(({ step, chunk }) => (step <= has ? [chunk] : [])),
+    );
+    const texts = textsOf(known.parts);
+    const ofPage = textsOf(parts);
     const compared = aiSdk === 6 ? ofPage.slice(Math.max(0, ofPage.length - texts.length)) : ofPage;
     this.#isReset = has > 0 && JSON.stringify(texts) !== JSON.stringify(compared);
     this.#steps = this.#isReset ? has - 1 : has;
     const kept = this.#isReset ? parts.slice(0, lastStepAt(parts)) : parts;
-    for (const { toolCallId, approval } of toolPartsOf(kept)) this.#approvals.set(toolCallId, approval);
+    for (const part of toolPartsOf(kept)) this.#approvals.set(part.toolCallId, approvalOf(part));
   }
 
   /** Returns the chunks to send first. */
@@ -43,15 +46,18 @@ export class PageFilter {
     return this.#isReset ? [{ type: 'reset-step' }] : [];
   }
 
-  /** Returns the chunk as the page needs it; no chunk if the page already has it. */
-  take({ step, chunk }: Placed): ContentChunk[] {
+  /**
+   * Returns the chunk as the page needs it; no chunk if the page already has it. The page's message has the `number`; it
+   * has nothing of later ones.
+   */
+  take({ message, step, chunk }: Placed, number: number): ContentChunk[] {
     if (isToolChunk(chunk)) return this.#takeTool(chunk);
-    if (chunk.type === 'data-run' || chunk.type === 'data-progress') return [chunk];
+    if (message > number || chunk.type === 'data-run' || chunk.type === 'data-progress') return [chunk];
     if (step <= this.#steps) return [];
     return this.#isReset && chunk.type === 'start-step' && step === this.#steps + 1 ? [] : [chunk];
   }
 
-  #takeTool(chunk: Extract<ContentChunk, { toolCallId: string }>): ContentChunk[] {
+  #takeTool(chunk: ToolChunk): ContentChunk[] {
     if (!this.#approvals.has(chunk.toolCallId)) return [chunk];
     const approval = this.#approvals.get(chunk.toolCallId);
     switch (chunk.type) {
@@ -74,34 +80,22 @@ export class PageFilter {
 }
 
 function isSameAnswer(
-  { approved, reason }: NonNullable<ToolPart['approval']>,
+  { approved, reason }: PostedApproval,
   answer: { approved: boolean; reason?: string },
 ): boolean {
   return approved === answer.approved && (answer.reason === undefined || answer.reason === reason);
 }
 
-function withoutEmptySteps(parts: readonly UIMessagePart[]): UIMessagePart[] {
+function withoutEmptySteps(parts: readonly PostedPart[]): PostedPart[] {
   return parts.filter(
     ({ type }, at) => type !== 'step-start' || (parts[at + 1]?.type ?? 'step-start') !== 'step-start',
   );
 }
 
-function lastStepAt(parts: readonly UIMessagePart[]): number {
-  return parts.findLastIndex(({ type }) => type === 'step-start') + 1;
-}
-
-function lastStep(parts: readonly UIMessagePart[]): readonly UIMessagePart[] {
-  return parts.slice(lastStepAt(parts));
-}
-
-function countSteps(parts: readonly UIMessagePart[]): number {
-  return parts.filter(({ type }) => type === 'step-start').length;
-}
-
-/** Returns the texts and calls of parts, for comparison. */
-function textsOf(parts: readonly UIMessagePart[]): string[][] {
-  return parts.flatMap(part => {
-    if (part.type === 'text' || part.type === 'reasoning') return [[part.type, part.text]];
-    return isToolPart(part) && part.state === 'input-streaming' ? [['streaming']] : [];
+/** Returns the texts of the last step, and its calls that are streaming, for comparison. */
+function textsOf(parts: readonly { type: string; text?: unknown; state?: unknown }[]): unknown[] {
+  return parts.slice(lastStepAt(parts)).flatMap(({ type, text, state }) => {
+    if (type === 'text' || type === 'reasoning') return [[type, text]];
+    return state === 'input-streaming' ? [['streaming']] : [];
   });
 }

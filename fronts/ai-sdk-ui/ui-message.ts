@@ -1,0 +1,84 @@
+import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
+
+/*
+ * The messages of `useChat` (ai@7): those that this folder makes, and those that a page posts. The types are defined
+ * here, so that the package does not need `ai`; a test compares them with the AI SDK's types.
+ */
+
+/** The major version of the AI SDK that a page uses. `useChat` does not send it. */
+export type AiSdkVersion = 6 | 7;
+
+/** The part `data-run` of every assistant message: the message's run and its state. */
+export type RunData = {
+  runId: string;
+  /** The path of the chart's state, such as `resting.awaitingApproval`. */
+  state: string;
+  status: 'running' | 'waiting' | 'finished' | 'failed' | 'cancelled';
+  /** Why the run waits. */
+  why?: string;
+  /** The code of a failed run's error. */
+  error?: string;
+};
+
+/** The transient part `data-progress`: the progress that a running tool reports. */
+export type ProgressData = { toolCallId: string; data: JsonValue };
+
+type Request = { id: string; requestReason?: string; approved?: never; reason?: never };
+type Decision<Approved> = { id: string; requestReason?: string; approved: Approved; reason?: string };
+
+/** The part of a tool call. */
+export type ToolPart = {
+  type: `tool-${string}`;
+  toolCallId: string;
+  input: unknown;
+  providerExecuted?: boolean;
+} & (
+  | { state: 'input-available'; approval?: never }
+  | { state: 'approval-requested'; approval: Request }
+  | { state: 'approval-responded'; approval: Decision<true> | Decision<false> }
+  | { state: 'output-available'; output: unknown; approval?: Decision<true> }
+  | { state: 'output-error'; errorText: string; approval?: Decision<true> }
+  | { state: 'output-denied'; approval: Decision<false> }
+);
+
+/** A part of a message. */
+export type UIMessagePart =
+  | { type: 'step-start' }
+  | { type: 'text'; text: string; state?: 'done' }
+  | { type: 'reasoning'; id: string; text: string; state: 'done' }
+  | { type: 'source-url'; sourceId: string; url: string; title?: string }
+  | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
+  | { type: 'file'; mediaType: string; url: string; filename?: string }
+  | { type: 'data-run'; id: string; data: RunData }
+  | ToolPart;
+
+/** A message of a chat, for `useChat({ messages })`. */
+export type UIMessage = { id: string; role: 'user' | 'assistant'; parts: UIMessagePart[] };
+
+/** A part of a message that a page has posted: nothing but its type is known. */
+export type PostedPart = { type: string; [member: string]: unknown };
+
+/** A message that a page has posted. */
+export type PostedMessage = { id: string; role: 'user' | 'assistant' | 'system'; parts: PostedPart[] };
+
+/** Returns the parts of tool calls. */
+export function toolPartsOf(parts: readonly PostedPart[]): (PostedPart & { toolCallId: string })[] {
+  return parts.filter(
+    (part): part is PostedPart & { toolCallId: string } =>
+      (part.type === 'dynamic-tool' || part.type.startsWith('tool-')) && typeof part.toolCallId === 'string',
+  );
+}
+
+/** The approval in a part of a tool call: its request, and the answer if there is one. */
+export type PostedApproval = { id: string; approved?: boolean; reason?: string };
+
+/** Returns the approval of a part of a tool call; `undefined` without one. */
+export function approvalOf({ approval }: PostedPart): PostedApproval | undefined {
+  if (!isJsonObject(approval) || typeof approval.id !== 'string') return undefined;
+  const { id, approved, reason } = approval;
+  return {
+    id,
+    ...(typeof approved === 'boolean' && { approved }),
+    ...(typeof reason === 'string' && { reason }),
+  };
+}

@@ -1,0 +1,477 @@
+import { readStory } from '../../engine/story/read-story.ts';
+import type { StoryEvent, StorySettled, TurnPart } from '../../engine/story/tell-story.ts';
+import type { QualifiedCall } from '../../protocol/event.ts';
+import type { Item } from '../../protocol/item.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import type { Store } from '../../protocol/store.ts';
+import {
+  type ContentChunk,
+  type FinishReason,
+  isToolChunk,
+  type ResponseChunk,
+  type ToolChunk,
+} from './chunk.ts';
+import type { DescribeError } from './describe-error.ts';
+import { contentChunks, providerChunks } from './provider-chunks.ts';
+
+/** Options of the writer. */
+export type WriterOptions = {
+  /** Has the runs of sub-agents. */
+  store: Store;
+  /** The id of the run's assistant message number `number`, from 1. */
+  messageId(number: number): string;
+  /** Returns the text that a page shows for a failure. */
+  describeError: DescribeError;
+  /** Before the ids of calls, for those of a sub-agent's run. */
+  callPrefix?: string;
+};
+
+/**
+ * A chunk and its place: the number of its message, and the number of its step in that message (0 before the first
+ * step). `isCopy`: the outcome of a call in the earlier message that made it, for those who read that message later.
+ */
+export type Placed = { message: number; step: number; isCopy: boolean; chunk: ContentChunk };
+
+type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
+
+/** What a turn shows, in order. `key` is the number of a text in the story, or the id of a call. */
+type Shown =
+  | { type: 'text' | 'reasoning'; key: number; text: string }
+  | { type: 'call'; key: string; call: QualifiedCall }
+  | { type: 'chunks'; key: null; chunks: ContentChunk[] };
+
+/** A text with its length so far, or a call whose arguments have begun. */
+type Written = Text | { type: 'call'; key: string };
+type Text = { type: 'text' | 'reasoning'; key: number; id: string; length: number; isOpen: boolean };
+
+type Step = { turn: number; isComplete: boolean; written: Written[] };
+
+/** A call without an outcome. */
+type OpenCall = {
+  call: Pick<QualifiedCall, 'callId' | 'name' | 'input' | 'digest' | 'reason'>;
+  /** The numbers of the message that made the call, and of the latest message that shows it. */
+  message: number;
+  shownIn: number;
+  approval: 'none' | 'asked' | 'decided';
+  isInDoubt: boolean;
+};
+
+const IN_DOUBT = 'Whether this call took effect is unknown. A person must check.';
+
+/** The key of a text that is no part of a turn: the answer as a finisher changed it. */
+const CHANGED_ANSWER = -1;
+
+/**
+ * Writes the story of a run as chunks of UI messages. The journal alone gives chunks that build the same messages as with
+ * deltas.
+ *
+ * U1 An assistant message begins with the run, and after each message that the run receives. A step is one turn.
+ * U2 If a turn has other parts than were written, or in another order, `reset-step` drops them and they are sent again.
+ * U3 The outcome of a call from an earlier message is copied to that message and shown again in the current one.
+ * U4 A sub-agent's calls that ask for an approval are in the step of the call that waits for them: before its result, or
+ *    at the end. Their ids are `RUN/CALL`. A message has each of their chunks once.
+ */
+export class MessageWriter {
+  readonly #options: WriterOptions;
+  readonly #place: (placed: Placed) => void;
+  /** The number of the current assistant message; 0 before the run's start. */
+  number = 0;
+  /** How many steps the current message has. */
+  #steps = 0;
+  #step: Step | null = null;
+  /** The turn whose pieces are written; 0 if they belong to an earlier message. */
+  #turn = 0;
+  /** The latest complete turn. */
+  #latest: { turn: number; shown: Shown[] } = { turn: 0, shown: [] };
+  /** The calls of the latest turn that have no outcome. */
+  readonly #calls = new Map<string, OpenCall>();
+  /** The sub-agents' runs that these calls wait for, by call. */
+  readonly #below = new Map<string, string>();
+  /** The number of chunks of each sub-agent's run that the current message has. */
+  readonly #shownBelow = new Map<string, number>();
+  /** How the run rests or has ended; `null` while it runs. */
+  #settled: StorySettled | null = null;
+
+  /** `place` receives each chunk as it is made. */
+  constructor(options: WriterOptions, place: (placed: Placed) => void) {
+    this.#options = options;
+    this.#place = place;
+  }
+
+  /** Writes an event. Returns a promise if it has to read a sub-agent's run first. */
+  take(event: StoryEvent): Promise<void> | undefined {
+    const child = event.type === 'call.settled' ? this.#below.get(event.callId) : undefined;
+    if (child !== undefined) return this.#showBelow(child).then(() => this.#write(event));
+    this.#write(event);
+    return undefined;
+  }
+
+  /**
+   * Ends a response: shows the calls that wait for a decision in an earlier message or in a sub-agent's run, and returns
+   * the chunks after them.
+   */
+  async end(): Promise<ResponseChunk[]> {
+    for (const open of this.#calls.values()) if (open.approval === 'asked') this.#show(open);
+    let isAskedBelow = false;
+    for (const child of this.#below.values()) isAskedBelow = (await this.#showBelow(child)) || isAskedBelow;
+    return [{ type: 'finish-step' }, ...this.#describeEnd(isAskedBelow)];
+  }
+
+  #write(event: StoryEvent): void {
+    switch (event.type) {
+      case 'message':
+        return this.#beginMessage();
+      case 'state': {
+        const { runId, path: state, status, why, error } = event;
+        if (status === 'running') this.#settled = null;
+        const data = { runId, state, status, ...omitUndefined({ why, error }) };
+        return this.#emit({ type: 'data-run', id: 'run', data });
+      }
+      case 'turn.opened':
+        this.#turn = event.turn;
+        return;
+      case 'text':
+      case 'reasoning':
+        return this.#writeText(event);
+      case 'call.opened':
+      case 'call.arguments':
+        return this.#writeCall(event);
+      case 'turn.discarded':
+        return this.#discard();
+      case 'turn.closed':
+        return this.#closeTurn(event);
+      case 'answer.changed': {
+        const kept = this.#latest.shown.filter(({ type }) => type !== 'text');
+        const answer = { type: 'text', key: CHANGED_ANSWER, text: event.text } as const;
+        return this.#complete(this.#latest.turn, [...kept, answer]);
+      }
+      case 'answer.rejected':
+        return this.#complete(this.#latest.turn, []);
+      case 'call.asked':
+        return this.#ask(event);
+      case 'call.decided': {
+        const { callId, approved, reason } = event;
+        return this.#respond(callId, { approved, ...omitUndefined({ reason }) });
+      }
+      case 'call.progress': {
+        const { callId: toolCallId, data } = event;
+        return this.#emit({ type: 'data-progress', data: { toolCallId, data }, transient: true });
+      }
+      case 'call.suspended':
+        return this.#suspend(event);
+      case 'call.settled':
+        return this.#settle(event);
+      case 'settled':
+        this.#settled = event.settled;
+        return;
+      case 'turn.failed':
+      case 'call.started':
+      case 'note':
+        return;
+    }
+  }
+
+  /** What the running turn has written is dropped: the next message has the turn whole, once it is complete. */
+  #beginMessage(): void {
+    this.#discard();
+    this.#endStep();
+    this.#turn = 0;
+    this.#steps = 0;
+    this.#shownBelow.clear();
+    this.number += 1;
+  }
+
+  #writeText({ type, turn, part, text, late }: Of<'text' | 'reasoning'>): void {
+    if (late === true || text === '' || turn !== this.#turn) return;
+    const step = this.#openStep(turn);
+    const last = step.written.at(-1);
+    const isSame = last !== undefined && last.type !== 'call' && last.key === part && last.isOpen;
+    const written = isSame ? last : this.#beginText(step, type, part);
+    written.length += text.length;
+    this.#emit({ type: `${type}-delta`, id: written.id, delta: text });
+  }
+
+  #writeCall(event: Of<'call.opened' | 'call.arguments'>): void {
+    const { turn, callId: toolCallId, late } = event;
+    if (late === true || turn !== this.#turn) return;
+    if (event.type === 'call.arguments')
+      return this.#emit({ type: 'tool-input-delta', toolCallId, inputTextDelta: event.text });
+    const step = this.#openStep(turn);
+    this.#endTexts(step);
+    step.written.push({ type: 'call', key: toolCallId });
+    this.#emit({ type: 'tool-input-start', toolCallId, toolName: event.name });
+  }
+
+  #closeTurn(event: Of<'turn.closed'>): void {
+    this.#latest = { turn: event.turn, shown: shownBy(event) };
+    this.#complete(event.turn, this.#latest.shown);
+    const place = { message: this.number, shownIn: this.number };
+    this.#calls.clear();
+    for (const call of event.completed.calls)
+      if (call.error === undefined)
+        this.#calls.set(call.callId, { call, ...place, approval: 'none', isInDoubt: false });
+  }
+
+  /** Writes what a complete turn shows, after what is written already. */
+  #complete(turn: number, shown: readonly Shown[]): void {
+    if (shown.length === 0 && this.#step?.turn !== turn) return;
+    const step = this.#openStep(turn);
+    if (step.isComplete || !isBeginning(step.written, shown)) this.#reset(step);
+    step.isComplete = true;
+    const written = [...step.written];
+    for (const [at, part] of shown.entries()) {
+      if (part.type === 'chunks') for (const chunk of part.chunks) this.#emit(chunk);
+      else if (part.type === 'call') this.#emit(inputChunk(part.call));
+      else {
+        const known = written[at];
+        const text = known?.type === part.type ? known : this.#beginText(step, part.type, part.key);
+        const delta = part.text.slice(text.length);
+        if (delta !== '') this.#emit({ type: `${text.type}-delta`, id: text.id, delta });
+        this.#endText(text);
+      }
+    }
+  }
+
+  #openStep(turn: number): Step {
+    if (this.#step?.turn === turn) return this.#step;
+    this.#endStep();
+    this.#steps += 1;
+    this.#step = { turn, isComplete: false, written: [] };
+    this.#emit({ type: 'start-step' });
+    return this.#step;
+  }
+
+  #endStep(): void {
+    if (this.#step === null) return;
+    this.#endTexts(this.#step);
+    this.#emit({ type: 'finish-step' });
+    this.#step = null;
+  }
+
+  #discard(): void {
+    if (this.#step?.isComplete === false) this.#reset(this.#step);
+  }
+
+  #reset(step: Step): void {
+    if (step.written.length > 0 || step.isComplete) this.#emit({ type: 'reset-step' });
+    step.written = [];
+  }
+
+  #beginText(step: Step, type: Text['type'], key: number): Text {
+    this.#endTexts(step);
+    const number = 1 + step.written.filter(one => one.type !== 'call').length;
+    const text: Text = { type, key, id: `${step.turn}-${number}`, length: 0, isOpen: true };
+    step.written.push(text);
+    this.#emit({ type: `${type}-start`, id: text.id });
+    return text;
+  }
+
+  #endTexts({ written }: Step): void {
+    for (const one of written) if (one.type !== 'call') this.#endText(one);
+  }
+
+  #endText(text: Text): void {
+    if (text.isOpen) this.#emit({ type: `${text.type}-end`, id: text.id });
+    text.isOpen = false;
+  }
+
+  /** Asks for an approval, again if the call was edited, or tells that a call is in doubt. */
+  #ask({ open: { kind, ...call } }: Of<'call.asked'>): void {
+    const open = this.#calls.get(call.callId);
+    if (open === undefined || kind === 'result') return;
+    if (kind === 'doubt') {
+      const doubt = { type: 'tool-output-error', toolCallId: call.callId, errorText: IN_DOUBT } as const;
+      if (!open.isInDoubt) this.#tell(open, () => doubt);
+      open.isInDoubt = true;
+      return;
+    }
+    const isEdited = open.call.digest !== call.digest;
+    open.call = call;
+    open.approval = 'none';
+    if (isEdited) this.#tell(open, () => inputChunk(call));
+    this.#tell(open, message => this.#request(open, message));
+    open.approval = 'asked';
+  }
+
+  /**
+   * Writes a preliminary output for a call that waits for its sub-agent: a page posts answers only when every call of a
+   * step has an output.
+   */
+  #suspend({ callId: toolCallId, childRunId }: Of<'call.suspended'>): void {
+    const open = this.#calls.get(toolCallId);
+    const output = { waitsFor: childRunId };
+    if (open) this.#tell(open, () => ({ type: 'tool-output-available', toolCallId, output }));
+    if (this.#options.callPrefix === undefined) this.#below.set(toolCallId, childRunId);
+  }
+
+  #respond(toolCallId: string, answer: { approved: boolean; reason?: string }): void {
+    const open = this.#calls.get(toolCallId);
+    if (open?.approval !== 'asked') return;
+    this.#tell(open, message => {
+      const approvalId = this.#approvalId(message, toolCallId);
+      return { type: 'tool-approval-response', toolCallId, approvalId, ...answer };
+    });
+    open.approval = 'decided';
+  }
+
+  #settle({ callId: toolCallId, output, isError, by }: Of<'call.settled'>): void {
+    this.#below.delete(toolCallId);
+    const open = this.#calls.get(toolCallId);
+    if (open === undefined) return;
+    const isUndecided = open.approval === 'asked';
+    const isDenied = isError && (isUndecided || (by === 'denied' && open.approval === 'decided'));
+    if (isDenied) this.#respond(toolCallId, { approved: false });
+    this.#calls.delete(toolCallId);
+    this.#tell(open, () => {
+      if (!isError) return { type: 'tool-output-available', toolCallId, output };
+      if (isDenied) return { type: 'tool-output-denied', toolCallId };
+      const message = typeof output === 'string' ? output : JSON.stringify(output);
+      const failed = { type: 'tool', code: 'tool-failed', message, toolName: open.call.name } as const;
+      const isGiven = by === 'answer' || by === 'resolved' || by === 'sub-agent';
+      const errorText = isGiven ? message : this.#options.describeError(failed);
+      return { type: 'tool-output-error', toolCallId, errorText };
+    });
+  }
+
+  /** Writes a chunk about a call; if the call is from an earlier message, to both messages. */
+  #tell(open: OpenCall, chunkFor: (message: number) => ToolChunk): void {
+    this.#show(open);
+    this.#emit(chunkFor(this.number));
+    const { message } = open;
+    if (message < this.number) this.#put({ message, step: 0, isCopy: true, chunk: chunkFor(message) });
+  }
+
+  /** Shows a call of an earlier message in this one. */
+  #show(open: OpenCall): void {
+    if (open.shownIn === this.number) return;
+    open.shownIn = this.number;
+    this.#emit(inputChunk(open.call));
+    if (open.approval === 'asked') this.#emit(this.#request(open, this.number));
+  }
+
+  #request({ call: { callId, reason } }: OpenCall, message: number): ToolChunk {
+    const approvalId = this.#approvalId(message, callId);
+    const request = { type: 'tool-approval-request', toolCallId: callId, approvalId } as const;
+    return { ...request, ...omitUndefined({ reason }) };
+  }
+
+  #approvalId(message: number, callId: string): string {
+    const { messageId, callPrefix = '' } = this.#options;
+    return approvalIdOf(messageId(message), `${callPrefix}${callId}`);
+  }
+
+  /** Shows the calls that ask in a sub-agent's run, and in the runs below it. Returns whether one of them still does. */
+  async #showBelow(childRunId: string): Promise<boolean> {
+    const id = this.#options.messageId(this.number);
+    const chunks = await readAsked(childRunId, { ...this.#options, messageId: () => id });
+    for (const [runId, own] of chunks) {
+      for (const chunk of own.slice(this.#shownBelow.get(runId) ?? 0)) this.#emit(chunk);
+      this.#shownBelow.set(runId, own.length);
+    }
+    const last = new Map([...chunks.values()].flat().map(({ toolCallId, type }) => [toolCallId, type]));
+    return [...last.values()].includes('tool-approval-request');
+  }
+
+  #describeEnd(isAskedBelow: boolean): ResponseChunk[] {
+    const settled = this.#settled;
+    const finish = (finishReason: FinishReason) => ({ type: 'finish', finishReason }) as const;
+    switch (settled?.status) {
+      case 'finished': {
+        // Without `interrupted`, a page may post a message that ends with calls again.
+        const endsWithCalls = this.#latest.shown.some(({ type }) => type === 'call');
+        return [finish(endsWithCalls ? 'interrupted' : finishReasonOf(settled.incomplete?.reason))];
+      }
+      case 'failed': {
+        const errorText = this.#options.describeError({ type: 'run', ...settled.error });
+        return [finish('error'), { type: 'error', errorText }];
+      }
+      case 'cancelled':
+        return [{ type: 'abort', reason: 'The run was cancelled.' }, finish('interrupted')];
+      case 'waiting': {
+        const kinds = new Set(settled.open.map(({ kind }) => kind));
+        const isAsking = isAskedBelow || kinds.has('approval') || kinds.has('result');
+        return [finish(isAsking && !kinds.has('pause') ? 'tool-calls' : 'interrupted')];
+      }
+      default:
+        return [finish('other')];
+    }
+  }
+
+  #emit(chunk: ContentChunk): void {
+    this.#put({ message: this.number, step: this.#steps, isCopy: false, chunk });
+  }
+
+  #put(placed: Placed): void {
+    const { chunk } = placed;
+    const { callPrefix } = this.#options;
+    if (callPrefix === undefined || !isToolChunk(chunk)) return this.#place(placed);
+    this.#place({ ...placed, chunk: { ...chunk, toolCallId: `${callPrefix}${chunk.toolCallId}` } });
+  }
+}
+
+/** Returns the id of the request to approve a call, in the message that shows it. */
+export function approvalIdOf(messageId: string, callId: string): string {
+  return `${messageId}:${callId}`;
+}
+
+/** What a turn shows, in the model's order. The sources and files of a text that readers do not see are left out. */
+function shownBy({ runId, turn, draft, parts, completed: { items } }: Of<'turn.closed'>): Shown[] {
+  if (draft) return [];
+  const isTextShown = parts.some(part => part.kind === 'text' && part.part !== null);
+  const keyOf = (item: Item) => `${runId}-${turn}-${items.indexOf(item)}`;
+  const chunksOf = (part: TurnPart): ContentChunk[] => {
+    if (part.kind === 'item') return providerChunks(part.item, items, keyOf(part.item));
+    if (part.kind !== 'text' || !isTextShown) return [];
+    return part.items.flatMap(item => contentChunks(item, keyOf(item)));
+  };
+  const shown: Shown[] = [];
+  for (const part of parts) {
+    if (part.kind === 'call' && part.call !== undefined)
+      shown.push({ type: 'call', key: part.call.callId, call: part.call });
+    if ('part' in part && part.part !== null && part.text !== '')
+      shown.push({ type: part.kind, key: part.part, text: part.text });
+    const chunks = chunksOf(part);
+    if (chunks.length > 0) shown.push({ type: 'chunks', key: null, chunks });
+  }
+  return shown;
+}
+
+/** Whether a turn's parts begin as they were written. A text that was ended cannot become longer. */
+function isBeginning(written: readonly Written[], shown: readonly Shown[]): boolean {
+  return written.every((one, at) => {
+    const part = shown[at];
+    if (part?.key !== one.key) return false;
+    return one.type === 'call' || one.isOpen || (part.type === one.type && part.text.length === one.length);
+  });
+}
+
+function inputChunk({ callId, name, input, error }: OpenCall['call'] & { error?: string }): ToolChunk {
+  const call = { toolCallId: callId, toolName: name, input };
+  if (error === undefined) return { type: 'tool-input-available', ...call };
+  return { type: 'tool-input-error', ...call, errorText: error };
+}
+
+function finishReasonOf(reason: string | undefined): FinishReason {
+  if (reason === undefined) return 'stop';
+  if (reason === 'length') return 'length';
+  return reason === 'content_filter' ? 'content-filter' : 'other';
+}
+
+/** Returns the chunks of the calls that asked for an approval in a sub-agent's run and in those below it, by run id. */
+async function readAsked(runId: string, options: WriterOptions): Promise<Map<string, ToolChunk[]>> {
+  const chunks: ToolChunk[] = [];
+  const writer = new MessageWriter({ ...options, callPrefix: `${runId}/` }, ({ isCopy, chunk }) => {
+    if (!isCopy && isToolChunk(chunk)) chunks.push(chunk);
+  });
+  const below = new Set<string>();
+  for (const event of await readStory(options.store, { runId })) {
+    if (event.type === 'call.suspended') below.add(event.childRunId);
+    await writer.take(event);
+  }
+  const asked = new Set(
+    chunks.flatMap(({ type, toolCallId }) => (type === 'tool-approval-request' ? [toolCallId] : [])),
+  );
+  const own = chunks.filter(({ toolCallId }) => asked.has(toolCallId));
+  const others = await Promise.all([...below].map(id => readAsked(id, options)));
+  return new Map([[runId, own], ...others.flatMap(map => [...map])]);
+}
