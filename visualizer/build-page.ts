@@ -118,32 +118,49 @@ const knownHash: Plugin = {
 const compiledOnly: Plugin = {
   name: 'compiled-only',
   setup({ onLoad }) {
-    onLoad({ filter: /xstate[\\/]dist[\\/]raise-\w+\.esm\.js$/ }, async ({ path }) => {
+    onLoad({ filter: /xstate[\\/]dist[\\/]\w+-\w+\.esm\.js$/ }, async ({ path }) => {
       const text = await readFile(path, 'utf8');
-      return { contents: LEFT_OUT.reduce(leaveOut, text), loader: 'js' };
+      const [, module = ''] = /(\w+)-\w+\.esm\.js$/.exec(path) ?? [];
+      return { contents: (LEFT_OUT[module] ?? []).reduce(leaveOut, text), loader: 'js' };
     });
   },
 };
 
-const LEFT_OUT = [
-  'class Actor {',
-  'function createActor(',
-  'function macrostep(',
-  'function microstep(',
-  'function initialMicrostep(',
-  'function transitionNode(',
-  'function getPersistedSnapshot(',
-];
+/** By module of XState, what only its own steps and actors need. */
+const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
+  raise: [
+    'class Actor {',
+    'function createSystem(',
+    'function evaluateGuard(',
+    'function executeSpawn(',
+    'function executeStop(',
+    'function getPersistedSnapshot(',
+    'function macrostep(',
+    'function resolveRaise(',
+    'function resolveSpawn(',
+    'function resolveStop(',
+  ],
+  StateMachine: [
+    '  get definition(',
+    '  next(',
+    '  _getPreInitialState(',
+    '  getInitialSnapshot(',
+    '  restoreSnapshot(',
+  ],
+  assign: ['function createSpawner(', 'function resolveAssign('],
+  log: ['function executeSendTo(', 'function resolveEnqueueActions(', 'function resolveSendTo('],
+};
 
-/** The module without a declaration at its top: what uses it throws. */
+/** The module without a declaration: what uses it throws. */
 function leaveOut(text: string, declaration: string): string {
+  const indent = /^ */.exec(declaration)?.[0] ?? '';
   const start = text.indexOf(`\n${declaration}`);
-  const end = text.indexOf('\n}\n', start);
+  const end = text.indexOf(`\n${indent}}\n`, start);
   if (start < 0 || end < 0)
     throw new Error(`Expected "${declaration}" in a module of xstate; its build has changed.`);
-  const [kind, name] = declaration.split(/[ (]/);
-  const body = kind === 'class' ? '{}' : `() { throw new Error('The page has no ${name}.'); }`;
-  return `${text.slice(0, start)}\n${kind} ${name} ${body}\n${text.slice(end + 3)}`;
+  const head = declaration.replace(/[({ ]+$/, '');
+  const body = head.startsWith('class ') ? '{}' : `() { throw new Error('The page has no ${head}.'); }`;
+  return `${text.slice(0, start)}\n${head} ${body}\n${text.slice(end + indent.length + 3)}`;
 }
 
 async function readStyle(): Promise<string> {
