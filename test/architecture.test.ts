@@ -24,7 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   adapters: ['protocol'],
   tools: ['protocol'],
   stores: ['protocol', 'engine'],
-  visualizer: ['protocol', 'machines'],
+  visualizer: ['protocol', 'machines', 'engine'],
   'tools/agent': ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'stores'],
   'tools/runner': ['protocol', 'machines', 'engine', 'tools/agent'],
   'tools/explore': ['protocol', 'machines', 'engine', 'tools', 'tools/agent'],
@@ -232,6 +232,17 @@ describe('the architecture', () => {
 
   it('no file imports itself, directly or indirectly, types included', () => {
     expect(findCycles()).toEqual([]);
+  });
+
+  it('the page has nothing of the engine but the part of the story that is pure', () => {
+    const engine = sources
+      .filter(({ file }) => file.startsWith('visualizer/'))
+      .flatMap(({ file }) => [...findReached(file)].filter(reached => reached.startsWith('engine/')));
+    expect([...new Set(engine)].sort()).toEqual([
+      'engine/story/story-event.ts',
+      'engine/story/tell-story.ts',
+      'engine/story/turn-parts.ts',
+    ]);
   });
 
   it("only modules that make steps or compile actions use XState's private event names", () => {

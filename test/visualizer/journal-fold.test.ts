@@ -2,10 +2,8 @@ import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, type RunEvent } from '../../tools/agent/index.ts';
 import { factsAt } from '../../visualizer/page/model/call-facts.ts';
-import { replyText } from '../../visualizer/page/model/conversation.ts';
-import { CHECKPOINT_EVERY, FoldedJournal } from '../../visualizer/page/model/folded-journal.ts';
-import { Folded } from '../../visualizer/page/model/journal-fold.ts';
-import { RunModel } from '../../visualizer/page/model/run-model.ts';
+import { CHECKPOINT_EVERY, Folded, FoldedJournal } from '../../visualizer/page/model/journal-fold.ts';
+import { RunModel, textOfLive } from '../../visualizer/page/model/run-model.ts';
 import { TimeLine } from '../../visualizer/page/model/time-line.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 
@@ -111,9 +109,13 @@ test('the conversation shows preambles, and calls in place with their outcomes, 
   const run = await runToApproval();
   await run.approve('call_1_0', { by: 'Grace', input: { orderId: 'A-1001', cents: 4100, note: 'x' } });
   await run.settled();
-  const model = await modelOf(run);
+  const model = new RunModel(run.id);
+  const journal = await readJournal(run);
+  const end = journal.findLastIndex(({ type }) => type === 'turn.completed');
+  model.takeEntries(journal.slice(0, end));
+  model.takeDelta({ type: 'text.delta', turn: 3, attempt: 1, text: 'as it streamed' });
+  model.takeEntries(journal.slice(end));
   const { blocks, calls } = model.story;
-  model.streamed.set('3/1', 'as it streamed');
   expect(blocks.map(({ kind }) => kind)).toEqual([
     'message',
     'reasoning',
@@ -125,16 +127,11 @@ test('the conversation shows preambles, and calls in place with their outcomes, 
   ]);
   expect(blocks[2]).toMatchObject({ preamble: true });
   const last = blocks.at(-1);
-  expect(last?.kind === 'reply' && replyText(last, model)).toEqual({ text: 'as it streamed', before: null });
+  expect(last?.kind === 'reply' && model.readReply(last)).toEqual({ text: 'as it streamed', before: null });
   const refund = calls.get('call_1_0');
   if (refund === undefined) throw new Error('no call');
   const factsIn = (seq: number) =>
-    factsAt(refund, seq, {
-      context: model.foldAt(seq).context,
-      view: null,
-      progress: new Map(),
-      isAtEnd: false,
-    });
+    factsAt(refund, seq, { folded: model.foldAt(seq), progress: new Map(), isAtEnd: false });
   expect(factsIn(model.last.value)).toMatchObject({
     name: 'refund',
     status: 'settled',
@@ -152,7 +149,7 @@ test('a rejected call is no error of the call', async () => {
   const model = await modelOf(run);
   const refund = model.story.calls.get('call_1_0');
   if (refund === undefined) throw new Error('no call');
-  const source = { context: model.fold.context, view: null, progress: new Map(), isAtEnd: true };
+  const source = { folded: model.fold, progress: new Map(), isAtEnd: true };
   expect(factsAt(refund, model.last.value, source).status).toBe('rejected');
 });
 
@@ -210,7 +207,7 @@ test('discarded text is not the reply: it stays with the failed attempt', async 
   model.takeEntries([started]);
   model.takeDelta({ type: 'text.delta', turn: 1, attempt: 1, text: 'Half an ans' });
   model.takeEntries([{ ...report, type: 'text.started', seq: 2 }]);
-  expect(model.live.value?.text).toBe('Half an ans');
+  expect(textOfLive(model.live.value)).toBe('Half an ans');
   const failed = { error: { code: 'network', message: 'lost' }, retryable: true, startedAt: started.at };
   model.takeEntries([{ ...report, type: 'turn.failed', ...failed, seq: 3 }]);
   expect(model.live.value).toBeNull();
@@ -226,13 +223,67 @@ test('after a request to cancel, no text is being written, and none that arrives
   const delta = { type: 'text.delta', turn: 1, attempt: 1, text: 'Half an ans' } as const;
   model.takeEntries([started]);
   model.takeDelta(delta);
-  expect(model.live.value?.text).toBe('Half an ans');
+  expect(textOfLive(model.live.value)).toBe('Half an ans');
   const { at } = started;
   model.takeEntries([{ type: 'cancel.requested', at, deadline: at + 1_000, runId: 'run', seq: 2 }]);
   expect(model.live.value).toBeNull();
   model.takeDelta(delta);
   model.takeTextSoFar({ turn: 1, attempt: 1, text: 'Half an answer' });
   expect(model.live.value).toBeNull();
+});
+
+test('the arguments of a call are shown as they stream, in their place, until the turn is complete', async () => {
+  const journal = await readJournal(await runToApproval());
+  const completed = journal.findIndex(({ type }) => type === 'turn.completed');
+  const model = new RunModel('run');
+  model.takeEntries(journal.slice(0, completed));
+  const place = { turn: 1, attempt: 1 };
+  model.takeDelta({ type: 'reasoning.delta', ...place, text: 'First the customer.' });
+  model.takeDelta({ type: 'text.delta', ...place, text: 'I look.' });
+  model.takeDelta({ type: 'call.delta', ...place, index: 0, callId: 'call_0_0', name: 'customer', text: '' });
+  model.takeDelta({ type: 'call.delta', ...place, index: 0, text: '{"id":' });
+  model.takeDelta({ type: 'call.delta', ...place, index: 0, text: '1}' });
+  expect([...(model.live.value?.parts.values() ?? [])]).toEqual([
+    { kind: 'reasoning', name: '', text: 'First the customer.' },
+    { kind: 'text', name: '', text: 'I look.' },
+    { kind: 'call', name: 'customer', text: '{"id":1}' },
+  ]);
+  expect(model.path.value).toBe('turn.planning');
+  model.takeEntries(journal.slice(completed));
+  expect(model.live.value).toBeNull();
+  expect(model.streamed.get('1/1')).toBe('I look.');
+});
+
+test('text that arrives before the entries that a page missed stays, and a reconnection replaces it', async () => {
+  const journal = await readJournal(await runToApproval());
+  const turns = journal.flatMap(({ type }, at) => (type === 'turn.completed' ? [at] : []));
+  const [first = 0, second = 0] = turns;
+  const model = new RunModel('run');
+  model.takeEntries(journal.slice(0, first));
+  const place = { turn: 2, attempt: 1 };
+  model.takeTextSoFar({ ...place, text: 'Half' });
+  model.takeDelta({ type: 'reasoning.delta', ...place, text: 'Why not.' });
+  model.takeEntries(journal.slice(first, second - 1));
+  model.takeDelta({ type: 'text.delta', ...place, text: ' an answer' });
+  expect(textOfLive(model.live.value)).toBe('Half an answer');
+  model.takeTextSoFar({ ...place, text: 'Half an answer, and' });
+  expect(textOfLive(model.live.value)).toBe('Half an answer, and');
+  model.takeEntries(journal.slice(second - 1));
+  expect(model.live.value).toBeNull();
+});
+
+test('of a journal that the chart cannot fold, the page shows what the entries say', async () => {
+  const run = await runToApproval();
+  await run.approve('call_1_0');
+  await run.settled();
+  const journal = await readJournal(run);
+  const settled = journal.findIndex(({ type }) => type === 'tool.settled');
+  const model = new RunModel('run');
+  model.takeEntries(journal.toSpliced(settled, 1).map((event, index) => ({ ...event, seq: index + 1 })));
+  expect(model.fold.problem).toContain('The chart cannot show the run');
+  const whole = await modelOf(run);
+  const texts = (of: RunModel) => of.story.blocks.map(({ kind, at }) => [kind, at]);
+  expect(texts(model)).toEqual(texts(whole));
 });
 
 test('rests are collapsed on the time line, and each entry has a place of its own', () => {
@@ -242,7 +293,7 @@ test('rests are collapsed on the time line, and each entry has a place of its ow
     { seq: 3, at: 3_601_000, kind: 'tool' as const },
     { seq: 4, at: 3_602_000, kind: 'none' as const },
   ];
-  const line = new TimeLine({ activities });
+  const line = new TimeLine(activities);
   expect(line.restMs).toBe(3_600_000);
   const person = line.spans.find(({ kind }) => kind === 'person');
   expect((person?.to ?? 1) - (person?.from ?? 0)).toBeLessThan(0.12);

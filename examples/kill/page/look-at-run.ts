@@ -1,5 +1,4 @@
-import { replyText } from '../../../visualizer/page/model/conversation.ts';
-import type { RunModel } from '../../../visualizer/page/model/run-model.ts';
+import { type RunModel, textOfLive } from '../../../visualizer/page/model/run-model.ts';
 import type { DemoState } from '../demo-state.ts';
 import { countPayments, type Judgement } from './ledger-view.ts';
 import type { SideLook } from './side-panel.ts';
@@ -19,10 +18,10 @@ export function lookAtRun(model: RunModel | null, { ledger }: DemoState['chart']
 
 function lastSaid(model: RunModel | null): string {
   if (model === null) return '';
-  const live = model.live.value?.text ?? '';
+  const live = textOfLive(model.live.value);
   if (live !== '') return live;
   const reply = model.story.blocks.findLast(block => block.kind === 'reply');
-  return reply === undefined ? '' : replyText(reply, model).text;
+  return reply === undefined ? '' : model.readReply(reply).text;
 }
 
 function lastEntries(model: RunModel): string[] {

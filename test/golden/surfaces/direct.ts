@@ -9,7 +9,7 @@ import { localRun } from '../../../fronts/react/local-run.ts';
 import type { ObservedRun } from '../../../fronts/react/run-snapshot.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import { createRunsApp } from '../../../server/app.ts';
-import { replyText } from '../../../visualizer/page/model/conversation.ts';
+import { type CallRecord, factsAt } from '../../../visualizer/page/model/call-facts.ts';
 import { RunModel } from '../../../visualizer/page/model/run-model.ts';
 import { type Recording, recordPhases, type Surface } from './record.ts';
 import { type Scenario, Stage } from './stage.ts';
@@ -243,20 +243,23 @@ async function viewOf(run: Run, { agent, store, host }: Stage): Promise<RunView>
 }
 
 function imageOf(model: RunModel): Record<string, unknown> {
-  const { blocks, rows, crashes } = model.story;
-  const keyed = <Value extends object>(kind: string, values: readonly Value[]) =>
-    values.map((value, index) => [`${kind} ${'key' in value ? value.key : index}`, value]);
+  const { blocks, rows } = model.story;
+  const live = model.live.value;
+  const source = { folded: model.fold, progress: model.progress.value, isAtEnd: true };
+  const factsOf = (record: CallRecord) => factsAt(record, model.last.value, source);
   return {
-    live: model.live.value,
+    live: live && { ...live, parts: Object.fromEntries(live.parts) },
     path: model.path.value,
     progress: [...model.progress.value],
     ...Object.fromEntries([
-      ...keyed('block', blocks),
-      ...keyed(
-        'row',
-        rows.map(row => (row.type === 'call' ? { call: row.record.call.callId } : row.turn)),
-      ),
-      ...keyed('crash', crashes),
+      ...blocks.map(block => {
+        const shown = block.kind === 'call' ? { ...block, record: factsOf(block.record) } : block;
+        return [`block ${block.kind} ${block.key}`, shown];
+      }),
+      ...rows.map((row, index) => [
+        `row ${index}`,
+        'told' in row ? { call: row.call.callId } : { ...row, ended: row.ended.type },
+      ]),
     ]),
   };
 }
@@ -265,7 +268,7 @@ function imageOf(model: RunModel): Record<string, unknown> {
 function repliesOf(model: RunModel): Record<string, unknown> {
   return Object.fromEntries(
     model.story.blocks.flatMap(block =>
-      block.kind === 'reply' ? [[`reply ${block.key}`, replyText(block, model)]] : [],
+      block.kind === 'reply' ? [[`reply ${block.key}`, model.readReply(block)]] : [],
     ),
   );
 }

@@ -62,7 +62,7 @@ export function followRun(source: Source, model: RunModel, onMissing: () => void
     const isWhole = batch(() =>
       gathered
         .splice(0)
-        .map(news => (news.type === 'delta' ? model.takeDelta(news.delta) : model.takeEntries([news.event])))
+        .map(news => (news.type === 'delta' ? model.takeDelta(news.data) : model.takeEntries([news.data])))
         .every(taken => taken !== false),
     );
     if (!isWhole) void catchUp().catch(() => {});
@@ -83,7 +83,7 @@ export function followRun(source: Source, model: RunModel, onMissing: () => void
           model.connection.value = { type: 'away', since: Date.now() };
         return;
       case 'text':
-        return model.takeTextSoFar(news.turn);
+        return model.takeTextSoFar(news.data);
       case 'end':
         model.connection.value = { type: 'ended' };
         unfollow();

@@ -173,22 +173,6 @@ export class SharedStream {
     if (name === 'ready' || name === 'summary' || name === 'inbox' || name === 'removed')
       return this.#lists.forEach(listen => void listen({ type: name, data }));
     const { runId } = data as { runId: string };
-    const listen = this.#runs.get(runId)?.listen;
-    if (listen !== undefined) listen(readNews(name, data));
-  }
-}
-
-function readNews(name: string, data: unknown): RunNews {
-  switch (name) {
-    case 'journal':
-      return { type: 'journal', event: data as Extract<RunNews, { type: 'journal' }>['event'] };
-    case 'text':
-      return { type: 'text', turn: data as Extract<RunNews, { type: 'text' }>['turn'] };
-    case 'delta':
-      return { type: 'delta', delta: data as Extract<RunNews, { type: 'delta' }>['delta'] };
-    case 'gone':
-      return { type: 'gone' };
-    default:
-      return { type: 'end' };
+    this.#runs.get(runId)?.listen({ type: name, data } as RunNews);
   }
 }

@@ -16,12 +16,10 @@ type EntriesPlace = { after: number; limit: number } | 'tail';
 
 /** An event of the stream about one run. */
 export type RunNews =
-  | { type: 'open' | 'away' }
-  | { type: 'journal'; event: StreamedEvent }
-  | { type: 'text'; turn: { turn: number; attempt: number; text: string } }
-  | { type: 'delta'; delta: Delta }
-  | { type: 'end' }
-  | { type: 'gone' };
+  | { type: 'open' | 'away' | 'end' | 'gone' }
+  | { type: 'journal'; data: StreamedEvent }
+  | { type: 'text'; data: { turn: number; attempt: number; text: string } }
+  | { type: 'delta'; data: Delta };
 
 /** An event of the stream about the list of runs and the inbox. After `ready`, readers read both again. */
 export type ListNews = { type: 'ready' | 'summary' | 'inbox' | 'removed'; data: unknown };

@@ -1,33 +1,39 @@
-import type { Context } from '../../../machines/context.ts';
-import type { QualifiedCall, RunEvent } from '../../../protocol/event.ts';
-import type { Item } from '../../../protocol/item.ts';
+import type { SettledBy, StoryEvent } from '../../../engine/story/tell-story.ts';
+import { findCall } from '../../../machines/calls.ts';
+import type { CallResult } from '../../../machines/context.ts';
+import { hasEnded } from '../../../machines/standing.ts';
+import type { QualifiedCall } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
-import type { JsonOpenCall, RunView, StreamedEvent } from '../data/request.ts';
-import { openDecisions } from '../run/decisions/open-decisions.ts';
+import type { OpenCallKind } from '../../../protocol/run-view.ts';
+import type { JsonOpenCall } from '../data/request.ts';
+import type { Folded } from './journal-fold.ts';
+import type { ActivityKind } from './time-line.ts';
 
-/** An entry about a call. */
-export type CallEvent = Extract<StreamedEvent, { callId: string }>;
+/** What the story tells of a call, after the turn that made it. */
+export type CallEvent = Extract<
+  StoryEvent,
+  { type: 'call.asked' | 'call.decided' | 'call.started' | 'call.suspended' | 'call.settled' | 'note' }
+>;
 
-/** A call and the entries about it, as the journal has them. */
-export type CallRecord = {
-  call: QualifiedCall;
-  /** The entry of the turn that made it, and the number of that turn. */
-  seq: number;
-  turn: number;
-  madeAt: number;
-  events: CallEvent[];
-  /** The entry of the edit that dropped it from its turn. */
-  droppedAt?: number;
-};
+type Told<Type extends CallEvent['type']> = Extract<CallEvent, { type: Type }>;
 
-/** A tool call and everything that happened to it. */
+/** A call as the model made it at an entry, and what the story tells of it. */
+export type CallRecord = { call: QualifiedCall; seq: number; told: CallEvent[] };
+
+/** A tool call and everything that happened to it. Times in ms since the epoch. */
 export type CallFacts = QualifiedCall & {
-  madeAt: number;
-  /** The chart's status of the call, or `unsettled` if the run ended before the call had a result. */
+  /**
+   * The chart's status of the call; `rejected`, `not run`, `dropped` by an edit, or `error` if it has no result of its
+   * tool; `unsettled` if the run ended before.
+   */
   status: string;
+  /** The status in words for the waterfall; empty for a plain result. */
+  outcome: string;
+  /** What the call's time went to; `to` is `null` while it does. */
+  spans: { kind: ActivityKind; from: number; to: number | null }[];
   starts: { at: number; attempt: number }[];
   settledAt: number | null;
-  result: { output: JsonValue; isError: boolean; shown?: string; blob?: { bytes: number } } | null;
+  result: CallResult | null;
   /** The decisions about the call, oldest first. */
   decisions: { what: string; at: number; by?: string | undefined; reason?: string | undefined }[];
   edited: JsonValue | null;
@@ -38,34 +44,27 @@ export type CallFacts = QualifiedCall & {
   childRunId: string | null;
   /** An outcome that arrived after the run had moved on. */
   late: { output: JsonValue; isError: boolean; contradicts: string | null } | null;
-  /** The server's view of the call while it is open; decisions refer to it. */
+  /** What the call asks now. */
   open: JsonOpenCall | null;
   progress: unknown;
 };
 
-/** The sources of call states: the fold of the journal, the server's view, and live progress by call id. */
+/** Where the state of a call is from: the fold at the cursor, and live progress by call id. */
 export type CallSource = {
-  context: Context | null;
-  view: RunView | null;
+  folded: Folded;
   progress: ReadonlyMap<string, unknown>;
-  /** Whether the cursor is at the end, where the server's view and live progress belong. */
+  /** Whether the cursor is at the end, where open calls and live progress belong. */
   isAtEnd: boolean;
 };
 
 /** The facts of a call up to an entry. */
-export function factsAt(record: CallRecord, at: number, source: CallSource): CallFacts {
-  const facts = beginCall(record.call, record.madeAt);
-  for (const event of record.events) if (event.seq <= at) addToCall(facts, event);
-  if (record.droppedAt !== undefined && record.droppedAt <= at) facts.status = 'dropped';
-  else concludeCall(facts, source);
-  return facts;
-}
-
-function beginCall(call: QualifiedCall, madeAt: number): CallFacts {
-  return {
+export function factsAt({ call, told }: CallRecord, at: number, source: CallSource): CallFacts {
+  const { folded, progress, isAtEnd } = source;
+  const facts: CallFacts = {
     ...call,
-    madeAt,
-    status: statusAtStart(call),
+    status: '',
+    outcome: call.error === undefined ? '' : 'cannot run',
+    spans: [],
     starts: [],
     settledAt: null,
     result: null,
@@ -79,118 +78,120 @@ function beginCall(call: QualifiedCall, madeAt: number): CallFacts {
     open: null,
     progress: null,
   };
+  for (const one of told) if (one.seq <= at) addToCall(facts, one);
+  const { context, state } = folded;
+  if (facts.status === '')
+    facts.status =
+      state !== null && hasEnded(state)
+        ? 'unsettled'
+        : ((context && findCall(context, call.callId)?.status) ?? 'ready');
+  if (!isAtEnd || facts.status === 'unsettled') facts.open = null;
+  if (isAtEnd && facts.status === 'running') facts.progress = progress.get(call.callId) ?? null;
+  return facts;
 }
 
-function statusAtStart({ error, gate }: QualifiedCall): string {
-  if (error !== undefined) return 'settled';
-  return gate ? 'gated' : 'ready';
-}
+const ASKS = { approval: 'person', result: 'wait', doubt: 'doubt' } as const;
 
-/** Adds an event about a call; ignores events about unknown calls. */
-function addToCall(call: CallFacts, event: Extract<RunEvent, { callId: string }>): void {
-  const { at } = event;
-  switch (event.type) {
-    case 'approval.decided': {
-      const { decision, by, sticky } = event;
+function addToCall(call: CallFacts, told: CallEvent): void {
+  const { at } = told;
+  switch (told.type) {
+    case 'call.asked':
+      call.open = told.open;
+      if (told.open.kind === 'doubt') {
+        call.doubt = told.open.reason ?? null;
+        call.outcome = 'in doubt';
+      }
+      return spend(call, at, ASKS[told.open.kind]);
+    case 'call.decided': {
+      const { approved, reason, by, input, sticky } = told;
+      const what = approved ? 'approved' : 'rejected';
       const always = sticky === true ? ', also for later calls' : '';
-      const reason = decision.type === 'reject' ? decision.reason : undefined;
-      call.decisions.push({ what: `${PAST[decision.type]}${always}`, at, by, reason });
-      if (decision.type === 'approve' && decision.input !== undefined) call.edited = decision.input;
-      if (decision.type !== 'approve') call.settledAt = at;
+      call.decisions.push({ what: `${what}${always}`, at, by, reason });
+      call.outcome = reason === undefined ? what : `${what}: ${reason}`;
+      if (input !== undefined) call.edited = input;
+      call.open = null;
+      return spend(call, at, null);
+    }
+    case 'call.started':
+      call.starts.push({ at, attempt: told.attempt });
+      call.key = told.key;
+      if (told.attempt > 1) call.outcome = `attempt ${told.attempt}`;
+      return spend(call, at, 'tool');
+    case 'call.suspended':
+      call.childRunId = told.childRunId;
+      call.outcome = 'sub-agent';
+      return spend(call, at, 'wait');
+    case 'call.settled':
+      settle(call, told, call.open?.kind);
+      call.open = null;
+      return spend(call, at, null);
+    case 'note':
+      return addNote(call, told);
+  }
+}
+
+/** Ends what the call's time went to, and begins what it goes to now. */
+function spend({ spans }: CallFacts, at: number, kind: ActivityKind | null): void {
+  const last = spans.at(-1);
+  if (last?.to === null && last.kind === kind) return;
+  if (last?.to === null) last.to = at;
+  if (kind !== null) spans.push({ kind, from: at, to: null });
+}
+
+const WITHOUT_RESULT: { readonly [By in SettledBy]?: string } = {
+  denied: 'rejected',
+  overtaken: 'not run',
+  edit: 'dropped',
+};
+
+/** `asked`: what the call asked for when it was settled. */
+function settle(call: CallFacts, told: Told<'call.settled'>, asked: OpenCallKind | undefined): void {
+  const { at, by, who, isError, output } = told;
+  call.settledAt = at;
+  call.result = told.call.result ?? null;
+  call.status = isError ? (WITHOUT_RESULT[by] ?? 'error') : 'settled';
+  if (isError && by !== 'denied' && by !== 'refused') call.outcome = call.status;
+  if (by === 'answer' || by === 'sub-agent') {
+    if (asked === 'approval') call.outcome = 'answered';
+    call.decisions.push({ what: isError ? 'answered with an error' : 'answered', at, by: who });
+  }
+  if (by !== 'resolved') return;
+  const what = isError ? 'failed' : 'happened';
+  const reason = isError ? String(output) : undefined;
+  call.outcome = `in doubt, then ${what}`;
+  call.decisions.push({ what: `recorded as ${what}`, at, by: who, reason });
+  if (isError && call.late?.isError === false)
+    call.late.contradicts = `${who ?? 'a person'} recorded that it failed: ${reason}`;
+}
+
+function addNote(call: CallFacts, { at, event }: Told<'note'>): void {
+  switch (event.type) {
+    case 'tool.interrupted':
+      call.interrupted = true;
+      call.outcome = 'interrupted';
+      return spend(call, at, null);
+    case 'doubt.resolved':
+      // Other resolutions settle the call.
+      call.open = null;
+      call.outcome = 'in doubt, then retry';
+      call.decisions.push({ what: 'retried', at, by: event.by });
+      return spend(call, at, null);
+    case 'tool.late': {
+      const { output, isError, contradicts = call.late?.contradicts ?? null } = event;
+      call.late = { output, isError, contradicts };
       return;
     }
     case 'call.edited':
-      Object.assign(call, event.call, { input: call.input, edited: event.call.input });
-      call.decisions.push({ what: 'edited', at, by: event.by });
-      return;
-    case 'result.received':
-      call.decisions.push({ what: event.isError ? 'answered with an error' : 'answered', at, by: event.by });
-      call.settledAt = at;
-      return;
-    case 'doubt.resolved': {
-      const { resolution, by } = event;
-      const reason = resolution.type === 'failed' ? resolution.reason : undefined;
-      call.decisions.push({ what: RESOLVED[resolution.type], at, by, reason });
-      if (resolution.type !== 'retry') call.settledAt = at;
-      if (reason !== undefined && call.late?.isError === false)
-        call.late.contradicts = `${by ?? 'a person'} recorded that it failed: ${reason}`;
-      return;
-    }
-    case 'tool.started':
-      call.starts.push({ at, attempt: event.attempt });
-      call.key = event.key;
-      return;
-    case 'tool.settled':
-      call.settledAt = at;
-      return;
-    case 'tool.interrupted':
-      call.interrupted = true;
-      return;
-    case 'tool.doubted':
-      call.doubt = event.reason;
-      return;
-    case 'tool.suspended':
-      call.childRunId = event.childRunId;
-      return;
-    case 'tool.late':
-      call.late = {
-        output: event.output,
-        isError: event.isError,
-        contradicts: event.contradicts ?? call.late?.contradicts ?? null,
-      };
+      return edit(call, event.call, at, event.by);
+    case 'turn.edited':
+      return edit(call, event.calls.find(({ callId }) => callId === call.callId) ?? call, at, event.by);
+    default:
   }
 }
 
-const PAST = { approve: 'approved', reject: 'rejected', answer: 'answered' } as const;
-
-const RESOLVED = {
-  retry: 'retried',
-  happened: 'recorded as happened',
-  failed: 'recorded as failed',
-} as const;
-
-/** Sets a call's status, result, progress and, while it is open, the server's view of it. */
-function concludeCall(call: CallFacts, { context, view, progress, isAtEnd }: CallSource): void {
-  const { callId } = call;
-  const result =
-    resultsIn(context?.transcript ?? []).get(callId) ?? resultsIn(view?.transcript ?? []).get(callId);
-  if (result !== undefined && (call.settledAt !== null || context !== null)) {
-    if (context === null || resultsIn(context.transcript).has(callId)) call.status = 'settled';
-    call.result = result;
-  }
-  const ended = isAtEnd && view?.settled != null && view.settled.status !== 'waiting';
-  const current = context?.calls.find(one => one.callId === callId);
-  if (current !== undefined) {
-    call.status = ended && current.status !== 'settled' ? 'unsettled' : current.status;
-    call.result = current.result ?? null;
-    call.doubt = current.doubt ?? null;
-  }
-  const known = isAtEnd && !ended ? view?.calls.find(one => one.callId === callId) : undefined;
-  if (known !== undefined && call.status !== 'settled') {
-    if (context === null) call.status = known.status;
-    const decided = openDecisions(view).find(one => one.callId === callId && one.runId === view?.runId);
-    if (call.status === known.status) call.open = decided ?? null;
-  }
-  if (isAtEnd && call.status === 'running') call.progress = progress.get(callId) ?? null;
-  call.status = nameOutcome(call);
-}
-
-/** Returns the name of an outcome that is not an error of the call. */
-function nameOutcome({ status, result, decisions }: CallFacts): string {
-  if (status !== 'settled' || result?.isError !== true) return status;
-  if (typeof result.output === 'string' && result.output.startsWith('superseded')) return 'superseded';
-  if (decisions.some(({ what }) => what.startsWith(PAST.reject))) return 'rejected';
-  return 'error';
-}
-
-const results = new WeakMap<readonly Item[], Map<string, Extract<Item, { type: 'tool_result' }>>>();
-
-function resultsIn(transcript: readonly Item[]): Map<string, Extract<Item, { type: 'tool_result' }>> {
-  const known = results.get(transcript);
-  if (known !== undefined) return known;
-  const found = new Map(
-    transcript.flatMap(item => (item.type === 'tool_result' ? [[item.callId, item] as const] : [])),
-  );
-  results.set(transcript, found);
-  return found;
+function edit(call: CallFacts, edited: QualifiedCall, at: number, by: string | undefined): void {
+  const { input } = call;
+  const without = { status: '', result: null, settledAt: null, open: null };
+  Object.assign(call, edited, { input, edited: edited.input, ...without });
+  call.decisions.push({ what: 'edited', at, by });
 }

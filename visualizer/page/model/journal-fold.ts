@@ -5,6 +5,7 @@ import type { Effect, NextAction } from '../../../protocol/effect.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import { type ChartEdge, readChart } from '../../chart-graph.ts';
 import { edgeId } from '../../merge-edges.ts';
+import type { StreamedEvent } from '../data/request.ts';
 
 /** The effects of one event: the states entered, the edges taken, and the decisions with their reasons. */
 export type Taken = {
@@ -15,20 +16,9 @@ export type Taken = {
   edges: string[];
   /** The ids of the states entered, in order. */
   entered: string[];
-  /** The turn that was running when the event arrived. */
-  turn: { number: number; attempt: number };
-  /** Whether the turn's text is a draft, which is not part of the transcript. */
-  draft: boolean;
 };
 
-const NOTHING: Taken = {
-  decisions: [],
-  effects: [],
-  edges: [],
-  entered: [],
-  turn: { number: 0, attempt: 0 },
-  draft: false,
-};
+const NOTHING: Taken = { decisions: [], effects: [], edges: [], entered: [] };
 
 const HUB = 'deciding';
 const EDGES: readonly ChartEdge[] = readChart().edges.filter(edge => edge.from !== edge.to);
@@ -131,14 +121,14 @@ export class Folded {
 
   #fold(seq: number, event: ChartEvent | RunStarted): Folded {
     const before = this.state;
-    if (event.type === 'run.started') return this.#move(seq, '', initial(event), { number: 1, attempt: 1 });
+    if (event.type === 'run.started') return this.#move(seq, '', initial(event));
     if (before === null) return this.#stop(seq, 'the journal does not begin with run.started');
     const step = next(before, event);
     if (!step.handled) return this.#stop(seq, `${event.type} is not possible in ${statePath(before)}`);
-    return this.#move(seq, statePath(before), step, before.context.turn);
+    return this.#move(seq, statePath(before), step);
   }
 
-  #move(seq: number, from: string, { state, effects }: Step, turn: Taken['turn']): Folded {
+  #move(seq: number, from: string, { state, effects }: Step): Folded {
     const decisions = effects.flatMap(effect =>
       effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next] : [],
     );
@@ -146,14 +136,7 @@ export class Folded {
     const counts = { edges: this.#edges.slice(), states: this.#states.slice() };
     for (const id of way.edges) countOne(counts.edges, EDGE_PLACES.get(id));
     for (const id of way.entered) countOne(counts.states, STATE_PLACES.get(id));
-    const taken = {
-      ...way,
-      decisions,
-      effects,
-      turn: { number: turn.number, attempt: turn.attempt },
-      draft: state.context.lastTurn?.draft === true,
-    };
-    return new Folded(seq, state, null, taken, counts);
+    return new Folded(seq, state, null, { ...way, decisions, effects }, counts);
   }
 }
 
@@ -184,6 +167,60 @@ function countOne(counts: Uint32Array, place: number | undefined): void {
 /** The name of the decision's guard in the chart. */
 function nameChoice(decision: NextAction): string {
   return decision.type === 'finish' && decision.finishers ? 'finish, to be checked' : decision.type;
+}
+
+/** The number of entries between two checkpoints. */
+export const CHECKPOINT_EVERY = 256;
+/** How many folds near the last position are cached, so that a step folds one entry. */
+const MOST_NEAR = 300;
+
+/**
+ * The folds of a journal at each of its entries: stored at checkpoints, computed between them.
+ *
+ * K1 `at` folds at most `CHECKPOINT_EVERY` entries.
+ * K2 It depends only on the entries and the fold that it begins with.
+ */
+export class FoldedJournal {
+  readonly #read: (seq: number) => StreamedEvent | undefined;
+  readonly #begin: Folded;
+  readonly #checkpoints = new Map<number, Folded>();
+  readonly #near = new Map<number, Folded>();
+  #last: Folded;
+
+  /** `read` returns the entry at a `seq`; `begin` is the fold before the first entry that it has. */
+  constructor(read: (seq: number) => StreamedEvent | undefined, begin = Folded.start) {
+    this.#read = read;
+    this.#begin = begin;
+    this.#last = begin;
+  }
+
+  /** The fold at the last entry. */
+  get last(): Folded {
+    return this.#last;
+  }
+
+  /** Folds the next entry. */
+  take(event: StreamedEvent): Folded {
+    const folded = this.#last.take(event.seq, event);
+    this.#last = folded;
+    if (folded.seq % CHECKPOINT_EVERY === 0) this.#checkpoints.set(folded.seq, folded);
+    return folded;
+  }
+
+  /** The fold at an entry; at the beginning or the end if there is no such entry. */
+  at(seq: number): Folded {
+    if (seq >= this.#last.seq) return this.#last;
+    if (seq <= this.#begin.seq) return this.#begin;
+    const known = this.#checkpoints.get(seq) ?? this.#near.get(seq);
+    if (known !== undefined) return known;
+    const before = this.at(seq - 1);
+    const event = this.#read(seq);
+    if (event === undefined) return before;
+    if (this.#near.size > MOST_NEAR) this.#near.clear();
+    const folded = before.take(seq, event);
+    this.#near.set(seq, folded);
+    return folded;
+  }
 }
 
 /** The state after the entries of a journal from its start. Throws if this chart cannot have produced them. */

@@ -1,10 +1,10 @@
 import { batch, computed, signal } from '@preact/signals';
+import { type StoryEvent, StoryTeller } from '../../../engine/story/tell-story.ts';
 import type { Delta } from '../../../protocol/effect.ts';
+import { textOf } from '../../../protocol/message.ts';
 import type { RunView, StreamedEvent } from '../data/request.ts';
-import { attemptKey } from './attempt-key.ts';
-import { FoldedJournal } from './folded-journal.ts';
 import { Folded } from './journal-fold.ts';
-import { RunStory } from './run-story.ts';
+import { attemptKey, type Block, RunStory } from './run-story.ts';
 
 export type Connection =
   | { type: 'connecting' }
@@ -12,22 +12,24 @@ export type Connection =
   | { type: 'away'; since: number }
   | { type: 'ended' };
 
-/** The streamed output of an attempt. The text filters have been applied to `text`. */
-export type LiveTurn = { turn: number; attempt: number; text: string; reasoning: string };
+/** A text, the reasoning or the arguments of a call, as far as they were streamed; `name` of a call's tool. */
+export type LivePart = { kind: 'text' | 'reasoning' | 'call'; name: string; text: string };
+
+/** The streamed output of an attempt, in the order in which it began. The text filters have been applied. */
+export type LiveTurn = { turn: number; attempt: number; parts: ReadonlyMap<string, LivePart> };
 
 /**
  * The page's model of a run: its journal, the folds of it, live output, the server's view, and the cursor, the one
  * place that all panes show.
  *
  * M1 Each entry is applied once, in order; repeated entries after a reconnection are ignored.
- * M2 Live text belongs to one attempt of one turn and ends with it, or with the run: after a request to cancel there is none.
+ * M2 After a request to cancel there is no live output.
  * M3 Without a chosen place the cursor is at the last entry and moves with it.
  */
 export class RunModel {
   readonly runId: string;
   readonly view = signal<RunView | null>(null);
   readonly connection = signal<Connection>({ type: 'connecting' });
-  readonly live = signal<LiveTurn | null>(null);
   readonly progress = signal<ReadonlyMap<string, unknown>>(new Map());
   /** The `seq` of the last entry; 0 before the first. */
   readonly last = signal(0);
@@ -46,16 +48,22 @@ export class RunModel {
     const status = this.view.value?.status;
     return status === 'finished' || status === 'failed' || status === 'cancelled';
   });
+  readonly live = computed(() => (this.fold.context?.cancelling ? null : this.#live.value));
   /** The path of the last state. */
   readonly path = computed(() => this.#pathNow());
+  /** The text that this page got of each attempt that is over, by `attemptKey`. */
   readonly streamed = new Map<string, string>();
+  readonly #live = signal<LiveTurn | null>(null);
+  /** The transcript as the server shows it, by the ids of its items. */
+  readonly #items = computed(() => new Map(this.view.value?.transcript.map(item => [item.id, item])));
+  readonly #read = (seq: number) => this.entry(seq);
+  #teller: StoryTeller;
   #entries: (StreamedEvent | undefined)[] = [];
-  #folded = new FoldedJournal(seq => this.entry(seq));
-  #story = new RunStory();
-  #callsStarted = false;
+  #story = new RunStory(this.#read);
 
   constructor(runId: string) {
     this.runId = runId;
+    this.#teller = new StoryTeller({ runId });
   }
 
   /** The entry at a `seq`, if it is loaded. */
@@ -74,7 +82,7 @@ export class RunModel {
   foldAt(seq: number): Folded {
     void this.last.value;
     void this.first.value;
-    return seq < 1 ? Folded.start : this.#folded.at(seq);
+    return seq < 1 ? Folded.start : this.#story.folds.at(seq);
   }
 
   /** The fold at the last entry. */
@@ -88,12 +96,28 @@ export class RunModel {
     this.chosen.value = seq === null ? null : Math.max(1, Math.min(seq, last));
   }
 
+  /** The text of a reply as readers saw it at the cursor, and the model's original text if a finisher changed it. */
+  readReply(reply: Extract<Block, { kind: 'reply' }>): { text: string; before: string | null } {
+    const { checked } = reply;
+    const own = this.#readOwn(reply);
+    if (checked === null || checked.seq > this.at.value) return { text: own, before: null };
+    return { text: checked.text, before: checked.text === own ? null : own };
+  }
+
+  /** Filters apply to what readers get; until the server's view has that text, the streamed text or `…` is shown. */
+  #readOwn({ item, attempt, seq }: Extract<Block, { kind: 'reply' }>): string {
+    const view = this.view.value;
+    const known = item.id === undefined ? undefined : this.#items.value.get(item.id);
+    if (known !== undefined) return textOf(known);
+    return this.streamed.get(attempt) ?? (view !== null && view.seq >= seq ? textOf(item) : '…');
+  }
+
   /** Starts with the end of a long journal. `base` is the fold before the first of `entries`. */
   beginAt(base: Folded, entries: readonly StreamedEvent[]): void {
     if (this.last.peek() > 0) return;
     this.#entries = new Array(base.seq);
-    this.#folded = new FoldedJournal(seq => this.entry(seq), base);
-    this.#story = new RunStory();
+    this.#story = new RunStory(this.#read, base);
+    this.#teller = new StoryTeller({ runId: this.runId }, base.state);
     this.first.value = base.seq + 1;
     this.last.value = base.seq;
     this.takeEntries(entries);
@@ -106,19 +130,18 @@ export class RunModel {
 
   /** Replaces folds and story by those of the whole journal, in pieces between which the page can draw. */
   async retell(pause: () => Promise<void>): Promise<void> {
-    const folded = new FoldedJournal(seq => this.entry(seq));
-    const story = new RunStory();
+    const story = new RunStory(this.#read);
+    const teller = new StoryTeller({ runId: this.runId });
     let began = performance.now();
     for (let seq = 1; seq <= this.last.peek(); seq += 1) {
       const event = this.entry(seq);
       if (event === undefined) return;
-      story.take(event, folded.take(event));
+      story.take(event, teller);
       if (performance.now() - began < 12) continue;
       await pause();
       began = performance.now();
     }
     batch(() => {
-      this.#folded = folded;
       this.#story = story;
       this.first.value = 1;
       this.told.value += 1;
@@ -131,52 +154,23 @@ export class RunModel {
       for (const event of events) {
         if (event.seq <= this.last.peek()) continue;
         if (event.seq > this.last.peek() + 1) return false;
-        this.#takeEntry(event);
+        this.#entries[event.seq - 1] = event;
+        this.#show(this.#story.take(event, this.#teller));
+        this.last.value = event.seq;
+        this.told.value += 1;
       }
       return true;
     });
   }
 
-  #takeEntry(event: StreamedEvent): void {
-    this.#entries[event.seq - 1] = event;
-    const folded = this.#folded.take(event);
-    this.#story.take(event, folded);
-    if (event.type === 'calls.started') this.#callsStarted = true;
-    if (event.type === 'turn.completed' || event.type === 'turn.failed') {
-      this.#callsStarted = false;
-      const { number: turn, attempt } = folded.taken.turn;
-      this.#endLive({ turn, attempt });
-    }
-    const live = this.live.peek();
-    if (live !== null && writesNoMore(folded)) this.#endLive(live);
-    this.last.value = event.seq;
-    this.told.value += 1;
-  }
-
-  /** Replaces the live text by the full text of the running turn so far. */
-  takeTextSoFar({ turn, attempt, text }: { turn: number; attempt: number; text: string }): void {
-    if (writesNoMore(this.fold)) return;
-    this.live.value = { turn, attempt, text, reasoning: '' };
+  /** Replaces the live output by the full text of the running turn so far. */
+  takeTextSoFar(soFar: { turn: number; attempt: number; text: string }): void {
+    this.#show(this.#teller.takeTextSoFar(soFar));
   }
 
   /** Applies live output. */
   takeDelta(delta: Delta): void {
-    switch (delta.type) {
-      case 'text.delta':
-        this.#addLive(delta, { text: delta.text, reasoning: '' });
-        return;
-      case 'reasoning.delta':
-        this.#addLive(delta, { text: '', reasoning: delta.text });
-        return;
-      case 'text.discarded':
-        this.#endLive(delta);
-        return;
-      case 'tool.progress':
-        this.progress.value = new Map(this.progress.peek()).set(delta.callId, delta.data);
-        return;
-      case 'call.delta':
-      case 'decided':
-    }
+    this.#show(this.#teller.takeDelta(delta));
   }
 
   /** Applies the server's view, unless it is older than the current one. */
@@ -185,37 +179,65 @@ export class RunModel {
     if (known === null || view.seq >= known.seq) this.view.value = view;
   }
 
-  /**
-   * Streamed text arrives before the journal's `text.started`, which waits for the next commit.
-   */
+  /** Live output arrives before the journal's `text.started` and `calls.started`, which wait for the next commit. */
   #pathNow(): string {
-    const path = this.fold.path ?? this.view.value?.state ?? '';
-    const shows = this.live.value !== null && this.live.value.text !== '';
-    return path === 'turn.planning' && shows && !this.#callsStarted ? 'turn.finalStreaming' : path;
+    const { path, context } = this.fold;
+    const live = this.live.value;
+    if (live === null || path?.startsWith('turn.') !== true) return path ?? this.view.value?.state ?? '';
+    if (live.parts.values().some(({ kind }) => kind === 'call')) return 'turn.planning';
+    return context?.turn.shown === false && textOfLive(live) !== '' ? 'turn.finalStreaming' : path;
   }
 
-  #addLive(
-    { turn, attempt }: { turn: number; attempt: number },
-    more: { text: string; reasoning: string },
-  ): void {
-    if (writesNoMore(this.fold)) return;
-    const now = this.live.peek();
-    const same = now?.turn === turn && now.attempt === attempt;
-    const { text, reasoning } = same ? now : { text: '', reasoning: '' };
-    this.live.value = { turn, attempt, text: text + more.text, reasoning: reasoning + more.reasoning };
+  /** Shows live output. Late pieces are in the entry that comes with them, as the server has them without the filters. */
+  #show(told: readonly StoryEvent[]): void {
+    for (const one of told)
+      switch (one.type) {
+        case 'text':
+        case 'reasoning':
+        case 'call.opened':
+        case 'call.arguments':
+          if (one.late !== true) this.#addLive(one);
+          break;
+        case 'turn.discarded':
+          if (one.why !== 'differs') this.#endLive(one);
+          break;
+        case 'turn.closed':
+          this.#endLive(one);
+          break;
+        case 'call.progress':
+          this.progress.value = new Map(this.progress.peek()).set(one.callId, one.data);
+          break;
+        default:
+      }
   }
 
-  #endLive(place: { turn: number; attempt: number }): void {
-    const live = this.live.peek();
+  #addLive(piece: Piece): void {
+    const { turn, attempt } = piece;
+    const place = 'part' in piece ? `${piece.part}` : `call ${piece.index}`;
+    const parts = new Map(this.#live.peek()?.parts);
+    const { name, text } = parts.get(place) ?? { name: '', text: '' };
+    parts.set(place, {
+      kind: 'part' in piece ? piece.type : 'call',
+      name: 'name' in piece ? piece.name : name,
+      text: 'text' in piece ? text + piece.text : text,
+    });
+    this.#live.value = { turn, attempt, parts };
+  }
+
+  #endLive(place: Place): void {
+    const live = this.#live.peek();
     if (live === null || attemptKey(live) !== attemptKey(place)) return;
-    if (live.text !== '') this.streamed.set(attemptKey(live), live.text);
-    this.live.value = null;
+    const text = textOfLive(live);
+    if (text !== '') this.streamed.set(attemptKey(live), text);
+    this.#live.value = null;
   }
 }
 
-/** Whether no model writes: the run has ended, or is being cancelled. */
-function writesNoMore({ path, context }: Folded): boolean {
-  return (
-    (context?.cancelling ?? null) !== null || path === 'finished' || path === 'failed' || path === 'cancelled'
-  );
+/** The text of live output, without reasoning and calls. */
+export function textOfLive(live: LiveTurn | null): string {
+  const parts = [...(live?.parts.values() ?? [])];
+  return parts.map(({ kind, text }) => (kind === 'text' ? text : '')).join('');
 }
+
+type Place = { turn: number; attempt: number };
+type Piece = Extract<StoryEvent, { type: 'text' | 'reasoning' | 'call.opened' | 'call.arguments' }>;

@@ -1,100 +1,92 @@
+import type { StoryEvent, StoryTeller } from '../../../engine/story/tell-story.ts';
+import { findCall } from '../../../machines/calls.ts';
+import type { Context } from '../../../machines/context.ts';
+import { latestReply } from '../../../machines/folding/last-turn.ts';
+import { type ChartState, statePath } from '../../../machines/step.ts';
 import type { Failure, QualifiedCall } from '../../../protocol/event.ts';
-import type { Item } from '../../../protocol/item.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
+import type { Item, MessageItem } from '../../../protocol/item.ts';
 import { textOf } from '../../../protocol/message.ts';
-import type { Usage } from '../../../protocol/turn.ts';
 import type { StreamedEvent } from '../data/request.ts';
 import { formatOutput, formatReply } from '../render/format.ts';
-import { type ActivityKind, kindOf } from './activity-kind.ts';
-import { attemptKey } from './attempt-key.ts';
 import type { CallEvent, CallRecord } from './call-facts.ts';
-import type { Folded } from './journal-fold.ts';
+import { Folded, FoldedJournal } from './journal-fold.ts';
+import { type Activity, kindOf } from './time-line.ts';
 
-/** An entry on the time line. `kind` is the activity from this entry to the next. */
-export type Activity = { seq: number; at: number; kind: ActivityKind };
-
-/** A process that died while it drove the run, seen when the next one took over. */
-export type Crash = {
-  seq: number;
-  at: number;
-  /** The last entry that the dead process wrote. */
-  lastSeq: number;
-  lastAt: number;
-  gone: string;
-  by: string;
-  path: string;
-  /** The calls that had started and had no result. */
-  running: string[];
-  /** The findings and actions of the next process about these calls, by entry. */
-  followed: { seq: number; type: string; callId: string }[];
-};
-
-/** A model call that ended. */
+/** A model call that ended, as the entry has it; `cost` in dollars. */
 export type TurnRecord = {
   seq: number;
-  number: number;
+  turn: number;
   attempt: number;
-  from: number;
-  to: number;
-  usage: Usage | null;
   cost: number;
-  model: string;
-  calls: number;
-  failure: Failure | null;
+  ended: Of<'turn.completed' | 'turn.failed'>;
 };
 
-/** One block of the conversation, as the journal has it. */
-export type Block = { key: string; seq: number; at: number } & (
-  | {
-      kind: 'message';
-      role: string;
-      text: string;
-      id: string | undefined;
-      by: string | undefined;
-      others: string[];
-    }
+type Content =
+  | { kind: 'message'; item: MessageItem; by: string | undefined }
+  /** `attempt` is the key of the attempt that wrote it, `replacedAt` the entry of the edit that replaced it. */
   | {
       kind: 'reply';
-      item: Item;
+      item: MessageItem;
       attempt: string;
       preamble: boolean;
       checked: { seq: number; text: string } | null;
-      /** The entry of the edit that replaced it. */
       replacedAt?: number;
     }
   | { kind: 'reasoning'; text: string }
   | { kind: 'aside'; title: string; text: string }
   | { kind: 'edit'; title: string; before: string; after: string }
   | { kind: 'call'; record: CallRecord }
+  /** The same failure of one or more attempts. */
   | {
       kind: 'failure';
       failure: Failure;
       attempts: { seq: number; attempt: number; key: string; hadText: boolean }[];
     }
-  | { kind: 'crash'; crash: Crash }
-);
+  /**
+   * A process that died while it drove the run, seen when the next one took over. `lastSeq` is the last entry that it
+   * wrote, `running` are the calls that had started and had no result, `followed` the next entries about them.
+   */
+  | {
+      kind: 'crash';
+      lastSeq: number;
+      lastAt: number;
+      gone: string;
+      by: string;
+      path: string;
+      running: string[];
+      followed: { seq: number; callId: string }[];
+    };
 
-/** A row of the waterfall. */
-export type Row = { type: 'turn'; turn: TurnRecord } | { type: 'call'; record: CallRecord };
+/** One block of the conversation, as the journal has it. */
+export type Block = { key: string; seq: number; at: number } & Content;
 
-type Of<Type extends StreamedEvent['type']> = Extract<StreamedEvent, { type: Type }>;
+type Told<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
+type Of<Type extends StreamedEvent['type']> = Extract<Told<'note'>['event'], { type: Type }>;
+type From = { seq: number; at: number };
+/** The reply of a turn that an item is a part of. */
+type Reply = { draft: boolean; preamble: boolean; attempt: string };
 
-/** The story of a journal, built entry by entry: the conversation, turns, calls, crashes and the time line. */
+/** Names an attempt of a turn: `turn/attempt`. */
+export const attemptKey = ({ turn, attempt }: { turn: number; attempt: number }): string =>
+  `${turn}/${attempt}`;
+
+/** How many entries about the calls of a dead process are shown with it. */
+const MOST_FOLLOWED = 8;
+
+/** What the page shows of a journal, entry by entry: its folds, and what its story says. */
 export class RunStory {
+  readonly folds: FoldedJournal;
   readonly activities: Activity[] = [];
+  /** The conversation. */
   readonly blocks: Block[] = [];
-  readonly rows: Row[] = [];
+  /** The model calls and tool calls, for the waterfall. */
+  readonly rows: (TurnRecord | CallRecord)[] = [];
   readonly calls = new Map<string, CallRecord>();
-  readonly crashes: Crash[] = [];
-  readonly #running = new Set<string>();
-  #path = '';
-  #cost = 0;
-  #hasText = false;
-  #turn: { text: string; calls: readonly QualifiedCall[] } = { text: '', calls: [] };
+  #crash: Extract<Content, { kind: 'crash' }> | undefined;
 
-  /** The number of entries. */
-  get length(): number {
-    return this.activities.length;
+  /** `read` returns the entry at a `seq`; `begin` is the fold before the first entry. */
+  constructor(read: (seq: number) => StreamedEvent | undefined, begin = Folded.start) {
+    this.folds = new FoldedJournal(read, begin);
   }
 
   /** The name of a call's tool. */
@@ -102,227 +94,176 @@ export class RunStory {
     return this.calls.get(callId)?.call.name ?? callId;
   }
 
-  /** Adds the next entry; `folded` is the fold at it. */
-  take(event: StreamedEvent, folded: Folded): void {
-    if (event.type === 'run.claimed' && event.replaces !== undefined) this.#addCrash(event, event.replaces);
-    this.#path = folded.path ?? this.#path;
-    this.activities.push({ seq: event.seq, at: event.at, kind: kindOf(this.#path) });
-    if ('callId' in event) this.#addToCall(event);
-    this.#addBlocks(event, folded);
-    this.#cost = folded.context?.cost ?? this.#cost;
-  }
-
-  #addCrash(event: Of<'run.claimed'>, gone: string): void {
-    const before = this.activities.at(-1);
-    if (before === undefined) return;
-    before.kind = 'dead';
-    const crash: Crash = {
-      seq: event.seq,
-      at: event.at,
-      lastSeq: before.seq,
-      lastAt: before.at,
-      gone,
-      by: event.by,
-      path: this.#path,
-      running: [...this.#running],
-      followed: [],
-    };
-    this.crashes.push(crash);
-    this.#push({ key: `crash ${event.seq}`, seq: event.seq, at: event.at, kind: 'crash', crash });
-  }
-
-  #addToCall(event: CallEvent): void {
-    this.calls.get(event.callId)?.events.push(event);
-    if (event.type === 'call.edited')
-      this.#turn = {
-        ...this.#turn,
-        calls: this.#turn.calls.map(call => (call.callId === event.callId ? event.call : call)),
-      };
-    const { type, callId, seq } = event;
-    const crash = this.crashes.at(-1);
-    if (crash?.running.includes(callId) && crash.followed.length < 8)
-      crash.followed.push({ seq, type, callId });
-    if (type === 'tool.started') this.#running.add(callId);
-    else if (type !== 'tool.interrupted' && type !== 'tool.doubted') this.#running.delete(callId);
-  }
-
-  #addBlocks(event: StreamedEvent, folded: Folded): void {
+  /** Adds the next entry. Returns what the teller tells of it. */
+  take(event: StreamedEvent, teller: StoryTeller): StoryEvent[] {
     const { seq, at } = event;
-    switch (event.type) {
-      case 'run.started':
-        return this.#addItems(event.input, { seq, at });
-      case 'message.received':
-        return this.#addItems(event.items, { seq, at }, event.by);
-      case 'text.started':
-        this.#hasText = true;
+    const { state: before } = this.folds.last;
+    const { state: after, path } = this.folds.take(event);
+    this.activities.push({ seq, at, kind: kindOf(path ?? '') });
+    if (after === null) return [];
+    const told = teller.takeEntry(event, seq, { before, after });
+    for (const one of told) this.#write(one, before ?? after, after);
+    return told;
+  }
+
+  #write(told: StoryEvent, before: ChartState, after: ChartState): void {
+    switch (told.type) {
+      case 'message':
+        for (const [index, item] of told.items.entries()) this.#addItem(item, told, index, told.by);
         return;
-      case 'turn.completed':
-        return this.#addTurn(event, folded);
+      case 'turn.closed':
+        return this.#addTurn(told, after.context.cost - before.context.cost);
       case 'turn.failed':
-        return this.#addFailure(event, folded);
-      case 'finishers.completed': {
+        return this.#addFailure(told, before.context.turn.shown);
+      case 'answer.changed': {
         const reply = this.blocks.findLast(block => block.kind === 'reply');
-        if (reply !== undefined && event.text !== undefined) reply.checked = { seq, text: event.text };
+        if (reply !== undefined) reply.checked = told;
         return;
       }
-      case 'finishers.rejected':
-        return this.#addAside(event, 'A finisher rejected the answer', event.feedback);
+      case 'answer.rejected':
+        return this.#addAside(told, 'A finisher rejected the answer', told.feedback);
+      case 'call.asked':
+        return this.#addToCall(told.open.callId, told);
+      case 'call.decided':
+      case 'call.started':
+      case 'call.suspended':
+      case 'call.settled':
+        return this.#addToCall(told.callId, told);
+      case 'note':
+        return this.#addNote(told, before, after);
+      default:
+    }
+  }
+
+  #addNote(note: Told<'note'>, before: ChartState, after: ChartState): void {
+    const { event } = note;
+    if ('callId' in event) return this.#addToCall(event.callId, note);
+    switch (event.type) {
+      case 'run.claimed':
+        if (event.replaces !== undefined) this.#addCrash(note, event, event.replaces, before);
+        return;
+      case 'turn.edited':
+        return this.#editTurn(note, event, before.context, after.context);
       case 'transcript.edited':
         return this.#addAside(
-          event,
-          `Transcript edited${authorSuffix(event)}`,
+          note,
+          `Transcript edited${byOf(event)}`,
           `It now has ${event.items.length} items.`,
         );
-      case 'turn.edited':
-        return this.#editTurn(event, folded);
       case 'run.cancelled':
-        return this.#addAside(event, `Cancelled${authorSuffix(event)}`, event.reason ?? '');
+        return this.#addAside(note, `Cancelled${byOf(event)}`, event.reason ?? '');
       default:
     }
   }
 
-  #push(block: Block): void {
-    this.blocks.push(block);
+  /** `index`: the place among the blocks of one kind and entry. */
+  #push({ seq, at }: From, content: Content, index = 0): void {
+    this.blocks.push({ key: `${seq}.${index}`, seq, at, ...content });
   }
 
-  #addAside({ seq, at }: StreamedEvent, title: string, text: string): void {
-    this.#push({ key: `${seq}`, seq, at, kind: 'aside', title, text });
+  #addAside(from: From, title: string, text: string): void {
+    this.#push(from, { kind: 'aside', title, text });
   }
 
-  #addTurn(event: Of<'turn.completed'>, folded: Folded): void {
-    const { seq, at, items, calls, usage, model, startedAt } = event;
-    const { turn } = folded.taken;
-    const cost = (folded.context?.cost ?? this.#cost) - this.#cost;
-    const { number, attempt } = turn;
-    const record = { seq, number, attempt, from: startedAt, to: at, usage, cost, model, calls: calls.length };
-    this.rows.push({ type: 'turn', turn: { ...record, failure: null } });
-    for (const call of calls) this.#addCall(call, event, number);
-    this.#turn = { text: event.text, calls };
-    for (const [index, item] of items.entries()) this.#addTurnItem(item, index, event, folded);
-    this.#hasText = false;
+  #addToCall(callId: string, told: CallEvent): void {
+    this.calls.get(callId)?.told.push(told);
+    const { running = [], followed = [] } = this.#crash ?? {};
+    const isNews = running.includes(callId) && followed.at(-1)?.seq !== told.seq;
+    if (isNews && followed.length < MOST_FOLLOWED) followed.push({ seq: told.seq, callId });
   }
 
-  /** An edit of the latest turn: the difference, its new text, and its changed, dropped and new calls. */
-  #editTurn(event: Of<'turn.edited'>, folded: Folded): void {
-    const { seq, at, runId, calls, text, by } = event;
-    const before = this.#turn;
-    const title = `Reply edited${authorSuffix(event)}`;
-    const texts = { before: formatReply(before.text, before.calls), after: formatReply(text, calls) };
-    this.#push({ key: `${seq}`, seq, at, kind: 'edit', title, ...texts });
-    const reply = this.blocks.findLast(block => block.kind === 'reply' || block.kind === 'message');
-    const isNew = text !== before.text;
-    if (isNew && reply?.kind === 'reply') reply.replacedAt = seq;
+  #addCrash(from: From, { by }: Of<'run.claimed'>, gone: string, before: ChartState): void {
+    const last = this.activities.at(-2);
+    if (last === undefined) return;
+    last.kind = 'dead';
+    const { seq: lastSeq, at: lastAt } = last;
+    const running = before.context.calls.flatMap(({ callId, status, attempt }) =>
+      attempt > 0 && status !== 'settled' && status !== 'waiting' ? [callId] : [],
+    );
+    const path = statePath(before);
+    this.#crash = { kind: 'crash', lastSeq, lastAt, gone, by, path, running, followed: [] };
+    this.#push(from, this.#crash);
+  }
+
+  #addTurn(told: Told<'turn.closed'>, cost: number): void {
+    const { seq, turn, attempt, draft, completed } = told;
+    const { calls, items } = completed;
+    this.rows.push({ seq, turn, attempt, cost, ended: completed });
+    for (const call of calls) this.#addCall(call, told);
+    const reply = { draft, preamble: calls.length > 0, attempt: attemptKey(told) };
+    for (const [index, item] of items.entries()) this.#addItem(item, told, index, reply);
+  }
+
+  #addCall(call: QualifiedCall, { seq }: From): void {
+    const record: CallRecord = { call, seq, told: [] };
+    this.calls.set(call.callId, record);
+    this.rows.push(record);
+  }
+
+  #addFailure(told: Told<'turn.failed'>, hadText: boolean): void {
+    const { seq, turn, attempt, failed } = told;
+    const { error: failure } = failed;
+    this.rows.push({ seq, turn, attempt, cost: 0, ended: failed });
+    const place = { seq, attempt, key: attemptKey(told), hadText };
+    const last = this.blocks.at(-1);
+    if (last?.kind === 'failure' && isSameFailure(last.failure, failure)) last.attempts.push(place);
+    else this.#push(told, { kind: 'failure', failure, attempts: [place] });
+  }
+
+  /** An edit of the latest turn: the difference, its new text, and its changed and new calls. */
+  #editTurn(note: Told<'note'>, event: Of<'turn.edited'>, before: Context, after: Context): void {
+    const { seq } = note;
+    const { calls, text, items } = event;
+    const was = latestReply(before);
+    const texts = { before: formatReply(was.text, was.calls), after: formatReply(text, calls) };
+    this.#push(note, { kind: 'edit', title: `Reply edited${byOf(event)}`, ...texts });
+    const isNew = text !== was.text;
+    const last = this.blocks.findLast(({ kind }) => kind === 'reply' || kind === 'message');
+    if (isNew && last?.kind === 'reply') last.replacedAt = seq;
     for (const call of calls) {
-      const { callId, digest } = call;
-      const known = before.calls.find(one => one.callId === callId);
-      if (known === undefined) this.#addCall(call, event, folded.taken.turn.number);
-      else if (known.digest !== digest)
-        this.#addToCall({
-          type: 'call.edited',
-          seq,
-          at,
-          runId,
-          callId,
-          digest,
-          call,
-          ...omitUndefined({ by }),
-        });
+      const record = this.calls.get(call.callId);
+      const { digest } = findCall(before, call.callId) ?? record?.call ?? {};
+      if (record === undefined) this.#addCall(call, note);
+      else if (digest !== call.digest) record.told.push(note);
     }
-    for (const { callId } of before.calls) {
-      const record = this.calls.get(callId);
-      if (record !== undefined && calls.every(call => call.callId !== callId)) record.droppedAt = seq;
+    const { number: turn, attempt } = before.turn;
+    const draft = after.lastTurn?.draft === true;
+    const reply = { draft, preamble: calls.length > 0, attempt: attemptKey({ turn, attempt }) };
+    for (const [index, item] of items.entries()) {
+      const isNewCall = item.type === 'tool_call' && this.calls.get(item.callId)?.seq === seq;
+      if (isNewCall || (item.type === 'message' && isNew)) this.#addItem(item, note, index, reply);
     }
-    for (const [index, item] of event.items.entries())
-      if (item.type === 'tool_call' || (item.type === 'message' && isNew))
-        this.#addTurnItem(item, index, event, folded);
-    this.#turn = { text, calls };
   }
 
-  #addCall(call: QualifiedCall, { seq, at }: StreamedEvent, turn: number): void {
-    const made: CallRecord = { call, seq, turn, madeAt: at, events: [] };
-    this.calls.set(call.callId, made);
-    this.rows.push({ type: 'call', record: made });
-  }
-
-  #addTurnItem(
-    item: Item,
-    index: number,
-    { seq, at, type, calls }: Of<'turn.completed' | 'turn.edited'>,
-    folded: Folded,
-  ): void {
-    const place = { key: `${seq}.${index}`, seq, at };
-    const { turn, draft } = folded.taken;
+  /** Adds an item of a reply, or of a message by someone. */
+  #addItem(item: Item, from: From, index: number, of: Reply | string | undefined): void {
+    const add = (content: Content): void => void this.#push(from, content, index);
+    const aside = (title: string, text: string): void => add({ kind: 'aside', title, text });
+    const isReply = typeof of === 'object';
     switch (item.type) {
       case 'message': {
+        if (!isReply) return add({ kind: 'message', item, by: of });
+        const { draft, ...turn } = of;
         const text = textOf(item);
         if (text === '') return;
-        if (draft) {
-          const title = 'Draft of the planning turn (not shown to users)';
-          return this.#push({ ...place, kind: 'aside', title, text });
-        }
-        const attempt = attemptKey({ turn: turn.number, attempt: turn.attempt });
-        return this.#push({
-          ...place,
-          kind: 'reply',
-          item,
-          attempt,
-          preamble: calls.length > 0,
-          checked: null,
-        });
+        if (draft) return aside('Draft of the planning turn (not shown to users)', text);
+        return add({ kind: 'reply', item, ...turn, checked: null });
       }
+      case 'reasoning':
+        if (item.text !== '') add({ kind: 'reasoning', text: item.text });
+        return;
       case 'tool_call': {
         const record = this.calls.get(item.callId);
-        if (record?.seq === seq)
-          return this.#push({ ...place, key: `call ${item.callId} ${seq}`, kind: 'call', record });
-        if (type === 'turn.edited') return;
-        const title = `${item.name} (run by the provider)`;
-        return this.#push({ ...place, kind: 'aside', title, text: item.arguments });
+        if (record?.seq === from.seq) return add({ kind: 'call', record });
+        return aside(
+          isReply ? `${item.name} (run by the provider)` : `Earlier call of ${item.name}`,
+          item.arguments,
+        );
       }
+      case 'tool_result':
+        return aside(`${item.isError ? 'Error' : 'Result'} of an earlier call`, formatOutput(item.output));
       case 'provider_item':
-        return this.#push({ ...place, kind: 'aside', title: `Provider item ${item.kind}`, text: '' });
-      case 'reasoning':
-        if (item.text !== '') this.#push({ ...place, kind: 'reasoning', text: item.text });
-        return;
-      default:
-    }
-  }
-
-  #addItems(items: readonly Item[], { seq, at }: { seq: number; at: number }, by?: string): void {
-    for (const [index, item] of items.entries()) this.#addItem(item, { key: `${seq}.${index}`, seq, at }, by);
-  }
-
-  #addFailure({ seq, at, error, startedAt }: Of<'turn.failed'>, folded: Folded): void {
-    const { number, attempt } = folded.taken.turn;
-    const place = { seq, attempt, key: attemptKey({ turn: number, attempt }), hadText: this.#hasText };
-    this.#hasText = false;
-    const turn = { seq, number, attempt, from: startedAt, to: at, usage: null, cost: 0, calls: 0 };
-    this.rows.push({ type: 'turn', turn: { ...turn, model: error.model ?? '', failure: error } });
-    const before = this.blocks.at(-1);
-    if (before?.kind === 'failure' && isSameFailure(before.failure, error)) before.attempts.push(place);
-    else this.#push({ key: `${seq}`, seq, at, kind: 'failure', failure: error, attempts: [place] });
-  }
-
-  #addItem(item: Item, place: { key: string; seq: number; at: number }, by?: string): void {
-    switch (item.type) {
-      case 'message': {
-        const others = item.content.filter(part => part.type !== 'text').map(part => part.type);
-        const { role, id } = item;
-        return this.#push({ ...place, kind: 'message', role, id, text: textOf(item), by, others });
-      }
-      case 'reasoning':
-        return this.#push({ ...place, kind: 'reasoning', text: item.text });
-      case 'tool_call':
-        return this.#push({
-          ...place,
-          kind: 'aside',
-          title: `Earlier call of ${item.name}`,
-          text: item.arguments,
-        });
-      case 'tool_result': {
-        const title = item.isError ? 'Error of an earlier call' : 'Result of an earlier call';
-        return this.#push({ ...place, kind: 'aside', title, text: formatOutput(item.output) });
-      }
-      default:
+        if (isReply) aside(`Provider item ${item.kind}`, '');
     }
   }
 }
@@ -331,6 +272,6 @@ function isSameFailure(one: Failure, other: Failure): boolean {
   return one.code === other.code && one.message === other.message && one.model === other.model;
 }
 
-function authorSuffix({ by }: { by?: string | undefined }): string {
+function byOf({ by }: { by?: string }): string {
   return by === undefined ? '' : ` by ${by}`;
 }

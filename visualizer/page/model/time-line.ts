@@ -1,5 +1,33 @@
-import type { ActivityKind } from './activity-kind.ts';
-import type { Activity, RunStory } from './run-story.ts';
+/** The activity between two entries. `dead`: no process held the run. */
+export type ActivityKind =
+  | 'model'
+  | 'tool'
+  | 'wait'
+  | 'check'
+  | 'person'
+  | 'doubt'
+  | 'paused'
+  | 'dead'
+  | 'none';
+
+/** An entry on the time line. `kind` is the activity from this entry to the next. */
+export type Activity = { seq: number; at: number; kind: ActivityKind };
+
+const KINDS: Readonly<Record<string, ActivityKind>> = {
+  turn: 'model',
+  executingTools: 'tool',
+  backingOff: 'wait',
+  finishing: 'check',
+  resting: 'paused',
+  'resting.awaitingApproval': 'person',
+  'resting.awaitingResults': 'wait',
+  'resting.inDoubt': 'doubt',
+};
+
+/** The activity of a run in a state of the chart. */
+export function kindOf(path: string): ActivityKind {
+  return KINDS[path] ?? KINDS[path.split('.')[0] ?? ''] ?? 'none';
+}
 
 /** A span of the time line. `from` and `to` are fractions of the total, 0 to 1. */
 export type Span = { kind: ActivityKind; from: number; to: number };
@@ -15,7 +43,7 @@ export class TimeLine {
   readonly spans: Span[] = [];
   readonly restMs: number;
 
-  constructor({ activities }: Pick<RunStory, 'activities'>) {
+  constructor(activities: readonly Activity[]) {
     this.#activities = activities.slice();
     let [active, rest] = [0, 0];
     const lengths = activities.map((activity, index) => {

@@ -42,7 +42,7 @@ export class Desk {
   /** The time line of the journal as it is. */
   get timeLine(): TimeLine {
     const told = this.model.told.value;
-    if (this.#line?.told !== told) this.#line = { told, line: new TimeLine(this.model.story) };
+    if (this.#line?.told !== told) this.#line = { told, line: new TimeLine(this.model.story.activities) };
     return this.#line.line;
   }
 

@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { useShortcuts } from '../app/keyboard.ts';
-import type { ActivityKind } from '../model/activity-kind.ts';
+import type { CallEvent } from '../model/call-facts.ts';
 import type { RunStory } from '../model/run-story.ts';
-import type { TimeLine } from '../model/time-line.ts';
+import type { ActivityKind, TimeLine } from '../model/time-line.ts';
 import { formatClock, formatNumber } from '../render/format.ts';
 import { Icon } from '../ui/icon.tsx';
 import { useDesk } from './desk.ts';
@@ -147,6 +147,7 @@ function Bars({ line, story }: BarsProps) {
     paths.set(kind, `${paths.get(kind) ?? ''}M${x} 6h${width}v16h${-width}z`);
   }
   const ticks = new Set(story.activities.map(({ seq }) => Math.round((line.placeOf(seq) * WIDTH) / 10) * 10));
+  const crashes = story.blocks.filter(({ kind }) => kind === 'crash');
   const shown = (
     <>
       <svg class="bars" viewBox={`0 0 ${WIDTH} 44`} preserveAspectRatio="none" aria-hidden="true">
@@ -159,7 +160,7 @@ function Bars({ line, story }: BarsProps) {
           vector-effect="non-scaling-stroke"
         />
       </svg>
-      {story.crashes.slice(-40).map(({ seq }) => (
+      {crashes.slice(-40).map(({ seq }) => (
         <span
           key={seq}
           class="crash-mark"
@@ -178,10 +179,17 @@ function Bars({ line, story }: BarsProps) {
   return shown;
 }
 
+/** The entries with which people decided about calls. */
 function decisionsOf(story: RunStory): number[] {
   return [...story.calls.values()]
-    .flatMap(({ events }) => events)
-    .filter(({ type }) => type === 'approval.decided' || type === 'doubt.resolved')
+    .flatMap(({ told }) => told)
+    .filter(isDecision)
     .map(({ seq }) => seq)
     .slice(-40);
+}
+
+function isDecision(told: CallEvent): boolean {
+  if (told.type === 'note') return told.event.type === 'doubt.resolved';
+  if (told.type !== 'call.settled') return told.type === 'call.decided';
+  return told.by === 'resolved' || (told.by === 'answer' && told.call.executedBy === 'engine');
 }

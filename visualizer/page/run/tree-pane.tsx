@@ -36,11 +36,9 @@ function Children({ of, depth }: { of: string; depth: number }) {
   useSignalEffect(() => {
     void model.told.value;
     if (of !== model.runId) return;
-    const children = [...model.story.calls.values()].flatMap(({ call, events }) =>
-      events.flatMap(event =>
-        event.type === 'tool.suspended'
-          ? [{ id: event.childRunId, callId: call.callId, name: call.name }]
-          : [],
+    const children = [...model.story.calls.values()].flatMap(({ call, told }) =>
+      told.flatMap(one =>
+        one.type === 'call.suspended' ? [{ id: one.childRunId, callId: call.callId, name: call.name }] : [],
       ),
     );
     void Promise.all(

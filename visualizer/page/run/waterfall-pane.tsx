@@ -1,7 +1,6 @@
-import type { CallRecord } from '../model/call-facts.ts';
-import { type CallSpan, callSpans } from '../model/call-spans.ts';
-import type { Row, TurnRecord } from '../model/run-story.ts';
-import type { TimeLine } from '../model/time-line.ts';
+import { type CallRecord, factsAt } from '../model/call-facts.ts';
+import type { TurnRecord } from '../model/run-story.ts';
+import type { ActivityKind, TimeLine } from '../model/time-line.ts';
 import { formatCost, formatNumber, formatSpan, formatValue } from '../render/format.ts';
 import { shorten } from '../render/show-safely.ts';
 import { VirtualList } from '../ui/virtual-list.tsx';
@@ -17,7 +16,7 @@ export function WaterfallPane() {
   const at = model.at.value;
   const now = story.activities.at(-1)?.at ?? 0;
   const { rows } = story;
-  const current = rows.findLastIndex(row => seqOf(row) <= at);
+  const current = rows.findLastIndex(({ seq }) => seq <= at);
   const used = new Set(timeLine.spans.map(({ kind }) => kind));
   return (
     <>
@@ -30,7 +29,7 @@ export function WaterfallPane() {
         row={index => {
           const row = rows[index];
           if (row === undefined) return null;
-          const seq = seqOf(row);
+          const { seq } = row;
           return (
             <button
               type="button"
@@ -38,10 +37,10 @@ export function WaterfallPane() {
               aria-current={index === current ? 'true' : undefined}
               onClick={() => model.choose(seq)}
             >
-              {row.type === 'turn' ? (
-                <TurnRow turn={row.turn} line={timeLine} />
+              {'told' in row ? (
+                <CallRow record={row} line={timeLine} now={now} />
               ) : (
-                <CallRow record={row.record} line={timeLine} now={now} />
+                <TurnRow turn={row} line={timeLine} />
               )}
             </button>
           );
@@ -59,35 +58,36 @@ export function WaterfallPane() {
   );
 }
 
-function seqOf(row: Row): number {
-  return row.type === 'turn' ? row.turn.seq : row.record.seq;
-}
-
-function TurnRow({ turn, line }: { turn: TurnRecord; line: TimeLine }) {
-  const { number, attempt, usage, from, to, failure, cost } = turn;
-  const about =
-    failure === null
-      ? [
-          ...(usage === null
-            ? []
-            : [`${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tok`]),
-          ...(cost > 0 ? [formatCost(cost)] : []),
-        ].join(' · ')
-      : `attempt ${attempt} failed: ${shorten(failure.code, 40)}`;
-  const kind = failure === null ? 'model' : 'failed';
+function TurnRow({ turn: { turn, attempt, cost, ended }, line }: { turn: TurnRecord; line: TimeLine }) {
+  const { startedAt: from, at: to } = ended;
+  const hasFailed = ended.type === 'turn.failed';
+  const usage = hasFailed ? null : ended.usage;
+  const about = hasFailed
+    ? [`attempt ${attempt} failed: ${shorten(ended.error.code, 40)}`]
+    : [
+        ...(usage === null
+          ? []
+          : [`${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tok`]),
+        ...(cost > 0 ? [formatCost(cost)] : []),
+      ];
+  const kind = hasFailed ? 'failed' : 'model';
   return (
     <>
-      <span class="name mono">turn {number}</span>
-      <span class="what">{about}</span>
+      <span class="name mono">turn {turn}</span>
+      <span class="what">{about.join(' · ')}</span>
       <Bars line={line} spans={[{ kind, from, to }]} label={formatSpan(to - from)} />
     </>
   );
 }
 
 function CallRow({ record, line, now }: { record: CallRecord; line: TimeLine; now: number }) {
-  const { spans, outcome } = callSpans(record, now);
+  const { model } = useDesk();
+  const source = { folded: model.fold, progress: model.progress.value, isAtEnd: true };
+  const facts = factsAt(record, model.last.value, source);
+  const spans = facts.spans.map(span => ({ ...span, to: span.to ?? now }));
   const [first, last] = [spans[0], spans.at(-1)];
   const took = first === undefined || last === undefined ? '' : formatSpan(last.to - first.from);
+  const { outcome } = facts;
   return (
     <>
       <span class="name mono">{shorten(record.call.name, 24)}</span>
@@ -109,7 +109,10 @@ function sketchInput({ call: { input } }: CallRecord): string {
   );
 }
 
-function Bars({ line, spans, label }: { line: TimeLine; spans: readonly CallSpan[]; label: string }) {
+/** `from` and `to` in ms since the epoch. */
+type Span = { kind: ActivityKind | 'failed'; from: number; to: number };
+
+function Bars({ line, spans, label }: { line: TimeLine; spans: readonly Span[]; label: string }) {
   const end = spans.length === 0 ? 0 : Math.max(...spans.map(({ to }) => line.placeOfTime(to)));
   return (
     <span class="bar-track">

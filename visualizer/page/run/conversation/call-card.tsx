@@ -30,7 +30,6 @@ const STATUS_WORDS: Readonly<Record<string, string>> = {
   doubted: 'in doubt',
   settled: 'done',
   unsettled: 'no result',
-  dropped: 'dropped',
 };
 
 /** A tool call in the conversation, as it was at the cursor. */
@@ -38,8 +37,7 @@ export function CallCard({ record }: { record: CallRecord }) {
   const desk = useDesk();
   const { model, deciding } = desk;
   const call = factsAt(record, model.at.value, {
-    context: model.shown.value.context,
-    view: model.view.value,
+    folded: model.shown.value,
     progress: model.progress.value,
     isAtEnd: model.isAtEnd.value,
   });

@@ -1,23 +1,49 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { textOf } from '../../../../protocol/message.ts';
+import { shortenOwnerName } from '../../../../protocol/owner-name.ts';
 import { mayOperate } from '../../data/caller.ts';
-import { countBlocks, inheritedBlocks, replyText, unreadIds } from '../../model/conversation.ts';
+import type { RunView } from '../../data/request.ts';
+import type { RunModel } from '../../model/run-model.ts';
 import type { Block } from '../../model/run-story.ts';
-import { formatClock } from '../../render/format.ts';
-import { showSafely } from '../../render/show-safely.ts';
+import { formatClock, formatOutput, formatSpan } from '../../render/format.ts';
+import { shorten, showSafely } from '../../render/show-safely.ts';
 import { Details } from '../../ui/details.tsx';
 import { Diff } from '../../ui/diff.tsx';
+import { Icon } from '../../ui/icon.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
 import { LongText, Safe } from '../../ui/text.tsx';
 import { useDesk } from '../desk.ts';
 import { CallCard } from './call-card.tsx';
 import { Composer } from './composer.tsx';
-import { CrashCard } from './crash-card.tsx';
-import { FailureCard } from './failure-card.tsx';
 
 /** The most blocks in the document at first, and how many more each click adds. */
 const SHOWN = 30;
 const NEAR_PX = 60;
+
+type Of<Kind extends Block['kind']> = Extract<Block, { kind: Kind }>;
+
+/** The transcript items of the runs that this run continues. */
+function inheritedBlocks(model: RunModel): { key: string; who: string; text: string }[] {
+  const view = model.view.value;
+  const first = model.entry(1);
+  if (view === null || first?.type !== 'run.started' || first.continues === undefined) return [];
+  const own = view.transcript.findIndex(item => item.id !== undefined && item.id === first.input[0]?.id);
+  return view.transcript.slice(0, Math.max(0, own)).flatMap((item, index) => {
+    const key = `older ${index}`;
+    if (item.type === 'message')
+      return [{ key, who: item.role === 'assistant' ? 'agent' : item.role, text: textOf(item) }];
+    if (item.type === 'tool_call') return [{ key, who: `call of ${item.name}`, text: item.arguments }];
+    if (item.type === 'tool_result') return [{ key, who: 'result', text: formatOutput(item.output) }];
+    return [];
+  });
+}
+
+/** Whether a message arrived too late to be read. */
+function isUnread(view: RunView | null, id: string | undefined): boolean {
+  const unread = view?.settled?.status === 'finished' ? view.settled.unread : [];
+  return id !== undefined && unread.some(item => item.id === id);
+}
 
 /** The conversation up to the cursor. It stays at its end while a person does not scroll back. */
 export function ConversationPane() {
@@ -26,7 +52,8 @@ export function ConversationPane() {
   const box = useRef<HTMLElement>(null);
   const atEnd = useRef(true);
   const { blocks } = model.story;
-  const count = countBlocks(blocks, model.at.value);
+  const at = model.at.value;
+  const count = blocks.findLastIndex(({ seq }) => seq <= at) + 1;
   const first = Math.max(0, count - SHOWN - more.value);
   const shown = blocks.slice(first, count);
   const inherited = first === 0 ? inheritedBlocks(model) : [];
@@ -85,25 +112,28 @@ function BlockView({ block }: { block: Block }) {
   const { model } = useDesk();
   switch (block.kind) {
     case 'message': {
-      const unread = block.id !== undefined && unreadIds(model.view.value).has(block.id);
+      const { item, by = 'user', at } = block;
+      const unread = isUnread(model.view.value, item.id);
       return (
         <div class="block message">
           <Who
-            name={block.role === 'user' ? (block.by ?? 'user') : block.role}
-            at={block.at}
+            name={item.role === 'user' ? by : item.role}
+            at={at}
             mark={unread ? 'arrived too late to be read' : ''}
           />
-          <LongText text={block.text} kind="prose" />
-          {block.others.map((kind, index) => (
-            <p key={index} class="muted">
-              ({kind})
-            </p>
-          ))}
+          <LongText text={textOf(item)} kind="prose" />
+          {item.content.map(({ type }, index) =>
+            type === 'text' ? null : (
+              <p key={index} class="muted">
+                ({type})
+              </p>
+            ),
+          )}
         </div>
       );
     }
     case 'reply': {
-      const { text, before } = replyText(block, model);
+      const { text, before } = model.readReply(block);
       return (
         <div class="block reply">
           <Who name="agent" at={block.at} mark={markOf(block, model.at.value)} />
@@ -147,13 +177,118 @@ function BlockView({ block }: { block: Block }) {
     case 'failure':
       return <FailureCard block={block} />;
     case 'crash':
-      return <CrashCard crash={block.crash} />;
+      return <CrashCard block={block} />;
   }
 }
 
-function markOf({ preamble, replacedAt }: Extract<Block, { kind: 'reply' }>, at: number): string {
+function markOf({ preamble, replacedAt }: Of<'reply'>, at: number): string {
   if (replacedAt !== undefined && replacedAt <= at) return 'replaced by an edit';
   return preamble ? 'before tool calls' : '';
+}
+
+/** The same failure of one or more attempts, shown once, with the provider's message. */
+function FailureCard({ block }: { block: Of<'failure'> }) {
+  const { model } = useDesk();
+  const { failure } = block;
+  const attempts = block.attempts.filter(({ seq }) => seq <= model.at.value);
+  const [first, last] = [attempts[0], attempts.at(-1)];
+  if (first === undefined || last === undefined) return null;
+  const status = failure.status === undefined ? '' : ` (HTTP ${failure.status})`;
+  const where = failure.model === undefined ? '' : ` of ${failure.model}`;
+  const which =
+    attempts.length === 1
+      ? `Attempt ${first.attempt}`
+      : `${attempts.length} attempts (${first.attempt} to ${last.attempt})`;
+  const words = messageIn(failure.message);
+  return (
+    <div class="block failure">
+      <p>
+        <strong>{showSafely(`${which}${where} failed: ${failure.code}${status}`)}</strong>
+      </p>
+      <LongText text={words} kind="prose" />
+      {words === failure.message ? null : (
+        <Details summary="As the provider sent it">
+          {() => <LongText text={failure.message} kind="mono" />}
+        </Details>
+      )}
+      {attempts.map(({ key, seq, hadText }) => (
+        <Discarded key={seq} hadText={hadText} text={model.streamed.get(key) ?? ''} />
+      ))}
+    </div>
+  );
+}
+
+function Discarded({ hadText, text }: { hadText: boolean; text: string }) {
+  if (!hadText) return null;
+  if (text === '') return <p class="muted">The streamed text was discarded.</p>;
+  return (
+    <Details summary="The streamed text was discarded">
+      {() => <LongText text={text} kind="discarded" />}
+    </Details>
+  );
+}
+
+/** The message in an error that a provider sent as JSON; other messages as they are. */
+function messageIn(text: string): string {
+  const start = text.indexOf('{');
+  if (start === -1) return text;
+  try {
+    const { error, message } = JSON.parse(text.slice(start));
+    const found = error?.message ?? message;
+    return typeof found === 'string' && found !== '' ? `${text.slice(0, start)}${found}` : text;
+  } catch {
+    return text;
+  }
+}
+
+const FOLLOWED: Readonly<Record<string, string>> = {
+  'tool.interrupted': 'was found started and without a result',
+  'tool.doubted': 'is in doubt: it is unknown whether it happened',
+  'tool.started': 'was started again, with the same key',
+  'tool.settled': 'has a result: its tool knew what had happened',
+  'doubt.resolved': 'was resolved by a person',
+};
+
+/** A process that died: the entries that it had written, and the events that followed. */
+function CrashCard({ block }: { block: Of<'crash'> }) {
+  const { model } = useDesk();
+  const { gone, by, path, lastSeq, lastAt, at, running, followed } = block;
+  const name = (callId: string): string => shorten(model.story.nameOf(callId), 60);
+  const shown = followed.filter(({ seq }) => seq <= model.at.value);
+  return (
+    <div class="block crash">
+      <p>
+        <strong>
+          <Icon name="crash" /> {showSafely(shortenOwnerName(gone))} died or fell silent
+        </strong>
+        <time>{formatClock(lastAt)}</time>
+      </p>
+      <p>
+        On disk: entry {lastSeq}, <span class="mono">{showSafely(path)}</span>
+        {running.length === 0
+          ? '. No call was running.'
+          : `. Started, without a result: ${running.map(name).join(', ')}.`}
+      </p>
+      <p>
+        {showSafely(shortenOwnerName(by))} took over after {formatSpan(at - lastAt)}.
+      </p>
+      {shown.length === 0 ? null : (
+        <ul>
+          {shown.map(({ seq, callId }) => {
+            const type = model.entry(seq)?.type ?? '';
+            return (
+              <li key={seq}>
+                <button type="button" class="quiet link" onClick={() => model.choose(seq)}>
+                  entry {seq}
+                </button>{' '}
+                {name(callId)} {FOLLOWED[type] ?? type}
+              </li>
+            );
+          })}
+        </ul>
+      )}
+    </div>
+  );
 }
 
 /** Streamed output that is not in the journal yet. */
@@ -161,24 +296,23 @@ function LiveBlocks() {
   const { model } = useDesk();
   const live = model.live.value;
   if (live === null) return null;
-  const preamble = model.path.value === 'turn.planning';
-  return (
-    <>
-      {live.reasoning === '' ? null : (
-        <div class="block reasoning">
-          <Details summary="Reasoning…" open>
-            {() => <LongText text={live.reasoning} kind="prose" />}
+  const mark = `${model.path.value === 'turn.planning' ? 'before tool calls, ' : ''}writing…`;
+  return Array.from(live.parts, ([place, { kind, name, text }]) => {
+    if (kind !== 'text')
+      return (
+        <div key={place} class={`block ${kind === 'call' ? 'aside' : kind}`}>
+          <Details summary={kind === 'call' ? `Call of ${showSafely(name)}…` : 'Reasoning…'} open>
+            {() => <LongText text={text} kind={kind === 'call' ? 'mono' : 'prose'} />}
           </Details>
         </div>
-      )}
-      {live.text === '' ? null : (
-        <div class="block reply">
-          <Who name="agent" mark={`${preamble ? 'before tool calls, ' : ''}writing…`} />
-          <Markdown text={live.text} />
-        </div>
-      )}
-    </>
-  );
+      );
+    return text === '' ? null : (
+      <div key={place} class="block reply">
+        <Who name="agent" mark={mark} />
+        <Markdown text={text} />
+      </div>
+    );
+  });
 }
 
 function Who({ name, at, mark }: { name: string; at?: number; mark?: string }) {

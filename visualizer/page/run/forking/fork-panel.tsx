@@ -237,7 +237,7 @@ function ResultForm({ send, record, draftKey }: OfCall) {
   const output = useDraft(draftKey, '');
   const problem = useSignal('');
   const { callId } = record.call;
-  const started = record.events.find(({ type }) => type === 'tool.started')?.seq;
+  const started = record.told.find(({ type }) => type === 'call.started')?.seq;
   const run = async (): Promise<void> => {
     const read = readJson(output.value);
     if ('problem' in read) return;
