@@ -83,9 +83,9 @@ export class FamilyStory {
     return this.#top.story?.state ?? null;
   }
 
-  /** The last entry of each run that was told, by run. */
+  /** The last entry that was told of each run, by run. */
   get seqs(): ReadonlyMap<string, number> {
-    return new Map([...this.#members].map(([runId, { story }]) => [runId, story?.seq ?? 0]));
+    return new Map([...this.#members].flatMap(([runId, { story }]) => (story ? [[runId, story.seq]] : [])));
   }
 
   /**

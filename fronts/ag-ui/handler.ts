@@ -11,19 +11,20 @@ import { chatLabels } from '../../protocol/listing/reserved-label.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
 import { ApiError, describeError } from '../../server/error-envelope.ts';
 import { BODY_LIMITS, readBody } from '../../server/read-body.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import type { StartOptions } from '../../tools/agent/begin-journal.ts';
 import { findLatestRun } from '../chat/find-chat.ts';
 import { AgentsByTools } from './client-tools.ts';
-import { seqsOf } from './follow-run.ts';
+import type { Message } from './events.ts';
 import { commandOf } from './interrupts.ts';
-import { PastRuns } from './past-runs.ts';
 import { contextItems, itemsOf, outputOf } from './read-messages.ts';
 import { type RunInput, runInputSchema } from './run-input.ts';
-import { type Plan, type Refused, streamRun } from './stream-run.ts';
-import { ThreadMessages } from './thread-messages.ts';
+import { familyOf, type Plan, type Refused, streamRun } from './stream-run.ts';
+import { Thread } from './thread.ts';
+import { StoryWriter } from './write-story.ts';
 
 /** Options of `createAgUiHandler`. */
 export type AgUiOptions = {
@@ -110,14 +111,14 @@ class Endpoint {
   /** Applies the request's commands and returns the plan of its response stream. */
   async #plan(input: RunInput, caller: Caller, request: Request): Promise<Plan> {
     const agent = this.#agents.for(input.tools);
-    const messages = new ThreadMessages();
     const latest = await findLatestRun(agent.store, chatLabels(input.threadId, caller.labels));
     const chain = latest === undefined ? [] : await agent.store.chain(latest.runId);
-    for (const record of chain.slice(0, -1)) await this.#past.addTo(messages, agent, record);
+    const earlier: Message[] = [];
+    for (const record of chain.slice(0, -1)) earlier.push(...(await this.#past.messagesOf(agent, record)));
     const before = latest && (await this.#hold(agent, latest.runId));
-    const known = new Set([...messages.ids, ...itemIdsOf(before)]);
+    const known = new Set([...earlier.map(({ id }) => id), ...itemIdsOf(before)]);
     const fresh = input.messages.filter(({ id, role }) => !known.has(id) && isInput(role, before));
-    const plan = { agent, messages, fresh };
+    const plan = { agent, earlier, fresh };
     const items = itemsOf(fresh);
     if (before !== undefined && !hasEnded(before)) {
       const seen = await seqsOf(agent.store, before);
@@ -127,7 +128,7 @@ class Endpoint {
     }
     const refused = before === undefined ? [] : await this.#command(before, input, [], caller);
     if (before !== undefined && items.length > 0)
-      await this.#past.addTo(messages, agent, { runId: before.id, seq: before.durable.seq });
+      earlier.push(...(await this.#past.messagesOf(agent, { runId: before.id, seq: before.durable.seq })));
     if (items.length === 0) {
       const seen = before === undefined ? new Map() : await seqsOf(agent.store, before);
       return { ...plan, run: before, seen, refused };
@@ -255,4 +256,63 @@ function hasEnded({ durable }: Run): boolean {
 
 function forbidden(caller: Caller): ApiError {
   return new ApiError('forbidden', describeRole(caller));
+}
+
+/** Returns the last seq of a run and of each of its sub-agents' runs, by run id. */
+async function seqsOf(store: Store, run: Run): Promise<Map<string, number>> {
+  const seqs = new Map([[run.id, run.durable.seq]]);
+  const add = async (parent: string): Promise<void> => {
+    for (const { runId, seq } of (await store.list({ parent, limit: 1_000 })).runs) {
+      seqs.set(runId, seq);
+      await add(runId);
+    }
+  };
+  await add(run.id);
+  return seqs;
+}
+
+/** The size limit of the cached messages, in characters of their JSON. */
+const MOST_CHARS = 32_000_000;
+
+/** `seqs`: the last seqs of the run and of its sub-agents' runs when they were read. */
+type Past = { seqs: ReadonlyMap<string, number>; messages: readonly Message[]; chars: number };
+
+/**
+ * Caches the messages of ended runs, including their sub-agents' runs. The journal of an ended run is read once, and
+ * again only if it has a new entry, as after a redaction. The least recently used runs are evicted.
+ */
+class PastRuns {
+  readonly #known = new Map<string, Past>();
+  #chars = 0;
+
+  /** The messages of an ended run. */
+  async messagesOf(agent: Agent, record: Pick<RunRecord, 'runId' | 'seq'>): Promise<readonly Message[]> {
+    const { runId } = record;
+    const past = (await this.#find(agent.store, record)) ?? (await readPast(agent, runId));
+    this.#chars += past.chars - (this.#known.get(runId)?.chars ?? 0);
+    this.#known.delete(runId);
+    this.#known.set(runId, past);
+    for (const [oldest, { chars }] of this.#known) {
+      if (this.#chars <= MOST_CHARS) break;
+      this.#known.delete(oldest);
+      this.#chars -= chars;
+    }
+    return past.messages;
+  }
+
+  async #find(store: Store, { runId, seq }: Pick<RunRecord, 'runId' | 'seq'>): Promise<Past | undefined> {
+    const past = this.#known.get(runId);
+    for (const [id, last] of past?.seqs ?? [])
+      if ((id === runId ? seq : (await store.get(id))?.seq) !== last) return undefined;
+    return past;
+  }
+}
+
+async function readPast(agent: Agent, runId: string): Promise<Past> {
+  const thread = new Thread();
+  const writer = new StoryWriter(runId, thread);
+  const family = familyOf(agent, runId);
+  for await (const told of family.read()) for (const event of told) writer.add(event);
+  const { list } = thread;
+  return { seqs: family.seqs, messages: list, chars: JSON.stringify(list).length };
 }

@@ -18,6 +18,7 @@ const STEPS: readonly string[] = ['turn', 'executingTools', 'backingOff', 'finis
 export class SharedState {
   readonly #own: JsonObject;
   readonly #showText: (text: string) => string;
+  #state: ChartState | null = null;
   #sent: JsonObject | null = null;
   #step: string | null = null;
 
@@ -28,7 +29,9 @@ export class SharedState {
   }
 
   /** Returns the events for a state of the chart; none if no shared member changed. */
-  update(state: ChartState): AgUiEvent[] {
+  update(state: ChartState | null): AgUiEvent[] {
+    if (state === null || state === this.#state) return [];
+    this.#state = state;
     const before = this.#sent;
     const described = describeState(state, this.#showText);
     const now = { ...this.#own, ...described };

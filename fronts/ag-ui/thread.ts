@@ -1,0 +1,116 @@
+import type { AgUiEvent, Message } from './events.ts';
+import { itemsOf, messagesOf } from './read-messages.ts';
+import type { InputMessage, RunInput } from './run-input.ts';
+
+export type AssistantMessage = Extract<Message, { role: 'assistant' }>;
+export type ToolMessage = Extract<Message, { role: 'tool' }>;
+type ToolCall = NonNullable<AssistantMessage['toolCalls']>[number];
+
+/**
+ * The messages of a thread, as a client has them that applied all events, and which of them the client of a request has
+ * of its own.
+ *
+ * M1 A message has the same id in every stream and every process, because the id is derived from the journal.
+ * M2 The results of calls follow directly after the message that made the calls.
+ */
+export class Thread {
+  #messages: Message[] = [];
+  /** The ids of the messages, and of the calls with a result, that the client has without an event. */
+  readonly #own = new Set<string>();
+  readonly #answered = new Set<string>();
+
+  /** `earlier`: the messages of the thread's earlier runs. */
+  constructor(earlier: readonly Message[] = []) {
+    for (const message of earlier) this.add(message);
+  }
+
+  /** A copy of the messages, for a MESSAGES_SNAPSHOT. */
+  get list(): Message[] {
+    return structuredClone(this.#messages);
+  }
+
+  find(id: string): Message | undefined {
+    return this.#messages.find(message => message.id === id);
+  }
+
+  /** Whether the client has a message without an event. */
+  isOwn(message: Message): boolean {
+    return message.role === 'tool' ? this.#answered.has(message.toolCallId) : this.#own.has(message.id);
+  }
+
+  /** Adds a message unless it is known. */
+  add(message: Message): void {
+    if (this.find(message.id) === undefined) this.#messages.push(message);
+  }
+
+  /** The message of the assistant with this id, which is added with `members` if it is new. */
+  assistant(id: string, members: Omit<AssistantMessage, 'id' | 'role'>): AssistantMessage {
+    const known = this.find(id);
+    if (known?.role === 'assistant') return known;
+    const message: AssistantMessage = { id, role: 'assistant', ...members };
+    this.add(message);
+    return message;
+  }
+
+  /** Adds the result of a call. */
+  addResult(message: ToolMessage): void {
+    const owner = this.#messages.findIndex(one => callsOf(one).some(({ id }) => id === message.toolCallId));
+    let at = owner === -1 ? this.#messages.length : owner + 1;
+    while (owner !== -1 && this.#messages[at]?.role === 'tool') at += 1;
+    this.#messages.splice(at, 0, message);
+  }
+
+  remove(ids: readonly string[]): void {
+    this.#messages = this.#messages.filter(({ id }) => !ids.includes(id));
+  }
+
+  /** Adds a call to a message, unless it is known. */
+  addCall(message: AssistantMessage, id: string, name: string): ToolCall {
+    const known = this.#messages.flatMap(callsOf).find(call => call.id === id);
+    const call: ToolCall = known ?? { id, type: 'function', function: { name, arguments: '' } };
+    if (known === undefined) message.toolCalls = [...(message.toolCalls ?? []), call];
+    return call;
+  }
+
+  /**
+   * Compares the thread with the messages of a request. Returns the MESSAGES_SNAPSHOT that the client needs if it lacks
+   * a message of the thread, or has one that the thread lacks. `fresh`: the messages that are new to the thread.
+   */
+  meet({ messages: theirs }: RunInput, fresh: readonly InputMessage[]): AgUiEvent[] {
+    this.#know(theirs);
+    const had = theirs.filter(message => isSaid(message) && !fresh.includes(message)).map(describe);
+    const ours = this.#messages.filter(isSaid).map(describe);
+    const isSame = ours.length === had.length && ours.every(message => had.includes(message));
+    if (isSame && this.#messages.every(one => one.role !== 'tool' || this.isOwn(one))) return [];
+    const said = messagesOf(itemsOf(fresh.filter(({ role }) => role === 'user')));
+    const messages = [...this.list, ...said.filter(({ id }) => this.find(id) === undefined)];
+    this.#own.clear();
+    this.#answered.clear();
+    this.#know(messages);
+    return [{ type: 'MESSAGES_SNAPSHOT', messages }];
+  }
+
+  #know(messages: readonly (Message | InputMessage)[]): void {
+    for (const message of messages)
+      if (message.role === 'tool') this.#answered.add(message.toolCallId);
+      else if (isWrittenByClients(message)) this.#own.add(message.id);
+  }
+}
+
+function callsOf(message: Message): ToolCall[] {
+  return (message.role === 'assistant' && message.toolCalls) || [];
+}
+
+function isSaid({ role }: { role: string }): boolean {
+  return role === 'user' || role === 'assistant';
+}
+
+function isWrittenByClients({ role }: { role: string }): boolean {
+  return role === 'user' || role === 'system' || role === 'developer';
+}
+
+function describe(message: Message | InputMessage): string {
+  if (message.role !== 'assistant') return message.id;
+  const { id, content = '', toolCalls = [] } = message;
+  return JSON.stringify([id, content, toolCalls.map(call => call.id)]);
+}

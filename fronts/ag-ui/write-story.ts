@@ -1,0 +1,281 @@
+import type { StoryEvent } from '../../engine/story/story-event.ts';
+import type { Item } from '../../protocol/item.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import { callIdFor } from '../../protocol/open/answer.ts';
+import type { AgUiEvent, Message } from './events.ts';
+import { messagesOf, textOfOutput } from './read-messages.ts';
+import type { AssistantMessage, Thread } from './thread.ts';
+
+type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
+
+/** An attempt of a turn: the id of its message, and what of it is open. */
+type Attempt = {
+  id: string;
+  message?: AssistantMessage;
+  reasoning?: Extract<Message, { role: 'reasoning' }>;
+  hasText: boolean;
+  isReasoning: boolean;
+  /** By their ids for clients. */
+  calls: Map<string, { function: { arguments: string } }>;
+};
+
+/** A run of the family. */
+type WrittenRun = {
+  /** `announced`: SUBAGENT_STARTED was written, and its end was not. */
+  subAgent?: Of<'agent.opened'> & { announced: boolean };
+  attempt?: Attempt | undefined;
+  /** The id of the last complete message with text. */
+  answerId?: string;
+};
+
+/**
+ * Writes the merged story of a run as events of AG-UI, and into the messages of its thread.
+ *
+ * W1 The texts of an attempt are one message, and so is its reasoning. Its calls belong to that message.
+ * W2 What no longer counts is taken back with a MESSAGES_SNAPSHOT without it: AG-UI has no event that removes text, and
+ *    without the snapshot two attempts would read as one answer.
+ * W3 A sub-agent is announced right before its first event.
+ */
+export class StoryWriter {
+  readonly #runId: string;
+  readonly #thread: Thread;
+  readonly #runs = new Map<string, WrittenRun>();
+
+  constructor(runId: string, thread: Thread) {
+    this.#runId = runId;
+    this.#thread = thread;
+  }
+
+  /** Returns the events for what happened. */
+  write(told: StoryEvent): AgUiEvent[] {
+    const events = this.add(told);
+    const { subAgent } = this.#runOf(told.runId);
+    if (subAgent === undefined) return events;
+    if (events.length > 0) events.unshift(...this.#announce(subAgent));
+    if (told.type === 'settled' && subAgent.announced) events.push(...endOf(subAgent, told));
+    return events;
+  }
+
+  /** Like `write`, for what the client has: only the thread needs it. */
+  add(told: StoryEvent): AgUiEvent[] {
+    const run = this.#runOf(told.runId);
+    return tag(run, this.#take(told, run));
+  }
+
+  /** Ends what is open. `waiting` returns the ids of the interrupts of a sub-agent's run. */
+  end(waiting: (runId: string) => string[]): AgUiEvent[] {
+    const runs = [...this.#runs.values()];
+    const texts = runs.flatMap(run => tag(run, endAttempt(run)));
+    const agents = runs.reverse().flatMap(({ subAgent }): AgUiEvent[] => {
+      if (subAgent?.announced !== true) return [];
+      const { runId: subagentRunId } = subAgent;
+      const outcome = { type: 'suspended' as const, interruptIds: waiting(subagentRunId) };
+      return [{ type: 'SUBAGENT_FINISHED', subagentRunId, outcome }];
+    });
+    return [...texts, ...agents];
+  }
+
+  #runOf(runId: string): WrittenRun {
+    const known = this.#runs.get(runId);
+    if (known !== undefined) return known;
+    const run = {};
+    this.#runs.set(runId, run);
+    return run;
+  }
+
+  #take(told: StoryEvent, run: WrittenRun): AgUiEvent[] {
+    switch (told.type) {
+      case 'agent.opened':
+        run.subAgent = { ...told, announced: false };
+        return [];
+      case 'message':
+        return this.#receive(told.items, run);
+      case 'turn.opened': {
+        const id = `${told.runId}-${told.turn}-${told.attempt}`;
+        run.attempt = { id, hasText: false, isReasoning: false, calls: new Map() };
+        return [];
+      }
+      case 'text':
+        return run.attempt && told.text !== '' ? this.#text(told.text, run, run.attempt) : [];
+      case 'reasoning':
+        return run.attempt && told.text !== '' ? this.#reasoning(told.text, run, run.attempt) : [];
+      case 'call.opened':
+        return run.attempt ? this.#openCall(told, run, run.attempt) : [];
+      case 'call.arguments': {
+        const toolCallId = callIdFor(this.#runId, told);
+        const call = run.attempt?.calls.get(toolCallId);
+        if (call === undefined) return [];
+        call.function.arguments += told.text;
+        return [{ type: 'TOOL_CALL_ARGS', toolCallId, delta: told.text }];
+      }
+      case 'turn.discarded':
+        return this.#discard(run, told);
+      case 'turn.closed':
+        if (run.attempt?.hasText === true) run.answerId = run.attempt.id;
+        return endAttempt(run);
+      case 'answer.changed': {
+        const message = this.#thread.find(run.answerId ?? '');
+        if (message?.role !== 'assistant' || message.content === told.text) return [];
+        message.content = told.text;
+        return [this.#snapshot()];
+      }
+      case 'call.progress': {
+        const value = { toolCallId: callIdFor(this.#runId, told), data: told.data };
+        return [{ type: 'CUSTOM', name: 'agentchart.progress', value }];
+      }
+      case 'call.settled':
+        return this.#settle(told, run);
+      default:
+        return [];
+    }
+  }
+
+  #receive(items: readonly Item[], run: WrittenRun): AgUiEvent[] {
+    return messagesOf(items).flatMap((message): AgUiEvent[] => {
+      const { id: messageId, content: delta } = message;
+      if (this.#thread.find(messageId) !== undefined) return [];
+      const isText = message.role === 'user' && typeof delta === 'string';
+      this.#thread.add(isText ? { ...message, ...ownerOf(run) } : message);
+      if (!isText || this.#thread.isOwn(message)) return [];
+      return [
+        { type: 'TEXT_MESSAGE_START', messageId, role: 'user' },
+        { type: 'TEXT_MESSAGE_CONTENT', messageId, delta },
+        { type: 'TEXT_MESSAGE_END', messageId },
+      ];
+    });
+  }
+
+  #text(delta: string, run: WrittenRun, live: Attempt): AgUiEvent[] {
+    const { id: messageId } = live;
+    const events = endReasoning(live);
+    if (!live.hasText) events.push({ type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' });
+    live.hasText = true;
+    live.message ??= this.#thread.assistant(messageId, { content: '', ...ownerOf(run) });
+    live.message.content = `${live.message.content ?? ''}${delta}`;
+    events.push({ type: 'TEXT_MESSAGE_CONTENT', messageId, delta });
+    return events;
+  }
+
+  #reasoning(delta: string, run: WrittenRun, live: Attempt): AgUiEvent[] {
+    const messageId = reasoningIdOf(live);
+    const events: AgUiEvent[] = [];
+    if (!live.isReasoning)
+      events.push(
+        { type: 'REASONING_START', messageId },
+        { type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' },
+      );
+    live.isReasoning = true;
+    if (live.reasoning === undefined) {
+      live.reasoning = { id: messageId, role: 'reasoning', content: '', ...ownerOf(run) };
+      this.#thread.add(live.reasoning);
+    }
+    live.reasoning.content += delta;
+    events.push({ type: 'REASONING_MESSAGE_CONTENT', messageId, delta });
+    return events;
+  }
+
+  #openCall(told: Of<'call.opened'>, run: WrittenRun, live: Attempt): AgUiEvent[] {
+    const { name } = told;
+    const { id: parentMessageId } = live;
+    const toolCallId = callIdFor(this.#runId, told);
+    live.message ??= this.#thread.assistant(parentMessageId, { toolCalls: [], ...ownerOf(run) });
+    live.calls.set(toolCallId, this.#thread.addCall(live.message, toolCallId, name));
+    return [{ type: 'TOOL_CALL_START', toolCallId, toolCallName: name, parentMessageId }];
+  }
+
+  #discard(run: WrittenRun, { ended }: Of<'turn.discarded'>): AgUiEvent[] {
+    const live = run.attempt;
+    const events = endAttempt(run);
+    if (ended || live === undefined || events.length === 0) return events;
+    this.#thread.remove([live.id, reasoningIdOf(live)]);
+    return [...events, this.#snapshot()];
+  }
+
+  #settle({ runId, callId, output, isError }: Of<'call.settled'>, run: WrittenRun): AgUiEvent[] {
+    const toolCallId = callIdFor(this.#runId, { runId, callId });
+    const messageId = `${runId}-${callId}-result`;
+    if (this.#thread.find(messageId) !== undefined) return [];
+    const result = { toolCallId, content: textOfOutput(output), ...(isError && { metadata: { isError } }) };
+    const message = { id: messageId, role: 'tool' as const, ...result, ...ownerOf(run) };
+    this.#thread.addResult(message);
+    return this.#thread.isOwn(message) ? [] : [{ type: 'TOOL_CALL_RESULT', messageId, ...result }];
+  }
+
+  #snapshot(): AgUiEvent {
+    return { type: 'MESSAGES_SNAPSHOT', messages: this.#thread.list };
+  }
+
+  #announce(subAgent: Of<'agent.opened'> & { announced: boolean }): AgUiEvent[] {
+    if (subAgent.announced) return [];
+    subAgent.announced = true;
+    const { runId, name, parent, callId } = subAgent;
+    const above = this.#runs.get(parent)?.subAgent;
+    return [
+      ...(above === undefined ? [] : this.#announce(above)),
+      {
+        type: 'SUBAGENT_STARTED',
+        subagentRunId: runId,
+        name,
+        parentToolCallId: callIdFor(this.#runId, { runId: parent, callId }),
+        ...omitUndefined({ parentSubagentRunId: above?.runId }),
+      },
+    ];
+  }
+}
+
+/** The member that says to which sub-agent something belongs. */
+function ownerOf({ subAgent }: WrittenRun): { subagentRunId?: string } {
+  return subAgent === undefined ? {} : { subagentRunId: subAgent.runId };
+}
+
+function tag(run: WrittenRun, events: AgUiEvent[]): AgUiEvent[] {
+  if (run.subAgent === undefined) return events;
+  return events.map(event => (event.type === 'MESSAGES_SNAPSHOT' ? event : { ...event, ...ownerOf(run) }));
+}
+
+function reasoningIdOf({ id }: Attempt): string {
+  return `${id}-reasoning`;
+}
+
+function endReasoning(live: Attempt): AgUiEvent[] {
+  if (!live.isReasoning) return [];
+  live.isReasoning = false;
+  const messageId = reasoningIdOf(live);
+  return [
+    { type: 'REASONING_MESSAGE_END', messageId },
+    { type: 'REASONING_END', messageId },
+  ];
+}
+
+/** Ends the messages and calls of a run's attempt. */
+function endAttempt(run: WrittenRun): AgUiEvent[] {
+  const live = run.attempt;
+  if (live === undefined) return [];
+  run.attempt = undefined;
+  const events = endReasoning(live);
+  if (live.hasText) events.push({ type: 'TEXT_MESSAGE_END', messageId: live.id });
+  for (const toolCallId of live.calls.keys()) events.push({ type: 'TOOL_CALL_END', toolCallId });
+  return events;
+}
+
+function endOf(
+  subAgent: Of<'agent.opened'> & { announced: boolean },
+  { settled }: Of<'settled'>,
+): AgUiEvent[] {
+  const { runId: subagentRunId } = subAgent;
+  subAgent.announced = settled.status === 'waiting';
+  switch (settled.status) {
+    case 'waiting':
+      return [];
+    case 'finished':
+      return [{ type: 'SUBAGENT_FINISHED', subagentRunId, outcome: { type: 'success' } }];
+    case 'failed': {
+      const { message, code } = settled.error;
+      return [{ type: 'SUBAGENT_ERROR', subagentRunId, message, code }];
+    }
+    case 'cancelled':
+      return [
+        { type: 'SUBAGENT_ERROR', subagentRunId, message: 'The run was cancelled.', code: 'cancelled' },
+      ];
+  }
+}
