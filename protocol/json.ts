@@ -18,6 +18,15 @@ export function omitUndefined<Values extends object>(values: Values): Given<Valu
   return given;
 }
 
+/** Returns a copy without the members that are `undefined` or `null`. */
+export function omitNull<Values extends object>(values: Values): Present<Values> {
+  return Object.fromEntries(
+    Object.entries(values).filter(([, value]) => value !== null && value !== undefined),
+  ) as Present<Values>;
+}
+
+type Present<Values> = { [Name in keyof Values]?: NonNullable<Values[Name]> };
+
 export type Given<Values> = { [Name in keyof Values]?: Exclude<Values[Name], undefined> };
 
 /**

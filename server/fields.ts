@@ -1,7 +1,29 @@
 import * as z from 'zod';
+import { isJsonObject, type JsonObject, type JsonValue } from '../protocol/json.ts';
 import { unknownFields } from '../protocol/options/refuse-unknown.ts';
 
 /** A strict object of a file, a request or the arguments of a tool, whose error names what was meant. */
 export function fields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, unknownFields(shape));
+}
+
+/** An object of a request that may have members that this server does not know. They are kept. */
+export function openFields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  return z.object(shape).catchall(z.custom<JsonValue>());
+}
+
+/** A field of a request that is absent, `null` or fits the schema. */
+export function maybe<Schema extends z.ZodType>(schema: Schema) {
+  return z.exactOptional(z.nullable(schema));
+}
+
+/** Any object of a request. */
+export const object = z.custom<JsonObject>(isJsonObject, 'expected an object');
+
+/** A list of parts. A string stands for one part of the type `text`. */
+export function orText<Parts extends z.ZodType>(parts: Parts) {
+  return z
+    .custom<string | z.input<Parts>>()
+    .transform((value): unknown => (typeof value === 'string' ? [{ type: 'text', text: value }] : value))
+    .pipe(parts);
 }

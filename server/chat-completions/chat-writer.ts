@@ -143,13 +143,13 @@ export class ChatWriter implements AnswerWriter<ChatWire, Completion> {
   /** The members that a completion and its chunks share. */
   #headOf<Name extends 'chat.completion' | 'chat.completion.chunk'>(object: Name) {
     const { id, createdAt, spec } = this.#head;
-    const { model, service_tier: tier } = spec.request;
+    const { model = spec.model, openai } = spec.request;
     return {
       id: id.replace(/^resp_/, 'chatcmpl-'),
       object,
       created: Math.floor(createdAt / 1000),
-      model: typeof model === 'string' ? model : spec.model,
-      service_tier: typeof tier === 'string' ? tier : 'default',
+      model,
+      service_tier: openai.service_tier ?? 'default',
     };
   }
 

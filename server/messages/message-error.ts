@@ -1,7 +1,14 @@
+import type * as z from 'zod';
 import type { JsonObject } from '../../protocol/json.ts';
+import { asSentence } from '../../protocol/options/refuse-unknown.ts';
 import type { AnswerEnd } from '../responses/answer/answer-event.ts';
-import { describeResponsesError } from '../responses/api-error.ts';
-import { NO_THREADS } from './request/message-body.ts';
+import { describeResponsesError, invalid, type ResponsesError } from '../responses/api-error.ts';
+
+/**
+ * The code of the refusal of `thread`. Anthropic's tool runner asks for a thread first, and sends the whole history when
+ * it is refused with this code.
+ */
+export const NO_THREADS = 'thread_unsupported_request';
 
 /** The `type` of Anthropic's errors: https://platform.claude.com/docs/en/api/errors */
 type ErrorType =
@@ -60,11 +67,10 @@ function isStoreFault(code: unknown): code is string {
   return typeof code === 'string' && code.startsWith('store_');
 }
 
-/** The message with the path of its tool as Anthropic writes it: `tools.0.name`. */
+/** The message, with the path of its tool first, as Anthropic writes it: `tools.0.name: …`. */
 function inMessageTerms({ message, param }: { message: string; param: string | null }): string {
-  if (!param?.startsWith('tools[')) return message;
-  const path = param.replaceAll(/\[(\d+)\]/g, '.$1').replace(/\.filters\b.*/, '.allowed_domains');
-  return `${path}: ${message.replace(`'${param}'`, 'This field')}`;
+  if (!param?.startsWith('tools.') || message.startsWith(param)) return message;
+  return `${param}: ${message.replace(`'${param}'`, 'This field')}`;
 }
 
 /** Anthropic answers 404 for unknown models, 529 when overloaded, and 500 for failures. A store's fault stays 503. */
@@ -87,4 +93,22 @@ export function describeFailure({ status, error, incompleteReason }: AnswerEnd):
 function failureType(code: unknown): ErrorType {
   if (code === 'rate_limit_exceeded') return 'rate_limit_error';
   return code === 'invalid_prompt' ? 'invalid_request_error' : 'api_error';
+}
+
+/** A 400 error about the field at a path such as `messages.3.content.0`, in the words of Anthropic's API. */
+export function invalidAt(path: string, problem: string): ResponsesError {
+  return invalid(path, 'invalid_value', `${path}: ${problem}`);
+}
+
+/** The error for a schema's issue, in the words of Anthropic's API. */
+export function describeProblem(issue: z.core.$ZodIssue | undefined): ResponsesError {
+  const path = (issue?.path ?? []).map(String);
+  if (issue?.code === 'unrecognized_keys')
+    return invalidAt([...path, issue.keys[0] ?? ''].join('.'), asSentence(issue.message));
+  const problem = (issue?.message ?? 'invalid').replace(/^Invalid input: /, '');
+  if (issue?.code === 'invalid_type' && issue.input === undefined && problem.endsWith('received undefined'))
+    return invalidAt(path.join('.'), 'Field required');
+  return path.length === 0
+    ? invalid(null, 'invalid_value', `The body: ${problem}`)
+    : invalidAt(path.join('.'), problem);
 }

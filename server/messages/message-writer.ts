@@ -87,12 +87,12 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
   constructor(head: ResponseHead, options: MessageOptions) {
     this.#head = head;
     this.#options = options;
-    const { model } = head.spec.request;
+    const { model = head.spec.model } = head.spec.request;
     this.#message = {
       id: head.id.replace(/^resp_/, 'msg_'),
       type: 'message',
       role: 'assistant',
-      model: typeof model === 'string' ? model : head.spec.model,
+      model,
       content: [],
       stop_reason: null,
       stop_sequence: null,

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import type { MountedApi } from '../mounted-api.ts';
 import { readBody } from '../read-body.ts';
 import { ResponsesError } from '../responses/api-error.ts';
-import { callNamer, continueOrStart } from '../responses/continued-run.ts';
+import { callNamer } from '../responses/continued-run.ts';
 import {
   finishedResponse,
   respondWithEvents,
@@ -15,24 +15,15 @@ import type { ResponsesService } from '../responses/responses-service.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeFailure, describeInterruption, describeMessageError } from './message-error.ts';
+import { readCountRequest, readMessageRequest } from './message-request.ts';
 import { type MessageEvent, MessageWriter } from './message-writer.ts';
-import {
-  createBodyOf,
-  promptOf,
-  promptOptionsOf,
-  providerOptionsOf,
-  toolNameIn,
-} from './request/create-body.ts';
-import { type MessageBody, readCountBody, readMessageBody } from './request/message-body.ts';
-import { answeredCalls, readMessages } from './request/message-input.ts';
 
 /**
- * Creates the `/v1/messages` routes: Anthropic's Messages API as a translation onto the service of `/v1/responses`, to
- * be mounted before it.
+ * Creates the `/v1/messages` routes: Anthropic's Messages API over the service of the gateway, to be mounted before
+ * `/v1/responses`.
  *
- * A request is validated (`request/message-body.ts`), its messages become input items (`request/message-input.ts`) and
- * the rest a request for a response (`request/create-body.ts`). The answer is written as a message
- * (`message-writer.ts`).
+ * A body is read into a request (`message-request.ts`, and `message-input.ts` for its messages), and the answer is
+ * written as a message (`message-writer.ts`).
  */
 export function createMessagesApi(service: ResponsesService, log: (line: string) => void): MountedApi {
   return {
@@ -57,40 +48,21 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
     await next();
   });
   app.post('/v1/messages', async c => {
-    const body = readMessageBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
-    const caller = c.get('caller');
-    const asked = answeredCalls(readMessages(body.messages));
-    const provider = service.providerOf(body.model);
-    const how = {
-      thinking: thinkingIn(body),
-      nameCall: callNamer('toolu_', asked.input),
-      toolName: toolNameIn(body),
-      requestId: requestIdOf(c),
-    };
-    const live = await continueOrStart(
-      asked,
-      id => service.retrieve(id, caller),
-      (input, previous) =>
-        service.answer(
-          { ...createBodyOf(body, input, provider), previous_response_id: previous },
-          caller,
-          name => providerOptionsOf(body, name),
-          head => new MessageWriter(head, how),
-        ),
-    );
-    if (body.stream === true) return respondWithEvents(c, live, formatFor(how.requestId));
+    const body = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
+    const { request, thinking, toolName } = readMessageRequest(body, model => service.providerOf(model));
+    const nameCall = callNamer('toolu_', request.input);
+    const how = { thinking, toolName, nameCall, requestId: requestIdOf(c) };
+    const live = await service.answer(request, c.get('caller'), head => new MessageWriter(head, how));
+    if (request.stream === true) return respondWithEvents(c, live, formatFor(how.requestId));
     const { whole, end } = await finishedResponse(c, live);
     const failure = describeFailure(end);
     if (failure !== undefined) throw new ResponsesError(failure.message, { status: 502 });
     return c.json(whole);
   });
   app.post('/v1/messages/count_tokens', async c => {
-    const body = readCountBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
-    const input = readMessages(body.messages).flatMap(({ items }) => items);
-    const request = promptOf(body, input, service.providerOf(body.model));
-    const tokens = await service.countInput(request, c.get('caller'), provider =>
-      promptOptionsOf(body, provider),
-    );
+    const body = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
+    const request = readCountRequest(body, model => service.providerOf(model));
+    const tokens = await service.countInput(request, c.get('caller'));
     return c.json({ input_tokens: tokens });
   });
 }
@@ -98,11 +70,6 @@ function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
 /** The server's id of the request, which all its responses have. */
 function requestIdOf(c: Context<RunsEnv>): string {
   return c.res.headers.get('x-request-id') ?? '';
-}
-
-function thinkingIn({ thinking }: MessageBody): 'shown' | 'omitted' | 'none' {
-  if (thinking?.type !== 'enabled' && thinking?.type !== 'adaptive') return 'none';
-  return thinking.display === 'omitted' ? 'omitted' : 'shown';
 }
 
 function formatFor(request_id: string): StreamFormat<MessageEvent> {

@@ -4,7 +4,8 @@
  * reasoning from the seal, or else from the stored run.
  */
 import type { JsonObject } from '../../protocol/json.ts';
-import { openSeal, sealOpaque } from '../responses/wire/opaque-seal.ts';
+import { type SentItem, sent } from '../responses/request/gateway-request.ts';
+import { openSeal } from '../responses/wire/opaque-seal.ts';
 import { type ItemPlace, readItemId } from '../responses/wire/wire-ids.ts';
 
 /** The proof for a reasoning item of a response, and for the sealed reasoning if it is known. */
@@ -12,27 +13,25 @@ export function proofOf({ id, seal }: { id: string; seal?: string | undefined })
   return seal === undefined ? id : `${id}.${seal}`;
 }
 
-/** Restores the reasoning item of a block, with the place of its turn. There is no item for unsigned thinking. */
-export function readThinking(block: JsonObject): { item?: JsonObject; place?: ItemPlace } {
-  const text = typeof block.thinking === 'string' ? block.thinking : '';
-  const proof = String(block.type === 'thinking' ? block.signature : block.data);
+/**
+ * Restores the reasoning of a block with this proof and text, with the place of its turn. There is no item for unsigned
+ * thinking.
+ */
+export function readThinking(
+  block: JsonObject,
+  proof: string,
+  text: string,
+): { item?: SentItem; place?: ItemPlace } {
   const [, id = '', sealed] = /^(rs_\w+)(?:\.(.+))?$/.exec(proof) ?? [];
   const place = readItemId(id);
-  if (place === undefined) return proof.trim() === '' ? {} : { item: foreign(block, text) };
-  const summary = text === '' ? [] : [{ type: 'summary_text', text }];
-  const isSealed = openSeal(sealed) !== undefined;
-  return {
-    place,
-    item: { type: 'reasoning', id, summary, ...(isSealed ? { encrypted_content: sealed ?? '' } : {}) },
-  };
-}
-
-/** A block that Anthropic's own API has made, which goes back to it unchanged. */
-function foreign({ cache_control: _, ...block }: JsonObject, text: string): JsonObject {
-  const opaque = { provider: 'anthropic', data: { block } };
-  return {
-    type: 'reasoning',
-    summary: [],
-    encrypted_content: sealOpaque([{ type: 'reasoning', text, opaque }]),
-  };
+  if (place !== undefined)
+    return {
+      place,
+      item: { id, ...sent(...(openSeal(sealed) ?? [{ id, type: 'reasoning' as const, text }])) },
+    };
+  if (proof.trim() === '') return {};
+  // A block that Anthropic's own API has made, which goes back to it unchanged.
+  const { cache_control: _, ...kept } = block;
+  const opaque = { provider: 'anthropic', data: { block: kept } };
+  return { item: sent({ type: 'reasoning', text, opaque }) };
 }

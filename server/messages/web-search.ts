@@ -3,32 +3,16 @@ import type {
   ServerToolUseBlock,
   WebSearchToolResultBlock,
 } from '@anthropic-ai/sdk/resources/messages/messages';
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { AnswerEvent } from '../responses/answer/answer-event.ts';
+import { type SentItem, sent } from '../responses/request/gateway-request.ts';
 import { shapeOf } from '../responses/wire/call-shapes.ts';
 import { providerItem } from '../responses/wire/provider-items.ts';
 import { builtinOf } from '../responses/wire/response-spec.ts';
 
-/** The options of Anthropic's tool that the built-in tool has too. */
-type SearchTool = {
-  allowed_domains?: string[] | null | undefined;
-  user_location?: JsonObject | null | undefined;
-};
-
 /** Whether a tool has a type of Anthropic's web search, such as `web_search_20250305`. */
 export function isWebSearch({ type }: { type?: string | null | undefined }): boolean {
   return /^web_search_\d{8}$/.test(type ?? '');
-}
-
-/** The built-in tool for a web search of Anthropic. */
-export function builtinSearchOf({ allowed_domains: domains, user_location }: SearchTool): JsonObject {
-  return {
-    type: 'web_search',
-    ...omitUndefined({
-      filters: domains?.length ? { allowed_domains: domains } : undefined,
-      user_location: user_location ?? undefined,
-    }),
-  };
 }
 
 /** A finished search. `id` is the item's. */
@@ -82,11 +66,12 @@ export function searchBlocksOf({ id: itemId, input, urls, isFailed }: Search): {
   };
 }
 
-/** The item of the call that a returned `server_tool_use` block stands for. `result` is the content of its result. */
-export function searchItemOf({ input }: JsonObject, result: JsonValue | undefined): JsonObject {
-  const { query = '' } = isJsonObject(input) ? input : {};
-  const sources = urlsIn(result).map(url => ({ type: 'url', url }));
-  return { type: 'web_search_call', status: 'completed', action: { type: 'search', query, sources } };
+/** What a returned call of a search, with this input and this result, says to the model. */
+export function searchItemOf(input: JsonValue | undefined, result: JsonValue | undefined): SentItem {
+  const { query } = isJsonObject(input) ? input : {};
+  const text = [`Web search: ${query ?? ''}`, ...urlsIn(result)].join('\n');
+  const content = [{ type: 'text' as const, text }];
+  return { ...sent({ type: 'message', role: 'assistant', content }), ranHere: true };
 }
 
 function urlsIn(pages: JsonValue | undefined): string[] {

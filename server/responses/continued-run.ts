@@ -7,37 +7,15 @@
  * history continues the run. With any other history, and for other ids, a new run starts from the messages.
  */
 import { digestOf } from '../../engine/journal/digest.ts';
-import {
-  isJsonObject,
-  isTooDeep,
-  type JsonObject,
-  type JsonValue,
-  omitUndefined,
-  toJson,
-} from '../../protocol/json.ts';
-import { ResponsesError } from './api-error.ts';
+import { isJsonObject, isTooDeep, type JsonValue, toJson } from '../../protocol/json.ts';
+import { textOf } from '../../protocol/message.ts';
+import { Answer } from './answer/answer.ts';
+import type { GatewayRequest, InputItem, SentItem } from './request/gateway-request.ts';
+import type { FoundResponse, VisibleResponses } from './response-library.ts';
+import { isCustomTool } from './wire/response-spec.ts';
 
-/** A call. `written` is the JSON text of the arguments, or the input of a custom tool. */
-type AnsweredCall = { id: string; type: 'function' | 'custom'; name: string; written: string };
-
-/** A request that may answer the calls of the model's last message. */
-export type AnsweredCalls = {
-  /** All input items. */
-  input: JsonObject[];
-  /** The input items before that message. */
-  history: readonly JsonObject[];
-  /** The text and the calls of that message, as the client returned them. */
-  text: string;
-  calls: readonly AnsweredCall[];
-  /** The input items after it. */
-  answers: readonly JsonObject[];
-};
-
-/** Finds a stored response object by its id. Throws a `ResponsesError` if there is none. */
-type FindResponse = (responseId: string) => Promise<JsonObject>;
-
-/** The response whose calls a request answers, and the input that continues it. */
-type Continuation = { responseId: string; input: JsonObject[] };
+/** A call of the client's function or custom tool. `arguments` is JSON text. */
+type ClientCall = { callId: string; isCustom: boolean; name: string; arguments: string };
 
 /**
  * Names the calls of the response to a request with this input. `place` counts the calls of the response from 0; the
@@ -45,7 +23,7 @@ type Continuation = { responseId: string; input: JsonObject[] };
  */
 export function callNamer(
   prefix: string,
-  input: readonly JsonObject[],
+  input: readonly InputItem[],
 ): (responseId: string, place: number) => string {
   const history = digestOfHistory(input);
   return (responseId, place) => `${prefix}${responseId.replace(/^resp_/, '')}_${place}_${history}`;
@@ -57,68 +35,70 @@ function readCallId(id: string): { responseId: string; place: number; history: s
   return key === undefined ? undefined : { responseId: `resp_${key}`, place: Number(place), history };
 }
 
-function digestOfHistory(input: readonly JsonObject[]): string {
-  return digestOf(toJson(input)).slice(0, 12);
+function digestOfHistory(input: readonly InputItem[]): string {
+  return digestOf(toJson(input.map(item => (item.type === 'sent' ? item.items : item)))).slice(0, 12);
 }
 
 /**
- * Continues the run whose calls the request answers, or else starts a run with the whole input. Both are done by `start`,
- * which throws a `ResponsesError` if the service refuses the request.
+ * The request that continues the run whose calls the request answers; `undefined` if the history before the calls, or the
+ * calls themselves, are not those of the run.
  */
-export async function continueOrStart<Live>(
-  asked: AnsweredCalls,
-  find: FindResponse,
-  start: (input: JsonObject[], previousResponseId: string | null) => Promise<Live>,
-): Promise<Live> {
-  const continued = await findContinuation(asked, find);
-  if (continued !== undefined) {
-    try {
-      return await start(continued.input, continued.responseId);
-    } catch (error) {
-      // Refused before anything was done, for example because a person has answered the call.
-      if (!(error instanceof ResponsesError)) throw error;
-    }
-  }
-  return await start(asked.input, null);
-}
-
-/**
- * The continuation of the run whose calls the request answers; `undefined` if the history before the calls, or the calls
- * themselves, are not those of the run.
- */
-async function findContinuation(
-  { history, text, calls, answers }: AnsweredCalls,
-  find: FindResponse,
-): Promise<Continuation | undefined> {
-  const named = readCallId(calls[0]?.id ?? '');
-  if (named === undefined || named.history !== digestOfHistory(history)) return undefined;
-  const response = await find(named.responseId).catch(ignoreMissing);
-  if (response === undefined) return undefined;
-  const output = Array.isArray(response.output) ? response.output.filter(isJsonObject) : [];
+export async function continuationOf(
+  request: GatewayRequest,
+  library: VisibleResponses,
+): Promise<GatewayRequest | undefined> {
+  const { input, answered = { from: 0, to: 0 } } = request;
+  const asked = input.slice(answered.from, answered.to).filter(item => item.type === 'sent');
+  const calls = asked.flatMap(callsIn);
+  const named = readCallId(calls[0]?.callId ?? '');
+  if (named === undefined || named.history !== digestOfHistory(input.slice(0, answered.from)))
+    return undefined;
+  const found = await library.find(named.responseId);
+  if (found === undefined) return undefined;
+  const made = givenIn(found);
   // A streamed text begins with the texts of failed attempts, which are not stored.
-  const said = withoutSpace(text);
-  if (said !== '' && !said.endsWith(withoutSpace(textIn(output)))) return undefined;
-  const made = output.flatMap(item => readCall(item) ?? []);
-  const ids = new Map<JsonValue, JsonValue>();
+  const said = withoutSpace(
+    asked.flatMap(({ items, ranHere }) => (ranHere ? [] : items.map(textOf))).join(''),
+  );
+  if (said !== '' && !said.endsWith(withoutSpace(made.text))) return undefined;
+  const ids = new Map<string, string>();
   for (const call of calls) {
-    const place = readCallId(call.id);
-    const known = place?.responseId === named.responseId ? made[place.place] : undefined;
+    const place = readCallId(call.callId);
+    const known = place?.responseId === named.responseId ? made.calls[place.place] : undefined;
     if (known === undefined || !isSameCall(known, call)) return undefined;
-    ids.set(call.id, known.id);
+    ids.set(call.callId, known.callId);
   }
-  if (ids.size !== made.length) return undefined;
-  const input = answers.map(item => ({
-    ...item,
-    ...omitUndefined({ call_id: ids.get(item.call_id ?? null) }),
-  }));
-  return { responseId: named.responseId, input };
+  if (ids.size !== made.calls.length) return undefined;
+  const answers = input.slice(answered.to).map(item => (item.type === 'sent' ? withIds(item, ids) : item));
+  return { ...request, input: answers, previousResponseId: named.responseId };
 }
 
-function textIn(output: readonly JsonObject[]): string {
-  return output
-    .flatMap(({ type, content }) => (type === 'message' && Array.isArray(content) ? content : []))
-    .map(part => (isJsonObject(part) && typeof part.text === 'string' ? part.text : ''))
-    .join('');
+/** The calls of an item that the client returned. */
+function callsIn({ items, tool }: SentItem): ClientCall[] {
+  return items.flatMap(item =>
+    item.type === 'tool_call' ? [{ ...item, isCustom: isCustomTool(tool) }] : [],
+  );
+}
+
+/** What a response gave the client: the text of its turns, and the calls that waited at its end. */
+function givenIn({ run, span }: FoundResponse): { text: string; calls: ClientCall[] } {
+  const answer = new Answer(span.spec, { runId: run.runId, from: span.from });
+  const events = run.entries.flatMap(entry => answer.takeEntry(entry));
+  return {
+    text: events
+      .map(event => (event.type === 'closed' && event.kind === 'message' ? event.text : ''))
+      .join(''),
+    calls: events.flatMap(event =>
+      event.type === 'call.given' ? [{ ...event.call, isCustom: event.isCustom }] : [],
+    ),
+  };
+}
+
+function withIds(sent: SentItem, ids: ReadonlyMap<string, string>): SentItem {
+  const items = sent.items.map(item =>
+    item.type === 'tool_result' ? { ...item, callId: ids.get(item.callId) ?? item.callId } : item,
+  );
+  return { ...sent, items };
 }
 
 /** Protocols join the texts of a response differently. */
@@ -126,19 +106,9 @@ function withoutSpace(text: string): string {
   return text.replaceAll(/\s/g, '');
 }
 
-/** The call of an output item; `undefined` for another item, and for a call that a failed attempt left incomplete. */
-function readCall(item: JsonObject): AnsweredCall | undefined {
-  if (item.status === 'incomplete') return undefined;
-  const call = { id: String(item.call_id), name: String(item.name) };
-  if (item.type === 'function_call') return { ...call, type: 'function', written: String(item.arguments) };
-  if (item.type === 'custom_tool_call') return { ...call, type: 'custom', written: String(item.input) };
-  return undefined;
-}
-
-function isSameCall(one: AnsweredCall, other: AnsweredCall): boolean {
-  if (one.type !== other.type || one.name !== other.name) return false;
-  if (one.type === 'custom') return one.written === other.written;
-  return agree(parsed(one.written), parsed(other.written));
+function isSameCall(one: ClientCall, other: ClientCall): boolean {
+  if (one.isCustom !== other.isCustom || one.name !== other.name) return false;
+  return agree(parsed(one.arguments), parsed(other.arguments));
 }
 
 /** The arguments of a call. Invalid or too deeply nested JSON is compared as text. */
@@ -163,9 +133,4 @@ function agree(one: JsonValue, other: JsonValue): boolean {
     const there = Object.hasOwn(other, name) ? other[name] : undefined;
     return there === undefined || agree(value, there);
   });
-}
-
-function ignoreMissing(error: unknown): undefined {
-  if (error instanceof ResponsesError) return undefined;
-  throw error;
 }

@@ -6,15 +6,16 @@ import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import { forkRun } from '../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
+import { findCall } from '../../machines/calls.ts';
 import type { ChartState } from '../../machines/step.ts';
-import { type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { createAgent } from '../../tools/agent/agent.ts';
 import type { Admission } from '../access/admission.ts';
 import { currentNote } from '../request-log.ts';
-import { assertToolsProvided } from './gateway/assert-tools-provided.ts';
+import { invalid } from './api-error.ts';
 import { holdCalls } from './gateway/call-tools.ts';
 import type { Equipment, GatewayAgents } from './gateway/gateway-agents.ts';
 import { budgetOf, mostToolCalls } from './gateway/request-agent.ts';
@@ -23,22 +24,23 @@ import type { LiveResponse } from './live/live-response.ts';
 import type { AnyFeed, LiveResponses } from './live/live-responses.ts';
 import { type MakeWriter, ResponseFeed, writeResponseEvents } from './live/response-feed.ts';
 import { nameCalls, usedIn } from './request/call-origins.ts';
-import { decisionOf, limitApprovals } from './request/limit-approvals.ts';
-import type { Plan } from './request/plan.ts';
+import { type GatewayRequest, recordOf } from './request/gateway-request.ts';
+import type { CallAnswer, Plan } from './request/plan.ts';
 import { assertNotOtherwise } from './request/plan-approvals.ts';
-import type { CreateBody } from './request/request-body.ts';
 import type { FoundResponse, ResponseLibrary } from './response-library.ts';
-import { divideJournal, type Span } from './run-responses.ts';
+import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
 import type { UnstoredChain } from './socket/unstored-chain.ts';
 import { submitCommands } from './submit-commands.ts';
 import type { ResponseHead } from './wire/response-object.ts';
 import {
   CLIENT,
   type Exposed,
+  isSameTool,
+  isServerTool,
   RESPONSES,
   type RequestKey,
   type ResponseSpec,
-  withoutSecrets,
+  toolNamed,
 } from './wire/response-spec.ts';
 import { responseIdOf } from './wire/wire-ids.ts';
 
@@ -55,12 +57,11 @@ type RequestRunsOptions = {
 /** The number of the first event of a response that is read from its journal and has been streamed before. */
 const JOURNAL_NUMBERS = 1_000_000;
 
-/** A validated request with its resolved model string, who sent it, and the further options for its provider. */
-export type ModelRequest = {
-  body: CreateBody;
+/** A request to carry out, with its resolved model string and who sent it. */
+export type CallersRequest = {
+  request: GatewayRequest;
   model: string;
   caller: Caller;
-  providerOptions?: JsonObject;
   /** See `ResponseSpec`. */
   compacts?: true;
   chain?: UnstoredChain;
@@ -74,7 +75,7 @@ type JoinedConversation = NonNullable<ResponseSpec['conversation']> & {
   join(runId: string): Promise<void>;
 };
 
-type Prepared<Wire, Whole> = Equipment & ModelRequest & { used: Exposed; write: MakeWriter<Wire, Whole> };
+type Prepared<Wire, Whole> = Equipment & CallersRequest & { used: Exposed; write: MakeWriter<Wire, Whole> };
 
 /** Carries out planned requests: starts, continues and forks runs, and follows them as responses. */
 export class RequestRuns {
@@ -91,22 +92,22 @@ export class RequestRuns {
   /** Carries out a plan. Throws a `ResponsesError` if the run refuses the request, or what `Admission.admit` throws. */
   async carryOut<Wire, Whole>(
     plan: Plan,
-    request: ModelRequest,
+    asked: CallersRequest,
     write: MakeWriter<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     if (plan.type === 'repeat') return await this.repeat(plan.found, write);
     this.#live.assertOpen();
     const { agents, admission } = this.#options;
-    const release = await admission.admit(request.caller, request.model);
+    const release = await admission.admit(asked.caller, asked.model);
     let close = async () => release();
     try {
       const used = usedIn(plan);
-      const equipment = await agents.equip(request, used);
+      const equipment = await agents.equip(asked, used);
       close = async () => {
         release();
         await equipment.close();
       };
-      const prepared = { ...equipment, ...request, used, close, write };
+      const prepared = { ...equipment, ...asked, used, close, write };
       return plan.type === 'start'
         ? await this.#start(plan, prepared)
         : await this.#continueRun(plan, prepared);
@@ -118,12 +119,12 @@ export class RequestRuns {
 
   async #start<Wire, Whole>(
     { continues, refersTo, items: read, origins }: Extract<Plan, { type: 'start' }>,
-    { toolset, used, close, ...request }: Prepared<Wire, Whole>,
+    { toolset, used, close, ...asked }: Prepared<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     const { host } = this.#options;
-    const { body, model } = request;
-    const runId = request.once?.runId ?? host.newId('run');
-    const isStored = body.store !== false;
+    const { request, model } = asked;
+    const runId = asked.once?.runId ?? host.newId('run');
+    const isStored = request.store !== false;
     const store = isStored ? this.#options.store : memory();
     const before = continues?.runId;
     const source = (before && (await this.#library.storeOf(before))) || this.#options.store;
@@ -133,16 +134,16 @@ export class RequestRuns {
     const items = nameCalls(read, origins, { ...toolset, used });
     const lists = newLists(runId, toolset, [...inherited, ...items]);
     const spec: ResponseSpec = {
-      ...describeRequest(request, toolset),
+      ...describeRequest(asked, toolset),
       lists: lists.map(list => list.id),
       used,
       ...omitUndefined({ refersTo }),
     };
-    const agent = this.#options.agents.make(spec, { body, toolset, store });
-    if (isStored) await request.conversation?.join(runId);
+    const agent = this.#options.agents.make(spec, { request, toolset, store });
+    if (isStored) await asked.conversation?.join(runId);
     const run = await agent.start([...(isLinked ? [] : inherited), ...lists, ...items], {
       runId,
-      labels: request.caller.labels,
+      labels: asked.caller.labels,
       launch: { model, request: toJson(spec) },
       ...omitUndefined({ continues: isLinked ? before : undefined }),
     });
@@ -150,34 +151,34 @@ export class RequestRuns {
     return this.#follow(
       run,
       { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec },
-      { ...request, from: 1, isStored, close },
+      { ...asked, from: 1, isStored, close },
     );
   }
 
   async #continueRun<Wire, Whole>(
     { run: known, forkAt, callAnswers, messages }: Extract<Plan, { type: 'continue' }>,
-    { toolset, close, ...request }: Prepared<Wire, Whole>,
+    { toolset, close, ...asked }: Prepared<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     const { host } = this.#options;
-    const { body } = request;
+    const { request } = asked;
     assertToolsProvided(known, callAnswers, toolset);
-    this.#options.agents.assertReadable(known.state.context.transcript, request.model);
+    this.#options.agents.assertReadable(known.state.context.transcript, asked.model);
     const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
     const isStored = this.#library.isStored(known.runId);
-    const runId = forkAt === undefined ? known.runId : (request.once?.runId ?? host.newId('run'));
-    if (isStored && body.store !== false) await request.conversation?.join(runId);
+    const runId = forkAt === undefined ? known.runId : (asked.once?.runId ?? host.newId('run'));
+    if (isStored && request.store !== false) await asked.conversation?.join(runId);
     const state =
       forkAt === undefined
         ? known.state
         : await this.#fork(source, { runId: known.runId, at: forkAt }, runId);
     const { toolCalls, turns } = state.context;
-    const { limited, overBudget, left } = limitApprovals(callAnswers, mostToolCalls(body));
+    const { limited, overBudget, left } = limitApprovals(callAnswers, mostToolCalls(request));
     const onlyApproves = messages.length === 0 && callAnswers.every(({ open }) => open.kind === 'approval');
     const continued = known.spans.findLast(({ to }) => forkAt === undefined || to === forkAt);
     const callsBefore = onlyApproves ? (continued?.spec.callsBefore ?? 0) : toolCalls;
     const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
     const spec: ResponseSpec = {
-      ...describeRequest(request, toolset),
+      ...describeRequest(asked, toolset),
       decisions: callAnswers.flatMap(decisionOf),
       ...omitUndefined({ overBudget }),
       messages: named.map(({ id }) => id),
@@ -187,7 +188,7 @@ export class RequestRuns {
     };
     const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
     const note = toJson({ type: 'asked', spec });
-    const run = await this.#options.agents.make(spec, { body, toolset: held, store: source }).open(runId);
+    const run = await this.#options.agents.make(spec, { request, toolset: held, store: source }).open(runId);
     await submitCommands(
       run,
       {
@@ -199,7 +200,7 @@ export class RequestRuns {
       async () => assertNotOtherwise(known, callAnswers, await readJournal(source, runId)),
     );
     const span = await this.#spanOf(source, runId, note);
-    return this.#follow(run, span, { ...request, from: span.from, isStored, close });
+    return this.#follow(run, span, { ...asked, from: span.from, isStored, close });
   }
 
   /** The response of a note. Appends the note if the run has refused all commands that came with it. */
@@ -299,7 +300,7 @@ export class RequestRuns {
       chain,
       close,
       write,
-    }: Pick<ModelRequest, 'chain'> & {
+    }: Pick<CallersRequest, 'chain'> & {
       from: number;
       isStored: boolean;
       close(): Promise<void>;
@@ -342,20 +343,77 @@ export class RequestRuns {
 
 /** The spec of a request that starts a run. */
 function describeRequest(
-  { body, model, caller, providerOptions, compacts, once, conversation: joined }: ModelRequest,
+  { request, model, caller, compacts, once, conversation: joined }: CallersRequest,
   { exposed }: Toolset,
 ): ResponseSpec {
   const { name, labels } = caller;
+  const { providerOptions = {} } = request;
   const conversation = joined && { id: joined.id, ticket: joined.ticket, given: joined.given };
   return {
     caller: { name, labels },
-    request: withoutSecrets(body),
+    request: recordOf(request),
     model,
     exposed,
     decisions: [],
     messages: [],
     lists: [],
     turnsBefore: 0,
-    ...omitUndefined({ providerOptions, compacts, key: once?.key, conversation }),
+    ...omitUndefined({ compacts, key: once?.key, conversation }),
+    ...(Object.keys(providerOptions).length > 0 ? { providerOptions } : {}),
   };
+}
+
+/** Throws a `ResponsesError` unless the request provides the tool of every call that it approves. */
+function assertToolsProvided(
+  run: RunResponses,
+  callAnswers: readonly CallAnswer[],
+  { exposed, lists }: Toolset,
+): void {
+  for (const { open, answer } of callAnswers) {
+    if (answer.type !== 'approve') continue;
+    const call = findCall(run.state.context, open.callId);
+    const wanted = run.tools.of(open.callId);
+    if (wanted !== undefined && call !== undefined && isSameTool(wanted, toolNamed(exposed, call.name)))
+      continue;
+    const label = isServerTool(wanted) ? wanted.label : undefined;
+    const failed = lists.some(list => list.label === label && list.error !== undefined);
+    throw invalid(
+      'tools',
+      'approval_continuation_invalid_tool',
+      failed
+        ? `The MCP server "${label}" of the approved call cannot be reached. Nothing ran. Send the approval again later.`
+        : `'tools' does not include the tool of the approved call: "${wanted?.name ?? call?.name}" of the MCP server "${label}". Send the same MCP server as in the request that asked for approval.`,
+    );
+  }
+}
+
+type LimitedApprovals = {
+  /** The answers, with errors as results in place of the approvals over the limit. */
+  limited: CallAnswer[];
+  /** The calls over the limit. */
+  overBudget?: string[];
+  /** The number of calls that the response may still make. */
+  left: number;
+};
+
+/** Applies a response's limit of tool calls to the calls that its request approves. */
+function limitApprovals(callAnswers: readonly CallAnswer[], most: number): LimitedApprovals {
+  const approved = callAnswers.flatMap(({ open, answer }) =>
+    answer.type === 'approve' ? [open.callId] : [],
+  );
+  const over = approved.slice(most);
+  const output = `Not run: the call was approved, but the response's limit of ${most} tool calls is reached.`;
+  const limited = callAnswers.map(({ open, answer }): CallAnswer => {
+    const isOver = over.includes(open.callId);
+    return { open, answer: isOver ? { type: 'result', output, isError: true } : answer };
+  });
+  const left = Math.max(0, most - approved.length);
+  return { limited, left, ...omitUndefined({ overBudget: over.length > 0 ? over : undefined }) };
+}
+
+/** The decision to journal for an answer: as the client made it, before the limit. Nothing for a call in doubt. */
+function decisionOf({ open: { kind, callId }, answer }: CallAnswer): ResponseSpec['decisions'] {
+  if (kind === 'doubt') return [];
+  if (kind === 'result') return [{ type: 'output', callId }];
+  return [{ type: 'approval', callId, approve: answer.type === 'approve' }];
 }

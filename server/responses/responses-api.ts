@@ -1,7 +1,7 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
 import { nextReaderTurn } from '../../engine/run/readers/reader-turns.ts';
-import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { readBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
@@ -10,6 +10,7 @@ import { invalid } from './api-error.ts';
 import { addConversationRoutes } from './conversations/conversation-routes.ts';
 import { addModelRoutes } from './model-routes.ts';
 import { inputItemsOf, pageOf } from './request/input-listing.ts';
+import { readCreateBody } from './request/request-body.ts';
 import { answerOpenAIError, finishedResponse, RESPONSE_EVENTS, respondWithEvents } from './respond.ts';
 import { ResponsesService, type ResponsesServiceOptions } from './responses-service.ts';
 import { socketRoute } from './socket/socket-route.ts';
@@ -39,20 +40,20 @@ export function createResponsesApi(options: ResponsesServiceOptions): ResponsesA
 
 function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
   app.post('/v1/responses', async c => {
-    const value = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
+    const request = readCreateBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
     const caller = c.get('caller');
     const key = c.req.header('idempotency-key');
-    const live = await service.create(value, caller, undefined, omitUndefined({ key }));
-    if (isJsonObject(value) && value.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
-    if (isJsonObject(value) && value.background === true) {
+    const live = await service.create(request, caller, omitUndefined({ key }));
+    if (request.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
+    if (request.background === true) {
       live.leave();
       return c.json(await service.retrieve(live.id, caller));
     }
     return c.json((await finishedResponse(c, live)).whole);
   });
   app.post('/v1/responses/input_tokens', async c => {
-    const value = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
-    const tokens = await service.countInput(value, c.get('caller'));
+    const request = readCreateBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
+    const tokens = await service.countInput(request, c.get('caller'));
     return c.json({ object: 'response.input_tokens', input_tokens: tokens });
   });
   app.post('/v1/responses/compact', async c => {

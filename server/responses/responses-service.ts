@@ -10,12 +10,17 @@ import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { Admission } from '../access/admission.ts';
 import { invalid, ResponsesError } from './api-error.ts';
-import { readCompactBody } from './compaction/compact-body.ts';
-import { compactedResponse, summaryRequest, summaryTranscript } from './compaction/compact-conversation.ts';
+import {
+  compactedResponse,
+  readCompactBody,
+  summaryRequest,
+  summaryTranscript,
+} from './compaction/compact-conversation.ts';
+import { continuationOf } from './continued-run.ts';
 import { contextOf } from './conversations/conversation-items.ts';
 import type { Conversation } from './conversations/conversation-journal.ts';
 import { Conversations, conversationLocked } from './conversations/conversations.ts';
-import { GatewayAgents, type ProviderOptionsFor } from './gateway/gateway-agents.ts';
+import { GatewayAgents } from './gateway/gateway-agents.ts';
 import type { GatewayConfig } from './gateway/gateway-config.ts';
 import type { LiveResponse } from './live/live-response.ts';
 import { LiveResponses } from './live/live-responses.ts';
@@ -23,11 +28,10 @@ import { type MakeWriter, writeResponseEvents } from './live/response-feed.ts';
 import { findAnswered } from './once/find-answered.ts';
 import { readRequestKey, runsToContinue } from './once/request-key.ts';
 import { recordedUsage } from './recorded-usage.ts';
+import type { GatewayRequest } from './request/gateway-request.ts';
 import type { Plan } from './request/plan.ts';
-import { planRequest, readRequest } from './request/plan-request.ts';
-import { transcriptFor, transcriptUpTo } from './request/plan-transcript.ts';
-import { type CreateBody, readCreateBody } from './request/request-body.ts';
-import { type ModelRequest, RequestRuns } from './request-runs.ts';
+import { planRequest, readRequest, transcriptFor, transcriptUpTo } from './request/plan-request.ts';
+import { type CallersRequest, RequestRuns } from './request-runs.ts';
 import { type FoundResponse, ResponseLibrary, writeResponse } from './response-library.ts';
 import { UnstoredChain } from './socket/unstored-chain.ts';
 import { RESPONSES, type RequestKey } from './wire/response-spec.ts';
@@ -47,13 +51,13 @@ export type ResponsesServiceOptions = {
 type PlanInConversation = { conversation: Conversation; plan: Plan & { given?: number } };
 
 /**
- * The gateway: the Responses API on top of runs.
+ * The gateway: responses on top of runs.
  *
- * A request is validated (`request/request-body.ts`), planned against the stored runs (`request/plan-request.ts`) and
- * carried out (`request-runs.ts`) with an agent made from the request and the configuration (`gateway/`). The part
- * of the run's story that the client gets is the answer (`answer/`), which is written in the client's protocol
- * (`wire/response-writer.ts`) for readers that share it (`live/`). The journal is the only record: a response is a span of
- * entries (`run-responses.ts`) and is written again whenever it is retrieved.
+ * A request (`request/gateway-request.ts`), which its API has read, is planned against the stored runs
+ * (`request/plan-request.ts`) and carried out (`request-runs.ts`) with an agent made from the request and the
+ * configuration (`gateway/`). The part of the run's story that the client gets is the answer (`answer/`), which is
+ * written in the client's protocol (`wire/response-writer.ts`) for readers that share it (`live/`). The journal is the
+ * only record: a response is a span of entries (`run-responses.ts`) and is written again whenever it is retrieved.
  *
  * V1 Every request starts or continues a run; the chart decides what happens in it.
  * V2 A request is durable before anything is done for it: in `run.started`, or in a `run.noted` event.
@@ -90,64 +94,68 @@ export class ResponsesService {
   }
 
   /**
-   * Starts the response to a caller's request body. Throws a `ResponsesError` before doing anything if it is refused.
-   * `optionsFor` adds what the body has no field for; other protocols of this server use it. `chain` has the unstored
-   * responses of a connection. With a `key` (`Idempotency-Key`), a request that was answered before gets its response
-   * again; see `findAnswered`.
+   * Starts the response to a caller's request. Throws a `ResponsesError` before doing anything if it is refused. `chain`
+   * has the unstored responses of a connection. With a `key` (`Idempotency-Key`), a request that was answered before gets
+   * its response again; see `findAnswered`.
    */
   async create(
-    value: unknown,
+    request: GatewayRequest,
     caller: Caller,
-    optionsFor?: ProviderOptionsFor,
     { chain, key: header }: { chain?: UnstoredChain; key?: string } = {},
   ): Promise<LiveResponse> {
-    const body = this.#readBody(value);
-    const request = { body, caller, ...this.#agents.resolve(body, optionsFor), ...omitUndefined({ chain }) };
-    if (header === undefined) return await this.#carryOut(request, writeResponseEvents);
-    const key = readRequestKey(header, caller, body);
-    return await this.#mutex.run(`key ${key.key}`, () => this.#createOnce(request, key));
+    const asked = { ...this.#resolve(request), caller, ...omitUndefined({ chain }) };
+    if (header === undefined) return await this.#carryOut(asked, writeResponseEvents);
+    const key = readRequestKey(header, caller, request);
+    return await this.#mutex.run(`key ${key.key}`, () => this.#createOnce(asked, key));
   }
 
-  /** Like `create`, in another protocol: `write` makes its writer. */
+  /**
+   * Answers a request of another protocol, for which `write` makes the writer. If the request answers the calls of an
+   * earlier one, their run continues, if it can. Throws like `create`.
+   */
   async answer<Wire, Whole>(
-    value: unknown,
+    request: GatewayRequest,
     caller: Caller,
-    optionsFor: ProviderOptionsFor,
     write: MakeWriter<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
-    const body = this.#readBody(value);
-    return await this.#carryOut({ body, caller, ...this.#agents.resolve(body, optionsFor) }, write);
+    const continuation = await continuationOf(request, this.#library.seenBy(caller));
+    if (continuation !== undefined) {
+      try {
+        return await this.#carryOut({ ...this.#resolve(continuation), caller }, write);
+      } catch (error) {
+        // Refused before anything was done, for example because a person has answered the call.
+        if (!(error instanceof ResponsesError)) throw error;
+      }
+    }
+    return await this.#carryOut({ ...this.#resolve(request), caller }, write);
   }
 
   async #carryOut<Wire, Whole>(
-    request: ModelRequest,
+    asked: CallersRequest,
     write: MakeWriter<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
-    const { body, caller, chain } = request;
-    if (body.conversation !== undefined) return await this.#createIn(body.conversation, request, write);
+    const { request, caller, chain } = asked;
+    if (request.conversation !== undefined) return await this.#createIn(request.conversation, asked, write);
     const visible = this.#library.seenBy(caller, chain?.runId);
-    const plan = await planRequest(body, visible);
-    if (plan.type !== 'continue') return await this.#runs.carryOut(plan, request, write);
+    const plan = await planRequest(request, visible);
+    if (plan.type !== 'continue') return await this.#runs.carryOut(plan, asked, write);
     return await this.#mutex.run(plan.run.runId, async () =>
-      this.#runs.carryOut(await planRequest(body, visible), request, write),
+      this.#runs.carryOut(await planRequest(request, visible), asked, write),
     );
   }
 
-  async #createOnce(request: ModelRequest, key: RequestKey): Promise<LiveResponse> {
-    const { body, caller } = request;
-    const { conversation } = body;
+  async #createOnce(asked: CallersRequest, key: RequestKey): Promise<LiveResponse> {
+    const { request, caller } = asked;
+    const { conversation } = request;
     const places = { visible: this.#library.seenBy(caller), live: this.#live };
     for (let tries = 1; ; tries += 1) {
       const joined = conversation && (await this.conversations.runsWithKey(conversation, key, caller));
-      const continued = [...(joined ?? []), ...runsToContinue(body)];
+      const continued = [...(joined ?? []), ...runsToContinue(request)];
       const answered = await findAnswered(key, continued, places);
       if (answered.type === 'unstored') return answered.live;
       if (answered.type === 'stored') return await this.#runs.repeat(answered.found, writeResponseEvents);
       try {
-        return await this.#carryOut(
-          { ...request, once: { key, runId: answered.runId } },
-          writeResponseEvents,
-        );
+        return await this.#carryOut({ ...asked, once: { key, runId: answered.runId } }, writeResponseEvents);
       } catch (error) {
         // Another process was first with the same key.
         if (!(error instanceof EngineError) || error.code !== 'run-exists' || tries > 3) throw error;
@@ -168,42 +176,41 @@ export class ResponsesService {
   /** Starts a response in a conversation. Requests in one conversation are planned and begun one at a time. */
   async #createIn<Wire, Whole>(
     id: string,
-    request: ModelRequest,
+    asked: CallersRequest,
     write: MakeWriter<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     const carryOut = async ({ conversation, plan }: PlanInConversation) => {
       const ticket = this.#options.host.newId('turn');
-      const named = { ticket, ...omitUndefined({ key: request.once?.key.key }) };
+      const named = { ticket, ...omitUndefined({ key: asked.once?.key.key }) };
       const join = (runId: string) => this.conversations.join(conversation, { ...named, runId });
       const joined = { id, ticket, given: plan.given ?? 0, join };
-      return await this.#runs.carryOut(plan, { ...request, conversation: joined }, write);
+      return await this.#runs.carryOut(plan, { ...asked, conversation: joined }, write);
     };
     return await this.#mutex.run(id, async () => {
-      const planned = await this.#planIn(id, request);
+      const planned = await this.#planIn(id, asked);
       if (planned.plan.type !== 'continue') return await carryOut(planned);
       const { runId } = planned.plan.run;
-      return await this.#mutex.run(runId, async () => carryOut(await this.#planIn(id, request)));
+      return await this.#mutex.run(runId, async () => carryOut(await this.#planIn(id, asked)));
     });
   }
 
   /** The plan of a request in a conversation. Throws a `ResponsesError` while its newest response is in progress. */
-  async #planIn(id: string, { body, caller }: ModelRequest): Promise<PlanInConversation> {
+  async #planIn(id: string, { request, caller }: CallersRequest): Promise<PlanInConversation> {
     const visible = this.#library.seenBy(caller);
     const conversation = await this.conversations.find(id, caller);
     const context = await contextOf(conversation, visible);
     if (context.previous?.span.to === null) throw conversationLocked();
-    return { conversation, plan: await planRequest(body, visible, context) };
+    return { conversation, plan: await planRequest(request, visible, context) };
   }
 
   /** The input tokens that a request would have: the provider's count, or an estimate. Starts nothing. */
-  async countInput(value: unknown, caller: Caller, optionsFor?: ProviderOptionsFor): Promise<number> {
-    const body = this.#readBody(value);
-    const request = { body, ...this.#agents.resolve(body, optionsFor) };
+  async countInput(request: GatewayRequest, caller: Caller): Promise<number> {
+    const asked = { ...this.#resolve(request), caller };
     const { plan } =
-      body.conversation === undefined
-        ? { plan: await planRequest(body, this.#library.seenBy(caller)) }
-        : await this.#planIn(body.conversation, { ...request, caller });
-    return await this.#agents.countInput(request, await transcriptFor(plan, this.#options.store));
+      request.conversation === undefined
+        ? { plan: await planRequest(request, this.#library.seenBy(caller)) }
+        : await this.#planIn(request.conversation, asked);
+    return await this.#agents.countInput(asked, await transcriptFor(plan, this.#options.store));
   }
 
   /** The names of the models that the server lists. */
@@ -219,14 +226,14 @@ export class ResponsesService {
     value: unknown,
     caller: Caller,
   ): Promise<{ live: LiveResponse; result(response: JsonObject): JsonObject }> {
-    const asked = this.#bound(readCompactBody(value));
+    const asked = readCompactBody(value);
+    this.#assertBounded(asked);
     const visible = this.#library.seenBy(caller);
     const { previous, references, items } = await readRequest(asked, visible);
     const { store, host } = this.#options;
     const before = previous === undefined ? [] : await transcriptUpTo(previous, store);
     const conversation = [...before, ...items].map(item => ({ ...item, id: item.id ?? host.newId('item') }));
-    const body = summaryRequest(asked);
-    const request = { body, caller, compacts: true as const, ...this.#agents.resolve(body) };
+    const request = { ...this.#resolve(summaryRequest(asked)), caller, compacts: true as const };
     const plan = {
       type: 'start' as const,
       items: summaryTranscript(conversation),
@@ -237,7 +244,7 @@ export class ResponsesService {
   }
 
   /** The provider of the model that requests call by this name. Throws a `ResponsesError` for an unknown model. */
-  providerOf(model: string): string {
+  providerOf(model: string | undefined): string {
     return this.#agents.providerOf(model);
   }
 
@@ -314,18 +321,19 @@ export class ResponsesService {
     await this.#agents.close();
   }
 
-  #readBody(value: unknown): CreateBody {
-    return this.#bound(readCreateBody(value));
+  /** The request with its model. Throws a `ResponsesError` if it is too large, or the model cannot serve it. */
+  #resolve(request: GatewayRequest): { request: GatewayRequest; model: string } {
+    this.#assertBounded(request);
+    return { request, model: this.#agents.resolve(request) };
   }
 
-  #bound(body: CreateBody): CreateBody {
+  #assertBounded({ input: { length }, names: { input } }: GatewayRequest): void {
     const { inputItems } = this.admission.limits;
-    const { length } = body.input;
-    if (length <= inputItems) return body;
+    if (length <= inputItems) return;
     throw invalid(
-      'input',
+      input,
       'too_many_items',
-      `'input' has ${length} items; this server takes at most ${inputItems}.`,
+      `'${input}' has ${length} items; this server takes at most ${inputItems}.`,
     );
   }
 }

@@ -100,10 +100,11 @@ export class Answer {
       this.#deniedBefore = previous.#known().context.deniedCalls;
       for (const [callId, call] of previous.#open) this.#open.set(callId, call);
     }
-    const { include, context_management, stream, background } = spec.request;
-    this.#sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
+    const { include = [], openai, stream, background } = spec.request;
+    this.#sealed = include.includes('reasoning.encrypted_content');
     const isStreamed = stream === true || background === true;
-    this.#holdsTurns = !isStreamed || context_management != null || passesBuiltins(spec);
+    const compacts = openai.context_management !== undefined;
+    this.#holdsTurns = !isStreamed || compacts || passesBuiltins(spec);
   }
 
   /** Whether the answer has ended. */

@@ -9,10 +9,9 @@ import { type JsonObject, toJson } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { invalid, ResponsesError } from '../api-error.ts';
-import { idsIn, readInputItems } from '../request/input-items.ts';
-import { ItemReader, isReference } from '../request/item-reader.ts';
+import { idsIn, resolveInput } from '../request/input-items.ts';
+import { readItems, type WireItem } from '../request/item-reader.ts';
 import { References } from '../request/references.ts';
-import type { WireItem } from '../request/request-body.ts';
 import type { ResponseLibrary } from '../response-library.ts';
 import type { RequestKey } from '../wire/response-spec.ts';
 import { wireInputs } from '../wire/wire-input.ts';
@@ -159,18 +158,15 @@ export class Conversations {
     known: readonly ConversationItem[],
   ): Promise<ConversationItem[]> {
     const { host, library } = this.#options;
-    const reference = wire.findIndex(isReference);
-    if (reference !== -1)
-      throw invalid(
-        `items[${reference}].type`,
-        'unsupported_input_item',
-        'Add the item instead of a reference.',
-      );
-    await readInputItems(wire, new References(library.seenBy(caller), undefined, idsIn(wire)), 'items');
+    const read = readItems(wire, 'items');
+    const reference = read.find(({ type }) => type === 'item_reference');
+    if (reference?.type === 'item_reference')
+      throw invalid(`${reference.at}.type`, 'unsupported_input_item', 'Add the item instead of a reference.');
+    await resolveInput(read, new References(library.seenBy(caller), undefined, idsIn(read)));
     const taken = new Set(known.map(({ id }) => id));
     return wire.map((item, at) => {
-      const read = isMessage(item) ? new ItemReader(item, `items[${at}]`).read() : [];
-      const [listed] = typeof read === 'string' ? [] : wireInputs(read, {});
+      const sent = read[at];
+      const [listed] = sent?.type === 'sent' && isMessage(item) ? wireInputs(sent.items, {}) : [];
       const id = typeof item.id === 'string' && !taken.has(item.id) ? item.id : host.newId(prefixOf(item));
       taken.add(id);
       return { ...STATUS[String(item.type)], ...(listed ?? item), id };

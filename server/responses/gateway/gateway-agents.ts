@@ -1,6 +1,6 @@
 import { messageOf } from '../../../protocol/error.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { Usage } from '../../../protocol/turn.ts';
@@ -9,9 +9,16 @@ import type { Admission } from '../../access/admission.ts';
 import { currentNote } from '../../request-log.ts';
 import { invalid } from '../api-error.ts';
 import { compactsContext, isUpstreamCompaction } from '../compaction/compaction-items.ts';
-import { type CreateBody, readCreateBody } from '../request/request-body.ts';
+import type { GatewayRequest } from '../request/gateway-request.ts';
+import { RESPONSES_NAMES } from '../request/request-body.ts';
 import type { RunResponses } from '../run-responses.ts';
-import { type Exposed, isSameTool, type ResponseSpec, toolNamed } from '../wire/response-spec.ts';
+import {
+  type Exposed,
+  isSameTool,
+  type RecordedRequest,
+  type ResponseSpec,
+  toolNamed,
+} from '../wire/response-spec.ts';
 import { BuiltinTools } from './builtins/builtin-tools.ts';
 import { holdCalls } from './call-tools.ts';
 import { countTokens } from './count-tokens.ts';
@@ -27,12 +34,6 @@ type GatewayAgentsOptions = GatewayServersOptions & {
   /** Counts the model calls of each caller. */
   admission: Admission;
 };
-
-/**
- * Options for the provider of a request's model that the Responses API has no field for, as members of the provider's
- * request body. Throws a `ResponsesError` for a parameter that the provider does not have.
- */
-export type ProviderOptionsFor = (provider: string) => JsonObject | undefined;
 
 /** The tools of a request. `close` closes the connections of this request. */
 export type Equipment = { toolset: Toolset; close(): Promise<void> };
@@ -56,19 +57,13 @@ export class GatewayAgents {
     return this.#models.listed;
   }
 
-  /**
-   * The model string for a request, and the further options for its provider. Throws a `ResponsesError` if the model
-   * cannot serve the request.
-   */
-  resolve(
-    body: CreateBody,
-    optionsFor: ProviderOptionsFor = () => undefined,
-  ): { model: string; providerOptions?: JsonObject } {
-    const model = this.#models.resolve(body.model);
+  /** The model string for a request. Throws a `ResponsesError` if the model cannot serve the request. */
+  resolve(request: GatewayRequest): string {
+    const model = this.#models.resolve(request.model);
     const adapter = this.#models.open(model);
-    assertSupported(adapter, body);
-    this.#builtins.assertSupported(body.tools, adapter);
-    return { model, ...omitUndefined({ providerOptions: optionsFor(adapter.provider) }) };
+    assertSupported(adapter, request);
+    this.#builtins.assertSupported(request, adapter);
+    return model;
   }
 
   /** Throws a `ResponsesError` if the model cannot read the items, which another provider has compacted. */
@@ -79,21 +74,25 @@ export class GatewayAgents {
   }
 
   /** The provider of the model that requests call by this name. Throws a `ResponsesError` for an unknown model. */
-  providerOf(model: string | null | undefined): string {
+  providerOf(model: string | undefined): string {
     return this.#models.open(this.#models.resolve(model)).provider;
   }
 
   /** Prepares the built-in tools of a request and connects its MCP servers. `used` are the tools that its conversation has called. */
-  async equip({ body, model }: { body: CreateBody; model: string }, used: Exposed): Promise<Equipment> {
-    const builtins = await this.#builtins.open(body.tools, this.#models.open(model));
-    const { servers, close } = await this.#servers.connect(body.tools);
-    return { toolset: makeToolset(body.tools, { servers, builtins, used }), close };
+  async equip(
+    { request, model }: { request: Pick<GatewayRequest, 'tools' | 'names'>; model: string },
+    used: Exposed,
+  ): Promise<Equipment> {
+    const { tools } = request;
+    const builtins = await this.#builtins.open(request, this.#models.open(model));
+    const { servers, close } = await this.#servers.connect(tools);
+    return { toolset: makeToolset(tools, { servers, builtins, used }), close };
   }
 
   /** The agent of one request. */
   make(
     { model, turnsBefore, providerOptions, caller }: ResponseSpec,
-    request: { body: CreateBody; toolset: AgentTools; store: Store },
+    { request, toolset, store }: { request: RecordedRequest; toolset: AgentTools; store: Store },
   ): Agent {
     const { host, admission } = this.#options;
     const adapter = this.#models.open(model);
@@ -103,9 +102,11 @@ export class GatewayAgents {
       if (caller !== undefined) admission.record(caller.name, model, usage);
     };
     return makeRequestAgent({
-      ...request,
+      request,
+      toolset,
+      store,
       model: withMeter(adapter, record),
-      passed: this.#builtins.passed(request.body.tools, adapter),
+      passed: this.#builtins.passed(request.tools, adapter),
       host,
       turnsBefore,
       ...omitUndefined({ providerOptions }),
@@ -114,14 +115,15 @@ export class GatewayAgents {
 
   /** The input tokens of the first model call for a request. Rejects with a `ProviderError`. */
   async countInput(
-    { body, model, providerOptions = {} }: { body: CreateBody; model: string; providerOptions?: JsonObject },
+    { request, model }: { request: GatewayRequest; model: string },
     transcript: readonly Item[],
   ): Promise<number> {
     const adapter = this.#models.open(model);
-    const { toolset, close } = await this.equip({ body, model }, {});
-    const passed = this.#builtins.passed(body.tools, adapter);
+    const { toolset, close } = await this.equip({ request, model }, {});
+    const passed = this.#builtins.passed(request.tools, adapter);
     const { provider } = adapter;
-    const options = { ...toolset, body, provider, transcript, passed, providerOptions };
+    const { providerOptions = {} } = request;
+    const options = { ...toolset, request, provider, transcript, passed, providerOptions };
     try {
       return await countTokens(adapter, describeFirstCall(options));
     } finally {
@@ -133,18 +135,21 @@ export class GatewayAgents {
   makeAgain(run: RunResponses): Agent | undefined {
     const spec = run.spans.at(-1)?.spec;
     if (spec === undefined || !this.#canOpen(spec.model)) return undefined;
-    const body = readCreateBody({ ...spec.request, input: [] });
+    const { request, model } = spec;
     let equipment: Promise<Equipment> | undefined;
     const tools: ToolSource = {
       connect: async () => {
-        equipment ??= this.equip({ body, model: spec.model }, { ...spec.used, ...spec.exposed });
+        equipment ??= this.equip(
+          { request: { ...request, names: RESPONSES_NAMES }, model },
+          { ...spec.used, ...spec.exposed },
+        );
         const { toolset } = await equipment;
         return holdCalls(sameTools(toolset, spec.exposed), spec.exposed, run.tools);
       },
       close: async () => await (await equipment)?.close(),
     };
     const toolset = { tools: [tools], exposed: spec.exposed };
-    return this.make(spec, { body, toolset, store: this.#options.store });
+    return this.make(spec, { request, toolset, store: this.#options.store });
   }
 
   /** See `GatewayServers.begin`. */

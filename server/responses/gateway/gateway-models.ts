@@ -29,9 +29,9 @@ export class GatewayModels {
   }
 
   /** Resolves a request's `model` to a model string. Throws a `ResponsesError` if it is missing or unknown. */
-  resolve(named: string | null | undefined): string {
+  resolve(named: string | undefined): string {
     const fallback = this.#fallback;
-    if (named == null) {
+    if (named === undefined) {
       if (fallback !== undefined) return fallback;
       throw invalid('model', 'missing_required_parameter', "Missing required parameter: 'model'.");
     }

@@ -5,7 +5,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import { mcp } from '../../../tools/mcp.ts';
 import { invalid } from '../api-error.ts';
-import type { McpTool, RequestTool } from '../request/tool-schemas.ts';
+import type { McpTool, RequestTool } from '../request/request-tools.ts';
 import { type GatewayConfig, isHttpUrl, type McpServerConfig } from './gateway-config.ts';
 import { HiddenServer } from './hidden-server.ts';
 

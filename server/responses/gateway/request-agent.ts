@@ -2,15 +2,15 @@ import { mergeOptions } from '../../../adapters/turn/merge-options.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { type Tool, type ToolSource, toolDefinition } from '../../../protocol/tool.ts';
-import type { ModelRequest, OutputFormat, Settings, ToolChoice } from '../../../protocol/turn.ts';
+import type { ModelRequest, OutputFormat, ToolChoice } from '../../../protocol/turn.ts';
 import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { invalid } from '../api-error.ts';
 import { compactsContext } from '../compaction/compaction-items.ts';
-import type { CreateBody } from '../request/request-body.ts';
-import { type BuiltinTool, builtinKind, type ChosenTool } from '../request/tool-schemas.ts';
+import type { GatewayRequest } from '../request/gateway-request.ts';
+import { type BuiltinTool, builtinKind, builtinKindOf, type ChosenTool } from '../request/request-tools.ts';
 import {
   builtinOf,
   type Exposed,
@@ -18,8 +18,8 @@ import {
   isServerTool,
   modelNameOf,
   RESPONSES,
+  type RecordedRequest,
 } from '../wire/response-spec.ts';
-import { passedOptions } from './builtins/passed-options.ts';
 import { withOutput } from './gateway-models.ts';
 
 /** The maximum number of MCP calls between two inputs of the client. An approval is not such an input. */
@@ -27,7 +27,7 @@ const MOST_TOOL_CALLS = 10;
 const MOST_TURNS = 20;
 
 /** The maximum number of MCP calls that a response may run, including the ones it approves. */
-export function mostToolCalls({ max_tool_calls: wanted }: CreateBody): number {
+export function mostToolCalls({ maxToolCalls: wanted }: RecordedRequest): number {
   return Math.min(wanted ?? MOST_TOOL_CALLS, MOST_TOOL_CALLS);
 }
 
@@ -50,7 +50,7 @@ export type AgentTools = { tools: readonly (Tool | ToolSource)[]; exposed: Expos
 
 /** Creates the agent that a request describes. `turnsBefore` is the number of turns in its run before the request. */
 export function makeRequestAgent(options: {
-  body: CreateBody;
+  request: RecordedRequest;
   toolset: AgentTools;
   model: ModelAdapter;
   store: Store;
@@ -58,24 +58,24 @@ export function makeRequestAgent(options: {
   turnsBefore: number;
   /** The built-in tools that the provider runs. */
   passed: readonly BuiltinTool[];
-  /** Merged over the options that follow from the body. */
+  /** Merged over the options that follow from the request. */
   providerOptions?: JsonObject;
 }): Agent {
-  const { body, toolset, model, store, host, turnsBefore } = options;
-  const choice = readChoice(body, toolset.exposed);
+  const { request, toolset, model, store, host, turnsBefore } = options;
+  const choice = readChoice(request, toolset.exposed);
   const asked = mergeOptions(optionsFor(model.provider, options), options.providerOptions);
   // The journal has the history, so a provider that would keep responses keeps none, and each call sends all of it.
   const providerOptions = model.capabilities.continuation ? { ...asked, store: false } : asked;
   return createAgent({
     name: RESPONSES,
-    model: withOutput(model, outputOf(body)),
+    model: withOutput(model, outputOf(request)),
     tools: toolset.tools,
-    settings: settingsOf(body),
+    settings: request.settings,
     // A request has to get a response, so a message without a decision does not wait for one.
     onMessage: 'supersede',
-    limits: budgetOf(mostToolCalls(body), { toolCalls: 0, turns: 0, callsBefore: 0 }),
+    limits: budgetOf(mostToolCalls(request), { toolCalls: 0, turns: 0, callsBefore: 0 }),
     providerOptions,
-    ...omitUndefined({ instructions: body.instructions ?? undefined }),
+    ...omitUndefined({ instructions: request.instructions }),
     prepareTurn: ({ turns }) => ({
       toolChoice: turns === turnsBefore || choice.first === 'none' ? choice.first : 'auto',
       ...omitUndefined({ tools: choice.tools }),
@@ -87,7 +87,7 @@ export function makeRequestAgent(options: {
 
 /** The first model call of the response to a request, without the run that makes it. */
 export function describeFirstCall(options: {
-  body: CreateBody;
+  request: RecordedRequest;
   tools: readonly Tool[];
   exposed: Exposed;
   provider: string;
@@ -96,25 +96,25 @@ export function describeFirstCall(options: {
   /** As for `makeRequestAgent`. */
   providerOptions: JsonObject;
 }): ModelRequest {
-  const { body, tools, exposed, provider, transcript } = options;
-  const choice = readChoice(body, exposed);
+  const { request, tools, exposed, provider, transcript } = options;
+  const choice = readChoice(request, exposed);
   const offered = tools.filter(({ name }) => choice.tools?.includes(name) ?? true);
   return {
     transcript,
     tools: offered.map(toolDefinition),
     toolChoice: choice.first,
-    settings: settingsOf(body),
+    settings: request.settings,
     providerOptions: mergeOptions(optionsFor(provider, options), options.providerOptions),
-    ...omitUndefined({ instructions: body.instructions ?? undefined, output: outputOf(body) }),
+    ...omitUndefined({ instructions: request.instructions, output: outputOf(request) }),
   };
 }
 
 /** `first` applies to the first turn of the response, `tools` to all its turns. */
 function readChoice(
-  { tool_choice: choice }: CreateBody,
+  { toolChoice: choice }: RecordedRequest,
   exposed: Exposed,
 ): { first: ToolChoice; tools?: string[] } {
-  if (choice == null) return { first: 'auto' };
+  if (choice === undefined) return { first: 'auto' };
   if (typeof choice === 'string') return { first: choice };
   switch (choice.type) {
     case 'allowed_tools':
@@ -141,17 +141,7 @@ function isChosen(tool: ExposedTool, chosen: ChosenTool): boolean {
   return chosen.name == null || tool.name === chosen.name;
 }
 
-function settingsOf(body: CreateBody): Settings {
-  return omitUndefined({
-    temperature: body.temperature ?? undefined,
-    topP: body.top_p ?? undefined,
-    maxOutputTokens: body.max_output_tokens ?? undefined,
-    parallelToolCalls: body.parallel_tool_calls ?? undefined,
-    reasoningEffort: body.reasoning?.effort ?? undefined,
-  });
-}
-
-function outputOf({ text }: CreateBody): OutputFormat | undefined {
+function outputOf({ text }: RecordedRequest): OutputFormat | undefined {
   const format = text?.format;
   if (format?.type === 'json_object') return { name: 'answer', schema: { type: 'object' } };
   if (format?.type !== 'json_schema') return undefined;
@@ -175,43 +165,55 @@ const TAKE_PENALTIES: readonly string[] = [
  * Throws a `ResponsesError` for a parameter that the model's provider does not have, because ignoring it would change
  * the result.
  */
-export function assertSupported({ provider, capabilities }: ModelAdapter, body: CreateBody): void {
+export function assertSupported(
+  { provider, capabilities }: ModelAdapter,
+  { openai, tools, names }: GatewayRequest,
+): void {
   const unsupported = (param: string) => {
     const message = `'${param}' is not supported for this model.`;
     return invalid(param, 'unsupported_parameter', message);
   };
   for (const param of ['presence_penalty', 'frequency_penalty'] as const)
-    if ((body[param] ?? 0) !== 0 && !TAKE_PENALTIES.includes(provider)) throw unsupported(param);
-  if ((body.top_logprobs ?? 0) !== 0) throw unsupported('top_logprobs');
-  for (const [at, tool] of body.tools.entries())
+    if ((openai[param] ?? 0) !== 0 && !TAKE_PENALTIES.includes(provider)) throw unsupported(param);
+  for (const [at, tool] of tools.entries())
     if (tool.type === 'custom' && tool.format?.type === 'grammar' && capabilities.customTools !== true)
-      throw unsupported(`tools[${at}].format`);
-  if (body.context_management != null && !compactsContext(provider)) throw unsupported('context_management');
+      throw unsupported(names.tool(at, 'format'));
+  if (openai.context_management !== undefined && !compactsContext(provider))
+    throw unsupported('context_management');
 }
 
 /** The options that only some providers have. */
 function optionsFor(
   provider: string,
-  { body, passed }: { body: CreateBody; passed: readonly BuiltinTool[] },
+  { request, passed }: { request: RecordedRequest; passed: readonly BuiltinTool[] },
 ): JsonObject {
-  if (TAKE_PENALTIES.includes(provider)) return penaltiesOf(body);
+  const { presence_penalty, frequency_penalty, metadata: _, user: __, ...openai } = request.openai;
+  if (TAKE_PENALTIES.includes(provider)) return omitUndefined({ presence_penalty, frequency_penalty });
   if (provider !== 'openai-responses') return {};
-  const { reasoning, text } = body;
-  const options = omitUndefined<Record<string, JsonValue | undefined>>({
-    reasoning: reasoning?.summary == null ? undefined : { summary: reasoning.summary },
-    text: text?.verbosity == null ? undefined : { verbosity: text.verbosity },
-    service_tier: body.service_tier ?? undefined,
-    prompt_cache_key: body.prompt_cache_key ?? undefined,
-    safety_identifier: body.safety_identifier ?? undefined,
-    truncation: body.truncation ?? undefined,
-    context_management: body.context_management ?? undefined,
-  }) as JsonObject;
-  return { ...options, ...passedOptions(body, passed) };
+  const { reasoningSummary: summary, text } = request;
+  return {
+    ...(summary === undefined ? {} : { reasoning: { summary } }),
+    ...(text?.verbosity == null ? {} : { text: { verbosity: text.verbosity } }),
+    ...openai,
+    ...passedOptions(request, passed),
+  };
 }
 
-function penaltiesOf({ presence_penalty, frequency_penalty }: CreateBody): JsonObject {
-  return omitUndefined<Record<string, JsonValue | undefined>>({
-    presence_penalty: presence_penalty ?? undefined,
-    frequency_penalty: frequency_penalty ?? undefined,
-  }) as JsonObject;
+/** The values of `include` about built-in tools. */
+const ABOUT_BUILTINS = /^(?:web_search|file_search|code_interpreter)_call\./;
+
+/** The options that pass built-in tools on to the provider, with what the client wants to see of their calls. */
+function passedOptions(
+  { include = [], toolChoice: choice }: RecordedRequest,
+  passed: readonly BuiltinTool[],
+): JsonObject {
+  const isAllowed = (tool: BuiltinTool) =>
+    choice === undefined ||
+    typeof choice === 'string' ||
+    choice.type !== 'allowed_tools' ||
+    choice.tools.some(({ type }) => builtinKind(type) === builtinKindOf(tool));
+  const tools = passed.filter(isAllowed);
+  if (tools.length === 0) return {};
+  const wanted = include.filter(value => ABOUT_BUILTINS.test(value));
+  return { tools: tools.map(tool => toJson(tool)), ...(wanted.length > 0 ? { include: wanted } : {}) };
 }

@@ -2,7 +2,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { uniqueToolNames } from '../../../tools/unique-tool-names.ts';
-import type { CustomTool, FunctionTool, McpTool, RequestTool } from '../request/tool-schemas.ts';
+import type { CustomTool, FunctionTool, McpTool, RequestTool } from '../request/request-tools.ts';
 import {
   type Exposed,
   type ExposedTool,

@@ -4,8 +4,8 @@ import type { Caller } from '../../../access/caller.ts';
 import { digestOf, hashOf } from '../../../engine/journal/digest.ts';
 import { toJson } from '../../../protocol/json.ts';
 import { invalid, ResponsesError } from '../api-error.ts';
-import type { CreateBody } from '../request/request-body.ts';
-import { type RequestKey, withoutSecrets } from '../wire/response-spec.ts';
+import { type GatewayRequest, recordOf } from '../request/gateway-request.ts';
+import type { RequestKey } from '../wire/response-spec.ts';
 import { readItemId, readResponseId } from '../wire/wire-ids.ts';
 
 /** The longest `Idempotency-Key`, in characters. */
@@ -15,10 +15,10 @@ const LONGEST_KEY = 255;
 export const MOST_ATTEMPTS = 20;
 
 /**
- * The digests of an `Idempotency-Key` and of the body that it came with. Callers who see the same responses share keys.
+ * The digests of an `Idempotency-Key` and of the request that it came with. Callers who see the same responses share keys.
  * How a response is delivered (`stream`) and credentials do not count. Throws a `ResponsesError` for an unusable key.
  */
-export function readRequestKey(key: string, { name, labels }: Caller, body: CreateBody): RequestKey {
+export function readRequestKey(key: string, { name, labels }: Caller, request: GatewayRequest): RequestKey {
   if (key === '' || key.length > LONGEST_KEY)
     throw invalid(
       null,
@@ -26,7 +26,8 @@ export function readRequestKey(key: string, { name, labels }: Caller, body: Crea
       `The header Idempotency-Key is not valid: expected 1 to ${LONGEST_KEY} characters.`,
     );
   const owner = Object.keys(labels).length > 0 ? { labels } : { name };
-  const content = { ...withoutSecrets(body), input: body.input, stream: null, stream_options: null };
+  const { input, conversation = null } = request;
+  const content = { ...recordOf(request), input, conversation, stream: null };
   return { key: hashOf(toJson({ owner, key })), body: hashOf(toJson(content)) };
 }
 
@@ -39,14 +40,13 @@ export function runIdOf({ key }: RequestKey, attempt: number): string {
 }
 
 /** The runs that a request names and may continue. */
-export function runsToContinue({ previous_response_id, input }: CreateBody): string[] {
-  const previous = previous_response_id == null ? undefined : readResponseId(previous_response_id)?.runId;
-  const decided = input.map(item =>
-    item.type === 'mcp_approval_response' && typeof item.approval_request_id === 'string'
-      ? readItemId(item.approval_request_id)?.runId
-      : undefined,
+export function runsToContinue({ previousResponseId: previous, input }: GatewayRequest): string[] {
+  const items = input.flatMap(item => (item.type === 'sent' ? item.items : []));
+  const decided = items.map(item =>
+    item.type === 'approval_response' ? readItemId(item.callId)?.runId : undefined,
   );
-  return [previous, ...decided].filter(runId => runId !== undefined);
+  const continued = previous === undefined ? undefined : readResponseId(previous)?.runId;
+  return [continued, ...decided].filter(runId => runId !== undefined);
 }
 
 /** Throws a `ResponsesError` with status 409 if the key came with another body before, or its response was deleted. */

@@ -57,7 +57,8 @@ function unknownCallError(callId: string): ResponsesError {
   );
 }
 
-/** The error for an input without a message or result. */
-export function emptyInputError(): ResponsesError {
-  return invalid('input', 'input_items_empty', "'input' is empty. Send a message or a function call output.");
+/** The error for an input without a message or result. `name` is the client's name of the input. */
+export function emptyInputError(name = 'input'): ResponsesError {
+  const message = `'${name}' is empty. Send a message or a function call output.`;
+  return invalid(name, 'input_items_empty', message);
 }

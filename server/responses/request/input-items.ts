@@ -3,11 +3,9 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import { refusalIn } from '../answer/turn-items.ts';
 import { invalid } from '../api-error.ts';
 import { runOfCompaction, summaryMessage, upstreamCompaction } from '../compaction/compaction-items.ts';
-import { BUILTIN_CALLS } from '../wire/builtin-calls.ts';
-import { readItemId } from '../wire/wire-ids.ts';
-import { ItemReader, isReference } from './item-reader.ts';
+import { type ItemPlace, readItemId } from '../wire/wire-ids.ts';
+import type { InputItem, SentItem } from './gateway-request.ts';
 import type { CallOrigin } from './plan.ts';
-import type { WireItem } from './request-body.ts';
 
 /** Finds the stored items of an id in the input. */
 type KnownItems = {
@@ -26,40 +24,48 @@ type KnownItems = {
 };
 
 /**
- * Converts input items to transcript items, in order. An output item that the client returns unchanged is replaced by
- * the stored one, which has the opaque data that the provider needs. Throws a `ResponsesError` with the path of an
- * invalid item, in the list `field`.
+ * The transcript items of an input, in order. An output item that the client returns unchanged is replaced by the stored
+ * one, which has the opaque data that the provider needs. Throws a `ResponsesError` for an item that is not stored.
  */
-export async function readInputItems(
-  input: readonly WireItem[],
-  known: KnownItems,
-  field = 'input',
-): Promise<Item[]> {
+export async function resolveInput(input: readonly InputItem[], known: KnownItems): Promise<Item[]> {
   const turns = new TurnsInInput();
   let runId: string | undefined;
-  for (const [at, sent] of input.entries()) {
-    const wire = await withKnownId(sent, runId, known);
-    runId = placeOf(wire)?.runId ?? runId;
-    const reader = new ItemReader(wire, `${field}[${at}]`, known.scope);
-    const own = reader.read();
-    const items =
-      typeof own === 'string' ? await LOOK_UP[own](reader, known) : await restore(reader, own, known);
-    turns.add(wire, items);
+  for (const given of input) {
+    const item = await withKnownId(given, runId, known);
+    runId = placeOf(item)?.runId ?? runId;
+    turns.add(item, await resolve(item, known));
   }
   return turns.list();
 }
 
-/** Some clients drop the ids of function calls, and keep those of the items before them: the run that shows both. */
-async function withKnownId(wire: WireItem, runId: string | undefined, known: KnownItems): Promise<WireItem> {
-  const { type, call_id: callId } = wire;
-  const isCall = type === 'function_call' || type === 'custom_tool_call';
-  if (!isCall || runId === undefined || typeof callId !== 'string' || placeOf(wire)) return wire;
-  const id = await known.idOfCall(runId, callId);
-  return id === undefined ? wire : { ...wire, id };
+async function resolve(item: InputItem, known: KnownItems): Promise<readonly Item[]> {
+  switch (item.type) {
+    case 'sent':
+      return await restore(item, known);
+    case 'item_reference': {
+      const items = await known.resolve(item.id);
+      if (items !== undefined) return items;
+      throw invalid(item.at, 'item_not_found', `Item with id '${item.id}' not found.`);
+    }
+    case 'compaction':
+      return [await readCompaction(item, known)];
+  }
 }
 
-function placeOf({ id }: WireItem) {
-  return typeof id === 'string' ? readItemId(id) : undefined;
+/** Some clients drop the ids of function calls, and keep those of the items before them: the run that shows both. */
+async function withKnownId(
+  item: InputItem,
+  runId: string | undefined,
+  known: KnownItems,
+): Promise<InputItem> {
+  const call = item.type === 'sent' && item.ranHere !== true ? item.items[0] : undefined;
+  if (item.type !== 'sent' || call?.type !== 'tool_call' || runId === undefined || placeOf(item)) return item;
+  const id = await known.idOfCall(runId, call.callId);
+  return id === undefined ? item : { ...item, id, items: [{ ...call, id }] };
+}
+
+function placeOf({ id }: InputItem): ItemPlace | undefined {
+  return id === undefined ? undefined : readItemId(id);
 }
 
 /** `last` is the highest place of its calls. */
@@ -75,9 +81,10 @@ class TurnsInInput {
   /** The places of calls in their turns. */
   readonly #places = new Map<Item, number>();
 
-  add(wire: WireItem, items: readonly Item[]): void {
-    const turn = this.#turnFor(turnOf(wire), items);
-    const place = placeOf(wire)?.place;
+  /** Adds the items that an item of the input stands for. */
+  add(given: InputItem, items: readonly Item[]): void {
+    const turn = this.#turnFor(turnOf(given), items);
+    const place = placeOf(given)?.place;
     for (const item of items) {
       if (item.type === 'tool_result' && turn.name !== undefined) turn.results.push(item);
       else if (item.type === 'tool_call' && place !== undefined) this.#insert(turn, item, place);
@@ -118,19 +125,20 @@ class TurnsInInput {
   }
 }
 
-/** Calls that are returned with their results. */
-const RAN_HERE: readonly unknown[] = ['mcp_call', ...BUILTIN_CALLS];
-const MADE_BY_MODEL = ['message', 'reasoning', 'function_call', 'custom_tool_call', ...RAN_HERE];
-
 /** The turn of the model's items whose ids do not say it: that of the items beside them. */
 const UNNAMED = 'unnamed';
 
 /** The turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together. */
-function turnOf(wire: WireItem): string | undefined {
-  const { type, role } = wire;
-  const place = placeOf(wire);
+function turnOf(given: InputItem): string | undefined {
+  const place = placeOf(given);
   if (place !== undefined) return place.turn === 0 ? undefined : `${place.runId} ${place.turn}`;
-  return MADE_BY_MODEL.includes(type) && role !== 'user' ? UNNAMED : undefined;
+  return given.type === 'sent' && given.items.some(isOfModel) ? UNNAMED : undefined;
+}
+
+function isOfModel(item: Item): boolean {
+  return item.type === 'message'
+    ? item.role === 'assistant'
+    : item.type === 'tool_call' || item.type === 'reasoning';
 }
 
 /** Whether an item belongs to the turn before it. After calls that ran here, text begins the next turn. */
@@ -144,46 +152,41 @@ function isNextIn(turn: Turn, name: string | undefined, items: readonly Item[]):
 export type IdsInRequest = { references: string[]; values: string[] };
 
 /** Collects the ids in an input. */
-export function idsIn(input: readonly WireItem[]): IdsInRequest {
+export function idsIn(input: readonly InputItem[]): IdsInRequest {
   const ids: IdsInRequest = { references: [], values: [] };
-  for (const wire of input)
-    if (typeof wire.id === 'string') (isReference(wire) ? ids.references : ids.values).push(wire.id);
+  for (const { type, id } of input)
+    if (id !== undefined) (type === 'item_reference' ? ids.references : ids.values).push(id);
   return ids;
 }
 
-async function lookUp(reader: ItemReader, known: KnownItems): Promise<readonly Item[]> {
-  const id = reader.text('id');
-  const items = await known.resolve(id);
-  if (items !== undefined) return items;
-  throw invalid(reader.place, 'item_not_found', `Item with id '${id}' not found.`);
-}
-
 /** A compaction item of this server becomes its summary; those of a provider go back to it. */
-async function readCompaction(reader: ItemReader, known: KnownItems): Promise<Item[]> {
-  const { place, wire } = reader;
-  const content = reader.text('encrypted_content');
-  const id = omitUndefined({ id: typeof wire.id === 'string' && wire.id !== '' ? wire.id : undefined });
+async function readCompaction(
+  { at, content, ...named }: Extract<InputItem, { type: 'compaction' }>,
+  known: KnownItems,
+): Promise<Item> {
+  const id = omitUndefined({ id: named.id });
   const runId = runOfCompaction(content);
   if (runId === undefined)
-    return [{ ...id, ...upstreamCompaction({ ...id, type: 'compaction', encrypted_content: content }) }];
+    return { ...id, ...upstreamCompaction({ ...id, type: 'compaction', encrypted_content: content }) };
   const summary = await known.summaryOf(runId);
-  if (summary !== undefined) return [{ ...id, ...summaryMessage(runId, summary) }];
+  if (summary !== undefined) return { ...id, ...summaryMessage(runId, summary) };
   const message = 'This server does not have the summary of this compaction item. It may have been deleted.';
-  throw invalid(`${place}.encrypted_content`, 'compaction_not_found', message);
+  throw invalid(`${at}.encrypted_content`, 'compaction_not_found', message);
 }
 
-/** How the content of an item is found that is not in the input. */
-const LOOK_UP = { item_reference: lookUp, compaction: readCompaction };
-
-/** Restores a returned item. For an `mcp_call`, the stored result counts; other items must be unchanged. */
-async function restore(reader: ItemReader, own: Item[], known: KnownItems): Promise<readonly Item[]> {
-  const { id, type } = reader.wire;
-  const stored = typeof id === 'string' && own.some(keepsBytes) ? await known.recognize(id) : undefined;
-  if (stored !== undefined && (RAN_HERE.includes(type) || isSame(stored, own, known.origins))) return stored;
-  for (const item of own) {
-    const tool = item.type === 'tool_call' ? reader.tool() : undefined;
+/** Restores a returned item. The stored result of a call that ran here counts; other items must be unchanged. */
+async function restore(sent: SentItem, known: KnownItems): Promise<readonly Item[]> {
+  const { id, tool, ranHere, newCallId: made } = sent;
+  // A call id that follows from the place in the input would come again with the next request of the chain.
+  const own = sent.items.map(item =>
+    made !== undefined && 'callId' in item && item.callId === made
+      ? { ...item, callId: made.replace('_', `_${known.scope}`) }
+      : item,
+  );
+  const stored = id !== undefined && own.some(keepsBytes) ? await known.recognize(id) : undefined;
+  if (stored !== undefined && (ranHere === true || isSame(stored, own, known.origins))) return stored;
+  for (const item of own)
     if (item.type === 'tool_call' && tool !== undefined) known.origins.set(item.callId, { tool });
-  }
   return own;
 }
 

@@ -1,11 +1,19 @@
-import type { Item, MessageItem, Part } from '../../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
-import { invalid } from '../api-error.ts';
-import { describeBuiltinCall } from '../wire/builtin-calls.ts';
+/** Items of the Responses API, and what they are as the input of a request. */
+import * as z from 'zod';
+import type { Item, MessageItem, Part, ToolCallItem } from '../../../protocol/item.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  omitNull,
+  omitUndefined,
+} from '../../../protocol/json.ts';
+import { maybe, openFields, orText } from '../../fields.ts';
+import { invalid, type ResponsesError } from '../api-error.ts';
 import { openSeal } from '../wire/opaque-seal.ts';
-import type { ExposedTool } from '../wire/response-spec.ts';
 import { wirePart } from '../wire/wire-input.ts';
-import type { WireItem } from './request-body.ts';
+import { describeIssue } from './describe-issue.ts';
+import { type InputItem, type SentItem, sent } from './gateway-request.ts';
 
 /** The provider name for data that only the Responses API has. */
 const PROVIDER = 'openai-responses';
@@ -13,291 +21,329 @@ const PROVIDER = 'openai-responses';
 /** What the model reads as the result of a call whose output was neither sent nor stored. */
 const OUTPUT_NOT_KEPT = 'The output of this tool call is not available.';
 
+const MISSING = 'missing';
+const NOT_EMPTY = 'expected a non-empty string';
+
+/** A text that has to be there. */
+export const text = z
+  .string({ error: ({ input }) => (input == null ? MISSING : NOT_EMPTY) })
+  .min(1, NOT_EMPTY);
+const textOr = (otherwise: string) =>
+  z
+    .string(NOT_EMPTY)
+    .nullish()
+    .transform(value => value ?? otherwise);
+/** A field that counts only if it fits. */
+const lenient = <Schema extends z.ZodType>(schema: Schema) => z.nullish(schema).catch(null);
+const json = z.custom<JsonValue>();
+const id = lenient(z.string().min(1));
+const callId = maybe(z.string(NOT_EMPTY));
+
+const DETAILS = ['low', 'high', 'auto', 'original'] as const;
 /** OpenAI's words for the resolution of an image. */
-const DETAILS: readonly JsonValue[] = ['low', 'high', 'auto', 'original'];
+export const detail = maybe(z.enum(DETAILS, `expected ${DETAILS.join(', ')}`));
 
-/** Reads one input item at the path `place`. Throws a `ResponsesError` with the path of an invalid field. */
-export class ItemReader {
-  readonly wire: WireItem;
-  readonly place: string;
-  readonly #scope: string;
+const URL_EXPECTED = 'expected an http, https or data URL; file ids are not supported';
+const url = z.string(URL_EXPECTED).regex(/^(https?:|data:)/i, URL_EXPECTED);
 
-  /** `scope` distinguishes the request from others in its chain. It is part of the ids of calls that have none. */
-  constructor(wire: WireItem, place: string, scope = '') {
-    this.wire = wire;
-    this.place = place;
-    this.#scope = scope;
-  }
-
-  /** The transcript items of the input item; the type of an item whose content is elsewhere. */
-  read(): Item[] | 'item_reference' | 'compaction' {
-    const { wire } = this;
-    switch (typeOf(wire)) {
-      case 'message':
-        return [this.#message()];
-      case 'reasoning':
-        return this.#reasoning();
-      case 'function_call':
-        return [
-          {
-            ...this.#id(),
-            type: 'tool_call',
-            callId: this.text('call_id'),
-            name: this.text('name'),
-            arguments: this.text('arguments', ''),
-          },
-        ];
-      case 'custom_tool_call':
-        return [
-          {
-            ...this.#id(),
-            type: 'tool_call',
-            callId: this.text('call_id'),
-            name: this.text('name'),
-            arguments: JSON.stringify({ input: this.text('input', '') }),
-            opaque: { provider: PROVIDER, data: { custom: true } },
-          },
-        ];
-      case 'custom_tool_call_output':
-      case 'function_call_output':
-        return [
-          {
-            ...this.#id(),
-            type: 'tool_result',
-            callId: this.text('call_id'),
-            output: this.output(),
-            isError: wire.is_error === true,
-          },
-        ];
-      case 'mcp_call':
-        return this.#mcpCall();
-      case 'mcp_list_tools': {
-        const { tools, error } = wire;
-        return [
-          {
-            ...this.#id(),
-            type: 'tool_list',
-            label: this.text('server_label'),
-            tools: Array.isArray(tools) ? tools : [],
-            ...omitUndefined({ error: error == null ? undefined : asError(error) }),
-          },
-        ];
-      }
-      case 'mcp_approval_request':
-        return [
-          {
-            ...this.#id(),
-            type: 'approval_request',
-            callId: this.text('id', this.#ownId('mcpr')),
-            name: this.text('name'),
-            arguments: this.text('arguments', '{}'),
-            label: this.text('server_label', ''),
-          },
-        ];
-      case 'mcp_approval_response': {
-        const { approve, reason } = wire;
-        if (typeof approve !== 'boolean') throw this.#wrong('approve', 'expected true or false');
-        return [
-          {
-            ...this.#id(),
-            type: 'approval_response',
-            callId: this.text('approval_request_id'),
-            approve,
-            ...omitUndefined({ reason: typeof reason === 'string' ? reason : undefined }),
-          },
-        ];
-      }
-      case 'item_reference':
-        return 'item_reference';
-      case 'compaction':
-        return 'compaction';
-      case 'web_search_call':
-      case 'file_search_call':
-      case 'code_interpreter_call': {
-        const text = describeBuiltinCall(wire);
-        return [{ ...this.#id(), type: 'message', role: 'assistant', content: [{ type: 'text', text }] }];
-      }
-      default:
-        throw invalid(
-          `${this.place}.type`,
-          'unsupported_input_item',
-          `Input items of type ${JSON.stringify(wire.type)} are not supported.`,
-        );
-    }
-  }
-
-  /** A string field. Throws if it is missing and has no default, or is empty. */
-  text(field: string, otherwise?: string): string {
-    const value = this.wire[field] ?? otherwise;
-    if (typeof value === 'string' && (value !== '' || otherwise !== undefined)) return value;
-    throw value === undefined
-      ? invalid(
-          `${this.place}.${field}`,
-          'missing_required_parameter',
-          `Missing required parameter: '${this.place}.${field}'.`,
-        )
-      : this.#wrong(field, 'expected a non-empty string');
-  }
-
-  /** The `output` field; a list of text parts is joined to one text, other parts stay in the API's format. */
-  output(): JsonValue {
-    const { output } = this.wire;
-    if (typeof output === 'string') return output;
-    const parts = this.#parts(output, 'output');
-    if (parts.every(part => part.type === 'text')) return parts.map(({ text }) => text).join('');
-    return parts.map(part => wirePart(part, { isOutput: false }));
-  }
-
-  #message(): MessageItem {
-    const { wire } = this;
-    const role = this.text('role');
-    if (!isRole(role)) throw this.#wrong('role', 'expected user, assistant, system or developer');
-    const { content, phase } = wire;
-    const kept = role === 'assistant' && typeof phase === 'string' ? { phase } : undefined;
-    const parts =
-      typeof content === 'string'
-        ? [{ type: 'text' as const, text: content }]
-        : this.#parts(content, 'content');
-    const isEmpty = parts.every(part => part.type === 'text' && part.text === '');
-    if (isEmpty && role !== 'assistant')
-      throw invalid(`${this.place}.content`, 'message_content_empty', `'${this.place}.content' is empty.`);
-    return {
-      ...this.#id(),
-      type: 'message',
-      role,
-      content: parts,
-      ...omitUndefined({ opaque: kept && { provider: PROVIDER, data: kept } }),
-    };
-  }
-
-  #parts(content: JsonValue | undefined, field: string): Part[] {
-    if (!Array.isArray(content)) throw this.#wrong(field, 'expected a string or a list of parts');
-    return content.map((part, at) => {
-      const place = `${field}[${at}]`;
-      if (!isJsonObject(part)) throw this.#wrong(place, 'expected an object');
-      return this.#part(part, place);
-    });
-  }
-
-  #part(part: JsonObject, place: string): Part {
-    switch (part.type) {
-      case 'input_text':
-      case 'output_text':
-      case 'text': {
-        if (typeof part.text !== 'string') throw this.#wrong(`${place}.text`, 'expected a string');
-        const annotations = Array.isArray(part.annotations) ? part.annotations : [];
-        return {
+const part = z.discriminatedUnion(
+  'type',
+  [
+    z
+      .object({
+        type: z.enum(['input_text', 'output_text', 'text']),
+        text: z.string('expected a string'),
+        annotations: lenient(z.array(json)),
+      })
+      .transform(
+        ({ text, annotations }): Part => ({
           type: 'text',
-          text: part.text,
-          ...omitUndefined({ annotations: annotations.length > 0 ? annotations : undefined }),
-        };
-      }
-      case 'refusal':
-        return { type: 'text', text: typeof part.refusal === 'string' ? part.refusal : '' };
-      case 'input_image':
-        return {
-          type: 'image',
-          url: this.#url(part.image_url, `${place}.image_url`),
-          ...omitUndefined({ detail: this.#detail(part.detail, `${place}.detail`) }),
-        };
-      case 'input_file':
-        return {
+          text,
+          ...(annotations?.length ? { annotations } : {}),
+        }),
+      ),
+    z
+      .object({ type: z.literal('refusal'), refusal: lenient(z.string()) })
+      .transform(({ refusal }): Part => ({ type: 'text', text: refusal ?? '' })),
+    z.object({ type: z.literal('input_image'), image_url: url, detail }).transform(
+      (image): Part => ({
+        type: 'image',
+        url: image.image_url,
+        ...omitNull({ detail: image.detail }),
+      }),
+    ),
+    z
+      .object({
+        type: z.literal('input_file'),
+        file_url: maybe(url),
+        file_data: maybe(url),
+        filename: lenient(z.string()),
+      })
+      .refine(file => (file.file_url ?? file.file_data) != null, { path: ['file_data'], error: URL_EXPECTED })
+      .transform(
+        ({ file_url, file_data, filename: name }): Part => ({
           type: 'file',
-          url: this.#url(part.file_url ?? part.file_data, `${place}.file_data`),
-          ...omitUndefined({ name: typeof part.filename === 'string' ? part.filename : undefined }),
-        };
-      default:
-        throw invalid(
-          `${this.place}.${place}.type`,
-          'unsupported_content',
-          `Content of type ${JSON.stringify(part.type)} is not supported.`,
-        );
+          url: file_url ?? file_data ?? '',
+          ...omitNull({ name }),
+        }),
+      ),
+  ],
+  {
+    error: ({ input }) =>
+      isJsonObject(input)
+        ? `Content of type ${JSON.stringify(input.type)} is not supported.`
+        : 'expected an object',
+  },
+);
+
+const content = orText(z.array(part, 'expected a string or a list of parts'));
+
+/** The joined texts of a list. */
+const texts = lenient(z.array(z.object({ text: z.string() }).catch({ text: '' }))).transform(parts =>
+  (parts ?? []).map(({ text }) => text).join(''),
+);
+
+const result = { id, call_id: text, output: content, is_error: z.optional(json) };
+const builtinCall = { id };
+
+/** An input item of the Responses API. */
+export const inputItem = z.discriminatedUnion(
+  'type',
+  [
+    z.object({
+      type: z.literal('message'),
+      id,
+      role: text.pipe(
+        z.enum(['user', 'assistant', 'system', 'developer'], 'expected user, assistant, system or developer'),
+      ),
+      content,
+      phase: lenient(z.string()),
+    }),
+    z.object({
+      type: z.literal('reasoning'),
+      id,
+      summary: texts,
+      content: texts,
+      encrypted_content: z.optional(json),
+    }),
+    z.object({ type: z.literal('function_call'), id, call_id: text, name: text, arguments: textOr('') }),
+    z.object({ type: z.literal('custom_tool_call'), id, call_id: text, name: text, input: textOr('') }),
+    z.object({ type: z.literal('function_call_output'), ...result }),
+    z.object({ type: z.literal('custom_tool_call_output'), ...result }),
+    z.object({
+      type: z.literal('mcp_call'),
+      id: callId,
+      name: text,
+      arguments: textOr('{}'),
+      server_label: textOr(''),
+      output: z.optional(json),
+      error: z.optional(json),
+    }),
+    z.object({
+      type: z.literal('mcp_list_tools'),
+      id,
+      server_label: text,
+      tools: lenient(z.array(json)),
+      error: z.optional(json),
+    }),
+    z.object({
+      type: z.literal('mcp_approval_request'),
+      id: callId,
+      name: text,
+      arguments: textOr('{}'),
+      server_label: textOr(''),
+    }),
+    z.object({
+      type: z.literal('mcp_approval_response'),
+      id,
+      approve: z.boolean('expected true or false'),
+      approval_request_id: text,
+      reason: lenient(z.string()),
+    }),
+    z.object({ type: z.literal('item_reference'), id: text }),
+    z.object({ type: z.literal('compaction'), id, encrypted_content: text }),
+    openFields({ type: z.literal('web_search_call'), ...builtinCall }),
+    openFields({ type: z.literal('file_search_call'), ...builtinCall }),
+    openFields({ type: z.literal('code_interpreter_call'), ...builtinCall }),
+  ],
+  {
+    error: ({ input }) =>
+      `Input items of type ${JSON.stringify((input as JsonObject).type)} are not supported.`,
+  },
+);
+
+/** An item of the Responses API, of which only the kind is checked. */
+export type WireItem = JsonObject & { type?: JsonValue };
+
+/** The items of the list `field`. Throws a `ResponsesError` for one that is no item. */
+export function readWireItems(items: readonly unknown[], field: string): WireItem[] {
+  return items.map((item, at) => {
+    const place = `${field}[${at}]`;
+    if (!isJsonObject(item))
+      throw invalid(place, 'invalid_value', `'${place}' is not valid: expected an object.`);
+    if ('type' in item || 'role' in item || 'id' in item) return item;
+    throw missing(`${place}.type`);
+  });
+}
+
+/** Reads input items of the list `field`. Throws a `ResponsesError` with the path of an invalid field. */
+export function readItems(items: readonly WireItem[], field: string): InputItem[] {
+  return items.map((item, at) => readItem(item, `${field}[${at}]`));
+}
+
+/** The error for a parameter that is not there. */
+export function missing(param: string | null): ResponsesError {
+  return invalid(param, 'missing_required_parameter', `Missing required parameter: '${param}'.`);
+}
+
+/** A message, which must have content unless it is the model's. Throws a `ResponsesError`. */
+export function sentMessage(message: MessageItem, place: string): SentItem {
+  const { role, content } = message;
+  if (role !== 'assistant' && content.every(part => part.type === 'text' && part.text === ''))
+    throw invalid(`${place}.content`, 'message_content_empty', `'${place}.content' is empty.`);
+  return sent(message);
+}
+
+/** The call of a custom tool, with the input as its only argument. */
+export function customCall(call: { callId: string; name: string; input: string }): SentItem {
+  const { callId, name, input } = call;
+  const item: ToolCallItem = {
+    type: 'tool_call',
+    callId,
+    name,
+    arguments: JSON.stringify({ input }),
+    opaque: { provider: PROVIDER, data: { custom: true } },
+  };
+  return { ...sent(item), tool: { kind: 'custom', name } };
+}
+
+/** Reads one item at the path `place`. An item with only an id is a reference. */
+function readItem(wire: WireItem, place: string): InputItem {
+  const type = wire.type ?? ('role' in wire ? 'message' : 'item_reference');
+  const parsed = inputItem.safeParse({ ...wire, type });
+  if (!parsed.success) throw describeItemIssue(parsed.error.issues[0], place);
+  const item = parsed.data;
+  const named = item.id ? { id: item.id } : {};
+  const own = (...items: Item[]): SentItem => ({ ...named, ...sent(...items) });
+  switch (item.type) {
+    case 'message': {
+      const { role, content, phase } = item;
+      const opaque =
+        role === 'assistant' && phase != null ? { provider: PROVIDER, data: { phase } } : undefined;
+      const message = { ...named, type: 'message' as const, role, content, ...omitUndefined({ opaque }) };
+      return { ...named, ...sentMessage(message, place) };
+    }
+    case 'reasoning': {
+      const opened = openSeal(item.encrypted_content);
+      return own(...(opened ?? [{ ...named, type: 'reasoning', text: item.summary || item.content }]));
+    }
+    case 'function_call': {
+      const { call_id: callId, name, arguments: written } = item;
+      return own({ ...named, type: 'tool_call', callId, name, arguments: written });
+    }
+    case 'custom_tool_call': {
+      const call = customCall({ callId: item.call_id, name: item.name, input: item.input });
+      return { ...call, ...named, items: call.items.map(each => ({ ...named, ...each })) };
+    }
+    case 'function_call_output':
+    case 'custom_tool_call_output': {
+      const isError = item.is_error === true;
+      const output = outputOf(item.output);
+      return own({ ...named, type: 'tool_result', callId: item.call_id, output, isError });
+    }
+    case 'mcp_call': {
+      const { name, arguments: written, server_label: label, output, error } = item;
+      const { callId, ...made } = callIdOf(item, 'mcp', place);
+      const isError = error != null;
+      const outcome = isError ? `Tool call failed: ${asError(error)}` : (output ?? OUTPUT_NOT_KEPT);
+      return {
+        ...own(
+          { ...named, type: 'tool_call', callId, name, arguments: written },
+          { type: 'tool_result', callId, output: outcome, isError },
+        ),
+        ranHere: true,
+        tool: { label, name },
+        ...made,
+      };
+    }
+    case 'mcp_list_tools': {
+      const { server_label: label, tools, error } = item;
+      const failed = omitUndefined({ error: error == null ? undefined : asError(error) });
+      return own({ ...named, type: 'tool_list', label, tools: tools ?? [], ...failed });
+    }
+    case 'mcp_approval_request': {
+      const { name, arguments: written, server_label: label } = item;
+      const { callId, ...made } = callIdOf(item, 'mcpr', place);
+      const request = { type: 'approval_request' as const, callId, name, arguments: written, label };
+      return { ...own({ ...named, ...request }), ...made };
+    }
+    case 'mcp_approval_response': {
+      const { approve, reason, approval_request_id: callId } = item;
+      return own({ ...named, type: 'approval_response', callId, approve, ...omitNull({ reason }) });
+    }
+    case 'item_reference':
+      return { type: 'item_reference', id: item.id, at: place };
+    case 'compaction':
+      return { ...named, type: 'compaction', at: place, content: item.encrypted_content };
+    default: {
+      const content: Part[] = [{ type: 'text', text: describeBuiltinCall(wire) }];
+      return { ...own({ ...named, type: 'message', role: 'assistant', content }), ranHere: true };
     }
   }
-
-  #detail(value: JsonValue | undefined, field: string): string | undefined {
-    if (value == null) return undefined;
-    if (typeof value === 'string' && DETAILS.includes(value)) return value;
-    throw this.#wrong(field, `expected ${DETAILS.join(', ')}`);
-  }
-
-  #url(value: JsonValue | undefined, field: string): string {
-    if (typeof value === 'string' && /^(https?:|data:)/i.test(value)) return value;
-    throw this.#wrong(field, 'expected an http, https or data URL; file ids are not supported');
-  }
-
-  #reasoning(): Item[] {
-    const { encrypted_content: sealed, summary, content } = this.wire;
-    const opened = openSeal(sealed);
-    if (opened !== undefined) return opened;
-    const texts = [summary, content].map(parts =>
-      Array.isArray(parts)
-        ? parts.map(part => (isJsonObject(part) && typeof part.text === 'string' ? part.text : '')).join('')
-        : '',
-    );
-    return [{ ...this.#id(), type: 'reasoning', text: texts[0] || texts[1] || '' }];
-  }
-
-  /** A call that the gateway ran becomes a call and its result. */
-  #mcpCall(): Item[] {
-    const { error, output } = this.wire;
-    const callId = this.text('id', this.#ownId('mcp'));
-    const failed = error != null;
-    return [
-      {
-        ...this.#id(),
-        type: 'tool_call',
-        callId,
-        name: this.text('name'),
-        arguments: this.text('arguments', '{}'),
-      },
-      {
-        type: 'tool_result',
-        callId,
-        output: failed ? `Tool call failed: ${asError(error)}` : (output ?? OUTPUT_NOT_KEPT),
-        isError: failed,
-      },
-    ];
-  }
-
-  /** The tool of a call that the gateway ran or of a custom tool call; `undefined` for other items. */
-  tool(): ExposedTool | undefined {
-    const { type } = this.wire;
-    if (type === 'custom_tool_call') return { kind: 'custom', name: this.text('name') };
-    if (type !== 'mcp_call') return undefined;
-    return { label: this.text('server_label', ''), name: this.text('name') };
-  }
-
-  /** The call id of an item that was sent without an id. */
-  #ownId(prefix: string): string {
-    return `${prefix}_${this.#scope}${this.place.replaceAll(/\W+/g, '')}`;
-  }
-
-  #id(): { id?: string } {
-    const { id } = this.wire;
-    return typeof id === 'string' && id !== '' ? { id } : {};
-  }
-
-  #wrong(field: string, message: string) {
-    const param = `${this.place}.${field}`;
-    return invalid(param, 'invalid_value', `'${param}' is not valid: ${message}.`);
-  }
 }
 
-/** The type of an item; an item with only an id is a reference. */
-function typeOf(wire: WireItem): JsonValue {
-  return wire.type ?? ('role' in wire ? 'message' : 'item_reference');
+/** The call id of an item is its own id; one that was sent without gets one from its place. */
+function callIdOf({ id }: { id?: string | null }, prefix: string, place: string) {
+  if (id != null) return { callId: id };
+  const newCallId = `${prefix}_${place.replaceAll(/\W+/g, '')}`;
+  return { callId: newCallId, newCallId };
 }
 
-/** Whether the item is an `item_reference`. */
-export function isReference(wire: WireItem): boolean {
-  return typeOf(wire) === 'item_reference';
-}
-
-function isRole(role: string): role is MessageItem['role'] {
-  return role === 'user' || role === 'assistant' || role === 'system' || role === 'developer';
+/** A list of text parts is joined to one text, other parts stay in the API's format. */
+function outputOf(parts: readonly Part[]): JsonValue {
+  if (parts.every(part => part.type === 'text')) return parts.map(({ text }) => text).join('');
+  return parts.map(part => wirePart(part, { isOutput: false }));
 }
 
 function asError(error: JsonValue): string {
   return typeof error === 'string' ? error : JSON.stringify(error);
+}
+
+function describeItemIssue(issue: z.core.$ZodIssue | undefined, place: string): ResponsesError {
+  const error = describeIssue(issue, place);
+  if (issue?.message === MISSING) return missing(error.param);
+  if (issue?.code !== 'invalid_union') return error;
+  const isItem = issue.path.length === 1;
+  return invalid(error.param, isItem ? 'unsupported_input_item' : 'unsupported_content', issue.message);
+}
+
+/**
+ * A returned call of a built-in tool as text for the model, for a call that is not stored: what was asked, and what the
+ * item shows of the result.
+ */
+function describeBuiltinCall(item: JsonObject): string {
+  switch (item.type) {
+    case 'web_search_call': {
+      const action = isJsonObject(item.action) ? item.action : {};
+      const asked = action.query ?? action.url ?? textsIn(action.queries).join(', ');
+      const sources = objectsIn(action.sources).map(({ url }) => url);
+      return [`Web search: ${asked}`, ...sources].join('\n');
+    }
+    case 'file_search_call': {
+      const results = objectsIn(item.results).map(({ filename, text }) => `${filename}: ${text}`);
+      return [`File search: ${textsIn(item.queries).join(', ')}`, ...results].join('\n');
+    }
+    default: {
+      const outputs = objectsIn(item.outputs).map(({ logs, url }) => `Output: ${logs ?? url}`);
+      return [`Code that was run: ${item.code ?? ''}`, ...outputs].join('\n');
+    }
+  }
+}
+
+function objectsIn(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
+function textsIn(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.filter(text => typeof text === 'string') : [];
 }

@@ -1,17 +1,18 @@
 /**
  * Planning: what a request for a response does to the runs of the store, decided before anything is done.
  *
- * `request-body.ts` validates the body. `References` resolves item ids within the chain of responses that the request
- * follows (`ResponseChain`), and `readInputItems` converts the input. A plan (`plan.ts`) is then one of three: start a
- * run, continue one (or a fork of it), or repeat an earlier response. `ResponsesService` carries it out.
+ * `resolveInput` makes the transcript items of the input; `References` finds stored ones within the chain of responses
+ * that the request follows (`ResponseChain`). A plan (`plan.ts`) is then one of three: start a run, continue one (or a
+ * fork of it), or repeat an earlier response. `RequestRuns` carries it out.
  */
-
+import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { openCallsOf } from '../../../machines/settled.ts';
 import { hasEnded, isAtRest } from '../../../machines/standing.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
+import { omitUndefined, toJson } from '../../../protocol/json.ts';
+import type { Store } from '../../../protocol/store.ts';
 import { invalid, type ResponsesError } from '../api-error.ts';
 import type { ConversationContext } from '../conversations/conversation-items.ts';
 import type { FoundResponse, VisibleResponses } from '../response-library.ts';
@@ -25,20 +26,22 @@ import {
   missingOutputError,
   outputsFor,
 } from './client-items.ts';
-import { idsIn, readInputItems } from './input-items.ts';
+import type { GatewayRequest } from './gateway-request.ts';
+import { idsIn, resolveInput } from './input-items.ts';
+import { readItems } from './item-reader.ts';
 import type { CallAnswer, Plan } from './plan.ts';
 import { planApprovals } from './plan-approvals.ts';
 import { References } from './references.ts';
-import type { CreateBody } from './request-body.ts';
 
 /** Plans a request. Throws a `ResponsesError` for a request that cannot be carried out. */
 export async function planRequest(
-  body: CreateBody,
+  request: GatewayRequest,
   library: VisibleResponses,
   conversation?: ConversationContext,
 ): Promise<Plan & { given?: number }> {
-  const { previous, references, items, history } = await readRequest(body, library, conversation);
-  const plan = await planItems([...history, ...items], { previous, references });
+  const { previous, references, items, history } = await readRequest(request, library, conversation);
+  const { names } = request;
+  const plan = await planItems([...history, ...items], { previous, references, names });
   if (conversation === undefined || plan.type === 'repeat') return plan;
   const given =
     plan.type === 'start' ? history.filter(item => plan.items.includes(item)) : messagesIn(history);
@@ -47,13 +50,20 @@ export async function planRequest(
 
 async function planItems(
   items: Item[],
-  { previous, references }: { previous: FoundResponse | undefined; references: References },
+  {
+    previous,
+    references,
+    names,
+  }: { previous: FoundResponse | undefined; references: References } & Pick<GatewayRequest, 'names'>,
 ): Promise<Plan> {
   const decided = await planApprovals({ items, previous, references });
   if (decided !== undefined) return decided;
-  return previous === undefined
-    ? planNew(items, references, (await references.chain())?.head)
-    : planAfter(previous, items, references);
+  if (previous !== undefined) return planAfter(previous, items, references);
+  if (!items.some(item => item.type === 'message' || item.type === 'tool_result'))
+    throw emptyInputError(names.input);
+  assertPaired(items);
+  const refersTo = (await references.chain())?.head.span.id;
+  return { type: 'start', items, origins: references.origins, ...omitUndefined({ refersTo }) };
 }
 
 /**
@@ -61,25 +71,26 @@ async function planItems(
  * Throws a `ResponsesError` for an unknown id or invalid item.
  */
 export async function readRequest(
-  body: CreateBody,
+  request: GatewayRequest,
   library: VisibleResponses,
   { previous: newest, history = [] }: Partial<ConversationContext> = {},
 ) {
-  const previous = newest ?? (await findPrevious(body.previous_response_id, library));
-  const references = new References(library, previous, idsIn([...history, ...body.input]));
+  const previous = newest ?? (await findPrevious(request.previousResponseId, library));
+  const before = readItems(history, 'input');
+  const references = new References(library, previous, idsIn([...before, ...request.input]));
   return {
     previous,
     references,
-    items: await readInputItems(body.input, references),
-    history: await readInputItems(history, references),
+    items: await resolveInput(request.input, references),
+    history: await resolveInput(before, references),
   };
 }
 
 async function findPrevious(
-  id: string | null | undefined,
+  id: string | undefined,
   library: VisibleResponses,
 ): Promise<FoundResponse | undefined> {
-  if (id == null) return undefined;
+  if (id === undefined) return undefined;
   const found = await library.find(id);
   if (found === undefined) {
     throw invalid(
@@ -90,12 +101,6 @@ async function findPrevious(
   }
   if (found.span.to === null) throw inProgress(id);
   return found;
-}
-
-function planNew(items: Item[], { origins }: References, head: FoundResponse | undefined): Plan {
-  if (!items.some(item => item.type === 'message' || item.type === 'tool_result')) throw emptyInputError();
-  assertPaired(items);
-  return { type: 'start', items, origins, ...omitUndefined({ refersTo: head?.span.id }) };
 }
 
 /**
@@ -156,4 +161,31 @@ function inProgress(id: string): ResponsesError {
     'previous_response_in_progress',
     `Previous response with id '${id}' is still in progress.`,
   );
+}
+
+/** The transcript that the model would read first if the plan were carried out, without the results of tool calls. */
+export async function transcriptFor(plan: Plan, store: Store): Promise<Item[]> {
+  const histories = new InheritedTranscripts(store);
+  if (plan.type === 'start') return [...(await histories.load(plan.continues?.runId ?? null)), ...plan.items];
+  const run = plan.type === 'repeat' ? plan.found.run : plan.run;
+  const inherited = await histories.load(run.state.context.continues);
+  if (plan.type === 'repeat') return [...inherited, ...run.state.context.transcript];
+  const { forkAt, callAnswers, messages } = plan;
+  const { context } = forkAt === undefined ? run.state : stateAt(run, { to: forkAt });
+  const results = callAnswers.flatMap(({ open: { callId }, answer }): Item[] =>
+    answer.type === 'result'
+      ? [{ type: 'tool_result', callId, output: toJson(answer.output), isError: false }]
+      : [],
+  );
+  return [...inherited, ...context.transcript, ...results, ...messages];
+}
+
+/** The transcript at the end of a response: that of its run, after the runs it continues. */
+export async function transcriptUpTo({ run, span }: FoundResponse, store: Store): Promise<Item[]> {
+  const { transcript, calls, continues } = stateAt(run, span).context;
+  const answered = new Set(transcript.flatMap(item => (item.type === 'tool_result' ? [item.callId] : [])));
+  const results = calls.flatMap(({ callId, result }): Item[] =>
+    result === undefined || answered.has(callId) ? [] : [{ type: 'tool_result', callId, ...result }],
+  );
+  return [...(await new InheritedTranscripts(store).load(continues)), ...transcript, ...results];
 }

@@ -106,7 +106,7 @@ export class References {
   }
 
   #isNext({ spec }: Span): boolean {
-    return this.#previous === undefined || spec.request.previous_response_id === this.#previous.span.id;
+    return this.#previous === undefined || spec.request.previousResponseId === this.#previous.span.id;
   }
 
   async #findChain(): Promise<ResponseChain | undefined> {
@@ -207,8 +207,7 @@ function itemsAt(
   }
   const { items = [], calls = [] } = run.turns[turn - 1] ?? {};
   if (kind === 'msg' || kind === 'rs') {
-    const { include } = span.spec.request;
-    const sealed = Array.isArray(include) && include.includes('reasoning.encrypted_content');
+    const sealed = span.spec.request.include?.includes('reasoning.encrypted_content') === true;
     const wanted = kind === 'msg' ? 'message' : 'reasoning';
     const block = blocksIn(items, { sealed }).find(each => each.kind === wanted && each.place === place);
     return block?.kind === 'provider' ? undefined : block?.items;

@@ -1,18 +1,56 @@
 import * as z from 'zod';
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
+import { omitNull } from '../../../protocol/json.ts';
+import { maybe, object, openFields } from '../../fields.ts';
 import { invalid } from '../api-error.ts';
+import type { RecordedRequest } from '../wire/response-spec.ts';
 import { describeIssue } from './describe-issue.ts';
-import { assertChoice, readTools } from './request-tools.ts';
-import { MOST_TOOLS, type RequestTool, toolChoice } from './tool-schemas.ts';
+import type { GatewayRequest } from './gateway-request.ts';
+import { readItems, readWireItems } from './item-reader.ts';
+import { assertTools, MOST_TOOLS, readTool, type ToolNames, toolChoice } from './request-tools.ts';
 
-const object = z.custom<JsonObject>(isJsonObject, 'expected an object');
-const maybe = <Schema extends z.ZodType>(schema: Schema) => z.nullish(schema);
+/** The parameters that mean the same in OpenAI's two APIs. */
+export const sharedParameters = {
+  model: maybe(z.string().min(1)),
+  parallel_tool_calls: maybe(z.boolean()),
+  temperature: maybe(z.number().min(0).max(2)),
+  top_p: maybe(z.number().min(0).max(1)),
+  presence_penalty: maybe(z.number()),
+  frequency_penalty: maybe(z.number()),
+  metadata: maybe(z.record(z.string().max(64), z.string().max(512))),
+  service_tier: maybe(z.string()),
+  safety_identifier: maybe(z.string()),
+  prompt_cache_key: maybe(z.string()),
+  user: maybe(z.string()),
+  store: maybe(z.boolean()),
+  stream: maybe(z.boolean()),
+};
+const shared = z.object(sharedParameters);
+
+/** The members of a request that follow from the shared parameters. */
+export function readShared(body: z.infer<typeof shared>) {
+  const { model, parallel_tool_calls, temperature, top_p, store, stream } = body;
+  const { presence_penalty, frequency_penalty, metadata, user } = body;
+  const { service_tier, prompt_cache_key, safety_identifier } = body;
+  return {
+    ...omitNull({ model, store, stream }),
+    settings: omitNull({ temperature, topP: top_p, parallelToolCalls: parallel_tool_calls }),
+    openai: omitNull({
+      presence_penalty,
+      frequency_penalty,
+      metadata,
+      user,
+      service_tier,
+      prompt_cache_key,
+      safety_identifier,
+    }),
+  } satisfies Partial<RecordedRequest>;
+}
 
 const format = z.union(
   [
-    z.looseObject({ type: z.literal('text') }),
-    z.looseObject({ type: z.literal('json_object') }),
-    z.looseObject({
+    openFields({ type: z.literal('text') }),
+    openFields({ type: z.literal('json_object') }),
+    openFields({
       type: z.literal('json_schema'),
       name: z.string().min(1),
       schema: object,
@@ -23,64 +61,39 @@ const format = z.union(
   'expected { "type": "text" }, { "type": "json_object" } or { "type": "json_schema", "name", "schema" }',
 );
 
-/** An input item. `ItemReader` validates the fields of each type. */
-export type WireItem = JsonObject & { type?: JsonValue };
+/** The largest number of tokens of an answer. */
+export const tokens = z.number().int().positive();
 
-const createBody = z.object({
-  model: maybe(z.string().min(1)),
-  input: z.optional(
+/** The body of `POST /v1/responses`. */
+export const createBody = z.object({
+  ...sharedParameters,
+  input: z.exactOptional(
     z.union([z.string(), z.array(z.unknown())], 'expected a string or a list of input items'),
   ),
   instructions: maybe(z.string()),
-  stream: maybe(z.boolean()),
-  store: maybe(z.boolean()),
   previous_response_id: maybe(z.string()),
   tools: maybe(z.array(z.looseObject({ type: z.string() })).max(MOST_TOOLS)),
   tool_choice: maybe(toolChoice),
-  parallel_tool_calls: maybe(z.boolean()),
   max_tool_calls: maybe(z.number().int().nonnegative()),
-  max_output_tokens: maybe(z.number().int().positive()),
-  temperature: maybe(z.number().min(0).max(2)),
-  top_p: maybe(z.number().min(0).max(1)),
-  presence_penalty: maybe(z.number()),
-  frequency_penalty: maybe(z.number()),
+  max_output_tokens: maybe(tokens),
   top_logprobs: maybe(z.number().int().min(0).max(20)),
-  text: maybe(z.looseObject({ format: maybe(format), verbosity: maybe(z.string()) })),
-  reasoning: maybe(z.looseObject({ effort: maybe(z.string()), summary: maybe(z.string()) })),
+  text: maybe(openFields({ format: maybe(format), verbosity: maybe(z.string()) })),
+  reasoning: maybe(openFields({ effort: maybe(z.string()), summary: maybe(z.string()) })),
   include: maybe(z.array(z.string())),
   context_management: maybe(
     z
       .array(
-        z.object({
-          type: z.literal('compaction'),
-          compact_threshold: z.exactOptional(z.nullable(z.number().int().positive())),
-        }),
+        z.object({ type: z.literal('compaction'), compact_threshold: maybe(z.number().int().positive()) }),
       )
       .max(10),
   ),
-  metadata: maybe(z.record(z.string().max(64), z.string().max(512))),
   truncation: maybe(z.enum(['auto', 'disabled'])),
-  service_tier: maybe(z.string()),
-  safety_identifier: maybe(z.string()),
-  prompt_cache_key: maybe(z.string()),
-  user: maybe(z.string()),
   background: maybe(z.boolean()),
-  conversation: maybe(z.union([z.string().min(1), z.looseObject({ id: z.string().min(1) })])),
-  prompt: z.optional(z.unknown()),
+  conversation: maybe(z.union([z.string().min(1), openFields({ id: z.string().min(1) })])),
+  prompt: z.exactOptional(z.unknown()),
 });
 
 type Parsed = z.infer<typeof createBody>;
-
-/** A validated request for a response. Unknown fields are ignored. */
-export type CreateBody = Omit<Parsed, 'conversation' | 'tools' | 'input'> & {
-  /** The id of the conversation. */
-  conversation?: string;
-  input: readonly WireItem[];
-  tools: readonly RequestTool[];
-};
-
-/** OpenAI's parameters that this server refuses, because ignoring them would change the result. */
-const UNSUPPORTED = ['prompt'] as const;
 
 /** OpenAI's values of `include`. Those about built-in tools have no effect, because there are no such tools here. */
 const INCLUDABLE: readonly string[] = [
@@ -93,52 +106,66 @@ const INCLUDABLE: readonly string[] = [
   'web_search_call.results',
 ];
 
-/** Validates a request body. Throws a `ResponsesError` with the path of the first problem. */
-export function readCreateBody(value: unknown): CreateBody {
+/** A tool's member in the words of the Responses API. */
+const toolName: ToolNames = (at, member) => `tools[${at}].${member}`;
+
+/** The names of the Responses API. */
+export const RESPONSES_NAMES: GatewayRequest['names'] = { input: 'input', tool: toolName };
+
+/**
+ * Reads the body of a request of the Responses API. Unknown fields are ignored. Throws a `ResponsesError` with the path of
+ * the first problem.
+ */
+export function readCreateBody(value: unknown): GatewayRequest {
   const parsed = createBody.safeParse(value);
   if (!parsed.success) throw describeIssue(parsed.error.issues[0]);
   const body = parsed.data;
-  for (const field of UNSUPPORTED) {
-    if (body[field] != null) throw invalid(field, 'unsupported_parameter', `"${field}" is not supported.`);
-  }
+  if (body.prompt != null) throw invalid('prompt', 'unsupported_parameter', '"prompt" is not supported.');
   if (body.background === true && body.store === false)
     throw invalid('background', 'background_requires_store', "'background' requires 'store' to be true.");
-  const conversation = idOf(body.conversation);
-  if (conversation !== undefined && body.previous_response_id != null)
+  const { text, reasoning, context_management, truncation, conversation } = body;
+  if (conversation != null && body.previous_response_id != null)
     throw invalid(
       null,
       'mutually_exclusive_parameters',
       "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.",
     );
   assertIncludable(body.include ?? []);
-  const tools = readTools(body.tools ?? []);
-  assertChoice(body.tool_choice, tools);
-  const { conversation: _, input, ...rest } = body;
-  return { ...rest, tools, input: readInput(input), ...omitUndefined({ conversation }) };
+  const tools = (body.tools ?? []).map((tool, at) => readTool(tool, `tools[${at}]`));
+  assertTools(tools, body.tool_choice, toolName);
+  if ((body.top_logprobs ?? 0) !== 0)
+    throw invalid('top_logprobs', 'unsupported_parameter', "'top_logprobs' is not supported for this model.");
+  const { settings, openai, ...shared } = readShared(body);
+  return {
+    ...shared,
+    ...omitNull({
+      instructions: body.instructions,
+      toolChoice: body.tool_choice,
+      maxToolCalls: body.max_tool_calls,
+      text,
+      reasoningSummary: reasoning?.summary,
+      include: body.include,
+      previousResponseId: body.previous_response_id,
+      background: body.background,
+      conversation: typeof conversation === 'object' ? conversation?.id : conversation,
+    }),
+    tools,
+    settings: {
+      ...settings,
+      ...omitNull({ maxOutputTokens: body.max_output_tokens, reasoningEffort: reasoning?.effort }),
+    },
+    openai: { ...openai, ...omitNull({ truncation, context_management }) },
+    input: readInput(body.input),
+    names: RESPONSES_NAMES,
+  };
 }
 
-function idOf(conversation: Parsed['conversation']): string | undefined {
-  return (typeof conversation === 'object' ? conversation?.id : conversation) ?? undefined;
-}
-
-function readInput(input: Parsed['input']): WireItem[] {
+function readInput(input: Parsed['input']): GatewayRequest['input'] {
   if (input === undefined) return [];
   if (input === '')
     throw invalid('input', 'input_text_empty', "'input' is empty. Send a text or a list of items.");
-  if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
-  return readWireItems(input, 'input');
-}
-
-/** The items of the list `field`. Throws a `ResponsesError` for an invalid item. */
-export function readWireItems(items: readonly unknown[], field: string): WireItem[] {
-  return items.map((item, at) => {
-    if (isJsonObject(item) && ('type' in item || 'role' in item || 'id' in item)) return item;
-    const place = `${field}[${at}]`;
-    if (!isJsonObject(item))
-      throw invalid(place, 'invalid_value', `'${place}' is not valid: expected an object.`);
-    const param = `${place}.type`;
-    throw invalid(param, 'missing_required_parameter', `Missing required parameter: '${param}'.`);
-  });
+  const items = typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
+  return readItems(readWireItems(items, 'input'), 'input');
 }
 
 function assertIncludable(include: readonly string[]): void {

@@ -7,6 +7,7 @@ import { BODY_LIMITS, parseBounded } from '../../read-body.ts';
 import type { InRequest } from '../../runs-env.ts';
 import { describeResponsesError, invalid } from '../api-error.ts';
 import type { LiveResponse } from '../live/live-response.ts';
+import { readCreateBody } from '../request/request-body.ts';
 import type { ResponsesService } from '../responses-service.ts';
 import type { UnstoredChain } from './unstored-chain.ts';
 
@@ -112,7 +113,9 @@ export class ResponseSocket {
       const body = readRequest(text);
       if (typeof body.previous_response_id === 'string') previous = body.previous_response_id;
       const { service, caller } = this.#options;
-      this.#live = await service.create({ ...body, stream: true }, caller, undefined, { chain: this.#chain });
+      this.#live = await service.create(readCreateBody({ ...body, stream: true }), caller, {
+        chain: this.#chain,
+      });
       if (this.#isClosed) this.#live.leave();
       for await (const batch of this.#live.batches()) for (const event of batch) await this.#send(event);
       if (this.#live.end?.status === 'failed') this.#chain.forget(previous);

@@ -1,7 +1,7 @@
 import { describeOutput } from '../../../protocol/content/read-content.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { CallEnd, PlacedCall } from '../answer/answer-event.ts';
-import type { BuiltinKind } from '../request/tool-schemas.ts';
+import type { BuiltinKind } from '../request/request-tools.ts';
 import { builtinOf, type ExposedTool, isServerTool } from './response-spec.ts';
 import { type ItemKind, itemIdOf } from './wire-ids.ts';
 

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import type { ResponseSpec } from './response-spec.ts';
 
@@ -21,9 +21,7 @@ export type ResponseHead = { id: string; createdAt: number; spec: ResponseSpec }
 /** The response object, with every field of OpenAI and the Open Responses schema. */
 export function responseObject({ id, createdAt, spec }: ResponseHead, state: ResponseState): JsonObject {
   const { request } = spec;
-  const or = (field: string, otherwise: JsonValue): JsonValue => request[field] ?? otherwise;
-  const text = isJsonObject(request.text) ? request.text : {};
-  const reasoning = isJsonObject(request.reasoning) ? request.reasoning : {};
+  const { settings, openai } = request;
   return {
     id,
     object: 'response',
@@ -31,33 +29,33 @@ export function responseObject({ id, createdAt, spec }: ResponseHead, state: Res
     ...omitUndefined({ conversation: spec.conversation && { id: spec.conversation.id } }),
     completed_at: state.completedAt === null ? null : Math.floor(state.completedAt / 1000),
     status: state.status,
-    background: or('background', false),
+    background: request.background ?? false,
     error: state.error,
     incomplete_details: state.incompleteReason === null ? null : { reason: state.incompleteReason },
-    instructions: or('instructions', null),
-    max_output_tokens: or('max_output_tokens', null),
-    max_tool_calls: or('max_tool_calls', null),
-    model: or('model', spec.model),
+    instructions: request.instructions ?? null,
+    max_output_tokens: settings.maxOutputTokens ?? null,
+    max_tool_calls: request.maxToolCalls ?? null,
+    model: request.model ?? spec.model,
     output: [...state.output],
-    parallel_tool_calls: or('parallel_tool_calls', true),
-    previous_response_id: or('previous_response_id', null),
-    prompt_cache_key: or('prompt_cache_key', null),
-    reasoning: { effort: reasoning.effort ?? null, summary: reasoning.summary ?? null },
-    safety_identifier: or('safety_identifier', null),
-    service_tier: or('service_tier', 'default'),
-    store: or('store', true),
-    temperature: or('temperature', 1),
-    text: { ...text, format: text.format ?? { type: 'text' } },
-    tool_choice: or('tool_choice', 'auto'),
-    tools: or('tools', []),
-    top_logprobs: or('top_logprobs', 0),
-    top_p: or('top_p', 1),
-    presence_penalty: or('presence_penalty', 0),
-    frequency_penalty: or('frequency_penalty', 0),
-    truncation: or('truncation', 'disabled'),
+    parallel_tool_calls: settings.parallelToolCalls ?? true,
+    previous_response_id: request.previousResponseId ?? null,
+    prompt_cache_key: openai.prompt_cache_key ?? null,
+    reasoning: { effort: settings.reasoningEffort ?? null, summary: request.reasoningSummary ?? null },
+    safety_identifier: openai.safety_identifier ?? null,
+    service_tier: openai.service_tier ?? 'default',
+    store: request.store ?? true,
+    temperature: settings.temperature ?? 1,
+    text: { ...request.text, format: request.text?.format ?? { type: 'text' } },
+    tool_choice: request.toolChoice ?? 'auto',
+    tools: [...request.tools],
+    top_logprobs: 0,
+    top_p: settings.topP ?? 1,
+    presence_penalty: openai.presence_penalty ?? 0,
+    frequency_penalty: openai.frequency_penalty ?? 0,
+    truncation: openai.truncation ?? 'disabled',
     usage: state.usage === null ? null : usageObject(state.usage),
-    user: or('user', null),
-    metadata: or('metadata', {}),
+    user: openai.user ?? null,
+    metadata: openai.metadata ?? {},
   };
 }
 

@@ -1,13 +1,67 @@
 import * as z from 'zod';
-import { isJsonObject, type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
-import type { CreateBody } from '../request/request-body.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import type { Settings } from '../../../protocol/turn.ts';
 import {
   BUILTIN_KINDS,
   type BuiltinKind,
-  builtinKind,
-  type McpTool,
+  builtinKindOf,
+  isBuiltinTool,
   type RequestTool,
-} from '../request/tool-schemas.ts';
+  type RequestToolChoice,
+} from '../request/request-tools.ts';
+
+/**
+ * The part of a request that is stored and shown: its response says what was asked for, and another process can make
+ * its agent again. It is JSON. What the client did not send is absent.
+ */
+export type RecordedRequest = {
+  /** The model's name in the request. */
+  model?: string;
+  instructions?: string;
+  /** In a journal without credentials. */
+  tools: readonly RequestTool[];
+  toolChoice?: RequestToolChoice;
+  settings: Settings;
+  /** The most tool calls that the gateway runs. */
+  maxToolCalls?: number;
+  /** The format of the answer. */
+  text?: {
+    format?: TextFormat | null;
+    verbosity?: string | null;
+  };
+  /** How the model's reasoning is summarized. */
+  reasoningSummary?: string;
+  /** What to show of the output: see OpenAI's `include`. */
+  include?: readonly string[];
+  previousResponseId?: string;
+  store?: boolean;
+  stream?: boolean;
+  background?: boolean;
+  /** Parameters of OpenAI's APIs, in their words. Providers that have them get them. */
+  openai: OpenAIParameters;
+};
+
+export type TextFormat =
+  | { type: 'text' | 'json_object' }
+  | {
+      type: 'json_schema';
+      name: string;
+      schema: JsonObject;
+      description?: string | null;
+      strict?: boolean | null;
+    };
+
+export type OpenAIParameters = {
+  presence_penalty?: number;
+  frequency_penalty?: number;
+  metadata?: Record<string, string>;
+  truncation?: 'auto' | 'disabled';
+  service_tier?: string;
+  safety_identifier?: string;
+  prompt_cache_key?: string;
+  user?: string;
+  context_management?: { type: 'compaction'; compact_threshold?: number | null }[];
+};
 
 /**
  * A tool of an MCP server: the server's label, the tool's name on the server, and `target`, which distinguishes servers
@@ -35,14 +89,11 @@ const toolsByName = z.record(z.string(), exposedTool);
 /** The digests of an `Idempotency-Key`, with its caller, and of the body: 64 hex digits each. */
 const requestKey = z.object({ key: z.string(), body: z.string() });
 
-/**
- * The journaled part of a request: enough to show the response and recreate its agent, without secrets. `request` is
- * the body without its input, authorizations and headers.
- */
+/** What is journaled about a request: enough to show the response and recreate its agent, without secrets. */
 const responseSpec = z.object({
   /** Who sent the request: the token's name and labels. Absent before servers had several tokens. */
   caller: z.exactOptional(z.object({ name: z.string(), labels: z.record(z.string(), z.string()) })),
-  request: z.custom<JsonObject>(isJsonObject),
+  request: z.custom<RecordedRequest>(isJsonObject),
   /** The resolved model string. */
   model: z.string(),
   /** Options for the provider that `request` has no field for. */
@@ -125,12 +176,8 @@ export function isCustomTool(tool: ExposedTool | undefined): boolean {
 
 /** Whether the provider runs a built-in tool of the request. */
 export function passesBuiltins({ request, exposed }: ResponseSpec): boolean {
-  const tools = Array.isArray(request.tools) ? request.tools.filter(isJsonObject) : [];
   const runHere = Object.values(exposed).map(builtinOf);
-  return tools.some(({ type }) => {
-    const kind = builtinKind(String(type));
-    return kind !== undefined && !runHere.includes(kind);
-  });
+  return request.tools.some(tool => isBuiltinTool(tool) && !runHere.includes(builtinKindOf(tool)));
 }
 
 /** Whether both are the same tool: of the client by name, else of the same server and target. */
@@ -180,47 +227,4 @@ export function readSpec(value: unknown): ResponseSpec | undefined {
 /** Parses a note; `undefined` if it is not valid. */
 export function readNote(value: unknown): ResponseNote | undefined {
   return note.safeParse(value).data;
-}
-
-/** The request without its input and without credentials, safe to store and show. */
-export function withoutSecrets({ input: _, tools: sent, ...rest }: CreateBody): JsonObject {
-  const kept = toJson({ ...rest, tools: sent.map(describeTool) });
-  return isJsonObject(kept) ? kept : {};
-}
-
-function describeTool(tool: RequestTool) {
-  switch (tool.type) {
-    case 'function': {
-      const { type, name, description = null, parameters = null, strict = null } = tool;
-      return { type, name, description, parameters, strict };
-    }
-    case 'custom': {
-      const { type, name, description, format } = tool;
-      return {
-        type,
-        name,
-        ...omitUndefined({ description: description ?? undefined }),
-        format: format ?? { type: 'text' },
-      };
-    }
-    case 'mcp':
-      return describeServer(tool);
-    default:
-      return tool;
-  }
-}
-
-/** Only fields that hold no secrets. Other fields and the query of the URL may contain tokens. */
-function describeServer(server: McpTool) {
-  const { type, server_label, server_url, server_description, allowed_tools, require_approval } = server;
-  const url = server_url == null || !URL.canParse(server_url) ? null : new URL(server_url);
-  return {
-    type,
-    server_label,
-    server_description,
-    allowed_tools,
-    require_approval,
-    ...omitUndefined({ server_url: url === null ? undefined : `${url.origin}${url.pathname}` }),
-    headers: null,
-  };
 }

@@ -75,8 +75,8 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
   constructor(head: ResponseHead, firstNumber = 0) {
     this.#head = head;
     this.#sequence = firstNumber;
-    const { include, background } = head.spec.request;
-    this.#include = Array.isArray(include) ? include : [];
+    const { include = [], background } = head.spec.request;
+    this.#include = include;
     if (background === true) this.#state = { ...this.#state, status: 'queued' };
   }
 

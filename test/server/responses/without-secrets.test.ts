@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
-import { withoutSecrets } from '../../../server/responses/wire/response-spec.ts';
+import { recordOf } from '../../../server/responses/request/gateway-request.ts';
+import { readCreateBody } from '../../../server/responses/request/request-body.ts';
 
 test('a request is stored without the credentials of its servers', () => {
   const server = {
-    type: 'mcp' as const,
+    type: 'mcp',
     server_label: 'desk',
     server_url: 'https://desk.example/mcp?token=hidden-1',
     authorization: 'hidden-2',
     headers: { 'x-key': 'hidden-3' },
     access_token: 'hidden-4',
-    require_approval: 'never' as const,
+    require_approval: 'never',
   };
-  const body = { model: 'm', input: [], tools: [server] } as unknown;
-  const kept = withoutSecrets(body as Parameters<typeof withoutSecrets>[0]);
+  const kept = recordOf(readCreateBody({ model: 'm', input: [], tools: [server] }));
   expect(JSON.stringify(kept)).not.toContain('hidden');
   expect(kept.tools).toEqual([
     {

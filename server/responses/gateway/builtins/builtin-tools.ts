@@ -1,6 +1,7 @@
 import type { ModelAdapter } from '../../../../protocol/adapter.ts';
 import type { Tool } from '../../../../protocol/tool.ts';
 import { invalid, type ResponsesError } from '../../api-error.ts';
+import type { GatewayRequest } from '../../request/gateway-request.ts';
 import {
   type BuiltinKind,
   type BuiltinTool,
@@ -10,13 +11,19 @@ import {
   isBuiltinTool,
   type RequestTool,
   type WebSearchTool,
-} from '../../request/tool-schemas.ts';
+} from '../../request/request-tools.ts';
 import type { GatewayServers } from '../gateway-servers.ts';
 import type { BuiltinConfig } from './builtin-config.ts';
 import { codeInterpreter } from './code-interpreter.ts';
 import { FileIndex } from './file-index.ts';
 import { assertFilter, fileSearch } from './file-search.ts';
 import { type SearchWeb, searchEndpoint, searchOptionsOf, searchServer, webSearch } from './web-search.ts';
+
+/** A request's tools, with the client's names of them. */
+type NamedTools = Pick<GatewayRequest, 'tools' | 'names'>;
+
+/** The client's name of a member of a tool. */
+type Named = (member: string) => string;
 
 /** A built-in tool that runs here. */
 export type OfferedBuiltin = { kind: BuiltinKind; tool: Tool };
@@ -49,14 +56,15 @@ export class BuiltinTools {
   }
 
   /** Throws a `ResponsesError` for a built-in tool that is not configured, and for an option that it does not have. */
-  assertSupported(tools: readonly RequestTool[], adapter: Pick<ModelAdapter, 'provider'>): void {
+  assertSupported({ tools, names }: NamedTools, adapter: Pick<ModelAdapter, 'provider'>): void {
     const passed = this.passed(tools, adapter);
     for (const [at, tool] of tools.entries()) {
       if (!isBuiltinTool(tool) || passed.includes(tool)) continue;
-      this.#assertConfigured(tool, `tools[${at}]`);
-      if (tool.type === 'file_search') this.#assertFileSearch(tool, `tools[${at}]`);
-      else if (tool.type === 'code_interpreter') assertCodeInterpreter(tool, `tools[${at}]`);
-      else assertWebSearch(tool, `tools[${at}]`);
+      const named: Named = member => names.tool(at, member);
+      this.#assertConfigured(tool, named);
+      if (tool.type === 'file_search') this.#assertFileSearch(tool, named);
+      else if (tool.type === 'code_interpreter') assertCodeInterpreter(tool, named);
+      else assertWebSearch(tool, named);
     }
   }
 
@@ -65,14 +73,15 @@ export class BuiltinTools {
    * the MCP server of a search does not have.
    */
   async open(
-    tools: readonly RequestTool[],
+    { tools, names }: NamedTools,
     adapter: Pick<ModelAdapter, 'provider'>,
   ): Promise<OfferedBuiltin[]> {
     const passed = this.passed(tools, adapter);
     const offered: OfferedBuiltin[] = [];
     for (const [at, tool] of tools.entries()) {
       if (!isBuiltinTool(tool) || passed.includes(tool)) continue;
-      offered.push({ kind: builtinKindOf(tool), tool: await this.#make(tool, `tools[${at}]`) });
+      const named: Named = member => names.tool(at, member);
+      offered.push({ kind: builtinKindOf(tool), tool: await this.#make(tool, named) });
     }
     return offered;
   }
@@ -84,7 +93,7 @@ export class BuiltinTools {
     for (const index of this.#indexes.values()) index.close();
   }
 
-  async #make(tool: BuiltinTool, place: string): Promise<Tool> {
+  async #make(tool: BuiltinTool, named: Named): Promise<Tool> {
     const { code_interpreter: code } = this.#config;
     if (tool.type === 'file_search')
       return fileSearch(
@@ -92,48 +101,48 @@ export class BuiltinTools {
         tool.vector_store_ids.map(name => this.#indexOf(name)),
       );
     if (tool.type === 'code_interpreter') {
-      if (code?.sandbox === undefined) throw notConfigured(tool, place);
+      if (code?.sandbox === undefined) throw notConfigured(tool, named);
       return codeInterpreter(code.sandbox, this.#closing.signal);
     }
-    return webSearch(tool, await this.#searchFor(tool, place));
+    return webSearch(tool, await this.#searchFor(tool, named));
   }
 
-  async #searchFor(tool: WebSearchTool, place: string): Promise<SearchWeb> {
+  async #searchFor(tool: WebSearchTool, named: Named): Promise<SearchWeb> {
     const { server, endpoint } = this.#config.web_search ?? {};
     if (endpoint !== undefined) return searchEndpoint(endpoint);
-    if (server === undefined) throw notConfigured(tool, place);
+    if (server === undefined) throw notConfigured(tool, named);
     const open = async () => await this.#servers.findTool(server.label, server.tool);
     const options = Object.keys(searchOptionsOf(tool));
     if (options.length > 0) {
       const { properties } = (await open()).inputSchema;
       const missing = options.find(option => !Object.hasOwn(Object(properties), option));
       if (missing !== undefined)
-        throw unsupported(`${place}.${missing === 'allowed_domains' ? 'filters' : missing}`);
+        throw unsupported(named(missing === 'allowed_domains' ? 'filters' : missing));
     }
     return searchServer(open);
   }
 
-  #assertConfigured(tool: BuiltinTool, place: string): void {
+  #assertConfigured(tool: BuiltinTool, named: Named): void {
     const { web_search: web, file_search: files, code_interpreter: code } = this.#config;
     const isReady = {
       web_search: web?.server !== undefined || web?.endpoint !== undefined,
       file_search: files?.stores !== undefined,
       code_interpreter: code?.sandbox !== undefined,
     };
-    if (!isReady[builtinKindOf(tool)]) throw notConfigured(tool, place);
+    if (!isReady[builtinKindOf(tool)]) throw notConfigured(tool, named);
   }
 
-  #assertFileSearch({ vector_store_ids, filters, ranking_options }: FileSearchTool, place: string): void {
+  #assertFileSearch({ vector_store_ids, filters, ranking_options }: FileSearchTool, named: Named): void {
     for (const [at, name] of vector_store_ids.entries()) {
       if (Object.hasOwn(this.#config.file_search?.stores ?? {}, name)) continue;
       throw invalid(
-        `${place}.vector_store_ids[${at}]`,
+        named(`vector_store_ids[${at}]`),
         'vector_store_not_found',
         `Vector store with id '${name}' not found.`,
       );
     }
-    if (ranking_options?.hybrid_search != null) throw unsupported(`${place}.ranking_options.hybrid_search`);
-    if (filters != null) assertFilter(filters, `${place}.filters`);
+    if (ranking_options?.hybrid_search != null) throw unsupported(named('ranking_options.hybrid_search'));
+    if (filters != null) assertFilter(filters, named('filters'));
   }
 
   #indexOf(name: string): FileIndex {
@@ -145,24 +154,24 @@ export class BuiltinTools {
   }
 }
 
-function assertWebSearch(tool: WebSearchTool, place: string): void {
-  if (tool.external_web_access === false) throw unsupported(`${place}.external_web_access`);
-  if (tool.search_content_types?.includes('image')) throw unsupported(`${place}.search_content_types`);
+function assertWebSearch(tool: WebSearchTool, named: Named): void {
+  if (tool.external_web_access === false) throw unsupported(named('external_web_access'));
+  if (tool.search_content_types?.includes('image')) throw unsupported(named('search_content_types'));
 }
 
 /** Each call runs in a new process, so containers and files are not supported. */
-function assertCodeInterpreter({ container }: CodeInterpreterTool, place: string): void {
-  if (typeof container === 'string') throw unsupported(`${place}.container`);
+function assertCodeInterpreter({ container }: CodeInterpreterTool, named: Named): void {
+  if (typeof container === 'string') throw unsupported(named('container'));
   for (const option of ['file_ids', 'memory_limit', 'network_policy'] as const) {
     const value = container[option];
     if (value != null && !(Array.isArray(value) && value.length === 0))
-      throw unsupported(`${place}.container.${option}`);
+      throw unsupported(named(`container.${option}`));
   }
 }
 
-function notConfigured({ type }: BuiltinTool, place: string): ResponsesError {
+function notConfigured({ type }: BuiltinTool, named: Named): ResponsesError {
   return invalid(
-    `${place}.type`,
+    named('type'),
     'unsupported_tool',
     `The built-in tool "${type}" is not available with this model on this server.`,
   );

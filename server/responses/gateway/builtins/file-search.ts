@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../../protocol/json.ts';
 import type { Tool } from '../../../../protocol/tool.ts';
 import { tool } from '../../../../tools/tool.ts';
 import { invalid } from '../../api-error.ts';
-import type { FileFilter, FileSearchTool } from '../../request/tool-schemas.ts';
+import type { FileFilter, FileSearchTool } from '../../request/request-tools.ts';
 import type { FileAttributes, FileIndex, FileMatch } from './file-index.ts';
 
 const MOST_RESULTS = 10;

@@ -3,7 +3,7 @@ import { InDoubt, isThrown, messageOf } from '../../../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../../../protocol/tool.ts';
 import { tool } from '../../../../tools/tool.ts';
-import type { WebSearchTool } from '../../request/tool-schemas.ts';
+import type { WebSearchTool } from '../../request/request-tools.ts';
 import { readBounded } from './read-bounded.ts';
 
 /** A request to a search backend. Optional members are present only if the client's request has them. */

@@ -3,14 +3,14 @@ import * as z from 'zod';
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { gatewayConfigSchema } from '../../../../server/responses/gateway/gateway-config.ts';
 import { needsApproval } from '../../../../server/responses/gateway/toolset.ts';
-import type { McpTool } from '../../../../server/responses/request/tool-schemas.ts';
+import type { McpTool } from '../../../../server/responses/request/request-tools.ts';
 import { tool } from '../../../../tools/agent/index.ts';
 
 describe('whether a call needs approval', () => {
   type Asked = McpTool['require_approval'];
   const asks = (
     config: JsonObject | undefined,
-    require_approval?: Asked,
+    require_approval: Asked = null,
     name = 'echo',
     readOnlyHint = false,
   ) => {

@@ -1,0 +1,307 @@
+/** Anthropic's messages, and what they are as the input of a request. */
+import * as z from 'zod';
+import type { Part } from '../../protocol/item.ts';
+import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { shortenToolName } from '../../tools/unique-tool-names.ts';
+import { maybe, openFields, orText } from '../fields.ts';
+import { type GatewayRequest, type SentItem, sent } from '../responses/request/gateway-request.ts';
+import { type ItemPlace, itemIdOf } from '../responses/wire/wire-ids.ts';
+import { wirePart } from '../responses/wire/wire-input.ts';
+import { invalidAt } from './message-error.ts';
+import { readThinking } from './thinking-proof.ts';
+import { searchItemOf } from './web-search.ts';
+
+const text = z.string({
+  error: ({ input }) => (input === undefined ? 'Field required' : 'expected a string'),
+});
+const NOT_EMPTY = 'expected a non-empty string';
+const name = z.string(NOT_EMPTY).min(1, NOT_EMPTY);
+/** A text that does not matter if it is none. */
+const hint = z.string().nullish().catch(null);
+
+const kindOf = ({ type = null }: JsonObject) => JSON.stringify(type);
+
+type Typed = z.core.$ZodTypeDiscriminable;
+
+/** One of several content blocks, by its type. */
+function oneOf<const Blocks extends readonly [Typed, ...Typed[]]>(blocks: Blocks) {
+  return z.discriminatedUnion('type', blocks, {
+    error: ({ input }) =>
+      !isJsonObject(input)
+        ? 'expected a content block'
+        : `Blocks of type ${kindOf(input)} are not supported here.`,
+  });
+}
+
+function sourceOf<const Sources extends readonly [Typed, ...Typed[]]>(sources: Sources) {
+  return z.discriminatedUnion('type', sources, {
+    error: ({ input }) =>
+      !isJsonObject(input)
+        ? 'Field required'
+        : `Sources of type ${kindOf(input)} are not supported. Use "base64", "url" or "text".`,
+  });
+}
+
+const listOf = <Block extends z.ZodType>(block: Block) =>
+  z.array(block, 'expected a string or a list of content blocks');
+
+const textBlock = openFields({ type: z.literal('text'), text });
+const media = [
+  openFields({ type: z.literal('base64'), media_type: text, data: text }),
+  openFields({ type: z.literal('text'), data: text }),
+  openFields({
+    type: z.literal('url'),
+    url: text.regex(/^https?:\/\//i, 'expected an http or https URL'),
+  }),
+] as const;
+const image = openFields({ type: z.literal('image'), source: sourceOf(media) });
+const document = openFields({
+  type: z.literal('document'),
+  title: hint,
+  context: hint,
+  citations: z
+    .optional(z.unknown())
+    .refine(value => !isJsonObject(value) || value.enabled !== true, 'Citations are not supported.'),
+  source: sourceOf([
+    ...media,
+    openFields({
+      type: z.literal('content'),
+      get content(): z.ZodType<ContentBlock[]> {
+        return orText(listOf(contentBlock));
+      },
+    }),
+  ]),
+});
+const contentBlock = oneOf([textBlock, image, document]);
+type ContentBlock = z.infer<typeof textBlock> | z.infer<typeof image> | z.infer<typeof document>;
+
+const toolUse = openFields({ type: z.literal('tool_use'), id: name, name, input: z.optional(z.unknown()) });
+const searchUse = openFields({ type: z.literal('server_tool_use'), name: z.optional(z.unknown()) });
+const toolResult = openFields({
+  type: z.literal('tool_result'),
+  tool_use_id: z.string().catch(''),
+  content: maybe(orText(listOf(contentBlock))),
+  is_error: z.optional(z.unknown()),
+});
+
+/** The content of a message. An entry that is no block at all makes all of it invalid. */
+function contentOf<Block extends z.ZodType>(block: Block) {
+  const isBlock = (value: unknown) => isJsonObject(value) && typeof value.type === 'string';
+  const blocks = z
+    .custom<z.input<Block>[]>()
+    .transform((value): unknown => (Array.isArray(value) && value.every(isBlock) ? value : null))
+    .pipe(listOf(block));
+  return orText(blocks);
+}
+
+/** A message of a request. */
+export const message = z.discriminatedUnion(
+  'role',
+  [
+    openFields({
+      role: z.literal('user'),
+      content: contentOf(oneOf([textBlock, image, document, toolResult])),
+    }),
+    openFields({ role: z.literal('system'), content: contentOf(contentBlock) }),
+    openFields({
+      role: z.literal('assistant'),
+      content: contentOf(
+        oneOf([
+          textBlock,
+          openFields({ type: z.literal('thinking'), thinking: text, signature: text }),
+          openFields({ type: z.literal('redacted_thinking'), data: text }),
+          toolUse,
+          searchUse,
+          openFields({ type: z.literal('web_search_tool_result') }),
+        ]),
+      ),
+    }),
+  ],
+  {
+    error: ({ input }) =>
+      isJsonObject(input) ? 'Invalid option: expected one of "user"|"assistant"|"system"' : undefined,
+  },
+);
+type Message = z.infer<typeof message>;
+type AnswerBlock = Extract<Message, { role: 'assistant' }>['content'][number];
+type ToolResult = z.infer<typeof toolResult>;
+
+/** Reads the messages. Throws a `ResponsesError` with the path of an invalid block, such as `messages.3.content.0`. */
+export function readMessages(messages: readonly Message[]): Pick<GatewayRequest, 'input' | 'answered'> {
+  if (messages.every(({ role }) => role === 'system'))
+    throw invalidAt('messages', 'at least one message is required');
+  assertPaired(messages);
+  const read = messages.map((each, at) => {
+    const place = `messages.${at}.content`;
+    const items = each.role === 'assistant' ? new AnswerReader(each.content, place).read() : readInput(each);
+    const mayBeEmpty = each.role === 'assistant' && (each.content.length > 0 || at === messages.length - 1);
+    if (items.length > 0 || mayBeEmpty) return items;
+    throw invalidAt(place, 'a message must have content that is not empty');
+  });
+  const end = messages.findLastIndex(({ role }) => role === 'assistant') + 1;
+  const begin = messages.findLastIndex(({ role }, at) => at < end && role !== 'assistant') + 1;
+  const from = read.slice(0, begin).flat().length;
+  return { input: read.flat(), answered: { from, to: read.slice(0, end).flat().length } };
+}
+
+/**
+ * Throws a `ResponsesError` unless the results of all calls come in the next message, as providers require. Adjacent
+ * messages of one role count as one.
+ */
+function assertPaired(messages: readonly Message[]): void {
+  const known = new Set<string>();
+  /** The message of each call that has no result yet, by the id of the call. */
+  const open = new Map<string, string>();
+  const assertAnswered = () => {
+    const [place] = open.values();
+    if (place === undefined) return;
+    throw invalidAt(
+      place,
+      `\`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${[...open.keys()].join(', ')}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`,
+    );
+  };
+  for (const [at, { role, content }] of messages.entries()) {
+    const place = `messages.${at}`;
+    for (const [index, block] of content.entries()) {
+      const path = `${place}.content.${index}`;
+      if (block.type === 'tool_use') {
+        if (known.has(block.id)) throw invalidAt(`${path}.id`, '`tool_use` ids must be unique');
+        known.add(block.id);
+        open.set(block.id, place);
+      }
+      if (block.type === 'tool_result' && !open.delete(block.tool_use_id))
+        throw invalidAt(
+          path,
+          `unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${block.tool_use_id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
+        );
+    }
+    if (messages[at + 1]?.role !== role && role !== 'assistant') assertAnswered();
+  }
+  assertAnswered();
+}
+
+/** Results come first, because providers expect them directly after the calls. */
+function readInput({ role, content }: Exclude<Message, { role: 'assistant' }>): SentItem[] {
+  const results = content.flatMap(block => (block.type === 'tool_result' ? [readResult(block)] : []));
+  const parts = content.flatMap(block => (block.type === 'tool_result' ? [] : readContent(block)));
+  if (parts.every(part => part.type === 'text' && part.text === '')) return results;
+  return [...results, sent({ type: 'message', role, content: parts })];
+}
+
+/** The output is a text if all blocks are texts, otherwise the list of parts. */
+function readResult({ tool_use_id: callId, content, is_error }: ToolResult): SentItem {
+  const parts = (content ?? []).flatMap(readContent);
+  const texts = parts.flatMap(part => (part.type === 'text' ? [part.text] : []));
+  const isText = texts.length === parts.length;
+  const output = isText ? texts.join('\n') : parts.map(part => wirePart(part, { isOutput: false }));
+  return sent({ type: 'tool_result', callId, output, isError: is_error === true });
+}
+
+/** The parts that a block stands for. `cache_control` is ignored here. Most providers have no citations. */
+function readContent(block: ContentBlock): Part[] {
+  switch (block.type) {
+    case 'text':
+      return block.text === '' ? [] : [{ type: 'text', text: block.text }];
+    case 'image':
+      return [{ type: 'image', url: urlOf(block.source) }];
+    case 'document': {
+      const { source, context, title } = block;
+      const about: Part[] = context == null ? [] : [{ type: 'text', text: context }];
+      if (source.type === 'content') return [...about, ...source.content.flatMap(readContent)];
+      const named = omitUndefined({ name: title ?? undefined });
+      return [...about, { type: 'file', url: urlOf(source), ...named }];
+    }
+  }
+}
+
+type Media = z.infer<(typeof media)[number]>;
+
+function urlOf(source: Media): string {
+  switch (source.type) {
+    case 'base64':
+      return `data:${source.media_type};base64,${source.data}`;
+    case 'text':
+      return `data:text/plain;base64,${Buffer.from(source.data).toString('base64')}`;
+    case 'url':
+      return source.url;
+  }
+}
+
+/** Reads a message of the model. */
+class AnswerReader {
+  readonly #content: readonly AnswerBlock[];
+  readonly #place: string;
+  /** The turn whose thinking came last, and the number of its texts so far. */
+  #turn: { place: ItemPlace; texts: number } | undefined;
+
+  constructor(content: readonly AnswerBlock[], place: string) {
+    this.#content = content;
+    this.#place = place;
+  }
+
+  read(): SentItem[] {
+    const items: SentItem[] = [];
+    for (const [index, block] of this.#content.entries()) {
+      // In a stream, thinking without text is known only after the text that follows it.
+      const isLate = block.type === 'redacted_thinking';
+      const at = isLate ? items.findLastIndex(item => !isText(item)) + 1 : items.length;
+      items.splice(at, 0, ...this.#read(block, `${this.#place}.${index}`));
+    }
+    return items;
+  }
+
+  #read(block: AnswerBlock, path: string): SentItem[] {
+    switch (block.type) {
+      case 'text':
+        return this.#readText(block.text);
+      case 'thinking':
+        return this.#readThinking(block, block.signature, block.thinking);
+      case 'redacted_thinking':
+        return this.#readThinking(block, block.data);
+      case 'tool_use':
+        return [
+          sent({
+            type: 'tool_call',
+            callId: block.id,
+            name: shortenToolName(block.name),
+            arguments: JSON.stringify(block.input ?? {}),
+          }),
+        ];
+      case 'server_tool_use': {
+        const { id = null, name: tool, input } = block;
+        if (tool !== 'web_search')
+          throw invalidAt(`${path}.type`, `Blocks of type ${kindOf(block)} are not supported here.`);
+        const result = this.#content.find(
+          other => other.type === 'web_search_tool_result' && other.tool_use_id === id,
+        );
+        return [searchItemOf(input, result?.content)];
+      }
+      case 'web_search_tool_result':
+        return [];
+    }
+  }
+
+  #readText(said: string): SentItem[] {
+    if (said === '') return [];
+    const turn = this.#turn;
+    const id = omitUndefined({
+      id: turn && itemIdOf({ ...turn.place, kind: 'msg', place: turn.texts++ }),
+    });
+    const content: Part[] = [{ type: 'text', text: said }];
+    return [{ ...id, ...sent({ ...id, type: 'message', role: 'assistant', content }) }];
+  }
+
+  #readThinking(block: JsonObject, proof: string, thinking = ''): SentItem[] {
+    const { item, place } = readThinking(block, proof, thinking);
+    const before = this.#turn?.place;
+    const isSameTurn =
+      before?.runId === place?.runId && before?.turn === place?.turn && before?.retry === place?.retry;
+    if (place === undefined) this.#turn = undefined;
+    else if (!isSameTurn) this.#turn = { place, texts: 0 };
+    return item === undefined ? [] : [item];
+  }
+}
+
+function isText({ items: [item], ranHere }: SentItem): boolean {
+  return item?.type === 'message' && ranHere !== true;
+}

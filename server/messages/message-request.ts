@@ -1,0 +1,327 @@
+import { createHash } from 'node:crypto';
+import * as z from 'zod';
+import { isJsonObject, type JsonObject, omitNull, omitUndefined } from '../../protocol/json.ts';
+import { shortenToolName } from '../../tools/unique-tool-names.ts';
+import { fields, maybe, object, openFields } from '../fields.ts';
+import { invalid } from '../responses/api-error.ts';
+import { samplingOptions } from '../responses/gateway/sampling-options.ts';
+import type { GatewayRequest } from '../responses/request/gateway-request.ts';
+import {
+  assertTools,
+  MOST_TOOLS,
+  type RequestTool,
+  type RequestToolChoice,
+  readTool,
+  type ToolNames,
+} from '../responses/request/request-tools.ts';
+import { describeProblem, invalidAt, NO_THREADS } from './message-error.ts';
+import { message, readMessages } from './message-input.ts';
+import { isWebSearch } from './web-search.ts';
+
+const MOST_MESSAGES = 10_000;
+const ANTHROPIC = 'anthropic';
+
+const textBlock = openFields({ type: z.literal('text'), text: z.string() });
+
+const clientTool = openFields({
+  type: maybe(z.string()),
+  name: z.string().min(1).max(128),
+  description: maybe(z.string()),
+  input_schema: z.exactOptional(object),
+  strict: maybe(z.boolean()),
+  allowed_domains: maybe(z.array(z.string().min(1)).max(100)),
+  blocked_domains: maybe(z.array(z.string())),
+  max_uses: maybe(z.int().positive()),
+  user_location: maybe(object),
+});
+
+const isSingle = { disable_parallel_tool_use: maybe(z.boolean()) };
+const toolChoice = z.discriminatedUnion('type', [
+  openFields({ type: z.literal('auto'), ...isSingle }),
+  openFields({ type: z.literal('any'), ...isSingle }),
+  openFields({ type: z.literal('tool'), name: z.string(), ...isSingle }),
+  openFields({ type: z.literal('none') }),
+]);
+
+const display = { display: maybe(z.enum(['summarized', 'omitted'])) };
+const thinking = z.discriminatedUnion('type', [
+  openFields({ type: z.literal('enabled'), budget_tokens: z.int().min(1_024), ...display }),
+  openFields({ type: z.literal('adaptive'), ...display }),
+  openFields({ type: z.literal('between_tools') }),
+  openFields({ type: z.literal('disabled') }),
+]);
+
+const format = openFields({ type: z.literal('json_schema'), schema: object });
+
+/** The parts of a request that its input tokens depend on. */
+const prompt = {
+  model: z.string().min(1),
+  messages: z.array(message).min(1, 'at least one message is required').max(MOST_MESSAGES),
+  system: maybe(z.union([z.string(), z.array(textBlock)], 'expected a string or a list of text blocks')),
+  tools: maybe(z.array(clientTool).max(MOST_TOOLS)),
+  tool_choice: maybe(toolChoice),
+  thinking: maybe(thinking),
+  cache_control: maybe(object),
+  output_config: maybe(
+    fields({
+      effort: maybe(z.enum(['low', 'medium', 'high', 'xhigh', 'max'])),
+      format: maybe(format),
+    }),
+  ),
+  output_format: maybe(format),
+};
+
+/** The body of `POST /v1/messages/count_tokens`. */
+export const countBody = fields(prompt);
+
+/** The body of `POST /v1/messages`. */
+export const messageBody = fields({
+  ...prompt,
+  max_tokens: z.int().positive(),
+  stream: maybe(z.boolean()),
+  temperature: maybe(z.number().min(0).max(1)),
+  top_p: maybe(z.number().min(0).max(1)),
+  top_k: maybe(z.int().nonnegative()),
+  stop_sequences: maybe(z.array(z.string().min(1)).max(8_191)),
+  metadata: maybe(openFields({ user_id: maybe(z.string().max(512)) })),
+  service_tier: maybe(z.enum(['auto', 'standard_only'])),
+});
+
+type Prompt = z.infer<typeof countBody>;
+type Create = z.infer<typeof messageBody>;
+
+/** A request for a message, and how the message is to be written. */
+export type MessageRequest = {
+  request: GatewayRequest;
+  /** Whether thinking is part of the message: its text, only its signature, or nothing. */
+  thinking: 'shown' | 'omitted' | 'none';
+  /** The client's name of a tool, by its name for providers: not all of them accept Anthropic's 128 characters. */
+  toolName(name: string): string;
+};
+
+/** Finds the provider of a model. Throws a `ResponsesError` for an unknown model. */
+type ProviderOf = (model: string) => string;
+
+/**
+ * Reads a body of `POST /v1/messages`. Throws a `ResponsesError` with the path of the first problem, such as
+ * `messages.3.content.0`.
+ */
+export function readMessageRequest(value: unknown, providerOf: ProviderOf): MessageRequest {
+  if (isJsonObject(value) && value.thread != null)
+    throw invalid('thread', NO_THREADS, 'thread: Threads are not supported. Send all messages.');
+  const body = parse(messageBody, value);
+  const { messages, provider } = readPrompt(body, providerOf);
+  const prompt = requestOf(body, messages, provider);
+  const { temperature, top_p: topP, max_tokens: maxOutputTokens, service_tier } = body;
+  const request = {
+    ...prompt,
+    providerOptions: providerOptionsOf(body, provider),
+    settings: { ...prompt.settings, ...omitNull({ temperature, topP, maxOutputTokens }) },
+    openai: omitNull({
+      safety_identifier: userOf(body),
+      service_tier: service_tier === 'standard_only' ? 'default' : undefined,
+    }),
+    stream: body.stream === true,
+  };
+  const toolName = (name: string) =>
+    body.tools?.find(tool => shortenToolName(tool.name) === name)?.name ?? name;
+  return { request, thinking: shownThinking(body), toolName };
+}
+
+/** Reads a body of `POST /v1/messages/count_tokens`. Throws like `readMessageRequest`. */
+export function readCountRequest(value: unknown, providerOf: ProviderOf): GatewayRequest {
+  const body = parse(countBody, value);
+  const { messages, provider } = readPrompt(body, providerOf);
+  const providerOptions = provider === ANTHROPIC ? thinkingOptions(body) : {};
+  return { ...requestOf(body, messages, provider), providerOptions };
+}
+
+function readPrompt(body: Prompt, providerOf: ProviderOf) {
+  return { messages: readMessages(body.messages), provider: providerOf(body.model) };
+}
+
+function parse<Schema extends typeof messageBody | typeof countBody>(
+  schema: Schema,
+  value: unknown,
+): z.infer<Schema> {
+  const parsed = schema.safeParse(withoutNulls(value));
+  if (!parsed.success) throw describeProblem(parsed.error.issues[0]);
+  return parsed.data as z.infer<Schema>;
+}
+
+/** A field that is `null` counts as absent, also one that this server does not know. */
+function withoutNulls(value: unknown): unknown {
+  return isJsonObject(value) ? omitNull(value) : value;
+}
+
+/** The part of the request that its input tokens depend on. */
+function requestOf(
+  body: Prompt,
+  messages: Pick<GatewayRequest, 'input' | 'answered'>,
+  provider: string,
+): GatewayRequest {
+  const { tool_choice: choice, output_config: config, output_format } = body;
+  const format = config?.format ?? output_format;
+  const search = body.tools?.find(isWebSearch);
+  const single = choice != null && choice.type !== 'none' && choice.disable_parallel_tool_use === true;
+  const tools = (body.tools ?? []).map(toolOf);
+  const toolChoice = choiceOf(choice, search?.name);
+  assertTools(tools, toolChoice, toolName);
+  const { effort: reasoningEffort, summary: reasoningSummary } = reasoningOf(body, provider);
+  return {
+    ...messages,
+    model: body.model,
+    tools,
+    include: [
+      ...(shownThinking(body) === 'none' ? [] : ['reasoning.encrypted_content']),
+      ...(search === undefined ? [] : ['web_search_call.action.sources']),
+    ],
+    ...omitNull({
+      instructions: instructionsOf(body),
+      toolChoice,
+      maxToolCalls: search?.max_uses,
+      reasoningSummary,
+    }),
+    ...(format == null
+      ? {}
+      : { text: { format: { type: 'json_schema', name: 'answer', schema: format.schema } } }),
+    settings: omitUndefined({ parallelToolCalls: single ? false : undefined, reasoningEffort }),
+    openai: {},
+    names: { input: 'messages', tool: toolName },
+  };
+}
+
+/** A tool's member in the words of Anthropic's API. */
+const toolName: ToolNames = (at, member) =>
+  `tools.${at}.${member === 'filters' ? 'allowed_domains' : member}`;
+
+function shownThinking({ thinking }: Prompt): MessageRequest['thinking'] {
+  if (thinking?.type !== 'enabled' && thinking?.type !== 'adaptive') return 'none';
+  return thinking.display === 'omitted' ? 'omitted' : 'shown';
+}
+
+function instructionsOf({ system }: Prompt): string | undefined {
+  const text = typeof system === 'string' ? system : (system ?? []).map(({ text }) => text).join('\n\n');
+  return text === '' ? undefined : text;
+}
+
+/**
+ * A tool that the client runs, or the built-in web search. Throws a `ResponsesError` for Anthropic's other tools, by
+ * their type.
+ */
+function toolOf(tool: z.infer<typeof clientTool>, at: number): RequestTool {
+  const { type, name, description, input_schema: parameters, strict } = tool;
+  if (isWebSearch(tool)) {
+    const { allowed_domains: domains, blocked_domains: blocked, user_location } = tool;
+    if (blocked?.length) throw invalidAt(`tools.${at}.blocked_domains`, 'This field is not supported.');
+    const filters = domains?.length ? { allowed_domains: domains } : undefined;
+    return { type: 'web_search', ...omitNull({ filters, user_location }) };
+  }
+  if (type != null && type !== 'custom')
+    throw invalidAt(`tools.${at}.type`, `Tools of type ${JSON.stringify(type)} are not supported.`);
+  if (parameters === undefined) throw invalidAt(`tools.${at}.input_schema`, 'Field required');
+  const own = { parameters, strict: strict === true, ...omitNull({ description }) };
+  return readTool({ type: 'function', name: shortenToolName(name), ...own }, `tools.${at}`);
+}
+
+function choiceOf(choice: Prompt['tool_choice'], search: string | undefined): RequestToolChoice | undefined {
+  switch (choice?.type) {
+    case undefined:
+      return undefined;
+    case 'any':
+      return 'required';
+    case 'tool':
+      return choice.name === search
+        ? { type: 'web_search' }
+        : { type: 'function', name: shortenToolName(choice.name) };
+    default:
+      return choice?.type;
+  }
+}
+
+/** The user for OpenAI's abuse detection, which takes 64 characters: a longer id becomes its digest. */
+function userOf({ metadata }: Create): string | undefined {
+  const user = metadata?.user_id ?? undefined;
+  return user === undefined || user.length <= 64 ? user : createHash('sha256').update(user).digest('hex');
+}
+
+/**
+ * The members of the provider's own request body for what the Responses API has no field for. Throws a `ResponsesError`
+ * for `top_k` and `stop_sequences` if the provider does not have them.
+ */
+function providerOptionsOf(body: Create, provider: string): JsonObject {
+  const { top_k, stop_sequences } = body;
+  const stop = stop_sequences?.length ? stop_sequences : undefined;
+  return {
+    ...samplingOptions({ stop, top_k }, provider, name =>
+      invalidAt(name === 'stop' ? 'stop_sequences' : name, 'This parameter is not supported for this model.'),
+    ),
+    ...(provider === ANTHROPIC ? anthropicOptions(body) : {}),
+  };
+}
+
+/** What Anthropic's API takes as the client sent it. */
+function anthropicOptions(body: Create): JsonObject {
+  const { metadata, service_tier: tier } = body;
+  return {
+    ...thinkingOptions(body),
+    ...omitUndefined({
+      metadata: metadata?.user_id == null ? undefined : { user_id: metadata.user_id },
+      service_tier: tier ?? undefined,
+      cache_control: cacheControlOf(body),
+    }),
+  };
+}
+
+/** Breakpoints on single blocks become one for the whole prompt, because the transcript does not keep them. */
+function cacheControlOf(body: Create): JsonObject | undefined {
+  if (body.cache_control != null) return body.cache_control;
+  const blocks: unknown[] = [
+    ...(Array.isArray(body.system) ? body.system : []),
+    ...(body.tools ?? []),
+    ...body.messages.flatMap<unknown>(({ content }) => content),
+  ];
+  const marked = blocks.findLast(block => isJsonObject(block) && isJsonObject(block.cache_control));
+  return isJsonObject(marked) && isJsonObject(marked.cache_control) ? marked.cache_control : undefined;
+}
+
+/** The largest thinking budget, in tokens, of each effort; above the last it is `high`. */
+const BUDGETS: readonly (readonly [effort: string, most: number])[] = [
+  ['low', 4_096],
+  ['medium', 16_384],
+];
+
+/** Providers whose adapters translate the effort `none` for every model. OpenAI's older models refuse it. */
+const TAKE_NONE: readonly string[] = ['gemini', 'groq', 'mistral', 'deepseek', 'openrouter', 'ollama'];
+
+/**
+ * The effort and summary for providers other than Anthropic, which gets `thinkingOptions`. `output_config.effort` counts
+ * first, with `high` for the efforts above; then a thinking budget, by its size. `disabled` is the effort `none` where
+ * every model takes it. Adaptive thinking leaves the effort to the model. Shown thinking asks for a summary.
+ */
+function reasoningOf(body: Prompt, provider: string): { effort?: string; summary?: string } {
+  if (provider === ANTHROPIC) return {};
+  const { thinking, output_config: config } = body;
+  return omitUndefined({
+    effort: effortOf(config?.effort) ?? budgetEffort(thinking, provider),
+    summary: shownThinking(body) === 'shown' ? 'auto' : undefined,
+  });
+}
+
+function effortOf(effort: string | null | undefined): string | undefined {
+  return effort === 'xhigh' || effort === 'max' ? 'high' : (effort ?? undefined);
+}
+
+function budgetEffort(thinking: Prompt['thinking'], provider: string): string | undefined {
+  if (thinking?.type === 'disabled') return TAKE_NONE.includes(provider) ? 'none' : undefined;
+  if (thinking?.type !== 'enabled') return undefined;
+  return BUDGETS.find(([, most]) => thinking.budget_tokens <= most)?.[0] ?? 'high';
+}
+
+/** `thinking` and `output_config.effort` for Anthropic's API, as the client sent them. */
+function thinkingOptions({ thinking, output_config: config }: Prompt): JsonObject {
+  return omitUndefined({
+    thinking: thinking ?? undefined,
+    output_config: config?.effort == null ? undefined : { effort: config.effort },
+  });
+}
