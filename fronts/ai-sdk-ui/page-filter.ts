@@ -1,3 +1,4 @@
+import { canonicalJson, toJson } from '../../protocol/json.ts';
 import { type ContentChunk, isToolChunk, type ToolChunk } from './chunk.ts';
 import { foldMessage, lastStepAt } from './fold-message.ts';
 import {
@@ -12,7 +13,8 @@ import type { Placed } from './write-messages.ts';
 
 /**
  * Selects the chunks that a page still needs for a message that it has posted. The AI SDK adds a response to the
- * existing message, so texts and inputs that the page has are left out and the outcomes of its calls are sent.
+ * existing message, so texts and inputs that the page has are left out and the outcomes of its calls are sent. A call
+ * whose input was edited is sent again.
  *
  * F1 If the last step of the page differs from the run's, the step is sent again, after `reset-step`.
  * F2 The answer to an approval request uses the request id that the page has. It is left out if the page has given it.
@@ -20,7 +22,10 @@ import type { Placed } from './write-messages.ts';
  *    responses (`ChunksForAiSdk6`).
  */
 export class PageFilter {
-  readonly #approvals = new Map<string, PostedApproval | undefined>();
+  /** What the page has of each call. */
+  readonly #calls = new Map<string, { input: string; approval: PostedApproval | undefined }>();
+  /** The inputs of calls that were edited since. */
+  readonly #replaced = new Set<ContentChunk>();
   readonly #steps: number;
   readonly #isReset: boolean;
 
@@ -38,7 +43,15 @@ export class PageFilter {
     this.#isReset = has > 0 && JSON.stringify(texts) !== JSON.stringify(compared);
     this.#steps = this.#isReset ? has - 1 : has;
     const kept = this.#isReset ? parts.slice(0, lastStepAt(parts)) : parts;
-    for (const part of toolPartsOf(kept)) this.#approvals.set(part.toolCallId, approvalOf(part));
+    const inputs = new Map<string, ContentChunk>();
+    for (const { chunk } of placed) {
+      if (chunk.type !== 'tool-input-available') continue;
+      const before = inputs.get(chunk.toolCallId);
+      if (before !== undefined) this.#replaced.add(before);
+      inputs.set(chunk.toolCallId, chunk);
+    }
+    for (const part of toolPartsOf(kept))
+      this.#calls.set(part.toolCallId, { input: textOf(part.input), approval: approvalOf(part) });
   }
 
   /** Returns the chunks to send first. */
@@ -58,17 +71,23 @@ export class PageFilter {
   }
 
   #takeTool(chunk: ToolChunk): ContentChunk[] {
-    if (!this.#approvals.has(chunk.toolCallId)) return [chunk];
-    const approval = this.#approvals.get(chunk.toolCallId);
+    const known = this.#calls.get(chunk.toolCallId);
+    if (known === undefined) return [chunk];
+    const { approval } = known;
     switch (chunk.type) {
       case 'tool-input-start':
       case 'tool-input-delta':
-      case 'tool-input-available':
       case 'tool-input-error':
         return [];
+      case 'tool-input-available': {
+        const input = textOf(chunk.input);
+        if (input === known.input || this.#replaced.has(chunk)) return [];
+        this.#calls.set(chunk.toolCallId, { input, approval: undefined });
+        return [chunk];
+      }
       case 'tool-approval-request':
         if (approval !== undefined) return [];
-        this.#approvals.set(chunk.toolCallId, { id: chunk.approvalId });
+        known.approval = { id: chunk.approvalId };
         return [chunk];
       case 'tool-approval-response':
         if (approval === undefined || isSameAnswer(approval, chunk)) return [];
@@ -77,6 +96,10 @@ export class PageFilter {
         return [chunk];
     }
   }
+}
+
+function textOf(input: unknown): string {
+  return canonicalJson(toJson(input));
 }
 
 function isSameAnswer(

@@ -2,12 +2,13 @@
 // the run.
 
 import { byOf, type Caller } from '../../../access/caller.ts';
+import { digestCall } from '../../../engine/journal/digest.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { openCallsOf } from '../../../machines/settled.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
+import { omitUndefined, toJson } from '../../../protocol/json.ts';
 import type { Labels } from '../../../protocol/listing/label.ts';
 import { chatLabels } from '../../../protocol/listing/reserved-label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
@@ -75,7 +76,7 @@ export class Chat {
 
   /**
    * Applies the approvals and results that a page has posted to the current run, one by one. An earlier decision stays,
-   * and the response shows its outcome. Returns the run, and the message of it that the page has; `undefined` for a new
+   * and so does a call that was edited after the page got it; the response shows either. Returns the run, and the message of it that the page has; `undefined` for a new
    * chat.
    */
   async answer({ messages, messageId }: ChatBody) {
@@ -93,7 +94,7 @@ export class Chat {
       const open =
         decision === null
           ? ofPage.get(part.toolCallId)
-          : { kind: 'approval' as const, ...(await this.#findCall(run, part.toolCallId)) };
+          : { kind: 'approval' as const, ...(await this.#findCall(run, part.toolCallId)), ...shownIn(part) };
       const answer = decision ?? resultOf(part);
       if (open !== undefined && answer !== null) await run.submit([commandFor(open, answer, this.#by)]);
     }
@@ -197,6 +198,12 @@ function decisionOf(part: PostedPart & { toolCallId: string }, messageIds: reado
   if (part.state !== 'approval-responded' || approved === undefined) return null;
   if (!messageIds.some(messageId => approvalIdOf(messageId, part.toolCallId) === id)) return null;
   return approved ? { type: 'approve' } : { type: 'reject', ...omitUndefined({ reason }) };
+}
+
+/** The digest of the call as the page shows it: a decision about another input does not count. */
+function shownIn({ type, toolName, input }: PostedPart): { digest?: string } {
+  const name = type === 'dynamic-tool' ? toolName : type.slice('tool-'.length);
+  return input === undefined ? {} : { digest: digestCall(String(name), toJson(input)) };
 }
 
 /** The result that the page gives for its tool's call; `null` without one. */

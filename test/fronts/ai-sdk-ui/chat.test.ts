@@ -113,6 +113,21 @@ describe('useChat', () => {
     await expectSameAfterReload(reloaded, agent);
   });
 
+  test('an approval of an input that was edited meanwhile decides nothing, and the page is asked about the new one', async () => {
+    const agent = makeAgent([calling('refund'), { text: 'Done.' }]);
+    const page = new ChatPage(agent);
+    await page.chat.sendMessage({ text: 'go' });
+    const run = await runOf(agent);
+    await run.editCall('call_0_0', { input: { cents: 3 }, by: 'ann' });
+    await page.decide(page.open()[0], true);
+    expect(toolsIn(page.last)).toMatchObject([{ state: 'approval-requested', input: { cents: 3 } }]);
+    expect(page.requests).toHaveLength(2);
+    await page.decide(page.open()[0], true);
+    expect(toolsIn(page.last)).toMatchObject([{ state: 'output-available', output: { refunded: 3 } }]);
+    expect(page.errors).toEqual([]);
+    await expectSameAfterReload(page, agent);
+  });
+
   test('the same answer posted twice acts once', async () => {
     const agent = makeAgent([calling('refund'), { text: 'Done.' }]);
     const handler = createChatHandler(agent);
