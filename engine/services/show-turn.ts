@@ -75,12 +75,15 @@ export class TurnDisplay {
     }
     const hasCalls = turn.toolCalls.some(call => call.executedBy !== 'provider');
     if (hasCalls) this.#startCalls();
-    if (this.#held && !hasCalls) this.#release(turn.text);
+    if (this.#held && !hasCalls) this.#release(turn);
     if (this.#textStarted) this.#publishText(this.#filter.end());
   }
 
-  #release(text: string): void {
+  #release({ text, items }: ModelTurn): void {
     if (text === '') return;
+    for (const item of items)
+      if (item.type === 'reasoning' && item.text !== '')
+        this.#scope.publish({ type: 'reasoning.delta', ...this.#place, text: item.text });
     this.#startText();
     this.#publishText(this.#filter.push(text));
   }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { scripted } from '../../../adapters/scripted.ts';
 import { loadRunAt } from '../../../engine/journal/load-run.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { RunEvents } from '../../../engine/run/run-events.ts';
@@ -383,5 +384,21 @@ describe('the story of a run', () => {
       }),
       { numRuns: 20 },
     );
+  });
+
+  test('a held answer comes after its reasoning, as it is written and afterwards', async () => {
+    const host = new ManualHost();
+    const model = scripted([{ text: 'The answer.', reasoning: 'I think.' }]);
+    const agent = createAgent({ name: 'a', host, store: memory(), model, finalAnswer: 'held' });
+    const run = await agent.start('go');
+    for (const _ of ['live', 'afterwards']) {
+      const pieces: string[] = [];
+      const read = async () => {
+        for await (const event of run.story())
+          if (event.type === 'text' || event.type === 'reasoning') pieces.push(`${event.type} ${event.text}`);
+      };
+      await host.settle(read());
+      expect(pieces).toEqual(['reasoning I think.', 'text The answer.']);
+    }
   });
 });
