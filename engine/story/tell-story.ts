@@ -84,11 +84,15 @@ export class StoryTeller {
     return this.#drain();
   }
 
-  /** Tells the text of the running attempt so far, which replaces what readers have of the attempt. */
+  /**
+   * Tells the text of the running attempt so far, which replaces what readers have of the attempt. Its reasoning follows
+   * in deltas, and comes before the text.
+   */
   takeTextSoFar(soFar: Place & { text: string }): StoryEvent[] {
     if (isAt(this.#attempt, soFar)) this.#discard('restarted');
     if (this.#begin(soFar)) {
       (this.#attempt as Attempt).isMerged = true;
+      this.#beginPart('reasoning');
       if (soFar.text !== '') this.#stream('text', soFar);
     }
     return this.#drain();

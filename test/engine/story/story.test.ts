@@ -297,9 +297,11 @@ describe('the story of a run', () => {
     expect(told.filter(({ type }) => type === 'turn.discarded')).toEqual([]);
     const texts = told.filter(event => event.type === 'text' && event.turn === 2);
     expect(texts).toMatchObject([
-      { part: 0, text: 'Hello' },
-      { part: 0, text: ' there' },
+      { part: 1, text: 'Hello' },
+      { part: 1, text: ' there' },
     ]);
+    const reasoning = told.find(event => event.type === 'reasoning' && event.text !== '');
+    expect(reasoning).toMatchObject({ part: 0, text: 'Hello' });
   });
 
   test('every entry is told; a settled call has its result', async () => {
