@@ -7,6 +7,7 @@ type ApiErrorCode =
   | 'unauthorized'
   | 'forbidden'
   | 'not-found'
+  | 'method-not-allowed'
   | 'agent-unknown'
   | 'agent-unavailable'
   | 'too-large'
@@ -22,12 +23,13 @@ export type ErrorEnvelope = {
   error: { code: ApiErrorCode; message: string; details?: JsonValue; by?: string };
 };
 
-type ErrorStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503;
+type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 429 | 500 | 503;
 
 const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
   unauthorized: 401,
   forbidden: 403,
   'not-found': 404,
+  'method-not-allowed': 405,
   'agent-unknown': 404,
   'agent-unavailable': 503,
   'too-large': 413,

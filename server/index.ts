@@ -3,7 +3,7 @@
  * the same APIs behind tokens and adds the page; `mounted-api.ts` says what an API is.
  */
 
-import { Hono } from 'hono';
+import type { Hono } from 'hono';
 import type { Authorize } from '../access/caller.ts';
 import { systemHost } from '../engine/driver/host.ts';
 import { warn } from '../engine/warn.ts';
@@ -13,17 +13,14 @@ import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-u
 import type { Store } from '../protocol/store.ts';
 import type { Agent } from '../tools/agent/agent.ts';
 import { Admission } from './access/admission.ts';
-import { authorizeWith } from './access/authorize.ts';
-import { limitStreams } from './access/limit-streams.ts';
 import type { RequestRecord } from './access/request-record.ts';
-import { ApiError } from './error-envelope.ts';
 import { createGateway, type Gateway, recoverRequests } from './gateway.ts';
 import type { GatewayOptions } from './gateway-options.ts';
-import { type MountedApi, prepareError } from './mounted-api.ts';
+import { appOf } from './handler.ts';
+import type { MountedApi } from './mounted-api.ts';
 import { BODY_LIMITS } from './read-body.ts';
 import { logRequests } from './request-log.ts';
 import { createRunsApi } from './runs/runs-api.ts';
-import type { RunsEnv } from './runs-env.ts';
 
 export type { Authorize, AuthorizedCaller, Caller } from '../access/caller.ts';
 export type { Role } from '../access/role.ts';
@@ -97,7 +94,7 @@ export function runsApp(options: RunsOptions): ServerApp {
     ...omitUndefined({ agentsByRun: gateway && gatewayOf(gateway).agentsByRun }),
   });
   runs.pickUp().catch(error => log(`Cannot resume runs: ${messageOf(error)}`));
-  return appOf(runs, { admission, log, ...omitUndefined({ authorize, onRequest }) });
+  return serverApp(runs, { admission, log, ...omitUndefined({ authorize, onRequest }) });
 }
 
 /**
@@ -110,8 +107,8 @@ export function responsesApp(options: GatewayOptions & AccessOptions): ServerApp
   const gateway = gatewayOf(options);
   const stopRecovery = recoverRequests(gateway, options);
   const access = accessOf(options, gateway);
-  const app = appOf(gateway.responses, access);
-  app.route('/', appOf(gateway.messages, access));
+  const app = serverApp(gateway.responses, access);
+  app.route('/', serverApp(gateway.messages, access));
   return Object.assign(app, {
     close() {
       stopRecovery();
@@ -125,7 +122,7 @@ export function responsesApp(options: GatewayOptions & AccessOptions): ServerApp
 export function chatApp(options: GatewayOptions & AccessOptions): ServerApp {
   refuseUnknownOptions('chatApp', options, GATEWAY_NAMES);
   const gateway = gatewayOf(options);
-  return appOf(gateway.chat, accessOf(options, gateway));
+  return serverApp(gateway.chat, accessOf(options, gateway));
 }
 
 const gateways = new WeakMap<GatewayOptions, Gateway>();
@@ -139,36 +136,21 @@ function gatewayOf(options: GatewayOptions): Gateway {
   return made;
 }
 
-type AppOptions = AccessOptions & { admission: Admission; log(line: string): void };
+type ServerOptions = AccessOptions & { admission: Admission; log(line: string): void };
 
 function accessOf(
   { authorize, onRequest, log = warn }: GatewayOptions & AccessOptions,
   { service }: Gateway,
-): AppOptions {
+): ServerOptions {
   const { admission } = service;
   return { admission, log, ...omitUndefined({ authorize, onRequest }) };
 }
 
-/** One API with its checks on its own paths only, so that other routes can be mounted next to it. */
-function appOf(api: MountedApi, { authorize, onRequest, admission, log }: AppOptions): ServerApp {
-  const app = new Hono<RunsEnv>();
+/** An API as an app of its own, whose requests are reported. */
+function serverApp(api: MountedApi, { authorize, onRequest, admission, log }: ServerOptions): ServerApp {
   const { openStreams, bodyBytes } = admission.limits;
-  const streams = limitStreams(openStreams, api.routes);
-  for (const path of api.paths) {
-    app.use(`${path}/*`, logRequests(systemHost, onRequest), authorizeWith(api, authorize), streams);
-    app.use(`${path}/*`, async (c, next) => {
-      c.header('Cache-Control', 'no-store');
-      c.set('requestLimits', { ...BODY_LIMITS, maxBytes: bodyBytes });
-      await next();
-    });
-  }
-  api.add(app);
-  app.notFound(c => {
-    throw new ApiError('not-found', `There is no ${c.req.method} route at this path.`);
-  });
-  app.onError((error, c) => {
-    prepareError(c, error, log);
-    return api.answerError(c, error);
-  });
+  const limits = { ...BODY_LIMITS, maxBytes: bodyBytes };
+  const first = logRequests(systemHost, onRequest);
+  const app = appOf(api, { authorize, limits, log, openStreams, first });
   return Object.assign(app as unknown as Hono, { close: () => api.close?.() });
 }

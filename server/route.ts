@@ -112,6 +112,16 @@ export function findRoute(c: Context, table: RouteTable): Route | undefined {
     .find(route => route !== undefined);
 }
 
+/** The methods that the table has for a path. */
+export function methodsAt(path: string, table: RouteTable): string[] {
+  const found = Object.keys(table).flatMap(key => {
+    const [method = '', pattern = ''] = key.split(' ');
+    const own = pattern.replace(/[.]/g, '\\.').replace(/:\w+/g, '[^/]+').replace('*', '.*');
+    return new RegExp(`^${own}$`).test(path) ? [method] : [];
+  });
+  return [...new Set(found)];
+}
+
 /** The rights of which a request to an area needs one, also without a route. */
 export function rightsFor(route: Route | undefined, method: string, area: Area): readonly Right[] {
   if (route?.right !== undefined) return [route.right].flat();

@@ -2,13 +2,14 @@ import type { Context, Hono } from 'hono';
 import * as z from 'zod';
 import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/run/readers/streamed-body.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { byPlainName } from '../../server/agent-names.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';
 import { prepareError } from '../../server/mounted-api.ts';
 import { describeIssues, readBody } from '../../server/read-body.ts';
 import type { RouteTable } from '../../server/route.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
-import { byPlainName, type ServedRuns } from '../served/served-runs.ts';
+import type { ServedRuns } from '../served/served-runs.ts';
 import { A2aError, describeA2aError } from './a2a-error.ts';
 import { agentCard } from './agent-card.ts';
 import { Operations } from './operations.ts';
@@ -50,7 +51,8 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
   const [first] = agents.keys();
 
   const card = (c: Request, name: string) => {
-    const url = `${new URL(c.req.url).origin}${c.req.path.slice(0, c.req.path.indexOf(CARD)).replace(/\/a2a\/.*$/, '')}`;
+    const { origin, pathname } = new URL(c.req.url);
+    const url = `${origin}${pathname.slice(0, pathname.indexOf(CARD)).replace(/\/a2a\/.*$/, '')}`;
     return c.json(agentCard(find(name), { url: `${url}${PREFIX}/${encodeURIComponent(name)}`, hasToken }));
   };
 

@@ -5,9 +5,10 @@
 import type { CallToolResult, Server, ServerContext } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
+import { plainName } from '../../server/agent-names.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
 import { describeWaiting, openCallsFor } from '../served/open-calls.ts';
-import { messageForClient, plainName, type ServedRuns } from '../served/served-runs.ts';
+import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import { callerOf, nameOf, takesForms } from './client.ts';
 import { followToEnd } from './follow-run.ts';
 import { INVALID_PARAMS, POLL_MS, type TaskOptions, taskId } from './tasks.ts';

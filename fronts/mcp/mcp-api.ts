@@ -11,7 +11,8 @@ import { logError } from './log-error.ts';
 import { createMcpFront, type McpFrontOptions } from './mcp-front.ts';
 import { McpSessions } from './mcp-sessions.ts';
 
-const PATH = '/mcp';
+/** The path on `agentchart serve`. */
+export const MCP_PATH = '/mcp';
 
 /** JSON-RPC's code of a request that the server could not read or refused. */
 const INVALID_REQUEST = -32600;
@@ -32,12 +33,12 @@ export function createMcpApi(options: McpFrontOptions): MountedApi {
   const closing = new AbortController();
   let loading: Promise<Answer> | undefined;
   return {
-    prefix: PATH,
-    paths: [PATH],
+    prefix: MCP_PATH,
+    paths: [MCP_PATH],
     area: 'runs',
     routes: MCP_ROUTES,
     add(app: Hono<RunsEnv>) {
-      app.all(PATH, async c => {
+      app.all(MCP_PATH, async c => {
         const isPost = c.req.method === 'POST';
         const body = isPost ? await readBody(c.req.raw, z.json(), c.get('requestLimits')) : undefined;
         loading ??= loadAnswer(options, closing.signal);

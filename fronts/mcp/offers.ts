@@ -5,11 +5,11 @@ import type { Caller } from '../../access/caller.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { asSentence } from '../../protocol/options/refuse-unknown.ts';
+import { byPlainName } from '../../server/agent-names.ts';
 import { fields } from '../../server/fields.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import { defineAgent } from '../../tools/agent/agent-options.ts';
 import { buildObjectSchema } from '../../tools/build-object-schema.ts';
-import { byPlainName } from '../served/served-runs.ts';
 
 /** An agent as a tool. */
 export type Offer = { agent: Agent; tool: Tool };

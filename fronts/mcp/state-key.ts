@@ -8,19 +8,22 @@ const KEY_BYTES = 32;
 const SHORTEST_SECRET = 32;
 
 /**
- * The key for the runs of a database: of `AGENTCHART_MCP_KEY` if it is set, else the one that is kept beside the file;
- * a new one for a database in memory or on a server, where `log` says what is missing. Throws `input-invalid` for a short
- * secret.
+ * The key for the runs of a database: of `secret`, by default `AGENTCHART_MCP_KEY`; else the one that is kept beside the
+ * file; else a new one: for a database in memory or without one, and with a line to `log` for one on a server. Throws
+ * `input-invalid` for a short secret.
  */
-export function stateKeyOf(database: string, log: (line: string) => void): Uint8Array {
-  const secret = process.env.AGENTCHART_MCP_KEY || undefined;
+export function stateKeyOf(
+  database: string | undefined,
+  log: (line: string) => void,
+  secret = process.env.AGENTCHART_MCP_KEY || undefined,
+): Uint8Array {
   if (secret !== undefined && secret.length < SHORTEST_SECRET)
     throw new EngineError(
       'input-invalid',
-      `AGENTCHART_MCP_KEY must have at least ${SHORTEST_SECRET} characters, got ${secret.length}.`,
+      `The secret of MCP (AGENTCHART_MCP_KEY) must have at least ${SHORTEST_SECRET} characters, got ${secret.length}.`,
     );
   if (secret !== undefined) return createHash('sha256').update(secret).digest();
-  if (database === ':memory:') return randomBytes(KEY_BYTES);
+  if (database === undefined || database === ':memory:') return randomBytes(KEY_BYTES);
   if (!/^postgres(ql)?:/.test(database)) return readStateKey(`${database}.mcp-key`);
   log(
     'AGENTCHART_MCP_KEY is not set: MCP clients cannot answer questions of another process. Set it to the same secret in every process.',

@@ -9,9 +9,10 @@ import type {
 import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
 import type { RunRecord } from '../../protocol/store.ts';
+import { plainName } from '../../server/agent-names.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
 import { openCallsFor } from '../served/open-calls.ts';
-import { messageForClient, plainName, type ServedRuns } from '../served/served-runs.ts';
+import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import { decide, formsFor, NOTHING_DECIDED } from './ask.ts';
 import { callerOf, nameOf, TASKS, takesTasks } from './client.ts';
 import { digestsOf } from './follow-run.ts';

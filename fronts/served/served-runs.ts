@@ -4,11 +4,12 @@ import type { Caller } from '../../access/caller.ts';
 import { type Host, systemHost } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
-import { EngineError } from '../../protocol/error.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../../server/access/admission.ts';
+import { type Agents, listAgents } from '../../server/agent-names.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { findRecord, type Hold, type RunRegistry } from '../../server/runs/run-registry.ts';
 import { showTranscript } from '../../server/runs/run-view.ts';
@@ -123,25 +124,13 @@ export class ServedRuns {
   }
 }
 
-/** A name that protocols accept: letters, digits, `_`, `-` and `.`, at most 64 characters. */
-export function plainName(name: string): string {
-  return name.slice(0, 64).replace(/[^\w.-]/g, '_');
-}
-
-/** The agents by the names that clients use. Throws `agent-invalid` if two have the same. */
-export function byPlainName(agents: Iterable<Agent>): ReadonlyMap<string, Agent> {
-  const named = new Map<string, Agent>();
-  for (const agent of agents) {
-    const name = plainName(agent.name);
-    const other = named.get(name);
-    if (other !== undefined)
-      throw new EngineError(
-        'agent-invalid',
-        `The agents "${other.name}" and "${agent.name}" would both be named "${name}". Rename one of them.`,
-      );
-    named.set(name, agent);
-  }
-  return named;
+/** The runs of a front that is served by itself; resumes those whose process is gone. */
+export function serveRunsOf(agents: Agents, log: (line: string) => void): ServedRuns {
+  const all = listAgents(agents);
+  const byName = new Map(all.map(agent => [agent.name, agent]));
+  const runs = new ServedRuns({ store: all[0].store, agents: byName, log });
+  runs.pickUp().catch(error => log(`Cannot resume runs: ${messageOf(error)}`));
+  return runs;
 }
 
 /** The error text for clients: the message of our own errors. Other errors are only logged. */

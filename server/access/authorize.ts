@@ -1,9 +1,11 @@
-import type { MiddlewareHandler } from 'hono';
-import { type Authorize, callerOf } from '../../access/caller.ts';
+import type { Context, MiddlewareHandler } from 'hono';
+import { type Authorize, type Caller, callerOf } from '../../access/caller.ts';
+import { describeRole, may } from '../../access/role.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
 import { ApiError } from '../error-envelope.ts';
 import type { MountedApi } from '../mounted-api.ts';
+import { type Area, findRoute, type RouteTable, rightsFor } from '../route.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import { assertMay } from './gate.ts';
 
 /** Sets the caller of a request to an API, and checks what the caller's role may do. */
 export function authorizeWith(
@@ -17,4 +19,25 @@ export function authorizeWith(
     assertMay(c, caller, routes, area);
     await next();
   };
+}
+
+/**
+ * Throws `forbidden` for a request that the caller's role may not send, by its route. Lists of commands are also checked
+ * one by one.
+ */
+export function assertMay(c: Context, caller: Caller, routes: RouteTable, area: Area): void {
+  const rights = rightsFor(findRoute(c, routes), c.req.method, area);
+  if (!rights.some(right => may(caller, right))) throw forbidden(caller);
+}
+
+/** The refusal of what a caller's role may not do. */
+export function forbidden(caller: Caller): ApiError {
+  return new ApiError('forbidden', describeRole(caller));
+}
+
+/** The labels and the caller's. Throws `forbidden` where they contradict each other. */
+export function withLabelsOf({ labels: own }: Caller, labels: Labels): Labels {
+  const other = Object.keys(own).find(name => Object.hasOwn(labels, name) && labels[name] !== own[name]);
+  if (other === undefined) return { ...labels, ...own };
+  throw new ApiError('forbidden', `Your runs have another value for the label "${other}". Leave it out.`);
 }

@@ -1,12 +1,12 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { ANYONE, type Caller } from '../../access/caller.ts';
-import { describeRole, may } from '../../access/role.ts';
-import type { Labels } from '../../protocol/listing/label.ts';
+import { may } from '../../access/role.ts';
 import { ApiError } from '../error-envelope.ts';
 import { isForeign } from '../guard-request.ts';
-import { type Area, findRoute, type RouteTable, rightsFor } from '../route.ts';
+import type { Area, RouteTable } from '../route.ts';
 import type { RunsEnv } from '../runs-env.ts';
+import { assertMay, forbidden } from './authorize.ts';
 import { isStream } from './limit-streams.ts';
 import { closeOn, type Sessions } from './sessions.ts';
 import type { SignInPace } from './sign-in-pace.ts';
@@ -116,15 +116,6 @@ function areaOf({ req }: Context): Area {
   return req.path.startsWith('/v1/') ? 'v1' : 'runs';
 }
 
-/**
- * Throws `forbidden` for a request that the caller's role may not send, by its route. Lists of commands are also checked
- * one by one.
- */
-export function assertMay(c: Context, caller: Caller, routes: RouteTable, area: Area): void {
-  const rights = rightsFor(findRoute(c, routes), c.req.method, area);
-  if (!rights.some(right => may(caller, right))) throw forbidden(caller);
-}
-
 const HOW_TO_SEND_A_TOKEN: Readonly<Record<Area, string>> = {
   v1: 'Send "Authorization: Bearer TOKEN" or "x-api-key: TOKEN" with a token of this server as the API key.',
   runs: 'Send "Authorization: Bearer TOKEN", or sign in with POST /session.',
@@ -133,16 +124,4 @@ const HOW_TO_SEND_A_TOKEN: Readonly<Record<Area, string>> = {
 /** The refusal of a request without valid credentials. API clients cannot sign in. */
 function unauthorized(area: Area): ApiError {
   return new ApiError('unauthorized', `This server requires a token. ${HOW_TO_SEND_A_TOKEN[area]}`);
-}
-
-/** The refusal of what a caller's role may not do. */
-export function forbidden(caller: Caller): ApiError {
-  return new ApiError('forbidden', describeRole(caller));
-}
-
-/** The labels and the caller's. Throws `forbidden` where they contradict each other. */
-export function withLabelsOf({ labels: own }: Caller, labels: Labels): Labels {
-  const other = Object.keys(own).find(name => Object.hasOwn(labels, name) && labels[name] !== own[name]);
-  if (other === undefined) return { ...labels, ...own };
-  throw new ApiError('forbidden', `Your runs have another value for the label "${other}". Leave it out.`);
 }

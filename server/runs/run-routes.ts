@@ -15,7 +15,7 @@ import type { RunView, Stranding } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { existingRun } from '../../stores/run-record.ts';
 import type { Admission } from '../access/admission.ts';
-import { withLabelsOf } from '../access/gate.ts';
+import { withLabelsOf } from '../access/authorize.ts';
 import type { Handlers } from '../route.ts';
 import type { RUNS_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';

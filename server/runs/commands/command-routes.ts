@@ -9,7 +9,7 @@ import type { Run } from '../../../engine/run/run.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { RunView, Stranding } from '../../../protocol/run-view.ts';
-import { forbidden } from '../../access/gate.ts';
+import { forbidden } from '../../access/authorize.ts';
 import { ApiError, describeError } from '../../error-envelope.ts';
 import { fields } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';

@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { parseLabels } from '../../../protocol/listing/label.ts';
 import { listFilterSchema } from '../../../protocol/listing/run-list.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
-import { withLabelsOf } from '../../access/gate.ts';
+import { withLabelsOf } from '../../access/authorize.ts';
 import { fields } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { openCallSchema } from '../run-view.ts';

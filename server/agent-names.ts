@@ -1,0 +1,33 @@
+import { EngineError } from '../protocol/error.ts';
+import type { Agent } from '../tools/agent/agent.ts';
+
+/** The agents of a front: one, or several by their names. */
+export type Agents = Agent | readonly Agent[];
+
+/** The agents as a list. Throws a `TypeError` for an empty list. */
+export function listAgents(agents: Agents): readonly [Agent, ...Agent[]] {
+  const [first, ...rest] = [agents].flat() as Agent[];
+  if (first !== undefined) return [first, ...rest];
+  throw new TypeError('Expected an agent, or a list of at least one.');
+}
+
+/** A name that protocols accept: letters, digits, `_`, `-` and `.`, at most 64 characters. */
+export function plainName(name: string): string {
+  return name.slice(0, 64).replace(/[^\w.-]/g, '_');
+}
+
+/** The agents by the names that clients use. Throws `agent-invalid` if two have the same. */
+export function byPlainName(agents: Iterable<Agent>): ReadonlyMap<string, Agent> {
+  const named = new Map<string, Agent>();
+  for (const agent of agents) {
+    const name = plainName(agent.name);
+    const other = named.get(name);
+    if (other !== undefined)
+      throw new EngineError(
+        'agent-invalid',
+        `The agents "${other.name}" and "${agent.name}" would both be named "${name}". Rename one of them.`,
+      );
+    named.set(name, agent);
+  }
+  return named;
+}
