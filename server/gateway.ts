@@ -1,5 +1,6 @@
 import { systemHost } from '../engine/driver/host.ts';
 import { warn } from '../engine/warn.ts';
+import type { ModelAdapter } from '../protocol/adapter.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { Admission } from './access/admission.ts';
 import { createChatApi } from './chat-completions/chat-api.ts';
@@ -23,15 +24,18 @@ export type Gateway = {
   agentsByRun: NonNullable<ServedAgentsOptions['agentsByRun']>;
 };
 
-/** Creates the gateway. */
-export function createGateway(options: GatewayOptions): Gateway {
+/** Creates the gateway. `adapters`: models by name, beside those of the configuration. */
+export function createGateway(
+  options: GatewayOptions,
+  adapters?: ReadonlyMap<string, ModelAdapter>,
+): Gateway {
   const { store, config = EMPTY_GATEWAY, model, clock = systemHost, log = warn } = options;
   const responses = createResponsesApi({
     store,
     host: clock,
     gateway: config,
     log,
-    ...omitUndefined({ model }),
+    ...omitUndefined({ model, adapters }),
   });
   const { service } = responses;
   return {

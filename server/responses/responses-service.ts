@@ -2,6 +2,7 @@ import type { Caller } from '../../access/caller.ts';
 import { type Host, sleep } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { hasEnded } from '../../machines/standing.ts';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
@@ -42,6 +43,8 @@ export type ResponsesServiceOptions = {
   gateway: GatewayConfig;
   /** `AGENTCHART_MODEL`. Its provider serves model names that are neither an alias nor `provider:model`. */
   model?: string;
+  /** Models by name, beside those of the configuration. */
+  adapters?: ReadonlyMap<string, ModelAdapter>;
   /** How long requests wait for a hidden MCP server that has just begun to connect, in ms. Default 1,000. */
   hiddenWaitMs?: number;
   log(line: string): void;

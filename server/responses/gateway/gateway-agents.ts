@@ -1,3 +1,4 @@
+import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
@@ -31,6 +32,7 @@ type GatewayAgentsOptions = GatewayServersOptions & {
   store: Store;
   /** See `ResponsesServiceOptions`. */
   model?: string;
+  adapters?: ReadonlyMap<string, ModelAdapter>;
   /** Counts the model calls of each caller. */
   admission: Admission;
 };
@@ -47,7 +49,7 @@ export class GatewayAgents {
 
   constructor(options: GatewayAgentsOptions) {
     this.#options = options;
-    this.#models = new GatewayModels(options.gateway.models, options.model);
+    this.#models = new GatewayModels(options.gateway.models, options.model, options.adapters);
     this.#servers = new GatewayServers(options);
     this.#builtins = new BuiltinTools(options.gateway.builtinTools, this.#servers, options.log);
   }

@@ -5,19 +5,25 @@ import type { OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
 import { invalid } from '../api-error.ts';
 
 /**
- * The models that requests may name. With aliases configured: the aliases. Without: `provider:model`. Any other name goes
- * to the provider of the default model. Requests can use `scripted:` models only through an alias, because scripts are
+ * The models that requests may name. With aliases configured or adapters given: these. Without: `provider:model`. Any
+ * other name goes to the provider of the default model. Requests can use `scripted:` models only through an alias, because scripts are
  * files of this machine.
  */
 export class GatewayModels {
   readonly #aliases: Readonly<Record<string, string>>;
   readonly #fallback: string | undefined;
-  readonly #adapters = new Map<string, ModelAdapter>();
+  readonly #adapters: Map<string, ModelAdapter>;
 
-  /** `fallback` is the value of `AGENTCHART_MODEL`. */
-  constructor(aliases: Readonly<Record<string, string>>, fallback: string | undefined) {
-    this.#aliases = aliases;
-    this.#fallback = fallback?.trim() || undefined;
+  /** `fallback` is the value of `AGENTCHART_MODEL`. `adapters`: by the names of models. */
+  constructor(
+    aliases: Readonly<Record<string, string>>,
+    fallback: string | undefined,
+    adapters: ReadonlyMap<string, ModelAdapter> = new Map(),
+  ) {
+    const own = [...adapters.keys()].map(name => [name, name]);
+    this.#aliases = { ...Object.fromEntries(own), ...aliases };
+    this.#fallback = fallback?.trim() || (adapters.size === 1 ? own[0]?.[0] : undefined);
+    this.#adapters = new Map(adapters);
   }
 
   /** The names of the models that the server lists: its aliases, or else the default model. */
