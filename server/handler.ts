@@ -35,7 +35,8 @@ export type HandlerOptions = {
 
 export const HANDLER_NAMES: NamesOf<HandlerOptions> = { authorize: true, bodyBytes: true, log: true };
 
-const BODY_BYTES = 32 * 1024 * 1024;
+/** The default of `bodyBytes`. */
+export const BODY_BYTES = 32 * 1024 * 1024;
 const OPEN_STREAMS = 1_000;
 
 type AppOptions = {

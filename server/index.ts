@@ -25,9 +25,14 @@ import { createRunsApi } from './runs/runs-api.ts';
 export type { Authorize, AuthorizedCaller, Caller } from '../access/caller.ts';
 export type { Role } from '../access/role.ts';
 export type { RequestRecord } from './access/request-record.ts';
+export type { Agents } from './agent-names.ts';
 export type { GatewayOptions } from './gateway-options.ts';
+export type { Handler, HandlerOptions } from './handler.ts';
 export type { GatewayConfig } from './responses/gateway/gateway-config.ts';
 export { readGatewayConfig } from './responses/gateway/read-gateway-config.ts';
+export { createResponsesHandler, type ResponsesHandlerOptions } from './responses-handler.ts';
+export { createStoryHandler } from './story/story-handler.ts';
+export type { NotedEvent, StoryLine, StoryLineEvent } from './story/story-line.ts';
 
 /** A Hono app to mount (`app.route('/', …)`) or to serve (`fetch`). `close` ends its streams and its recovery of runs. */
 export type ServerApp = Hono & { close(): void };

@@ -15,6 +15,7 @@ import { entriesQuery, entriesSchema, stateQuery, stateSchema } from './runs/rea
 import { resultPageSchema, resultQuery } from './runs/result-routes.ts';
 import { agentSummarySchema, runSummarySchema, runViewSchema } from './runs/run-view.ts';
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
+import { STORY_ROUTES } from './story/story-routes.ts';
 
 const NOTHING: Answer = { status: 204 };
 const JSON_TEXT: Answer = { description: 'The JSON text', text: ['text/plain'] };
@@ -207,6 +208,7 @@ export const RUNS_ROUTES = {
     const right: Right = name === 'commands' ? 'decide' : rightOf(name);
     return { summary, right, body, answer: runViewSchema };
   }),
+  ...STORY_ROUTES,
 } as const satisfies RouteTable;
 
 /** The routes below `/v1`. Their protocols validate what they take. */

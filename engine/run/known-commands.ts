@@ -21,7 +21,7 @@ import type {
   YieldOptions,
 } from '../../protocol/run-command.ts';
 import type { ForkOptions } from './forks/fork-run.ts';
-import type { BatchOptions, StoryReadOptions } from './read-events.ts';
+import type { BatchOptions, StoryBatchOptions, StoryReadOptions } from './read-events.ts';
 
 /* The names of the options of commands, and the checks that refuse others with `input-invalid`. */
 
@@ -68,6 +68,7 @@ type OtherOptions = {
   events: Pick<BatchOptions, 'after' | 'follow'>;
   eventBatches: BatchOptions;
   story: StoryReadOptions;
+  storyBatches: StoryBatchOptions;
   yield: YieldOptions;
   editTranscript: CommandOptions;
   retry: RetryOptions;
@@ -78,6 +79,7 @@ const OTHERS: { readonly [Method in keyof OtherOptions]: NamesOf<OtherOptions[Me
   events: { after: true, follow: true },
   eventBatches: { after: true, follow: true, room: true, textFirst: true },
   story: { after: true, follow: true, settle: true, subAgents: true },
+  storyBatches: { after: true, follow: true, until: true },
   yield: { graceMs: true },
   editTranscript: COMMAND,
   retry: { ...COMMAND, force: true },

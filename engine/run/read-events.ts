@@ -76,6 +76,12 @@ export type StoryReadOptions = ReadOptions & {
   subAgents?: 'apart' | 'merged';
 };
 
+/** Options of `storyBatches`. */
+export type StoryBatchOptions = ReadOptions & {
+  /** What the end is waited for. */
+  until?: () => Promise<unknown>;
+};
+
 /** The seq of the last entry to read, once it is known. Reading fails if it rejects. */
 type Until = { until?: () => Promise<number> };
 

@@ -7,7 +7,7 @@ import type { RunParams } from '../../protocol/config.ts';
 import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
 import type { RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { type JsonValue, toJson } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type {
   AnswerOptions,
   ApproveOptions,
@@ -30,7 +30,7 @@ import { Supervisor } from '../driver/supervisor.ts';
 import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import { RunLog } from '../journal/run-log.ts';
-import { tellFamily } from '../story/family-story.ts';
+import { FamilyStory, oneByOne } from '../story/family-story.ts';
 import { tellHappenings, textsIn } from '../story/read-story.ts';
 import type { StoryEvent } from '../story/tell-story.ts';
 import type { RunHandle } from '../sub-agents/child-runs.ts';
@@ -47,6 +47,7 @@ import {
   eventSourceOf,
   readBatches,
   readEvents,
+  type StoryBatchOptions,
   type StoryReadOptions,
 } from './read-events.ts';
 import { RunEvents, type RunHappening } from './run-events.ts';
@@ -181,19 +182,33 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    */
   story(options: StoryReadOptions = {}): AsyncGenerator<StoryEvent> {
     const { after = 0, follow = false, settle = false, subAgents } = knownOptions('story', options);
-    const { store, textFilters: filters, children } = this.#options;
-    if (subAgents === 'merged') {
-      const { name } = this.context.agent;
-      const family = { ...this.#options, after, agent: { name, filters, subAgent: children.subAgent } };
-      const settled = settle ? { settled: () => this.settled() } : {};
-      return tellFamily(family, { run: this, open: id => children.open(id), follow, ...settled });
-    }
+    const { store, textFilters: filters } = this.#options;
+    if (subAgents === 'merged')
+      return oneByOne(this.storyBatches({ after, follow, ...(settle && { until: () => this.settled() }) }));
     const until = async () => {
       await this.settled();
       return this.#log.durable.seq;
     };
     const happenings = readEvents(this.#source, { after, follow, ...(settle && { until }) });
     return tellHappenings(store, { runId: this.id, filters }, after, happenings);
+  }
+
+  /**
+   * Like `story` with sub-agents' runs merged, in lists: what one entry tells, or several deltas. Once `until` resolves, it
+   * ends with what is stored then, whatever `follow` is. For servers.
+   */
+  storyBatches(options: StoryBatchOptions = {}): AsyncGenerator<readonly StoryEvent[]> {
+    const { after = 0, follow = false, until } = knownOptions('storyBatches', options);
+    const { textFilters: filters, children } = this.#options;
+    const agent = { name: this.context.agent.name, filters, subAgent: children.subAgent };
+    const settled = omitUndefined({ settled: until });
+    const open = (id: string) => children.open(id);
+    return new FamilyStory({ ...this.#options, after, agent }).follow({
+      run: this,
+      open,
+      follow,
+      ...settled,
+    });
   }
 
   /** The text of the run as it is generated, after the agent's text filters, until the run settles. */

@@ -287,8 +287,7 @@ export class FamilyStory {
 }
 
 /** The events of `FamilyStory.follow`, one by one. */
-export function tellFamily(options: FamilyOptions, follow: FollowOptions): AsyncGenerator<StoryEvent> {
-  const told = new FamilyStory(options).follow(follow);
+export function oneByOne(told: AsyncGenerator<readonly StoryEvent[]>): AsyncGenerator<StoryEvent> {
   return stoppable(each(told), () => void told.return(undefined).catch(() => {}));
 }
 

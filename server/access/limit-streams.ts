@@ -6,9 +6,15 @@ import type { RunsEnv } from '../runs-env.ts';
 /** When to try again after too many streams, in ms. */
 const BUSY_MS = 2_000;
 
-/** Whether an answer is a stream of events: one of those that are counted, and that end with their session. */
+/**
+ * Whether an answer is a stream of what happens: one of those that are counted, and that end with their session. Those
+ * that are no server-sent events forbid proxies to hold them back.
+ */
 export function isStream({ headers }: Response): boolean {
-  return headers.get('content-type')?.startsWith('text/event-stream') === true;
+  return (
+    headers.get('content-type')?.startsWith('text/event-stream') === true ||
+    headers.get('x-accel-buffering') === 'no'
+  );
 }
 
 /**

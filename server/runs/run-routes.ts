@@ -19,6 +19,7 @@ import { withLabelsOf } from '../access/authorize.ts';
 import type { Handlers } from '../route.ts';
 import type { RUNS_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
+import type { STORY_ROUTES } from '../story/story-routes.ts';
 import { submitToMany, submitToOne } from './commands/command-routes.ts';
 import { fork } from './commands/fork-route.ts';
 import type { RepeatedCommands } from './commands/repeated-commands.ts';
@@ -39,7 +40,7 @@ import { summarizeRun, viewRun } from './run-view.ts';
 import type { ServedAgents } from './served-agents.ts';
 import { type ShareRoutesOptions, sendExport, sendShared } from './sharing/share-routes.ts';
 
-type RunRoutesOptions = ShareRoutesOptions & {
+export type RunRoutesOptions = ShareRoutesOptions & {
   /** Describes the API for `/openapi.json`. */
   describe(): JsonObject;
   agents: ServedAgents;
@@ -59,7 +60,9 @@ type Request = Context<RunsEnv>;
  * The handlers of the runs API. A command answers with the run's view after the command is durable; the registry then
  * drives the run in the background. Errors are thrown as `ApiError` or `EngineError`; `app.ts` turns them into responses.
  */
-export function runsHandlers(options: RunRoutesOptions): Handlers<typeof RUNS_ROUTES> {
+export function runsHandlers(
+  options: RunRoutesOptions,
+): Omit<Handlers<typeof RUNS_ROUTES>, keyof typeof STORY_ROUTES> {
   const { store, agents, explorations } = options;
   const commands = {
     ...options,
@@ -78,7 +81,11 @@ export function runsHandlers(options: RunRoutesOptions): Handlers<typeof RUNS_RO
     'GET /agents/:name/explore': (c, { params, query }) =>
       explorations.stream(c, agents.choose(params.name).name, query),
     'GET /runs': (c, { query }) => listRuns(c, query, store),
-    'POST /runs': (c, { body }) => startRun(c, body, options),
+    'POST /runs': async (c, { body }) => {
+      const run = await beginRun(c.get('caller'), body, options);
+      c.header('Location', `/runs/${run.id}`);
+      return c.json(await viewHeld(run, options), 201);
+    },
     'GET /runs/:id': async (c, { params }) => {
       const record = await findRecord(store, params.id, c.get('caller'));
       return c.json(await view(record, await loadRun(store, record.runId), options));
@@ -133,16 +140,16 @@ async function listRuns(
   });
 }
 
-async function startRun(
-  c: Request,
+/** Starts the run of a request, or finds the one that it started before. This server drives it. */
+export async function beginRun(
+  caller: Caller,
   body: z.output<typeof startBody>,
   options: RunRoutesOptions,
-): Promise<Response> {
+): Promise<Run> {
   const { clock, agents, held, admission } = options;
   const { agent: name, input, labels, continues, requestId, ...start } = body;
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
-  const caller = c.get('caller');
   // The run that it continues has the caller's labels, so that the new run inherits them.
   if (continues !== undefined) await findRecord(options.store, continues, caller);
   const isInherited = labels === undefined && continues !== undefined;
@@ -164,8 +171,7 @@ async function startRun(
     });
   if (held.drives) run.settled().then(release, release);
   else release();
-  c.header('Location', `/runs/${runId}`);
-  return c.json(await viewHeld(run, options), 201);
+  return run;
 }
 
 /** The id of the run that a request starts. Callers who see the same runs share request ids. */

@@ -11,6 +11,7 @@ import type { PageAssets } from '../page-assets.ts';
 import { BODY_LIMITS, type BodyLimits } from '../read-body.ts';
 import { mountRoutes } from '../route.ts';
 import { OPEN_ROUTES, RUNS_ROUTES, SERVER_ROUTES } from '../route-table.ts';
+import { STORY_ROUTES, storyHandlers } from '../story/story-routes.ts';
 import { RepeatedCommands } from './commands/repeated-commands.ts';
 import { Explorations, type ExploreAgent } from './exploring/explore-route.ts';
 import { Inbox } from './inbox/read-inbox.ts';
@@ -43,6 +44,8 @@ export type RunsApiOptions = ServedAgentsOptions & {
 
 export type RunsApi = MountedApi &
   WorkCounter & {
+    /** Adds the routes of stories alone. */
+    addStories: MountedApi['add'];
     /**
      * Resumes runs whose driver is gone, now and periodically until `close`. Returns the ids of the runs that are resumed
      * now.
@@ -62,7 +65,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
   const inbox = new Inbox(store);
   const changes = new RunChanges({ store, host: clock, inbox, log });
   const explorations = new Explorations(options.exploreAgent, log);
-  const handlers = runsHandlers({
+  const routes = {
     store,
     clock,
     agents,
@@ -78,13 +81,16 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     exportTest: options.exportTest,
     describe: () => describeApi({ ...OPEN_ROUTES, ...SERVER_ROUTES, ...RUNS_ROUTES }, { version, hasToken }),
     streamBounds: { ...STREAM_BOUNDS, ...options.streamBounds },
-  });
+  };
+  const limits = { ...BODY_LIMITS, ...options.bodyLimits };
+  const stories = storyHandlers(routes);
   return {
     prefix: '/runs',
-    paths: ['/runs', '/agents', '/inbox', '/events', '/me', '/openapi.json'],
+    paths: ['/runs', '/agents', '/inbox', '/events', '/me', '/openapi.json', '/story'],
     area: 'runs',
     routes: RUNS_ROUTES,
-    add: app => mountRoutes(app, { ...BODY_LIMITS, ...options.bodyLimits }, RUNS_ROUTES, handlers),
+    add: app => mountRoutes(app, limits, RUNS_ROUTES, { ...runsHandlers(routes), ...stories }),
+    addStories: app => mountRoutes(app, limits, STORY_ROUTES, stories),
     answerError: (c, error) => answerRunsError(c, error, log),
     pickUp: () => taker.start(),
     countWork: limit => taker.countWork(limit),

@@ -52,7 +52,14 @@ export type CommandRoutesOptions = {
   reportStranding(run: Run): Promise<Stranding | undefined>;
 };
 
-type Submission = { runId: string; name: string; needsAgent: boolean; commands: readonly RunCommand[] };
+type Submission = {
+  runId: string;
+  name: string;
+  needsAgent: boolean;
+  commands: readonly RunCommand[];
+  /** Whether nothing begins before all commands are carried out. */
+  isHeld?: boolean;
+};
 
 /** Submits the command in `body`, and answers with the run's view. */
 export async function submitToOne(
@@ -100,10 +107,10 @@ function describeRefusal(error: unknown) {
 }
 
 /** Submits commands to a run, then has it driven. Throws an `ApiError` if they are refused. */
-async function submit<Answer>(
-  { runId, name, needsAgent, commands }: Submission,
+export async function submit<Answer>(
+  { runId, name, needsAgent, commands, isHeld = false }: Submission,
   caller: Caller,
-  { held, requests }: CommandRoutesOptions,
+  { held, requests }: Pick<CommandRoutesOptions, 'held' | 'requests'>,
   answer: (run: Run) => Promise<Answer>,
 ): Promise<Answer> {
   if (!commands.every(({ type }) => mayCommand(caller, type))) throw forbidden(caller);
@@ -111,7 +118,10 @@ async function submit<Answer>(
   try {
     assertSees(caller, run.context.labels);
     if (needsAgent && held.drives && !isServed) throw unavailable(run);
-    const result = await requests.once(runId, commands, () => run.submit(commands));
+    const sent: readonly RunCommand[] = isHeld
+      ? [{ type: 'pause' }, ...commands, { type: 'unpause' }]
+      : commands;
+    const result = await requests.once(runId, commands, () => run.submit(sent));
     if (!result.accepted) {
       const place = name === 'commands' ? { details: { index: result.index } } : {};
       throw new ApiError(result.code, result.message, { by: result.by, ...place });
