@@ -13,7 +13,7 @@ export type Connection =
   | { type: 'ended' };
 
 /** A text, the reasoning or the arguments of a call, as far as they were streamed; `name` of a call's tool. */
-export type LivePart = { kind: 'text' | 'reasoning' | 'call'; name: string; text: string };
+type LivePart = { kind: 'text' | 'reasoning' | 'call'; name: string; text: string };
 
 /** The streamed output of an attempt, in the order in which it began. The text filters have been applied. */
 export type LiveTurn = { turn: number; attempt: number; parts: ReadonlyMap<string, LivePart> };

@@ -298,15 +298,17 @@ function LiveBlocks() {
   if (live === null) return null;
   const mark = `${model.path.value === 'turn.planning' ? 'before tool calls, ' : ''}writing…`;
   return Array.from(live.parts, ([place, { kind, name, text }]) => {
+    const isCall = kind === 'call';
+    if (text === '' && !isCall) return null;
     if (kind !== 'text')
       return (
-        <div key={place} class={`block ${kind === 'call' ? 'aside' : kind}`}>
-          <Details summary={kind === 'call' ? `Call of ${showSafely(name)}…` : 'Reasoning…'} open>
-            {() => <LongText text={text} kind={kind === 'call' ? 'mono' : 'prose'} />}
+        <div key={place} class={isCall ? 'block aside' : 'block reasoning'}>
+          <Details summary={isCall ? `Call of ${showSafely(name)}…` : 'Reasoning…'} open>
+            {() => <LongText text={text} kind={isCall ? 'mono' : 'prose'} />}
           </Details>
         </div>
       );
-    return text === '' ? null : (
+    return (
       <div key={place} class="block reply">
         <Who name="agent" mark={mark} />
         <Markdown text={text} />
