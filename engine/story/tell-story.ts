@@ -202,7 +202,10 @@ export class StoryTeller {
     return this.#attempt;
   }
 
-  #stream(kind: 'text' | 'reasoning', { text, refusals = 0, sealed = NONE }: Skipped & { text: string }): void {
+  #stream(
+    kind: 'text' | 'reasoning',
+    { text, refusals = 0, sealed = NONE }: Skipped & { text: string },
+  ): void {
     const live = this.#attempt as Attempt;
     for (; live.sealed < sealed.length; live.sealed += 1) {
       this.#refuse(sealed[live.sealed] ?? 0);
