@@ -3,7 +3,7 @@ import type { Delta } from '../../protocol/effect.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { beginFold, foldEntry, loadRunAt } from '../journal/load-run.ts';
-import { readPages } from '../journal/read-journal.ts';
+import { readJournal } from '../journal/read-journal.ts';
 import { stoppable } from '../run/readers/stoppable.ts';
 import type { RunHappening } from '../run/run-events.ts';
 import { type StoryEvent, type StoryOptions, StoryTeller } from './tell-story.ts';
@@ -110,11 +110,10 @@ async function* tellEach(
   }
 }
 
-/** The story that the journal of a stored run tells, as far as it goes. */
+/** The story that the journal of a stored run tells, as far as it goes. Throws like `readPages`, and like `foldEntry`. */
 export async function readStory(store: Store, options: StoryOptions): Promise<StoryEvent[]> {
   const story = new Story(options);
   const told: StoryEvent[] = [];
-  for await (const page of readPages(store, options.runId))
-    for (const entry of page) told.push(...story.takeEntry(entry));
+  for (const entry of await readJournal(store, options.runId)) told.push(...story.takeEntry(entry));
   return told;
 }

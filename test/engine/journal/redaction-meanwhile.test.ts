@@ -8,6 +8,7 @@ import { RunBlobs } from '../../../engine/journal/run-blobs.ts';
 import { exportRun } from '../../../engine/replay/export-run.ts';
 import { replayExport } from '../../../engine/replay/replay-export.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
+import { readStory } from '../../../engine/story/read-story.ts';
 import { isChangedRun } from '../../../protocol/listing/work.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
@@ -148,6 +149,14 @@ describe('a redaction that commits between two pages of a load', () => {
     const exported = await exportRun(redactBetweenPages(store), 'r');
     expect(JSON.stringify(exported)).not.toContain(FIRST);
     expect(replayExport(exported)).toMatchObject({ equal: true, redacted: 1 });
+    await expectGone({ file, store }, FIRST);
+  });
+
+  test('is in the story that is read meanwhile', async () => {
+    const { file, store } = await beginFinished();
+    const told = JSON.stringify(await readStory(redactBetweenPages(store), { runId: 'r' }));
+    expect(told).toContain(SECOND);
+    expect(told).not.toContain(FIRST);
     await expectGone({ file, store }, FIRST);
   });
 
