@@ -45,7 +45,7 @@ async function messagesOf(
   const messageId = await findMessageIds(store, record);
   /** By the number of the assistant message: the user messages before it, and its chunks. */
   const messages: { users: UIMessage[]; chunks: ContentChunk[] }[] = [];
-  const writer = new MessageWriter({ store, messageId, describeError }, ({ message, chunk }) =>
+  const writer = new MessageWriter({ runId, store, messageId, describeError }, ({ message, chunk }) =>
     messages[message - 1]?.chunks.push(chunk),
   );
   for (const event of await readStory(store, { runId, filters: textFilters })) {

@@ -77,12 +77,13 @@ async function* streamMessage(
   { describeError, aiSdk, page, ...plan }: ResponsePlan,
   signal: AbortSignal,
 ): AsyncGenerator<ResponseChunk> {
+  const { id: runId } = run;
   const { store, textFilters: filters } = run.source;
-  const messageId = await findMessageIds(store, (await store.get(run.id)) ?? { runId: run.id });
+  const messageId = await findMessageIds(store, (await store.get(runId)) ?? { runId });
   let placed: Placed[] = [];
-  const writer = new MessageWriter({ store, messageId, describeError }, one => placed.push(one));
+  const writer = new MessageWriter({ runId, store, messageId, describeError }, one => placed.push(one));
   let seq = 0;
-  for (const event of await readStory(store, { runId: run.id, filters })) {
+  for (const event of await readStory(store, { runId, filters })) {
     await writer.take(event);
     if ('seq' in event) seq = event.seq;
   }
@@ -105,7 +106,10 @@ async function* streamMessage(
     const hasEnded = !isEarlier && writer.number > number;
     for (const one of placed)
       if (hasEnded ? one.message === number : !one.isCopy) for (const chunk of pass(one)) yield chunk;
-    if (hasEnded) return yield { type: 'finish', finishReason: 'other' };
+    if (hasEnded) {
+      yield { type: 'finish', finishReason: 'other' };
+      return;
+    }
     placed = [];
   }
   const end = await writer.end();

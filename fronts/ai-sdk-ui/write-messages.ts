@@ -4,26 +4,19 @@ import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import {
-  type ContentChunk,
-  type FinishReason,
-  isToolChunk,
-  type ResponseChunk,
-  type ToolChunk,
-} from './chunk.ts';
+import type { ContentChunk, FinishReason, ResponseChunk, ToolChunk } from './chunk.ts';
 import type { DescribeError } from './describe-error.ts';
 import { contentChunks, providerChunks } from './provider-chunks.ts';
 
 /** Options of the writer. */
 export type WriterOptions = {
+  runId: string;
   /** Has the runs of sub-agents. */
   store: Store;
   /** The id of the run's assistant message number `number`, from 1. */
   messageId(number: number): string;
   /** Returns the text that a page shows for a failure. */
   describeError: DescribeError;
-  /** Before the ids of calls, for those of a sub-agent's run. */
-  callPrefix?: string;
 };
 
 /**
@@ -46,10 +39,13 @@ type Text = { type: 'text' | 'reasoning'; key: number; id: string; length: numbe
 
 type Step = { turn: number; isComplete: boolean; written: Written[] };
 
+type CallFacts = Pick<QualifiedCall, 'name' | 'input' | 'digest' | 'reason' | 'error'>;
+
 /** A call without an outcome. */
 type OpenCall = {
-  call: Pick<QualifiedCall, 'callId' | 'name' | 'input' | 'digest' | 'reason'>;
-  /** The numbers of the message that made the call, and of the latest message that shows it. */
+  id: string;
+  call: CallFacts;
+  /** The numbers of the first and of the latest message that shows the call; 0 before it is shown. */
   message: number;
   shownIn: number;
   approval: 'none' | 'asked' | 'decided';
@@ -69,7 +65,7 @@ const CHANGED_ANSWER = -1;
  * U2 If a turn has other parts than were written, or in another order, `reset-step` drops them and they are sent again.
  * U3 The outcome of a call from an earlier message is copied to that message and shown again in the current one.
  * U4 A sub-agent's calls that ask for an approval are in the step of the call that waits for them: before its result, or
- *    at the end. Their ids are `RUN/CALL`. A message has each of their chunks once.
+ *    at the end. Their ids are `RUN/CALL`.
  */
 export class MessageWriter {
   readonly #options: WriterOptions;
@@ -83,12 +79,12 @@ export class MessageWriter {
   #turn = 0;
   /** The latest complete turn. */
   #latest: { turn: number; shown: Shown[] } = { turn: 0, shown: [] };
-  /** The calls of the latest turn that have no outcome. */
+  /** The calls that have no outcome, by id: those of the latest turn, and of the sub-agents' runs that it waits for. */
   readonly #calls = new Map<string, OpenCall>();
   /** The sub-agents' runs that these calls wait for, by call. */
   readonly #below = new Map<string, string>();
-  /** The number of chunks of each sub-agent's run that the current message has. */
-  readonly #shownBelow = new Map<string, number>();
+  /** The last entry that was read of each sub-agent's run. */
+  readonly #seqs = new Map<string, number>();
   /** How the run rests or has ended; `null` while it runs. */
   #settled: StorySettled | null = null;
 
@@ -100,8 +96,8 @@ export class MessageWriter {
 
   /** Writes an event. Returns a promise if it has to read a sub-agent's run first. */
   take(event: StoryEvent): Promise<void> | undefined {
-    const child = event.type === 'call.settled' ? this.#below.get(event.callId) : undefined;
-    if (child !== undefined) return this.#showBelow(child).then(() => this.#write(event));
+    const child = event.type === 'call.settled' ? this.#below.get(this.#idOf(event)) : undefined;
+    if (child !== undefined) return this.#readBelow(child).then(() => this.#write(event));
     this.#write(event);
     return undefined;
   }
@@ -112,9 +108,19 @@ export class MessageWriter {
    */
   async end(): Promise<ResponseChunk[]> {
     for (const open of this.#calls.values()) if (open.approval === 'asked') this.#show(open);
-    let isAskedBelow = false;
-    for (const child of this.#below.values()) isAskedBelow = (await this.#showBelow(child)) || isAskedBelow;
-    return [{ type: 'finish-step' }, ...this.#describeEnd(isAskedBelow)];
+    for (const child of this.#below.values()) await this.#readBelow(child);
+    return [{ type: 'finish-step' }, ...this.#describeEnd()];
+  }
+
+  /** Writes what is new in a sub-agent's run: its calls that ask for an approval. */
+  async #readBelow(runId: string): Promise<void> {
+    const known = this.#seqs.get(runId) ?? 0;
+    for (const event of await readStory(this.#options.store, { runId })) {
+      if (!('seq' in event) || event.seq <= known) continue;
+      this.#seqs.set(runId, event.seq);
+      if (event.type === 'turn.closed') this.#follow(event, 0);
+      if (event.type.startsWith('call.')) await this.take(event);
+    }
   }
 
   #write(event: StoryEvent): void {
@@ -150,8 +156,8 @@ export class MessageWriter {
       case 'call.asked':
         return this.#ask(event);
       case 'call.decided': {
-        const { callId, approved, reason } = event;
-        return this.#respond(callId, { approved, ...omitUndefined({ reason }) });
+        const { approved, reason } = event;
+        return this.#respond(this.#idOf(event), { approved, ...omitUndefined({ reason }) });
       }
       case 'call.progress': {
         const { callId: toolCallId, data } = event;
@@ -177,7 +183,6 @@ export class MessageWriter {
     this.#endStep();
     this.#turn = 0;
     this.#steps = 0;
-    this.#shownBelow.clear();
     this.number += 1;
   }
 
@@ -205,11 +210,22 @@ export class MessageWriter {
   #closeTurn(event: Of<'turn.closed'>): void {
     this.#latest = { turn: event.turn, shown: shownBy(event) };
     this.#complete(event.turn, this.#latest.shown);
-    const place = { message: this.number, shownIn: this.number };
     this.#calls.clear();
-    for (const call of event.completed.calls)
-      if (call.error === undefined)
-        this.#calls.set(call.callId, { call, ...place, approval: 'none', isInDoubt: false });
+    this.#follow(event, this.number);
+  }
+
+  /** Follows the calls of a turn, which the message `shownIn` shows. */
+  #follow(event: Of<'turn.closed'>, shownIn: number): void {
+    for (const call of event.completed.calls) {
+      if (call.error !== undefined) continue;
+      const id = this.#idOf({ runId: event.runId, callId: call.callId });
+      const place = { message: shownIn, shownIn };
+      this.#calls.set(id, { id, call, ...place, approval: 'none', isInDoubt: false });
+    }
+  }
+
+  #idOf({ runId, callId }: { runId: string; callId: string }): string {
+    return runId === this.#options.runId ? callId : `${runId}/${callId}`;
   }
 
   /** Writes what a complete turn shows, after what is written already. */
@@ -221,7 +237,7 @@ export class MessageWriter {
     const written = [...step.written];
     for (const [at, part] of shown.entries()) {
       if (part.type === 'chunks') for (const chunk of part.chunks) this.#emit(chunk);
-      else if (part.type === 'call') this.#emit(inputChunk(part.call));
+      else if (part.type === 'call') this.#emit(inputChunk(part.key, part.call));
       else {
         const known = written[at];
         const text = known?.type === part.type ? known : this.#beginText(step, part.type, part.key);
@@ -276,19 +292,20 @@ export class MessageWriter {
   }
 
   /** Asks for an approval, again if the call was edited, or tells that a call is in doubt. */
-  #ask({ open: { kind, ...call } }: Of<'call.asked'>): void {
-    const open = this.#calls.get(call.callId);
+  #ask({ runId, open: { kind, ...call } }: Of<'call.asked'>): void {
+    const open = this.#calls.get(this.#idOf({ runId, callId: call.callId }));
     if (open === undefined || kind === 'result') return;
     if (kind === 'doubt') {
-      const doubt = { type: 'tool-output-error', toolCallId: call.callId, errorText: IN_DOUBT } as const;
-      if (!open.isInDoubt) this.#tell(open, () => doubt);
+      if (!open.isInDoubt)
+        this.#tell(open, () => ({ type: 'tool-output-error', toolCallId: open.id, errorText: IN_DOUBT }));
       open.isInDoubt = true;
       return;
     }
-    const isEdited = open.call.digest !== call.digest;
+    const isEdited = open.shownIn > 0 && open.call.digest !== call.digest;
     open.call = call;
     open.approval = 'none';
-    if (isEdited) this.#tell(open, () => inputChunk(call));
+    this.#show(open);
+    if (isEdited) this.#tell(open, () => inputChunk(open.id, call));
     this.#tell(open, message => this.#request(open, message));
     open.approval = 'asked';
   }
@@ -297,11 +314,12 @@ export class MessageWriter {
    * Writes a preliminary output for a call that waits for its sub-agent: a page posts answers only when every call of a
    * step has an output.
    */
-  #suspend({ callId: toolCallId, childRunId }: Of<'call.suspended'>): void {
+  #suspend({ childRunId, ...event }: Of<'call.suspended'>): void {
+    const toolCallId = this.#idOf(event);
     const open = this.#calls.get(toolCallId);
     const output = { waitsFor: childRunId };
     if (open) this.#tell(open, () => ({ type: 'tool-output-available', toolCallId, output }));
-    if (this.#options.callPrefix === undefined) this.#below.set(toolCallId, childRunId);
+    this.#below.set(toolCallId, childRunId);
   }
 
   #respond(toolCallId: string, answer: { approved: boolean; reason?: string }): void {
@@ -314,17 +332,16 @@ export class MessageWriter {
     open.approval = 'decided';
   }
 
-  #settle({ callId: toolCallId, output, isError, by }: Of<'call.settled'>): void {
-    this.#below.delete(toolCallId);
+  #settle({ output, isError, by, ...event }: Of<'call.settled'>): void {
+    const toolCallId = this.#idOf(event);
+    this.#leave(toolCallId);
     const open = this.#calls.get(toolCallId);
     if (open === undefined) return;
     const isUndecided = open.approval === 'asked';
-    const isDenied = isError && (isUndecided || (by === 'denied' && open.approval === 'decided'));
-    if (isDenied) this.#respond(toolCallId, { approved: false });
+    if (isError && (isUndecided || (by === 'denied' && open.approval === 'decided'))) return this.#deny(open);
     this.#calls.delete(toolCallId);
     this.#tell(open, () => {
       if (!isError) return { type: 'tool-output-available', toolCallId, output };
-      if (isDenied) return { type: 'tool-output-denied', toolCallId };
       const message = typeof output === 'string' ? output : JSON.stringify(output);
       const failed = { type: 'tool', code: 'tool-failed', message, toolName: open.call.name } as const;
       const isGiven = by === 'answer' || by === 'resolved' || by === 'sub-agent';
@@ -333,46 +350,53 @@ export class MessageWriter {
     });
   }
 
-  /** Writes a chunk about a call; if the call is from an earlier message, to both messages. */
+  #deny(open: OpenCall): void {
+    this.#respond(open.id, { approved: false });
+    this.#calls.delete(open.id);
+    this.#tell(open, () => ({ type: 'tool-output-denied', toolCallId: open.id }));
+  }
+
+  /** Ends what is open in the sub-agent's run that a call waited for: it can be decided no more. */
+  #leave(callId: string): void {
+    const child = this.#below.get(callId);
+    this.#below.delete(callId);
+    for (const open of child === undefined ? [] : [...this.#calls.values()]) {
+      if (!open.id.startsWith(`${child}/`)) continue;
+      this.#leave(open.id);
+      if (open.approval === 'asked') this.#deny(open);
+      this.#calls.delete(open.id);
+    }
+  }
+
+  /** Writes a chunk about a call that is shown; if an earlier message shows it too, to both messages. */
   #tell(open: OpenCall, chunkFor: (message: number) => ToolChunk): void {
+    if (open.shownIn === 0) return;
     this.#show(open);
     this.#emit(chunkFor(this.number));
     const { message } = open;
-    if (message < this.number) this.#put({ message, step: 0, isCopy: true, chunk: chunkFor(message) });
+    if (message < this.number) this.#place({ message, step: 0, isCopy: true, chunk: chunkFor(message) });
   }
 
-  /** Shows a call of an earlier message in this one. */
+  /** Shows a call that this message does not show yet. */
   #show(open: OpenCall): void {
     if (open.shownIn === this.number) return;
+    if (open.shownIn === 0) open.message = this.number;
     open.shownIn = this.number;
-    this.#emit(inputChunk(open.call));
+    this.#emit(inputChunk(open.id, open.call));
     if (open.approval === 'asked') this.#emit(this.#request(open, this.number));
   }
 
-  #request({ call: { callId, reason } }: OpenCall, message: number): ToolChunk {
-    const approvalId = this.#approvalId(message, callId);
-    const request = { type: 'tool-approval-request', toolCallId: callId, approvalId } as const;
+  #request({ id: toolCallId, call: { reason } }: OpenCall, message: number): ToolChunk {
+    const approvalId = this.#approvalId(message, toolCallId);
+    const request = { type: 'tool-approval-request', toolCallId, approvalId } as const;
     return { ...request, ...omitUndefined({ reason }) };
   }
 
-  #approvalId(message: number, callId: string): string {
-    const { messageId, callPrefix = '' } = this.#options;
-    return approvalIdOf(messageId(message), `${callPrefix}${callId}`);
+  #approvalId(message: number, toolCallId: string): string {
+    return approvalIdOf(this.#options.messageId(message), toolCallId);
   }
 
-  /** Shows the calls that ask in a sub-agent's run, and in the runs below it. Returns whether one of them still does. */
-  async #showBelow(childRunId: string): Promise<boolean> {
-    const id = this.#options.messageId(this.number);
-    const chunks = await readAsked(childRunId, { ...this.#options, messageId: () => id });
-    for (const [runId, own] of chunks) {
-      for (const chunk of own.slice(this.#shownBelow.get(runId) ?? 0)) this.#emit(chunk);
-      this.#shownBelow.set(runId, own.length);
-    }
-    const last = new Map([...chunks.values()].flat().map(({ toolCallId, type }) => [toolCallId, type]));
-    return [...last.values()].includes('tool-approval-request');
-  }
-
-  #describeEnd(isAskedBelow: boolean): ResponseChunk[] {
+  #describeEnd(): ResponseChunk[] {
     const settled = this.#settled;
     const finish = (finishReason: FinishReason) => ({ type: 'finish', finishReason }) as const;
     switch (settled?.status) {
@@ -389,7 +413,8 @@ export class MessageWriter {
         return [{ type: 'abort', reason: 'The run was cancelled.' }, finish('interrupted')];
       case 'waiting': {
         const kinds = new Set(settled.open.map(({ kind }) => kind));
-        const isAsking = isAskedBelow || kinds.has('approval') || kinds.has('result');
+        const isAsked = [...this.#calls.values()].some(({ approval }) => approval === 'asked');
+        const isAsking = isAsked || kinds.has('approval') || kinds.has('result');
         return [finish(isAsking && !kinds.has('pause') ? 'tool-calls' : 'interrupted')];
       }
       default:
@@ -398,14 +423,7 @@ export class MessageWriter {
   }
 
   #emit(chunk: ContentChunk): void {
-    this.#put({ message: this.number, step: this.#steps, isCopy: false, chunk });
-  }
-
-  #put(placed: Placed): void {
-    const { chunk } = placed;
-    const { callPrefix } = this.#options;
-    if (callPrefix === undefined || !isToolChunk(chunk)) return this.#place(placed);
-    this.#place({ ...placed, chunk: { ...chunk, toolCallId: `${callPrefix}${chunk.toolCallId}` } });
+    this.#place({ message: this.number, step: this.#steps, isCopy: false, chunk });
   }
 }
 
@@ -445,8 +463,8 @@ function isBeginning(written: readonly Written[], shown: readonly Shown[]): bool
   });
 }
 
-function inputChunk({ callId, name, input, error }: OpenCall['call'] & { error?: string }): ToolChunk {
-  const call = { toolCallId: callId, toolName: name, input };
+function inputChunk(toolCallId: string, { name, input, error }: CallFacts): ToolChunk {
+  const call = { toolCallId, toolName: name, input };
   if (error === undefined) return { type: 'tool-input-available', ...call };
   return { type: 'tool-input-error', ...call, errorText: error };
 }
@@ -455,23 +473,4 @@ function finishReasonOf(reason: string | undefined): FinishReason {
   if (reason === undefined) return 'stop';
   if (reason === 'length') return 'length';
   return reason === 'content_filter' ? 'content-filter' : 'other';
-}
-
-/** Returns the chunks of the calls that asked for an approval in a sub-agent's run and in those below it, by run id. */
-async function readAsked(runId: string, options: WriterOptions): Promise<Map<string, ToolChunk[]>> {
-  const chunks: ToolChunk[] = [];
-  const writer = new MessageWriter({ ...options, callPrefix: `${runId}/` }, ({ isCopy, chunk }) => {
-    if (!isCopy && isToolChunk(chunk)) chunks.push(chunk);
-  });
-  const below = new Set<string>();
-  for (const event of await readStory(options.store, { runId })) {
-    if (event.type === 'call.suspended') below.add(event.childRunId);
-    await writer.take(event);
-  }
-  const asked = new Set(
-    chunks.flatMap(({ type, toolCallId }) => (type === 'tool-approval-request' ? [toolCallId] : [])),
-  );
-  const own = chunks.filter(({ toolCallId }) => asked.has(toolCallId));
-  const others = await Promise.all([...below].map(id => readAsked(id, options)));
-  return new Map([[runId, own], ...others.flatMap(map => [...map])]);
 }

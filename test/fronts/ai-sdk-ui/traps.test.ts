@@ -254,6 +254,31 @@ test("a sub-agent's call that has its result is not shown again in the next mess
   expect(page.errors).toEqual([]);
 });
 
+test("what a sub-agent's run asked before it was cancelled is not asked any more", async () => {
+  const store = memory();
+  const clerk = createAgent({
+    name: 'clerk',
+    store,
+    model: scripted([calls('pay')]),
+    tools: [makeTool('pay', { approval: true })],
+  });
+  const agent = createAgent({
+    name: 'desk',
+    store,
+    model: scripted([calls(['ask_clerk', { input: 'pay' }]), { text: 'The clerk is away.' }]),
+    tools: [clerk.asTool({ name: 'ask_clerk', description: 'Pays.' })],
+  });
+  const page = new ChatPage(agent);
+  await page.chat.sendMessage({ text: 'go' });
+  expect(page.open()).toHaveLength(1);
+  const child = (await runsOf(agent)).find(({ parent }) => parent !== undefined);
+  await (await clerk.open(child?.runId ?? '')).cancel();
+  await page.chat.sendMessage();
+  expect(page.text).toBe('The clerk is away.');
+  expect(page.tools()).toEqual(['tool-ask_clerk: output-error', 'tool-pay: output-denied']);
+  expect(page.errors).toEqual([]);
+});
+
 test('a message that ends with its calls is not posted again and again', async () => {
   const looking = { name: 'a', tools: TOOLS, model: scripted([calls('look'), calls('look')]) };
   const limited = new ChatPage(
