@@ -1,5 +1,6 @@
 import { EngineError } from '../protocol/error.ts';
 import type { Agent } from '../tools/agent/agent.ts';
+import { ApiError } from './error-envelope.ts';
 
 /** The agents of a front: one, or several by their names. */
 export type Agents = Agent | readonly Agent[];
@@ -30,4 +31,24 @@ export function byPlainName(agents: Iterable<Agent>): ReadonlyMap<string, Agent>
     named.set(name, agent);
   }
   return named;
+}
+
+/** What a front has for an agent. Throws `agent-unknown`. */
+export function partFor<Part>(parts: ReadonlyMap<string, Part>, name = ''): Part {
+  const part = parts.get(name);
+  if (part !== undefined) return part;
+  throw new ApiError(
+    'agent-unknown',
+    `There is no agent "${name.slice(0, 100)}" here. The agents: ${[...parts.keys()].join(', ')}.`,
+  );
+}
+
+/**
+ * The path of a request below `prefix`, with the name of its agent: of a single agent, which is at any path, that of the
+ * agent, then the last `own` segments; of several, the last `own` segments and the one before them.
+ */
+export function pathBelow(prefix: string, agents: Agents, path: readonly string[], own: number): string {
+  const only = 'name' in agents ? [plainName(agents.name)] : [];
+  const rest = path.slice(Math.max(0, path.length - own - (only.length === 0 ? 1 : 0)));
+  return [prefix, ...only, ...(own === 0 && only.length > 0 ? [] : rest)].join('/');
 }

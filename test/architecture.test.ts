@@ -43,7 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   fronts: ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'tools/agent', 'stores'],
   hosts: ['protocol', 'machines', 'engine', 'tools/agent', 'stores'],
-  'fronts/ai-sdk-ui': ['protocol', 'access', 'machines', 'engine', 'tools/agent', 'fronts/chat'],
+  'fronts/ai-sdk-ui': [...OF_SERVED, 'fronts/chat'],
   'fronts/chat': ['protocol'],
   'fronts/react': ['protocol', 'machines', 'engine', 'adapters'],
   'fronts/ag-ui': [...OF_SERVED, 'text', 'tools', 'fronts/chat'],
@@ -68,6 +68,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'fronts/served',
     'fronts/mcp',
     'fronts/a2a',
+    'fronts/ag-ui',
+    'fronts/ai-sdk-ui',
   ],
 };
 
@@ -88,7 +90,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/api': ['fronts/otel/'],
   '@restatedev/restate-sdk': ['hosts/restate/'],
   '@restatedev/restate-sdk-clients': ['hosts/restate/ingress.ts'],
-  hono: ['server/', 'cli/', 'fronts/mcp/', 'fronts/a2a/'],
+  hono: ['server/', 'cli/', 'fronts/'],
   '@hono/node-server': ['server/'],
   ws: ['server/serve.ts'],
 };

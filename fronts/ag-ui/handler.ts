@@ -1,5 +1,6 @@
-import { type Authorize, byOf, type Caller, callerOf } from '../../access/caller.ts';
-import { describeRole, may, mayCommand } from '../../access/role.ts';
+import type { Hono } from 'hono';
+import { byOf, type Caller } from '../../access/caller.ts';
+import { describeRole, mayCommand } from '../../access/role.ts';
 import { systemHost } from '../../engine/driver/host.ts';
 import { EVENT_STREAM_HEADERS } from '../../engine/run/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
@@ -12,8 +13,20 @@ import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
-import { ApiError, describeError } from '../../server/error-envelope.ts';
-import { BODY_LIMITS, readBody } from '../../server/read-body.ts';
+import { type Agents, byPlainName, listAgents, partFor, pathBelow } from '../../server/agent-names.ts';
+import { ApiError } from '../../server/error-envelope.ts';
+import {
+  HANDLER_NAMES,
+  type Handler,
+  type HandlerOptions,
+  handlerOf,
+  segmentsOf,
+} from '../../server/handler.ts';
+import { answerRunsError, type MountedApi } from '../../server/mounted-api.ts';
+import { readBody } from '../../server/read-body.ts';
+import type { RouteTable } from '../../server/route.ts';
+import { type BeginRun, beginFreely } from '../../server/runs/begin-run.ts';
+import type { RunsEnv } from '../../server/runs-env.ts';
 import type { Agent } from '../../tools/agent/agent.ts';
 import type { StartOptions } from '../../tools/agent/begin-journal.ts';
 import { findLatestRun } from '../chat/find-chat.ts';
@@ -26,32 +39,27 @@ import { familyOf, type Plan, type Refused, streamRun } from './stream-run.ts';
 import { Thread } from './thread.ts';
 import { StoryWriter } from './write-story.ts';
 
-/** Options of `createAgUiHandler`. */
-export type AgUiOptions = {
-  /**
-   * Authenticates a request: returns `{ name, role, labels? }`, or `null` to answer 401. New runs get the labels, and a
-   * caller can access only threads whose runs have them. A `viewer` may only read, an `approver` may also answer
-   * interrupts, and a `client` may do neither. Default: every caller may do everything, so mount the handler behind
-   * your own checks.
-   */
-  authorize?: Authorize;
+/**
+ * Options of `createAgUiHandler`. A `viewer` may only read, an `approver` may also answer interrupts, and a `client` may do
+ * neither.
+ */
+export type AgUiOptions = HandlerOptions & {
   /** The run context of a new run, for an agent that requires one. `input` is the request's body. */
   runContext?(input: RunInput, request: Request): unknown;
-  /** The size limit of a request body, in bytes. Default 16 MiB. Every request contains the thread's messages. */
-  maxBytes?: number;
-  /** Receives one line per failed request, for the operator. Default: a warning of the process. */
-  log?(line: string): void;
 };
 
-const NAMES: NamesOf<AgUiOptions> = { authorize: true, runContext: true, maxBytes: true, log: true };
-
-const BODY_BYTES = 16 * 1024 * 1024;
+const NAMES: NamesOf<AgUiOptions> = { ...HANDLER_NAMES, runContext: true };
 
 const HEADERS = { ...EVENT_STREAM_HEADERS, 'Cache-Control': 'no-store' };
 
+/** The route of AG-UI on `agentchart serve`. What a request may do depends on its body. */
+export const AG_UI_ROUTES = {
+  'POST /ag-ui/:agent': { summary: 'Run an agent in a thread of AG-UI.', right: 'read', streams: true },
+} as const satisfies RouteTable;
+
 /**
- * Creates an AG-UI 1.0 endpoint for an agent, for `HttpAgent` of `@ag-ui/client`. The runs of a thread have the
- * thread's id as the label `chat`. Any process with the agent and its store can answer the thread's next request.
+ * Creates an AG-UI 1.0 endpoint for `HttpAgent` of `@ag-ui/client`, at any path; of several agents, each is at `…/NAME`. The
+ * runs of a thread have the thread's id as the label `chat`. Any process with the agent and its store can answer the thread's next request.
  * Closing a request does not cancel its run. An error before the first event is a JSON response with a status; later
  * errors are RUN_ERROR events.
  *
@@ -59,13 +67,33 @@ const HEADERS = { ...EVENT_STREAM_HEADERS, 'Cache-Control': 'no-store' };
  * const handler = createAgUiHandler(agent);
  * app.post('/agent', c => handler(c.req.raw));
  */
-export function createAgUiHandler(
-  agent: Agent,
-  options: AgUiOptions = {},
-): (request: Request) => Promise<Response> {
+export function createAgUiHandler(agents: Agents, options: AgUiOptions = {}): Handler {
   refuseUnknownOptions('createAgUiHandler', options, NAMES);
-  const endpoint = new Endpoint(agent, options);
-  return request => endpoint.answer(request);
+  const { log = warn } = options;
+  const pathOf = (request: Request) => pathBelow('/ag-ui', agents, segmentsOf(request), 0);
+  return handlerOf([createAgUiApi(agents, { ...options, log })], options, { log, pathOf });
+}
+
+type AgUiApiOptions = Pick<AgUiOptions, 'runContext'> & { begin?: BeginRun; log(line: string): void };
+
+/** AG-UI of the agents at `/ag-ui/NAME`. */
+export function createAgUiApi(agents: Agents, { log, ...options }: AgUiApiOptions): MountedApi {
+  const named = byPlainName(listAgents(agents));
+  const endpoints = new Map([...named].map(([name, agent]) => [name, new Endpoint(agent, options)]));
+  return {
+    prefix: '/ag-ui',
+    paths: ['/ag-ui'],
+    area: 'runs',
+    routes: AG_UI_ROUTES,
+    add(app: Hono<RunsEnv>) {
+      app.post('/ag-ui/:agent', async c => {
+        const endpoint = partFor(endpoints, c.req.param('agent'));
+        const input = await readBody(c.req.raw, runInputSchema, c.get('requestLimits'));
+        return endpoint.answer(input, c.get('caller'), c.req.raw);
+      });
+    },
+    answerError: (c, error) => answerRunsError(c, error, log),
+  };
 }
 
 /**
@@ -74,38 +102,23 @@ export function createAgUiHandler(
  */
 class Endpoint {
   readonly #agent: Agent;
-  readonly #options: AgUiOptions;
+  readonly #options: Omit<AgUiApiOptions, 'log'>;
   readonly #agents: AgentsByTools;
   readonly #past = new PastRuns();
   readonly #working = new Map<string, Run>();
   readonly #last = new Map<string, Promise<unknown>>();
 
-  constructor(agent: Agent, options: AgUiOptions) {
+  constructor(agent: Agent, options: Omit<AgUiApiOptions, 'log'>) {
     this.#agent = agent;
     this.#options = options;
     this.#agents = new AgentsByTools(agent);
   }
 
-  async answer(request: Request): Promise<Response> {
-    try {
-      const { authorize, maxBytes = BODY_BYTES } = this.#options;
-      const caller = await callerOf(request, authorize);
-      if (caller === null) throw new ApiError('unauthorized', 'This endpoint needs credentials.');
-      if (!may(caller, 'read')) throw forbidden(caller);
-      if (request.method !== 'POST') return new Response(null, { status: 405, headers: { Allow: 'POST' } });
-      const input = await readBody(request, runInputSchema, { ...BODY_LIMITS, maxBytes });
-      const labels = chatLabels(input.threadId, caller.labels);
-      const plan = () => this.#inOrder(JSON.stringify(labels), () => this.#plan(input, caller, request));
-      const host = this.#agent.options.host ?? systemHost;
-      return new Response(streamRun(input, plan, host), { headers: HEADERS });
-    } catch (error) {
-      const { status, envelope } = describeError(error);
-      if (envelope.error.code === 'internal') {
-        const { log = warn } = this.#options;
-        log(`An AG-UI request failed: ${error instanceof Error ? error.stack : error}`);
-      }
-      return Response.json(envelope, { status });
-    }
+  answer(input: RunInput, caller: Caller, request: Request): Response {
+    const labels = chatLabels(input.threadId, caller.labels);
+    const plan = () => this.#inOrder(JSON.stringify(labels), () => this.#plan(input, caller, request));
+    const host = this.#agent.options.host ?? systemHost;
+    return new Response(streamRun(input, plan, host), { headers: HEADERS });
   }
 
   /** Applies the request's commands and returns the plan of its response stream. */
@@ -134,8 +147,7 @@ class Endpoint {
       return { ...plan, run: before, seen, refused };
     }
     if (!mayCommand(caller, 'start')) throw forbidden(caller);
-    const run = await this.#begin(agent, [...contextItems(input), ...items], {
-      labels: caller.labels,
+    const run = await this.#begin(agent, caller, [...contextItems(input), ...items], {
       chat: input.threadId,
       runContext: await this.#options.runContext?.(input, request),
       continues: before?.id,
@@ -174,17 +186,20 @@ class Endpoint {
 
   async #begin(
     agent: Agent,
+    caller: Caller,
     items: Item[],
     {
       continues,
       runContext,
       ...start
-    }: Pick<StartOptions, 'labels' | 'chat'> & {
+    }: Pick<StartOptions, 'chat'> & {
       continues: string | undefined;
       runContext: unknown;
     },
   ): Promise<Run> {
-    const run = await agent.start(items, { ...start, ...omitUndefined({ runContext, continues }) });
+    const { begin = beginFreely } = this.#options;
+    const options = { ...start, labels: caller.labels, ...omitUndefined({ runContext, continues }) };
+    const run = await begin(caller, agent, more => agent.start(items, { ...options, ...more }));
     this.#keep(run);
     return run;
   }

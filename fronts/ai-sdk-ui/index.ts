@@ -4,6 +4,8 @@
  * requests of a page.
  */
 export type { Authorize, AuthorizedCaller } from '../../access/caller.ts';
+export type { Agents } from '../../server/agent-names.ts';
+export type { Handler, HandlerOptions } from '../../server/handler.ts';
 export { type ChatHandlerOptions, createChatHandler } from './chat/chat-handler.ts';
 export type { UIError } from './describe-error.ts';
 export { toUIMessages, type UIMessageOptions } from './messages.ts';

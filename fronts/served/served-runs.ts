@@ -11,6 +11,7 @@ import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../../server/access/admission.ts';
 import { type Agents, listAgents } from '../../server/agent-names.ts';
 import { describeError } from '../../server/error-envelope.ts';
+import { type BeginRun, beginWithin } from '../../server/runs/begin-run.ts';
 import { findRecord, type Hold, type RunRegistry } from '../../server/runs/run-registry.ts';
 import { showTranscript } from '../../server/runs/run-view.ts';
 import { createRunWorker } from '../../server/runs/run-worker.ts';
@@ -43,7 +44,7 @@ export class ServedRuns {
   readonly store: Store;
   readonly agents: ReadonlyMap<string, Agent>;
   readonly host: Host;
-  readonly #admission: Admission | undefined;
+  readonly #begin: BeginRun;
   readonly #served: ServedAgents;
   readonly #held: RunRegistry;
   readonly #taker: RunTaker;
@@ -53,7 +54,7 @@ export class ServedRuns {
     this.store = store;
     this.agents = agents;
     this.host = host;
-    this.#admission = options.admission;
+    this.#begin = beginWithin(options);
     const { agents: served, held, taker } = createRunWorker({ ...options, host, log });
     this.#served = served;
     this.#held = held;
@@ -68,18 +69,10 @@ export class ServedRuns {
     start: Start = {},
   ): Promise<Hold> {
     const runId = this.host.newId('run');
-    const launch = this.#served.launchOf(agent.name);
     const options = { ...start, labels: caller.labels, runId };
-    const leave = (await this.#admission?.admit(caller)) ?? (() => {});
-    try {
-      const run = await this.#held.begin(runId, () =>
-        agent.start(input, launch === undefined ? options : { ...options, launch }),
-      );
-      run.settled().then(leave, leave);
-    } catch (error) {
-      leave();
-      throw error;
-    }
+    await this.#begin(caller, agent, more =>
+      this.#held.begin(runId, () => agent.start(input, { ...options, ...more })),
+    );
     return await this.#held.hold(runId);
   }
 

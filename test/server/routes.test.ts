@@ -3,6 +3,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { may, ROLES, type Role } from '../../access/role.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { A2A_ROUTES, createA2aApi } from '../../fronts/a2a/a2a-api.ts';
+import { AG_UI_ROUTES, createAgUiApi } from '../../fronts/ag-ui/handler.ts';
+import { CHAT_ROUTES, createChatApi } from '../../fronts/ai-sdk-ui/chat/chat-handler.ts';
 import { createMcpApi, MCP_ROUTES } from '../../fronts/mcp/mcp-api.ts';
 import { ServedRuns } from '../../fronts/served/served-runs.ts';
 import { createRunsApp } from '../../server/app.ts';
@@ -22,6 +24,8 @@ const TABLE: Readonly<Record<string, Route>> = {
   ...V1_ROUTES,
   ...MCP_ROUTES,
   ...A2A_ROUTES,
+  ...CHAT_ROUTES,
+  ...AG_UI_ROUTES,
 };
 
 const tokenOf = (role: Role) => `the-token-of-the-${role}`;
@@ -53,6 +57,8 @@ function makeServer() {
       chat,
       createMcpApi({ runs, key: () => new Uint8Array(32), version: '1.0.0', log }),
       createA2aApi({ runs, hasToken: true, log }),
+      createChatApi(agent, { log }),
+      createAgUiApi(agent, { log }),
     ],
   });
   return app;

@@ -1,129 +1,142 @@
-import { type Authorize, type Caller, callerOf } from '../../../access/caller.ts';
-import { describeRole, may, mayCommand } from '../../../access/role.ts';
+import type { Context, Hono } from 'hono';
+import type { Caller } from '../../../access/caller.ts';
+import { describeRole, mayCommand } from '../../../access/role.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { warn } from '../../../engine/warn.ts';
-import { EngineError } from '../../../protocol/error.ts';
 import { KeyedMutex } from '../../../protocol/keyed-mutex.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../../protocol/options/refuse-unknown.ts';
+import { type Agents, byPlainName, listAgents, partFor, pathBelow } from '../../../server/agent-names.ts';
+import { ApiError } from '../../../server/error-envelope.ts';
+import {
+  HANDLER_NAMES,
+  type Handler,
+  type HandlerOptions,
+  handlerOf,
+  segmentsOf,
+} from '../../../server/handler.ts';
+import { answerRunsError, type MountedApi } from '../../../server/mounted-api.ts';
+import type { RouteTable } from '../../../server/route.ts';
+import type { BeginRun } from '../../../server/runs/begin-run.ts';
+import type { RunsEnv } from '../../../server/runs-env.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
 import { describeSafely } from '../describe-error.ts';
 import { toUIMessages } from '../messages.ts';
 import { type ResponsePlan, respondWith, UI_RESPONSE_NAMES, type UIResponseOptions } from '../respond.ts';
-
 import { Chat, type ChatStart } from './chat.ts';
-import { type ChatBody, ChatError, isChatId, readChatBody, toItem } from './read-request.ts';
+import { type ChatBody, isChatId, readChatBody, toItem } from './read-request.ts';
 
-/** Options of `createChatHandler`. */
-export type ChatHandlerOptions = UIResponseOptions & {
-  /**
-   * Authenticates a request: returns `{ name, role, labels? }`, or `null` to answer 401. New runs get the labels, and a
-   * caller sees only chats whose runs have them. A `viewer` may only read; an `approver` may only read and answer; a
-   * `client` may use `/v1` alone, no chat. Default: every caller may use every chat.
-   */
-  authorize?: Authorize;
-  /** Options for the runs of a chat, such as the agent's `runContext`. */
-  start?(request: Request): ChatStart | Promise<ChatStart>;
-  /** The size limit of a request body, in bytes. Default 16 MiB. `useChat` posts the full history. */
-  bodyBytes?: number;
-  /** Receives one line per failed request, for the operator. Default: a warning of the process. */
-  log?(line: string): void;
-};
+/**
+ * Options of `createChatHandler`. A `viewer` may only read; an `approver` may only read and answer; a `client` may use
+ * `/v1` alone, no chat.
+ */
+export type ChatHandlerOptions = UIResponseOptions &
+  HandlerOptions & {
+    /** Options for the runs of a chat, such as the agent's `runContext`. */
+    start?(request: Request): ChatStart | Promise<ChatStart>;
+  };
 
-const NAMES: NamesOf<ChatHandlerOptions> = {
-  ...UI_RESPONSE_NAMES,
-  authorize: true,
-  start: true,
-  bodyBytes: true,
-  log: true,
-};
+const NAMES: NamesOf<ChatHandlerOptions> = { ...UI_RESPONSE_NAMES, ...HANDLER_NAMES, start: true };
 
-const BODY_BYTES = 16 * 1024 * 1024;
+/** The routes of chats on `agentchart serve`. What a POST may do depends on its body too. */
+export const CHAT_ROUTES = {
+  'POST /chat/:agent': { summary: 'Post to a chat of `useChat`.', right: 'decide', streams: true },
+  'GET /chat/:agent/:chat': { summary: 'Read the messages of a chat.' },
+  'GET /chat/:agent/:chat/stream': { summary: 'Resume the answer of a chat.', streams: true },
+  'POST /chat/:agent/:chat/stop': { summary: 'Cancel the active run of a chat.' },
+} as const satisfies RouteTable;
 
 /**
  * Creates a handler for `useChat` of `@ai-sdk/react` with its default transport: POST, and GET `…/CHATID/stream` to
  * resume (204 if no run is active). GET `…/CHATID` returns the messages of a chat, and POST `…/CHATID/stop` cancels its
- * active run. A chat's runs have the label `chat`. Closing a request does not cancel its run.
+ * active run. Of several agents, each is below its name: `…/NAME`, `…/NAME/CHATID`. A chat's runs have the label `chat`.
+ * Closing a request does not cancel its run.
  *
  * @example
  * const handler = createChatHandler(agent);
  * new Hono().all('/api/chat/*', c => handler(c.req.raw)).post('/api/chat', c => handler(c.req.raw));
  */
-export function createChatHandler(
-  agent: Agent,
-  options: ChatHandlerOptions = {},
-): (request: Request) => Promise<Response> {
+export function createChatHandler(agents: Agents, options: ChatHandlerOptions = {}): Handler {
   refuseUnknownOptions('createChatHandler', options, NAMES);
-  const handler = new ChatHandler(agent, options);
-  return request => handler.handle(request);
+  const { log = warn } = options;
+  const api = createChatApi(agents, { ...options, log });
+  const pathOf = (request: Request) => {
+    const path = segmentsOf(request);
+    const isPost = request.method !== 'GET' && request.method !== 'HEAD';
+    const own = path.at(-1) === (isPost ? 'stop' : 'stream') ? 2 : isPost ? 0 : 1;
+    return pathBelow('/chat', agents, path, own);
+  };
+  return handlerOf([api], options, { log, pathOf });
 }
 
-class ChatHandler {
+type ChatApiOptions = Omit<ChatHandlerOptions, keyof HandlerOptions> & {
+  begin?: BeginRun;
+  log(line: string): void;
+};
+
+/** Chats of the agents at `/chat/NAME`. */
+export function createChatApi(agents: Agents, { log, ...options }: ChatApiOptions): MountedApi {
+  const named = byPlainName(listAgents(agents));
+  const chats = new Map([...named].map(([name, agent]) => [name, new Chats(agent, options)]));
+  const find = (c: Context<RunsEnv>) => partFor(chats, c.req.param('agent'));
+  return {
+    prefix: '/chat',
+    paths: ['/chat'],
+    area: 'runs',
+    routes: CHAT_ROUTES,
+    add(app: Hono<RunsEnv>) {
+      app.post('/chat/:agent', async c => {
+        const body = await readChatBody(c.req.raw, c.get('requestLimits').maxBytes);
+        return await find(c).post(body, c.get('caller'), c.req.raw);
+      });
+      app.get('/chat/:agent/:chat', c => find(c).read(c.req.param('chat'), c.get('caller')));
+      app.get('/chat/:agent/:chat/stream', c => find(c).resume(c.req.param('chat'), c.get('caller')));
+      app.post('/chat/:agent/:chat/stop', c => find(c).stop(c.req.param('chat'), c.get('caller')));
+    },
+    answerError: (c, error) => answerRunsError(c, error, log),
+  };
+}
+
+/** The chats of an agent. */
+class Chats {
   readonly #agent: Agent;
-  readonly #options: ChatHandlerOptions;
+  readonly #options: Omit<ChatApiOptions, 'log'>;
   /** The requests of one chat are handled one after the other. */
   readonly #mutex = new KeyedMutex();
 
-  constructor(agent: Agent, options: ChatHandlerOptions) {
+  constructor(agent: Agent, options: Omit<ChatApiOptions, 'log'>) {
     this.#agent = agent;
     this.#options = options;
   }
 
-  async handle(request: Request): Promise<Response> {
-    try {
-      const caller = await callerOf(request, this.#options.authorize);
-      if (caller === null) throw new ChatError(401, 'unauthorized', 'Sign in first.');
-      if (!may(caller, 'read')) throw forbidden(caller);
-      const path = new URL(request.url).pathname.split('/').filter(segment => segment !== '');
-      if (request.method === 'GET') return await this.#read(path, caller);
-      if (request.method === 'HEAD') return await withoutBody(await this.#read(path, caller));
-      if (request.method !== 'POST') throw new ChatError(405, 'not-found', 'Send GET or POST.');
-      if (path.at(-1) === 'stop') {
-        assertMay(caller, 'cancel');
-        return await this.#stop(path, caller);
-      }
-      assertMay(caller, 'answer');
-      const body = await readChatBody(request, this.#options.bodyBytes ?? BODY_BYTES);
-      if (!isAnswer(body)) assertMay(caller, 'send');
-      const chat = new Chat(this.#agent, body.id, caller);
-      const start = (await this.#options.start?.(request)) ?? {};
-      return await this.#mutex.run(chat.key, () => this.#post(body, chat, start));
-    } catch (error) {
-      return this.#refuse(error);
-    }
+  async post(body: ChatBody, caller: Caller, request: Request): Promise<Response> {
+    if (!isAnswer(body) && !mayCommand(caller, 'send')) throw new ApiError('forbidden', describeRole(caller));
+    const chat = this.#chat(body.id, caller);
+    const start = (await this.#options.start?.(request)) ?? {};
+    return await this.#mutex.run(chat.key, () => this.#post(body, chat, start));
   }
 
-  /** Converts an error to a response. Only refusals show their message; other errors show no details and are logged. */
-  #refuse(error: unknown): Response {
-    if (error instanceof ChatError) return answerError(error.status, error.code, error.message);
-    if (error instanceof EngineError && error.code === 'input-invalid')
-      return answerError(400, error.code, error.message);
-    const { log = warn } = this.#options;
-    log(`A chat request failed: ${error instanceof Error ? error.stack : error}`);
-    return answerError(500, 'internal', 'The server failed on this request.');
-  }
-
-  async #read(path: readonly string[], caller: Caller): Promise<Response> {
-    const isResuming = path.at(-1) === 'stream';
-    const chat = this.#chatIn(path.at(isResuming ? -2 : -1), caller);
+  async read(id: string, caller: Caller): Promise<Response> {
+    const chat = this.#chat(id, caller);
     const current = await chat.current();
-    if (!isResuming) {
-      const messages =
-        current && (await toUIMessages(await chat.open(current), { onError: this.#describeError }));
-      return Response.json(messages ?? [], { headers: { 'cache-control': 'no-store' } });
-    }
+    const messages =
+      current && (await toUIMessages(await chat.open(current), { onError: this.#describeError }));
+    return Response.json(messages ?? [], { headers: { 'cache-control': 'no-store' } });
+  }
+
+  async resume(id: string, caller: Caller): Promise<Response> {
+    const chat = this.#chat(id, caller);
+    const current = await chat.current();
     if (current === undefined || !(await chat.works(current))) return new Response(null, { status: 204 });
     return this.#respond(await chat.open(current));
   }
 
-  async #stop(path: readonly string[], caller: Caller): Promise<Response> {
-    const stopped = await this.#chatIn(path.at(-2), caller).stop('Stopped in the chat.');
-    return Response.json({ stopped });
+  async stop(id: string, caller: Caller): Promise<Response> {
+    return Response.json({ stopped: await this.#chat(id, caller).stop('Stopped in the chat.') });
   }
 
-  #chatIn(segment: string | undefined, caller: Caller): Chat {
-    const id = decode(segment ?? '');
-    if (!isChatId(id)) throw new ChatError(404, 'not-found', 'There is no chat at this path.');
-    return new Chat(this.#agent, id, caller);
+  #chat(id: string, caller: Caller): Chat {
+    if (!isChatId(id)) throw new ApiError('not-found', 'There is no chat at this path.');
+    return new Chat(this.#agent, id, caller, this.#options.begin);
   }
 
   async #post(body: ChatBody, chat: Chat, start: ChatStart): Promise<Response> {
@@ -131,11 +144,11 @@ class ChatHandler {
     const answered = await chat.answer(body);
     if (last === undefined || isAnswer(body)) {
       if (answered !== undefined) return this.#respond(answered.run, answered.shown);
-      throw new ChatError(404, 'not-found', 'This chat has no run that waits for an answer.');
+      throw new ApiError('not-found', 'This chat has no run that waits for an answer.');
     }
     const place = await chat.find(last.id, body.messages.at(-2)?.id);
     if (body.trigger === 'regenerate-message') {
-      if (place === undefined) throw new ChatError(404, 'not-found', 'This chat does not have the message.');
+      if (place === undefined) throw new ApiError('not-found', 'This chat does not have the message.');
       return this.#respond(await chat.regenerate(place));
     }
     const isRepeated = place !== undefined && body.messageId !== last.id;
@@ -156,20 +169,6 @@ class ChatHandler {
   }
 }
 
-/** Throws a `ChatError` if the caller's role may not submit a command of this type. */
-function assertMay(caller: Caller, command: string): void {
-  if (!mayCommand(caller, command)) throw forbidden(caller);
-}
-
-function forbidden(caller: Caller): ChatError {
-  return new ChatError(403, 'forbidden', describeRole(caller));
-}
-
-async function withoutBody({ status, headers, body }: Response): Promise<Response> {
-  await body?.cancel();
-  return new Response(null, { status, headers });
-}
-
 /** Whether a request answers an assistant message instead of adding a user message. */
 function isAnswer({ messages, messageId, trigger }: ChatBody): boolean {
   if (messages.at(-1)?.role !== 'user') return true;
@@ -177,16 +176,4 @@ function isAnswer({ messages, messageId, trigger }: ChatBody): boolean {
     trigger !== 'regenerate-message' &&
     messages.some(({ id, role }) => id === messageId && role === 'assistant')
   );
-}
-
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return '';
-  }
-}
-
-function answerError(status: number, code: string, message: string): Response {
-  return Response.json({ error: { code, message } }, { status, headers: { 'cache-control': 'no-store' } });
 }

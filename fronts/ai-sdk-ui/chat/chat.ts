@@ -13,6 +13,7 @@ import type { Labels } from '../../../protocol/listing/label.ts';
 import { chatLabels } from '../../../protocol/listing/reserved-label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import { listAll, type RunRecord, type Store } from '../../../protocol/store.ts';
+import { type BeginRun, beginFreely } from '../../../server/runs/begin-run.ts';
 import type { Agent } from '../../../tools/agent/agent.ts';
 import type { StartOptions } from '../../../tools/agent/begin-journal.ts';
 import { findLatestRun } from '../../chat/find-chat.ts';
@@ -32,11 +33,13 @@ export class Chat {
   readonly #agent: Agent;
   readonly #id: string;
   readonly #caller: Caller;
+  readonly #begin: BeginRun;
   /** The labels of its runs. */
   readonly #labels: Labels;
 
   /** Throws `input-invalid` for an id that no chat can have. */
-  constructor(agent: Agent, id: string, caller: Caller) {
+  constructor(agent: Agent, id: string, caller: Caller, begin: BeginRun = beginFreely) {
+    this.#begin = begin;
     this.#agent = agent;
     this.#id = id;
     this.#caller = caller;
@@ -117,13 +120,13 @@ export class Chat {
   async replace({ record, entry }: Place, item: Item, start: ChatStart): Promise<Run> {
     await this.#leave();
     if (entry.event.type === 'run.started') return await this.#start(item, start, record.continues);
-    return drive(await (await this.open(record)).fork({ at: entry.seq - 1, message: [item], ...this.#by }));
+    return await this.#fork(record, { at: entry.seq - 1, message: [item], ...this.#by });
   }
 
   /** Generates a new answer to a message, in a fork. */
   async regenerate({ record, entry }: Place): Promise<Run> {
     await this.#leave();
-    return drive(await (await this.open(record)).fork({ at: entry.seq }));
+    return await this.#fork(record, { at: entry.seq });
   }
 
   /** Cancels the current run and waits until it has ended. Returns false if no run is active. */
@@ -167,13 +170,17 @@ export class Chat {
     await this.stop('The chat was continued at an earlier message.');
   }
 
+  async #fork(record: RunRecord, options: Parameters<Run['fork']>[0]): Promise<Run> {
+    const run = await this.open(record);
+    return drive(await this.#begin(this.#caller, this.#agent, () => run.fork(options)));
+  }
+
   async #start(item: Item, start: ChatStart, continues?: string): Promise<Run> {
-    return await this.#agent.start([item], {
-      ...start,
-      labels: this.#caller.labels,
-      chat: this.#id,
-      ...omitUndefined({ continues }),
-    });
+    const { labels } = this.#caller;
+    const options = { ...start, labels, chat: this.#id, ...omitUndefined({ continues }) };
+    return await this.#begin(this.#caller, this.#agent, more =>
+      this.#agent.start([item], { ...options, ...more }),
+    );
   }
 }
 

@@ -2,20 +2,8 @@ import * as z from 'zod/mini';
 import type { Item, Part } from '../../../protocol/item.ts';
 import { DEEPEST_JSON, measureJson, omitUndefined } from '../../../protocol/json.ts';
 import { labelsSchema } from '../../../protocol/listing/label.ts';
+import { ApiError } from '../../../server/error-envelope.ts';
 import type { PostedMessage } from '../ui-message.ts';
-
-/** A request that the handler refuses, with its HTTP status. */
-export class ChatError extends Error {
-  override readonly name = 'ChatError';
-  readonly status: number;
-  readonly code: string;
-
-  constructor(status: number, code: string, message: string) {
-    super(message);
-    this.status = status;
-    this.code = code;
-  }
-}
 
 /** The deepest nesting that a body may have: a tool result inside a part of a message. */
 const MOST_DEPTH = DEEPEST_JSON + 10;
@@ -43,13 +31,12 @@ export function isChatId(id: string): boolean {
   return labelsSchema.safeParse({ chat: id }).success;
 }
 
-/** Reads the body of a POST, of at most `mostBytes`. Throws a `ChatError`. */
+/** Reads the body of a POST, of at most `mostBytes`. Throws a `ApiError`. */
 export async function readChatBody(request: Request, mostBytes: number): Promise<ChatBody> {
   const parsed = bodySchema.safeParse(parse(await readText(request, mostBytes)));
   if (parsed.success) return parsed.data;
   const path = parsed.error.issues[0]?.path.join('.') ?? '';
-  throw new ChatError(
-    400,
+  throw new ApiError(
     'input-invalid',
     `Expected what useChat posts: { id, messages, trigger }. Wrong or missing: ${path.slice(0, 200) || 'the body'}.`,
   );
@@ -61,8 +48,7 @@ async function readText(request: Request, mostBytes: number): Promise<string> {
   let body = '';
   for await (const chunk of request.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > mostBytes)
-      throw new ChatError(413, 'too-large', `The body has more than ${mostBytes} bytes.`);
+    if (bytes > mostBytes) throw new ApiError('too-large', `The body has more than ${mostBytes} bytes.`);
     body += decoder.decode(chunk, { stream: true });
   }
   return body + decoder.decode();
@@ -70,17 +56,16 @@ async function readText(request: Request, mostBytes: number): Promise<string> {
 
 function parse(body: string): unknown {
   if (body === '')
-    throw new ChatError(
-      400,
+    throw new ApiError(
       'input-invalid',
       'The body is empty. Mount the handler before a body parser such as express.json().',
     );
   if (measureJson(body).depth > MOST_DEPTH)
-    throw new ChatError(400, 'input-invalid', `The body is nested deeper than ${MOST_DEPTH} levels.`);
+    throw new ApiError('input-invalid', `The body is nested deeper than ${MOST_DEPTH} levels.`);
   try {
     return JSON.parse(body);
   } catch {
-    throw new ChatError(400, 'input-invalid', 'The body is not JSON.');
+    throw new ApiError('input-invalid', 'The body is not JSON.');
   }
 }
 
@@ -92,30 +77,26 @@ const filePart = z.object({
 });
 const textPart = z.object({ type: z.literal('text'), text: z.string() });
 
-/** Converts a user message to an item with its texts and files. Throws a `ChatError` if it has neither. */
+/** Converts a user message to an item with its texts and files. Throws a `ApiError` if it has neither. */
 export function toItem({ id, parts }: PostedMessage): Item {
   const content = parts.flatMap((part): Part[] => {
     if (part.type === 'text') return [textOf(part)];
     return part.type === 'file' ? [fileOf(part)] : [];
   });
-  if (content.length === 0) throw new ChatError(400, 'input-invalid', 'The message has no text and no file.');
+  if (content.length === 0) throw new ApiError('input-invalid', 'The message has no text and no file.');
   return { type: 'message', role: 'user', id, content };
 }
 
 function textOf(part: unknown): Part {
   const parsed = textPart.safeParse(part);
   if (parsed.success) return parsed.data;
-  throw new ChatError(400, 'input-invalid', 'A text part has no text.');
+  throw new ApiError('input-invalid', 'A text part has no text.');
 }
 
 function fileOf(part: unknown): Part {
   const parsed = filePart.safeParse(part);
   if (!parsed.success)
-    throw new ChatError(
-      400,
-      'input-invalid',
-      'A file part needs a media type and a data:, http: or https: URL.',
-    );
+    throw new ApiError('input-invalid', 'A file part needs a media type and a data:, http: or https: URL.');
   const { url, mediaType, filename } = parsed.data;
   if (mediaType.startsWith('image/')) return { type: 'image', url };
   return { type: 'file', url, mediaType, ...omitUndefined({ name: filename }) };

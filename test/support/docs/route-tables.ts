@@ -1,5 +1,7 @@
 import { may, ROLES } from '../../../access/role.ts';
 import { A2A_ROUTES } from '../../../fronts/a2a/a2a-api.ts';
+import { AG_UI_ROUTES } from '../../../fronts/ag-ui/handler.ts';
+import { CHAT_ROUTES } from '../../../fronts/ai-sdk-ui/chat/chat-handler.ts';
 import { MCP_ROUTES } from '../../../fronts/mcp/mcp-api.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 import { toSchema } from '../../../server/openapi.ts';
@@ -22,6 +24,8 @@ const TABLES: Readonly<Record<string, RouteTable>> = {
     ...V1_ROUTES,
     ...MCP_ROUTES,
     ...A2A_ROUTES,
+    ...CHAT_ROUTES,
+    ...AG_UI_ROUTES,
   },
 };
 
