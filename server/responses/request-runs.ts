@@ -8,6 +8,7 @@ import { forkRun } from '../../engine/run/forks/fork-run.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { findCall } from '../../machines/calls.ts';
 import type { ChartState } from '../../machines/step.ts';
+import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
@@ -23,9 +24,8 @@ import { newLists, type Toolset } from './gateway/toolset.ts';
 import type { LiveResponse } from './live/live-response.ts';
 import type { AnyFeed, LiveResponses } from './live/live-responses.ts';
 import { type MakeWriter, ResponseFeed, writeResponseEvents } from './live/response-feed.ts';
-import { nameCalls, usedIn } from './request/call-origins.ts';
 import { type GatewayRequest, recordOf } from './request/gateway-request.ts';
-import type { CallAnswer, Plan } from './request/plan.ts';
+import type { CallAnswer, CallOrigin, Plan } from './request/plan.ts';
 import { assertNotOtherwise } from './request/plan-approvals.ts';
 import type { FoundResponse, ResponseLibrary } from './response-library.ts';
 import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
@@ -37,6 +37,7 @@ import {
   type Exposed,
   isSameTool,
   isServerTool,
+  modelNameOf,
   RESPONSES,
   type RequestKey,
   type ResponseSpec,
@@ -416,4 +417,57 @@ function decisionOf({ open: { kind, callId }, answer }: CallAnswer): ResponseSpe
   if (kind === 'doubt') return [];
   if (kind === 'result') return [{ type: 'output', callId }];
   return [{ type: 'approval', callId, approve: answer.type === 'approve' }];
+}
+
+/** The tools that the conversation of a planned request has called, by their names for the model. */
+function usedIn(plan: Plan): Exposed {
+  switch (plan.type) {
+    case 'repeat':
+      return {};
+    case 'continue':
+      return plan.run.tools.used;
+    case 'start': {
+      const { continues, items, origins } = plan;
+      const used: Exposed = { ...continues?.tools.used };
+      for (const item of items) {
+        if (item.type !== 'tool_call') continue;
+        const { callId, name } = item;
+        const origin = origins.get(callId) ?? { tool: { kind: 'function', name }, modelName: name };
+        if (origin.modelName !== undefined) used[origin.modelName] ??= origin.tool;
+      }
+      return used;
+    }
+  }
+}
+
+/**
+ * Gives the calls in the input the names that their tools have for the model now, so that they cannot be taken for calls
+ * of other tools. A server's tool that the request does not have is `mcp_LABEL_NAME` if its name is taken.
+ */
+function nameCalls(
+  items: readonly Item[],
+  origins: ReadonlyMap<string, CallOrigin>,
+  known: { exposed: Exposed; used: Exposed },
+): Item[] {
+  return items.map(item => {
+    const origin = item.type === 'tool_call' ? origins.get(item.callId) : undefined;
+    return item.type === 'tool_call' && origin !== undefined
+      ? { ...item, name: nameNow(origin, item.name, known) }
+      : item;
+  });
+}
+
+function nameNow(
+  { tool, modelName }: CallOrigin,
+  name: string,
+  { exposed, used }: { exposed: Exposed; used: Exposed },
+): string {
+  if (!isServerTool(tool)) return modelNameOf(exposed, tool.name);
+  const [current] =
+    Object.entries(exposed).find(
+      ([, other]) => isServerTool(other) && other.label === tool.label && other.name === tool.name,
+    ) ?? [];
+  if (current !== undefined) return current;
+  const isTaken = (toolNamed(exposed, name) ?? toolNamed(used, name)) !== undefined;
+  return modelName === undefined && isTaken ? `mcp_${tool.label}_${tool.name}` : name;
 }

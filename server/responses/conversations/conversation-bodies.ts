@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { isJsonObject } from '../../../protocol/json.ts';
-import { invalid } from '../api-error.ts';
-import { describeIssue } from '../request/describe-issue.ts';
+import { describeIssue, invalid } from '../api-error.ts';
 import { readWireItems, type WireItem } from '../request/item-reader.ts';
 
 /** The most items that one request adds, as at OpenAI. */

@@ -9,7 +9,7 @@ import { type JsonObject, toJson } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createAgent } from '../../../tools/agent/agent.ts';
 import { invalid, ResponsesError } from '../api-error.ts';
-import { idsIn, resolveInput } from '../request/input-items.ts';
+import { resolveInput } from '../request/input-items.ts';
 import { readItems, type WireItem } from '../request/item-reader.ts';
 import { References } from '../request/references.ts';
 import type { ResponseLibrary } from '../response-library.ts';
@@ -162,7 +162,7 @@ export class Conversations {
     const reference = read.find(({ type }) => type === 'item_reference');
     if (reference?.type === 'item_reference')
       throw invalid(`${reference.at}.type`, 'unsupported_input_item', 'Add the item instead of a reference.');
-    await resolveInput(read, new References(library.seenBy(caller), undefined, idsIn(read)));
+    await resolveInput(read, new References(library.seenBy(caller), undefined, read));
     const taken = new Set(known.map(({ id }) => id));
     return wire.map((item, at) => {
       const sent = read[at];

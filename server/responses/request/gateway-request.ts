@@ -9,6 +9,8 @@ import { describeTool, type ToolNames } from './request-tools.ts';
  */
 export type GatewayRequest = RecordedRequest & {
   input: readonly InputItem[];
+  /** The input word for word, for the digest of an `Idempotency-Key`. */
+  sent?: readonly JsonObject[];
   /** The id of the conversation that the response joins. */
   conversation?: string;
   /** Members of the request body of the model's provider, for what no other field has. */
@@ -53,6 +55,7 @@ export type StoredItem =
 /** The part of a request that is stored and shown, without credentials. */
 export function recordOf({
   input,
+  sent,
   conversation,
   providerOptions,
   answered,

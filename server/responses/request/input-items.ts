@@ -6,28 +6,13 @@ import { runOfCompaction, summaryMessage, upstreamCompaction } from '../compacti
 import { type ItemPlace, readItemId } from '../wire/wire-ids.ts';
 import type { InputItem, SentItem } from './gateway-request.ts';
 import type { CallOrigin } from './plan.ts';
-
-/** Finds the stored items of an id in the input. */
-type KnownItems = {
-  /** The items of an `item_reference`; `undefined` for an unknown id. */
-  resolve(id: string): Promise<readonly Item[] | undefined>;
-  /** The stored items of a returned output item; `undefined` for an unknown id. */
-  recognize(id: string): Promise<readonly Item[] | undefined>;
-  /** The summary that this run wrote for a compaction; `undefined` for an unknown run. */
-  summaryOf(runId: string): Promise<string | undefined>;
-  /** The tools of the calls among the items, by call id. Reading the input adds to them. */
-  origins: Map<string, CallOrigin>;
-  /** Distinguishes the request from others in its chain. */
-  scope: string;
-  /** The id of the call's item in the responses of a run; `undefined` if they do not show the call. */
-  idOfCall(runId: string, callId: string): Promise<string | undefined>;
-};
+import type { References } from './references.ts';
 
 /**
  * The transcript items of an input, in order. An output item that the client returns unchanged is replaced by the stored
  * one, which has the opaque data that the provider needs. Throws a `ResponsesError` for an item that is not stored.
  */
-export async function resolveInput(input: readonly InputItem[], known: KnownItems): Promise<Item[]> {
+export async function resolveInput(input: readonly InputItem[], known: References): Promise<Item[]> {
   const turns = new TurnsInInput();
   let runId: string | undefined;
   for (const given of input) {
@@ -38,7 +23,7 @@ export async function resolveInput(input: readonly InputItem[], known: KnownItem
   return turns.list();
 }
 
-async function resolve(item: InputItem, known: KnownItems): Promise<readonly Item[]> {
+async function resolve(item: InputItem, known: References): Promise<readonly Item[]> {
   switch (item.type) {
     case 'sent':
       return await restore(item, known);
@@ -56,7 +41,7 @@ async function resolve(item: InputItem, known: KnownItems): Promise<readonly Ite
 async function withKnownId(
   item: InputItem,
   runId: string | undefined,
-  known: KnownItems,
+  known: References,
 ): Promise<InputItem> {
   const call = item.type === 'sent' && item.ranHere !== true ? item.items[0] : undefined;
   if (item.type !== 'sent' || call?.type !== 'tool_call' || runId === undefined || placeOf(item)) return item;
@@ -148,21 +133,10 @@ function isNextIn(turn: Turn, name: string | undefined, items: readonly Item[]):
   return turn.results.length === 0 || items.every(({ type }) => type !== 'message' && type !== 'reasoning');
 }
 
-/** The ids of `item_reference` items, and the ids of other items, in input order. */
-export type IdsInRequest = { references: string[]; values: string[] };
-
-/** Collects the ids in an input. */
-export function idsIn(input: readonly InputItem[]): IdsInRequest {
-  const ids: IdsInRequest = { references: [], values: [] };
-  for (const { type, id } of input)
-    if (id !== undefined) (type === 'item_reference' ? ids.references : ids.values).push(id);
-  return ids;
-}
-
 /** A compaction item of this server becomes its summary; those of a provider go back to it. */
 async function readCompaction(
   { at, content, ...named }: Extract<InputItem, { type: 'compaction' }>,
-  known: KnownItems,
+  known: References,
 ): Promise<Item> {
   const id = omitUndefined({ id: named.id });
   const runId = runOfCompaction(content);
@@ -175,7 +149,7 @@ async function readCompaction(
 }
 
 /** Restores a returned item. The stored result of a call that ran here counts; other items must be unchanged. */
-async function restore(sent: SentItem, known: KnownItems): Promise<readonly Item[]> {
+async function restore(sent: SentItem, known: References): Promise<readonly Item[]> {
   const { id, tool, ranHere, newCallId: made } = sent;
   // A call id that follows from the place in the input would come again with the next request of the chain.
   const own = sent.items.map(item =>

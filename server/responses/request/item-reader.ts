@@ -9,10 +9,9 @@ import {
   omitUndefined,
 } from '../../../protocol/json.ts';
 import { maybe, openFields, orText } from '../../fields.ts';
-import { invalid, type ResponsesError } from '../api-error.ts';
+import { describeIssue, invalid, type ResponsesError } from '../api-error.ts';
 import { openSeal } from '../wire/opaque-seal.ts';
 import { wirePart } from '../wire/wire-input.ts';
-import { describeIssue } from './describe-issue.ts';
 import { type InputItem, type SentItem, sent } from './gateway-request.ts';
 
 /** The provider name for data that only the Responses API has. */

@@ -27,7 +27,7 @@ import {
   outputsFor,
 } from './client-items.ts';
 import type { GatewayRequest } from './gateway-request.ts';
-import { idsIn, resolveInput } from './input-items.ts';
+import { resolveInput } from './input-items.ts';
 import { readItems } from './item-reader.ts';
 import type { CallAnswer, Plan } from './plan.ts';
 import { planApprovals } from './plan-approvals.ts';
@@ -77,7 +77,7 @@ export async function readRequest(
 ) {
   const previous = newest ?? (await findPrevious(request.previousResponseId, library));
   const before = readItems(history, 'input');
-  const references = new References(library, previous, idsIn([...before, ...request.input]));
+  const references = new References(library, previous, [...before, ...request.input]);
   return {
     previous,
     references,

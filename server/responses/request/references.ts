@@ -7,7 +7,7 @@ import { type FoundResponse, type VisibleResponses, writeResponses } from '../re
 import type { RunResponses, Span } from '../run-responses.ts';
 import { isServerTool } from '../wire/response-spec.ts';
 import { type ItemPlace, readItemId } from '../wire/wire-ids.ts';
-import type { IdsInRequest } from './input-items.ts';
+import type { InputItem } from './gateway-request.ts';
 import type { CallOrigin } from './plan.ts';
 import { isWithin, type Reach, ResponseChain } from './response-chain.ts';
 
@@ -26,19 +26,19 @@ export type AskedApproval = { run: RunResponses; callId: string; digest: string;
  *    such a response waits, items of it that the client returns are recognized.
  */
 export class References {
-  /** The tools of the calls that were resolved, by call id. */
+  /** The tools of the calls in the input that are known, by call id. `resolveInput` adds to them. */
   readonly origins = new Map<string, CallOrigin>();
   readonly #library: VisibleResponses;
   readonly #previous: FoundResponse | undefined;
-  readonly #ids: IdsInRequest;
+  readonly #input: readonly InputItem[];
   readonly #runs = new Map<string, Promise<RunResponses | undefined>>();
   readonly #shown = new Map<string, Map<string, { span: Span; item: JsonObject }[]>>();
   #chain: Promise<ResponseChain | undefined> | undefined;
 
-  constructor(library: VisibleResponses, previous: FoundResponse | undefined, ids: IdsInRequest) {
+  constructor(library: VisibleResponses, previous: FoundResponse | undefined, input: readonly InputItem[]) {
     this.#library = library;
     this.#previous = previous;
-    this.#ids = ids;
+    this.#input = input;
   }
 
   /** Differs in all requests of a chain: it is made of the previous response's id. */
@@ -111,9 +111,11 @@ export class References {
 
   async #findChain(): Promise<ResponseChain | undefined> {
     if (this.#previous !== undefined) return this.#chainOf(this.#previous);
-    const { references, values } = this.#ids;
-    const referred = await this.#newestOf(references);
-    const newest = await this.#newestOf([...references, ...values]);
+    const idsOf = (items: readonly InputItem[]) => items.flatMap(({ id }) => (id === undefined ? [] : [id]));
+    const references = this.#input.filter(({ type }) => type === 'item_reference');
+    const others = this.#input.filter(({ type }) => type !== 'item_reference');
+    const referred = await this.#newestOf(idsOf(references));
+    const newest = await this.#newestOf(idsOf([...references, ...others]));
     const chain = newest && this.#chainOf(newest);
     return referred === undefined || (await chain?.has(referred)) ? chain : this.#chainOf(referred);
   }

@@ -1,11 +1,10 @@
 import * as z from 'zod';
 import { omitNull } from '../../../protocol/json.ts';
 import { maybe, object, openFields } from '../../fields.ts';
-import { invalid } from '../api-error.ts';
+import { describeIssue, invalid } from '../api-error.ts';
 import type { RecordedRequest } from '../wire/response-spec.ts';
-import { describeIssue } from './describe-issue.ts';
 import type { GatewayRequest } from './gateway-request.ts';
-import { readItems, readWireItems } from './item-reader.ts';
+import { readItems, readWireItems, type WireItem } from './item-reader.ts';
 import { assertTools, MOST_TOOLS, readTool, type ToolNames, toolChoice } from './request-tools.ts';
 
 /** The parameters that mean the same in OpenAI's two APIs. */
@@ -135,6 +134,7 @@ export function readCreateBody(value: unknown): GatewayRequest {
   assertTools(tools, body.tool_choice, toolName);
   if ((body.top_logprobs ?? 0) !== 0)
     throw invalid('top_logprobs', 'unsupported_parameter', "'top_logprobs' is not supported for this model.");
+  const sent = itemsIn(body.input);
   const { settings, openai, ...shared } = readShared(body);
   return {
     ...shared,
@@ -155,17 +155,18 @@ export function readCreateBody(value: unknown): GatewayRequest {
       ...omitNull({ maxOutputTokens: body.max_output_tokens, reasoningEffort: reasoning?.effort }),
     },
     openai: { ...openai, ...omitNull({ truncation, context_management }) },
-    input: readInput(body.input),
+    input: readItems(sent, 'input'),
+    sent,
     names: RESPONSES_NAMES,
   };
 }
 
-function readInput(input: Parsed['input']): GatewayRequest['input'] {
-  if (input === undefined) return [];
+/** A text is a message of the user. */
+function itemsIn(input: Parsed['input']): WireItem[] {
   if (input === '')
     throw invalid('input', 'input_text_empty', "'input' is empty. Send a text or a list of items.");
-  const items = typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
-  return readItems(readWireItems(items, 'input'), 'input');
+  if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
+  return readWireItems(input ?? [], 'input');
 }
 
 function assertIncludable(include: readonly string[]): void {

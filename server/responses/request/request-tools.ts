@@ -2,9 +2,8 @@
 import * as z from 'zod';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { fields, maybe, object, openFields } from '../../fields.ts';
-import { invalid, type ResponsesError } from '../api-error.ts';
+import { describeIssue, invalid, type ResponsesError } from '../api-error.ts';
 import { SERVER_LABEL } from '../gateway/gateway-config.ts';
-import { describeIssue } from './describe-issue.ts';
 
 /** The most tools in a request, and in a choice. */
 export const MOST_TOOLS = 1_000;

@@ -193,6 +193,11 @@ describe('a request is refused', () => {
       { messages: user([{ type: 'image_url', image_url: { url: 'file:///etc/passwd' } }]) },
     ],
     [
+      'messages[0].content[0].image_url.detail',
+      'invalid_value',
+      { messages: user([{ type: 'image_url', image_url: { url: PIXEL, detail: 'huge' } }]) },
+    ],
+    [
       'messages[0].content[0].file.file_id',
       'invalid_value',
       { messages: user([{ type: 'file', file: { file_id: 'file-1' } }]) },
@@ -211,6 +216,11 @@ describe('a request is refused', () => {
       'messages[1].tool_calls[0].type',
       'invalid_value',
       { messages: [GO, { role: 'assistant', tool_calls: [{ ...CALL, type: 'mcp' }] }] },
+    ],
+    [
+      'messages[1].tool_calls[0].function.name',
+      'invalid_value',
+      { messages: [GO, { role: 'assistant', tool_calls: [{ ...CALL, function: { name: '' } }] }] },
     ],
     ['tools[0].type', 'invalid_value', { tools: [{ type: 'web_search' }] }],
     ['tools[0].custom.name', 'invalid_value', { tools: [{ type: 'custom', custom: { name: 'a b' } }] }],
@@ -234,6 +244,11 @@ describe('a request is refused', () => {
     ['modalities', 'unsupported_parameter', { modalities: ['text', 'audio'] }],
     ['audio', 'unsupported_parameter', { audio: { voice: 'alloy', format: 'mp3' } }],
     ['web_search_options', 'unsupported_tool', { web_search_options: {} }],
+    [
+      'web_search_options.search_context_size',
+      'invalid_value',
+      { web_search_options: { search_context_size: 'huge' } },
+    ],
     ['functions', 'unsupported_parameter', { functions: [] }],
     ['function_call', 'unsupported_parameter', { function_call: 'auto' }],
     ['stop', 'unsupported_parameter', { model: 'openai:any', stop: 'END' }],
@@ -246,6 +261,14 @@ describe('a request is refused', () => {
     const refused = await refusedChat(gateway, { model: MODEL, messages: [GO], ...body });
     expect(refused).toMatchObject({ status: 400, type: 'invalid_request_error', param, code });
     expect(refused.message).not.toMatch(/'input|text\.format|max_output_tokens/);
+  });
+
+  it('with more messages than the server takes', async () => {
+    const small = new Gateway({}, { config: () => ({ limits: { input_items: 2 } }) });
+    const refused = await refusedChat(small, { model: MODEL, messages: [GO, GO, GO] });
+    expect(refused).toMatchObject({ status: 400, param: 'messages', code: 'too_many_items' });
+    expect(refused.message).toBe("'messages' has 3 items; this server takes at most 2.");
+    await small.close();
   });
 
   it('that is no object', async () => {

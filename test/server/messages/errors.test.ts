@@ -70,6 +70,13 @@ describe('an error', () => {
       /^messages: at least one message is required$/,
     ],
     [
+      'with messages that say nothing',
+      { messages: [{ role: 'assistant', content: [] }] },
+      400,
+      'invalid_request_error',
+      /^'messages' is empty/,
+    ],
+    [
       'with a block of an unknown type',
       { messages: [{ role: 'user', content: [{ type: 'search_result' }] }] },
       400,
