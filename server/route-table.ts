@@ -15,7 +15,7 @@ import { entriesQuery, entriesSchema, stateQuery, stateSchema } from './runs/rea
 import { resultPageSchema, resultQuery } from './runs/result-routes.ts';
 import { agentSummarySchema, runSummarySchema, runViewSchema } from './runs/run-view.ts';
 import { exportQuery, shareQuery } from './runs/sharing/share-routes.ts';
-import { STORY_ROUTES } from './story/story-routes.ts';
+import { STORY_ROUTES } from './story/story-table.ts';
 
 const NOTHING: Answer = { status: 204 };
 const JSON_TEXT: Answer = { description: 'The JSON text', text: ['text/plain'] };

@@ -81,7 +81,7 @@ export class TurnDisplay {
 
   #release({ text, items }: ModelTurn): void {
     if (text === '') return;
-    for (const item of items)
+    for (const item of this.#streamed ? items : [])
       if (item.type === 'reasoning' && item.text !== '')
         this.#scope.publish({ type: 'reasoning.delta', ...this.#place, text: item.text });
     this.#startText();

@@ -19,7 +19,7 @@ import { withLabelsOf } from '../access/authorize.ts';
 import type { Handlers } from '../route.ts';
 import type { RUNS_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import type { STORY_ROUTES } from '../story/story-routes.ts';
+import type { STORY_ROUTES } from '../story/story-table.ts';
 import { submitToMany, submitToOne } from './commands/command-routes.ts';
 import { fork } from './commands/fork-route.ts';
 import type { RepeatedCommands } from './commands/repeated-commands.ts';

@@ -6,7 +6,7 @@ import { Admission } from '../access/admission.ts';
 import { type Agents, listAgents } from '../agent-names.ts';
 import { BODY_BYTES, HANDLER_NAMES, type Handler, type HandlerOptions, handlerOf } from '../handler.ts';
 import { createRunsApi } from '../runs/runs-api.ts';
-import { STORY_ROUTES } from './story-routes.ts';
+import { STORY_ROUTES } from './story-table.ts';
 
 /**
  * Creates a handler of runs as lines of JSON (`StoryLine`): `POST …/story` starts a run, `GET …/story/RUN` follows one from

@@ -1,7 +1,6 @@
 // server/story: runs as lines of JSON, for shell scripts and clients in any language.
 
 import type { Context } from 'hono';
-import * as z from 'zod';
 import { byOf, type Caller } from '../../access/caller.ts';
 import { nextReaderTurn } from '../../engine/run/readers/reader-turns.ts';
 import { streamedBody } from '../../engine/run/readers/streamed-body.ts';
@@ -14,64 +13,13 @@ import { type AnswerCommand, commandFor } from '../../protocol/open/answer.ts';
 import { ANSWER_EXAMPLES, readAnswer } from '../../protocol/open/answer-form.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import { ApiError, describeError } from '../error-envelope.ts';
-import { fields } from '../fields.ts';
-import type { Handlers, RouteTable } from '../route.ts';
+import type { Handlers } from '../route.ts';
 import { type CommandRoutesOptions, submit } from '../runs/commands/command-routes.ts';
-import { sendBody, startBody } from '../runs/commands/request-bodies.ts';
 import { findRecord } from '../runs/run-registry.ts';
 import { beginRun, type RunRoutesOptions } from '../runs/run-routes.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { linesOf, type StoryLine } from './story-line.ts';
-
-const LINES = 'application/x-ndjson';
-const MOST_ANSWERS = 100;
-
-const after = z.exactOptional(
-  z.coerce.number().int().min(0).meta({ description: 'The seq of the last line that you have.' }),
-);
-const followQuery = fields({
-  after,
-  follow: z
-    .exactOptional(z.enum(['1', '0']))
-    .meta({ description: '1: until the run has ended. Default: until it settles.' }),
-});
-const answerSchema = z
-  .looseObject({ id: z.string().min(1).max(2_000).meta({ description: 'The id of what is open.' }) })
-  .meta({
-    description: `Also the answer, by the kind of what is open: ${Object.entries(ANSWER_EXAMPLES)
-      .map(([kind, examples]) => `${kind}: ${examples.map(one => JSON.stringify(one)).join(' or ')}`)
-      .join('; ')}.`,
-  });
-const continueBody = z.union(
-  [sendBody, fields({ answers: z.array(answerSchema).min(1).max(MOST_ANSWERS) })],
-  'expected { message } or { answers: [{ id, … }] }',
-);
-
-const STORY = {
-  streams: true,
-  answer: { description: 'The lines of the story', text: [LINES] },
-} as const;
-
-/** The routes of stories. Lines are described by `StoryLine`. */
-export const STORY_ROUTES = {
-  'POST /story': {
-    summary: 'Start a run, and stream its story as lines of JSON until it settles.',
-    body: startBody,
-    ...STORY,
-  },
-  'GET /story/:id': {
-    summary: 'Stream the story of a run as lines of JSON, until it settles.',
-    query: followQuery,
-    ...STORY,
-  },
-  'POST /story/:id': {
-    summary: 'Send a message to a run or answer what it waits for, and stream what follows until it settles.',
-    right: 'decide',
-    query: fields({ after }),
-    body: continueBody,
-    ...STORY,
-  },
-} as const satisfies RouteTable;
+import { LINES, type STORY_ROUTES } from './story-table.ts';
 
 export type StoryOptions = RunRoutesOptions & Pick<CommandRoutesOptions, 'held' | 'requests'>;
 

@@ -62,7 +62,9 @@ export function createChatHandler(agents: Agents, options: ChatHandlerOptions = 
   const pathOf = (request: Request) => {
     const path = segmentsOf(request);
     const isPost = request.method !== 'GET' && request.method !== 'HEAD';
-    const own = path.at(-1) === (isPost ? 'stop' : 'stream') ? 2 : isPost ? 0 : 1;
+    const isOfRun = path.at(-1) === (isPost ? 'stop' : 'stream');
+    const fewest = isPost ? 0 : 1;
+    const own = isOfRun ? 2 : fewest;
     return pathBelow('/chat', agents, path, own);
   };
   return handlerOf([api], options, { log, pathOf });
