@@ -159,7 +159,7 @@ function leaveOut(text: string, declaration: string): string {
   if (start < 0 || end < 0)
     throw new Error(`Expected "${declaration}" in a module of xstate; its build has changed.`);
   const head = declaration.replace(/[({ ]+$/, '');
-  const body = head.startsWith('class ') ? '{}' : `() { throw new Error('The page has no ${head}.'); }`;
+  const body = head.startsWith('class ') ? '{}' : "() { throw Error('The page has no actors of XState.'); }";
   return `${text.slice(0, start)}\n${head} ${body}\n${text.slice(end + indent.length + 3)}`;
 }
 

@@ -281,7 +281,7 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
                 <button type="button" class="quiet link" onClick={() => model.choose(seq)}>
                   entry {seq}
                 </button>{' '}
-                {name(callId)} {FOLLOWED[type] ?? type}
+                {name(callId)} {FOLLOWED[type] ?? showSafely(type)}
               </li>
             );
           })}
