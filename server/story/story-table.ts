@@ -6,6 +6,7 @@ import { sendBody, startBody } from '../runs/commands/request-bodies.ts';
 
 /** The media type of lines of JSON. */
 export const LINES = 'application/x-ndjson';
+
 const MOST_ANSWERS = 100;
 
 const after = z.exactOptional(

@@ -61,11 +61,9 @@ export function createChatHandler(agents: Agents, options: ChatHandlerOptions = 
   const api = createChatApi(agents, { ...options, log });
   const pathOf = (request: Request) => {
     const path = segmentsOf(request);
-    const isPost = request.method !== 'GET' && request.method !== 'HEAD';
-    const isOfRun = path.at(-1) === (isPost ? 'stop' : 'stream');
-    const fewest = isPost ? 0 : 1;
-    const own = isOfRun ? 2 : fewest;
-    return pathBelow('/chat', agents, path, own);
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const isLonger = path.at(-1) === (isRead ? 'stream' : 'stop');
+    return pathBelow('/chat', agents, path, isLonger ? 2 : Number(isRead));
   };
   return handlerOf([api], options, { log, pathOf });
 }

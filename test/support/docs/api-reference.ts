@@ -22,7 +22,7 @@ const PAGES: Readonly<Record<string, (entry: string) => boolean>> = {
   server: entry => entry === './server',
   otel: entry => entry === './otel',
   hosts: entry => entry.startsWith('./hosts/'),
-  fronts: entry => ['./ai-sdk-ui', './ag-ui', './react', './remote-run'].includes(entry),
+  fronts: entry => ['./a2a', './ai-sdk-ui', './ag-ui', './mcp', './react', './remote-run'].includes(entry),
   runner: entry => entry === './runner',
   testing: entry => entry === './testing',
   adapters: entry => entry.startsWith('./adapters/'),

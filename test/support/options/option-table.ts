@@ -15,12 +15,20 @@ import { openrouter } from '../../../adapters/openrouter.ts';
 import { scripted } from '../../../adapters/scripted.ts';
 import { vllm } from '../../../adapters/vllm.ts';
 import { xai } from '../../../adapters/xai.ts';
+import { createA2aHandler } from '../../../fronts/a2a/index.ts';
 import { createAgUiHandler } from '../../../fronts/ag-ui/index.ts';
 import { createChatHandler, toUIMessageResponse, toUIMessages } from '../../../fronts/ai-sdk-ui/index.ts';
+import { createMcpHandler } from '../../../fronts/mcp/index.ts';
 import { instrument } from '../../../fronts/otel/index.ts';
 import { remoteRun, useRun } from '../../../fronts/react/index.ts';
 import { restateAgent, restateWorker } from '../../../hosts/restate/index.ts';
-import { chatApp, responsesApp, runsApp } from '../../../server/index.ts';
+import {
+  chatApp,
+  createResponsesHandler,
+  createStoryHandler,
+  responsesApp,
+  runsApp,
+} from '../../../server/index.ts';
 import { storeChecks } from '../../../stores/conformance.ts';
 import { memory } from '../../../stores/memory.ts';
 import { postgres } from '../../../stores/postgres.ts';
@@ -282,6 +290,11 @@ export const OPTION_TABLE: Readonly<Record<string, Row>> = {
   'toUIMessages options': run('onError', (run, given) => toUIMessages(run, given)),
   'toUIMessageResponse options': run('onError', (run, given) => toUIMessageResponse(run, given)),
   'createAgUiHandler options': { name: 'authorize', call: given => createAgUiHandler(agent, given) },
+  'createA2aHandler options': { name: 'authorize', call: given => createA2aHandler(agent, given) },
+  'createMcpHandler options': { name: 'secret', call: given => createMcpHandler(agent, given) },
+  'createResponsesHandler options': { name: 'gateway', call: given => createResponsesHandler(agent, given) },
+  'createStoryHandler options': { name: 'authorize', call: given => createStoryHandler(agent, given) },
+  'Run.storyBatches options': run('follow', (run, given) => run.storyBatches(given)),
   'runsApp options': { name: 'authorize', call: given => runsApp({ agents: [agent], ...given }) },
   'runsApp gateway': {
     name: 'config',
