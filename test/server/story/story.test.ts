@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Authorize } from '../../../access/caller.ts';
+import { ROLES } from '../../../access/role.ts';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createStoryHandler, type StoryLine } from '../../../server/index.ts';
@@ -56,6 +57,7 @@ const textIn = (lines: readonly StoryLine[]) =>
   only(lines, 'text')
     .map(({ text }) => text)
     .join('');
+const idIn = (lines: readonly StoryLine[]) => only(lines, 'call.asked')[0]?.open.id ?? '';
 const runIn = (lines: readonly StoryLine[]) => only(lines, 'run')[0]?.runId ?? '';
 
 describe('a story over HTTP', () => {
@@ -83,5 +85,133 @@ describe('a story over HTTP', () => {
     expect(whole.slice(1).filter(l => 'seq' in l)).toEqual(
       [...asked.slice(1), ...rest.slice(1)].filter(l => 'seq' in l),
     );
+  });
+
+  test('after every line with a seq, a reader that connects again gets the rest', async () => {
+    const url = await listen(makeAgent([REFUND, { ...DONE, reasoning: 'I think.' }]));
+    const asked = await read(url, { body: { input: 'Pay back.' } });
+    const runUrl = `${url}/${runIn(asked)}`;
+    await read(runUrl, { body: { answers: [{ id: idIn(asked), approved: true }] } });
+    const whole = (await read(runUrl)).slice(1);
+    const places = whole.flatMap((line, place) => ('seq' in line ? [{ seq: line.seq, place }] : []));
+    expect(places.length).toBeGreaterThan(5);
+    for (const { seq, place } of places)
+      expect((await read(`${runUrl}?after=${seq}`)).slice(1)).toEqual(whole.slice(place + 1));
+  });
+
+  test('a second decision is a 409, and among others a line that names it', async () => {
+    const two = { toolCalls: [...(REFUND.toolCalls ?? []), ...(REFUND.toolCalls ?? [])] };
+    const url = await listen(makeAgent([two, DONE]), ({ headers }) => ({
+      name: headers.get('x-user') ?? '',
+      role: 'operator',
+    }));
+    const asked = await read(url, { body: { input: 'Pay back.' } });
+    const runUrl = `${url}/${runIn(asked)}`;
+    const [one, other] = only(asked, 'call.asked').map(({ open }) => open.id);
+    const first = await read(runUrl, { user: 'ann', body: { answers: [{ id: one, approved: false }] } });
+    expect(first.at(-1)).toMatchObject({ type: 'settled', status: 'waiting', open: [{ id: other }] });
+    const second = await send(runUrl, { user: 'bob', body: { answers: [{ id: one, approved: true }] } });
+    expect([second.status, await second.json()]).toMatchObject([409, { error: { code: 'call-not-open' } }]);
+    const wrong = await send(runUrl, { body: { answers: [{ id: other, output: undefined }] } });
+    expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining('\\"approved\\":true')]);
+  });
+
+  test('both of two approvals in one request are given at once, or neither', async () => {
+    const two = { toolCalls: [...(REFUND.toolCalls ?? []), ...(REFUND.toolCalls ?? [])] };
+    const agent = makeAgent([two, DONE]);
+    const url = await listen(agent);
+    const asked = await read(url, { body: { input: 'Pay back.' } });
+    const answers = only(asked, 'call.asked').map(({ open: { id } }) => ({ id, approved: true }));
+    const rest = await read(`${url}/${runIn(asked)}`, { body: { answers } });
+    const types = rest.map(({ type }) => type);
+    expect(types.lastIndexOf('call.decided')).toBeLessThan(types.indexOf('call.started'));
+    expect(rest.at(-1)).toMatchObject({ type: 'settled', status: 'finished' });
+  });
+
+  test('each role does what it may; a caller finds only runs with its labels', async () => {
+    const url = await listen(makeAgent([REFUND, DONE]), ({ headers }) => {
+      const [role = '', user = 'ann'] = (headers.get('x-user') ?? '').split(' ');
+      const known = ROLES.find(each => each === role);
+      return known === undefined ? null : { name: user, role: known, labels: { user } };
+    });
+    const asked = await read(url, { body: { input: 'Pay back.' } });
+    const runUrl = `${url}/${runIn(asked)}`;
+    const answers = [{ id: idIn(asked), approved: true }];
+    const status = async (user: string, body?: object, path = runUrl) => {
+      const response = await send(path, { user, ...(body && { body }) });
+      await response.body?.cancel();
+      return response.status;
+    };
+    expect(await status('nobody')).toBe(401);
+    expect(await status('client')).toBe(403);
+    expect(await status('viewer')).toBe(200);
+    expect(await status('viewer', { answers })).toBe(403);
+    expect(await status('approver', { message: 'More.' })).toBe(403);
+    expect(await status('approver', { input: 'Hi.' }, url)).toBe(403);
+    expect(await status('operator bert')).toBe(404);
+    expect(await status('operator bert', { answers })).toBe(404);
+    const rest = await read(runUrl, { user: 'approver', body: { answers } });
+    expect(rest.at(-1)).toMatchObject({ type: 'settled', status: 'finished' });
+    expect(only(rest, 'call.decided')).toMatchObject([{ by: 'ann' }]);
+    const put = await fetch(runUrl, { method: 'DELETE', headers: { 'x-user': 'operator' } });
+    expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, POST']);
+  });
+
+  test.each([
+    ['', { input: 'Hi.', undeclared: 1 }],
+    ['/RUN', { message: 'Hi.', undeclared: 1 }],
+    ['/RUN', { answers: [], undeclared: 1 }],
+    ['/RUN', {}],
+    ['?undeclared=1', undefined],
+    ['/RUN?undeclared=1', { message: 'Hi.' }],
+    ['/RUN?after=-1', undefined],
+  ])('refuses what it does not know: %s %j', async (path, body) => {
+    const url = await listen(makeAgent([DONE]));
+    const runId = runIn(await read(url, { body: { input: 'Hi.' } }));
+    const at = `${url}${path.startsWith('?') ? `/${runId}` : ''}${path.replace('RUN', runId)}`;
+    const response = await send(at, { ...(body && { body }) });
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { error: { code: 'input-invalid' } },
+    ]);
+  });
+
+  test('tells the lines of a sub-agent with its run, and gives it answers', async () => {
+    const clerk = makeAgent([REFUND, { text: 'Paid.' }], { name: 'clerk' });
+    const call = { toolCalls: [{ name: 'ask_clerk', arguments: { input: 'pay' } }] };
+    const tools = [clerk.asTool({ name: 'ask_clerk', description: 'Pays.' })];
+    const url = await listen(makeAgent([call, { text: 'All paid.' }], { tools }));
+    const asked = await read(url, { body: { input: 'Pay back.' } });
+    const [opened] = only(asked, 'agent.opened');
+    expect(opened).toMatchObject({ name: 'clerk', parent: runIn(asked) });
+    expect(only(asked, 'call.asked')).toMatchObject([{ runId: opened?.runId, open: { name: 'refund' } }]);
+    const rest = await read(`${url}/${runIn(asked)}`, {
+      body: { answers: [{ id: idIn(asked), approved: true }] },
+    });
+    expect(rest.at(-1)).toMatchObject({ type: 'settled', status: 'finished', text: 'All paid.' });
+  });
+
+  test('a slow reader gets every line of a long text', async () => {
+    const words = 'word '.repeat(20_000);
+    const url = await listen(makeAgent([{ text: words }]));
+    const response = await send(url, { body: { input: 'Hi.' } });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    for (;;) {
+      await new Promise(resolve => setImmediate(resolve));
+      const step = await reader?.read();
+      if (step === undefined || step.done) break;
+      text += step.value;
+    }
+    const lines = text.split('\n').flatMap(line => (line === '' ? [] : [JSON.parse(line) as StoryLine]));
+    expect(textIn(lines)).toBe(words);
+  });
+
+  test('shows nothing that providers seal, no keys and no files', async () => {
+    const url = await listen(makeAgent([REFUND], { capture: 'requests' }));
+    const lines = await read(url, { body: { input: 'Hi.' } });
+    const names = new Set(JSON.stringify(lines).match(/"(\w+)":/g));
+    for (const name of ['opaque', 'call', 'captured', 'completed', 'continuation', 'key', 'items'])
+      expect(names).not.toContain(`"${name}":`);
   });
 });
