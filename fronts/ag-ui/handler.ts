@@ -124,7 +124,8 @@ class Endpoint {
   /** Applies the request's commands and returns the plan of its response stream. */
   async #plan(input: RunInput, caller: Caller, request: Request): Promise<Plan> {
     const agent = this.#agents.for(input.tools);
-    const latest = await findLatestRun(agent.store, chatLabels(input.threadId, caller.labels));
+    const labels = chatLabels(input.threadId, caller.labels);
+    const latest = await findLatestRun(agent.store, labels, record => record.agent === agent.name);
     const chain = latest === undefined ? [] : await agent.store.chain(latest.runId);
     const earlier: Message[] = [];
     for (const record of chain.slice(0, -1)) earlier.push(...(await this.#past.messagesOf(agent, record)));
