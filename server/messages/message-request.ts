@@ -72,7 +72,7 @@ const prompt = {
 };
 
 /** The body of `POST /v1/messages/count_tokens`. */
-export const countBody = fields(prompt);
+const countBody = fields(prompt);
 
 /** The body of `POST /v1/messages`. */
 export const messageBody = fields({

@@ -48,7 +48,7 @@ export function sent(...items: Item[]): SentItem {
 }
 
 /** An item whose content the server has. `at` is its path in the request. */
-export type StoredItem =
+type StoredItem =
   | { type: 'item_reference'; id: string; at: string }
   | { type: 'compaction'; id?: string; at: string; content: string };
 

@@ -24,9 +24,7 @@ const MISSING = 'missing';
 const NOT_EMPTY = 'expected a non-empty string';
 
 /** A text that has to be there. */
-export const text = z
-  .string({ error: ({ input }) => (input == null ? MISSING : NOT_EMPTY) })
-  .min(1, NOT_EMPTY);
+const text = z.string({ error: ({ input }) => (input == null ? MISSING : NOT_EMPTY) }).min(1, NOT_EMPTY);
 const textOr = (otherwise: string) =>
   z
     .string(NOT_EMPTY)

@@ -147,7 +147,7 @@ function continueEnded(
 }
 
 /** The state of a run at the end of a response. */
-export function stateAt({ entries, runId }: RunResponses, { to }: Pick<Span, 'to'>): ChartState {
+function stateAt({ entries, runId }: RunResponses, { to }: Pick<Span, 'to'>): ChartState {
   const [first, ...rest] = entries;
   if (first?.event.type !== 'run.started') throw new Error('a journal begins with run.started');
   return rest

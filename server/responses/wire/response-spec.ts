@@ -41,7 +41,7 @@ export type RecordedRequest = {
   openai: OpenAIParameters;
 };
 
-export type TextFormat =
+type TextFormat =
   | { type: 'text' | 'json_object' }
   | {
       type: 'json_schema';
@@ -51,7 +51,7 @@ export type TextFormat =
       strict?: boolean | null;
     };
 
-export type OpenAIParameters = {
+type OpenAIParameters = {
   presence_penalty?: number;
   frequency_penalty?: number;
   metadata?: Record<string, string>;
