@@ -61,8 +61,6 @@ export class FamilyStory {
   readonly #options: FamilyOptions;
   readonly #top: Member;
   readonly #members: Map<string, Member>;
-  /** How far runs are read at first; absent: all that is stored. */
-  #upTo: ReadonlyMap<string, number> | undefined;
   #open: FollowOptions['open'] | null = null;
   readonly #arrived: { member: Member; batch: readonly RunHappening[] }[] = [];
   /** The last entries to tell, by run, once nothing more is to be expected. */
@@ -88,13 +86,9 @@ export class FamilyStory {
     return new Map([...this.#members].flatMap(([runId, { story }]) => (story ? [[runId, story.seq]] : [])));
   }
 
-  /**
-   * Tells what is stored: of each run the entries up to that in `upTo`, by default all. Each value is what one entry
-   * tells. Call it before `follow`, if at all.
-   */
-  async *read(upTo?: ReadonlyMap<string, number>): AsyncGenerator<readonly StoryEvent[]> {
-    this.#upTo = upTo;
-    yield* this.#readStored(this.#top);
+  /** Tells what is stored. Each value is what one entry tells. Call it before `follow`, if at all. */
+  read(): AsyncGenerator<readonly StoryEvent[]> {
+    return this.#readStored(this.#top);
   }
 
   /**
@@ -107,7 +101,6 @@ export class FamilyStory {
 
   async *#follow({ run, open, follow, settled }: FollowOptions): AsyncGenerator<readonly StoryEvent[], void> {
     const { after = 0 } = this.#options;
-    this.#upTo = undefined;
     this.#open = open;
     settled?.().then(this.#end).catch(this.#fail);
     try {
@@ -176,10 +169,9 @@ export class FamilyStory {
   async *#readStored(member: Member): AsyncGenerator<readonly StoryEvent[], void> {
     const { store } = this.#options;
     const { runId, story } = member;
-    const last = this.#upTo === undefined ? Number.POSITIVE_INFINITY : (this.#upTo.get(runId) ?? 0);
-    if (last === 0 || (await store.get(runId)) === undefined) return;
-    for await (const page of readPages(store, runId, story?.seq, { last }))
-      for (const entry of page) if (entry.seq <= last) yield* this.#takeEntry(member, stamp(entry, runId));
+    if ((await store.get(runId)) === undefined) return;
+    for await (const page of readPages(store, runId, story?.seq))
+      for (const entry of page) yield* this.#takeEntry(member, stamp(entry, runId));
   }
 
   async *#beginBelow(parent: Member, call: Started): AsyncGenerator<readonly StoryEvent[], void> {

@@ -1,4 +1,5 @@
 import type { Hono } from 'hono';
+import * as z from 'zod';
 import { byOf, type Caller } from '../../access/caller.ts';
 import { describeRole, mayCommand } from '../../access/role.ts';
 import { systemHost } from '../../engine/driver/host.ts';
@@ -6,13 +7,16 @@ import { EVENT_STREAM_HEADERS } from '../../engine/run/readers/streamed-body.ts'
 import type { Run } from '../../engine/run/run.ts';
 import { warn } from '../../engine/warn.ts';
 import { openCallsOf } from '../../machines/settled.ts';
+import { hasEnded } from '../../machines/standing.ts';
 import type { Item } from '../../protocol/item.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
+import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
 import { chatLabels } from '../../protocol/listing/reserved-label.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { AgentTool, Tool } from '../../protocol/tool.ts';
 import { type Agents, byPlainName, listAgents, partFor, pathBelow } from '../../server/agent-names.ts';
 import { ApiError } from '../../server/error-envelope.ts';
 import {
@@ -27,17 +31,14 @@ import { readBody } from '../../server/read-body.ts';
 import type { RouteTable } from '../../server/route.ts';
 import { type BeginRun, beginFreely } from '../../server/runs/begin-run.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
-import type { StartOptions } from '../../tools/agent/begin-journal.ts';
+import { type Agent, createAgent } from '../../tools/agent/agent.ts';
+import { tool } from '../../tools/tool.ts';
 import { findLatestRun } from '../chat/find-chat.ts';
-import { AgentsByTools } from './client-tools.ts';
 import type { Message } from './events.ts';
 import { commandOf } from './interrupts.ts';
 import { contextItems, itemsOf, outputOf } from './read-messages.ts';
-import { type RunInput, runInputSchema } from './run-input.ts';
-import { familyOf, type Plan, type Refused, streamRun } from './stream-run.ts';
-import { Thread } from './thread.ts';
-import { StoryWriter } from './write-story.ts';
+import { type DeclaredTool, type RunInput, runInputSchema } from './run-input.ts';
+import { beginThread, type Plan, type Refused, readThread, streamRun } from './stream-run.ts';
 
 /**
  * Options of `createAgUiHandler`. A `viewer` may only read, an `approver` may also answer interrupts, and a `client` may do
@@ -52,16 +53,19 @@ const NAMES: NamesOf<AgUiOptions> = { ...HANDLER_NAMES, runContext: true };
 
 const HEADERS = { ...EVENT_STREAM_HEADERS, 'Cache-Control': 'no-store' };
 
+/** The most sets of declared tools for which an endpoint caches an agent. */
+const MOST_AGENTS = 100;
+
 /** The route of AG-UI on `agentchart serve`. What a request may do depends on its body. */
 export const AG_UI_ROUTES = {
   'POST /ag-ui/:agent': { summary: 'Run an agent in a thread of AG-UI.', right: 'read', streams: true },
 } as const satisfies RouteTable;
 
 /**
- * Creates an AG-UI 1.0 endpoint for `HttpAgent` of `@ag-ui/client`, at any path; of several agents, each is at `…/NAME`. The
- * runs of a thread have the thread's id as the label `chat`. Any process with the agent and its store can answer the thread's next request.
- * Closing a request does not cancel its run. An error before the first event is a JSON response with a status; later
- * errors are RUN_ERROR events.
+ * Creates an AG-UI 1.0 endpoint for `HttpAgent` of `@ag-ui/client`, at any path; of several agents, each is at `…/NAME`.
+ * The runs of a thread have the thread's id as the label `chat`. Any process with the agent and its store can answer the
+ * thread's next request. Closing a request does not cancel its run. An error before the first event is a JSON response
+ * with a status; later errors are RUN_ERROR events.
  *
  * @example
  * const handler = createAgUiHandler(agent);
@@ -103,72 +107,71 @@ export function createAgUiApi(agents: Agents, { log, ...options }: AgUiApiOption
 class Endpoint {
   readonly #agent: Agent;
   readonly #options: Omit<AgUiApiOptions, 'log'>;
-  readonly #agents: AgentsByTools;
+  /** By the tools that clients declare and run themselves. */
+  readonly #agents = new Map<string, Agent>();
   readonly #past = new PastRuns();
   readonly #working = new Map<string, Run>();
-  readonly #last = new Map<string, Promise<unknown>>();
+  readonly #planning = new KeyedMutex();
 
   constructor(agent: Agent, options: Omit<AgUiApiOptions, 'log'>) {
     this.#agent = agent;
     this.#options = options;
-    this.#agents = new AgentsByTools(agent);
   }
 
   answer(input: RunInput, caller: Caller, request: Request): Response {
     const labels = chatLabels(input.threadId, caller.labels);
-    const plan = () => this.#inOrder(JSON.stringify(labels), () => this.#plan(input, caller, request));
+    const makePlan = () => this.#plan(input, caller, request);
+    const plan = () => this.#planning.run(JSON.stringify(labels), makePlan);
     const host = this.#agent.options.host ?? systemHost;
     return new Response(streamRun(input, plan, host), { headers: HEADERS });
   }
 
-  /** Applies the request's commands and returns the plan of its response stream. */
-  async #plan(input: RunInput, caller: Caller, request: Request): Promise<Plan> {
-    const agent = this.#agents.for(input.tools);
+  /** Applies the request's commands and returns the plan of its response stream; `null` for a thread without a run. */
+  async #plan(input: RunInput, caller: Caller, request: Request): Promise<Plan | null> {
+    const agent = this.#agentWith(input.tools);
     const labels = chatLabels(input.threadId, caller.labels);
     const latest = await findLatestRun(agent.store, labels, record => record.agent === agent.name);
     const chain = latest === undefined ? [] : await agent.store.chain(latest.runId);
     const earlier: Message[] = [];
     for (const record of chain.slice(0, -1)) earlier.push(...(await this.#past.messagesOf(agent, record)));
-    const before = latest && (await this.#hold(agent, latest.runId));
+    const before = latest && (this.#working.get(latest.runId) ?? (await agent.open(latest.runId)));
     const known = new Set([...earlier.map(({ id }) => id), ...itemIdsOf(before)]);
     const fresh = input.messages.filter(({ id, role }) => !known.has(id) && isInput(role, before));
-    const plan = { agent, earlier, fresh };
     const items = itemsOf(fresh);
-    if (before !== undefined && !hasEnded(before)) {
-      const seen = await seqsOf(agent.store, before);
+    if (before !== undefined && (items.length === 0 || !hasEnded(before.durable.state))) {
+      const story = await readThread(beginThread(agent, before.id, earlier));
       const refused = await this.#command(before, input, items, caller);
       this.#keep(before);
-      return { ...plan, run: before, seen, refused };
+      return { agent, run: before, story, fresh, refused };
     }
+    if (items.length === 0) return null;
     const refused = before === undefined ? [] : await this.#command(before, input, [], caller);
-    if (before !== undefined && items.length > 0)
+    if (before !== undefined)
       earlier.push(...(await this.#past.messagesOf(agent, { runId: before.id, seq: before.durable.seq })));
-    if (items.length === 0) {
-      const seen = before === undefined ? new Map() : await seqsOf(agent.store, before);
-      return { ...plan, run: before, seen, refused };
-    }
     if (!mayCommand(caller, 'start')) throw forbidden(caller);
-    const run = await this.#begin(agent, caller, [...contextItems(input), ...items], {
+    const { runContext, begin = beginFreely } = this.#options;
+    const start = {
+      labels: caller.labels,
       chat: input.threadId,
-      runContext: await this.#options.runContext?.(input, request),
-      continues: before?.id,
-    });
-    return { ...plan, run, seen: new Map([[run.id, 0]]), refused };
+      ...omitUndefined({ runContext: await runContext?.(input, request), continues: before?.id }),
+    };
+    const startItems = [...contextItems(input), ...items];
+    const run = await begin(caller, agent, more => agent.start(startItems, { ...start, ...more }));
+    this.#keep(run);
+    return { agent, run, story: beginThread(agent, run.id, earlier), fresh, refused };
   }
 
   /** Submits the answers to interrupts, the results of client tools, and the messages. Returns the refused answers. */
   async #command(run: Run, input: RunInput, items: Item[], caller: Caller): Promise<Refused[]> {
     const by = byOf(caller);
-    const answers = (input.resume ?? []).map(entry => ({
-      id: entry.interruptId,
-      command: commandOf(entry, by),
-    }));
     const refused: Refused[] = [];
     const given: { id: string; command: RunCommand }[] = [];
-    for (const { id, command } of answers) {
+    for (const entry of input.resume ?? []) {
+      const { interruptId } = entry;
+      const command = commandOf(entry, by);
       if (command === 'unknown')
-        refused.push({ interruptId: id, code: 'call-unknown', message: 'No interrupt has this id.' });
-      else if (command !== null) given.push({ id, command });
+        refused.push({ interruptId, code: 'call-unknown', message: 'No interrupt has this id.' });
+      else if (command !== null) given.push({ id: interruptId, command });
     }
     for (const open of openCallsOf(run.context, 'result')) {
       const { callId } = open;
@@ -185,30 +188,23 @@ class Endpoint {
     return [...refused, ...(await submit(run, given))];
   }
 
-  async #begin(
-    agent: Agent,
-    caller: Caller,
-    items: Item[],
-    {
-      continues,
-      runContext,
-      ...start
-    }: Pick<StartOptions, 'chat'> & {
-      continues: string | undefined;
-      runContext: unknown;
-    },
-  ): Promise<Run> {
-    const { begin = beginFreely } = this.#options;
-    const options = { ...start, labels: caller.labels, ...omitUndefined({ runContext, continues }) };
-    const run = await begin(caller, agent, more => agent.start(items, { ...options, ...more }));
-    this.#keep(run);
-    return run;
-  }
-
-  async #hold(agent: Agent, runId: string): Promise<Run> {
-    const held = this.#working.get(runId);
-    if (held !== undefined) return held;
-    return await agent.open(runId);
+  /**
+   * The agent with the tools of a client, which cannot replace a tool that the agent has. Throws `agent-invalid` for a tool
+   * without a usable name or schema.
+   */
+  #agentWith(declared: readonly DeclaredTool[]): Agent {
+    if (declared.length === 0) return this.#agent;
+    const key = JSON.stringify(declared);
+    const known = this.#agents.get(key);
+    if (known !== undefined) return known;
+    const { options, store } = this.#agent;
+    const own: readonly AgentTool[] = options.tools ?? [];
+    const taken = new Set(own.flatMap(one => ('name' in one ? [one.name] : [])));
+    const added = declared.filter(({ name }) => !taken.has(name)).map(clientToolOf);
+    const agent = createAgent({ ...options, store, tools: [...own, ...added] });
+    if (this.#agents.size >= MOST_AGENTS) this.#agents.delete(this.#agents.keys().next().value ?? '');
+    this.#agents.set(key, agent);
+    return agent;
   }
 
   /** Keeps the run open until it rests or has ended. */
@@ -218,16 +214,6 @@ class Endpoint {
       if (this.#working.get(run.id) === run) this.#working.delete(run.id);
     };
     run.settled().then(release, release);
-  }
-
-  async #inOrder<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
-    const mine = (this.#last.get(key) ?? Promise.resolve()).then(work, work);
-    this.#last.set(key, mine);
-    try {
-      return await mine;
-    } finally {
-      if (this.#last.get(key) === mine) this.#last.delete(key);
-    }
   }
 }
 
@@ -266,25 +252,14 @@ async function submit(run: Run, given: readonly { id: string; command: RunComman
   return refused;
 }
 
-function hasEnded({ durable }: Run): boolean {
-  return durable.state.status !== 'active';
-}
-
 function forbidden(caller: Caller): ApiError {
   return new ApiError('forbidden', describeRole(caller));
 }
 
-/** Returns the last seq of a run and of each of its sub-agents' runs, by run id. */
-async function seqsOf(store: Store, run: Run): Promise<Map<string, number>> {
-  const seqs = new Map([[run.id, run.durable.seq]]);
-  const add = async (parent: string): Promise<void> => {
-    for (const { runId, seq } of (await store.list({ parent, limit: 1_000 })).runs) {
-      seqs.set(runId, seq);
-      await add(runId);
-    }
-  };
-  await add(run.id);
-  return seqs;
+function clientToolOf({ name, description, parameters }: DeclaredTool): Tool {
+  const given = isJsonObject(parameters) ? parameters : { properties: {} };
+  const inputSchema = { type: 'object', ...given };
+  return tool({ name, description: description || name, input: z.looseObject({}), inputSchema });
 }
 
 /** The size limit of the cached messages, in characters of their JSON. */
@@ -325,10 +300,7 @@ class PastRuns {
 }
 
 async function readPast(agent: Agent, runId: string): Promise<Past> {
-  const thread = new Thread();
-  const writer = new StoryWriter(runId, thread);
-  const family = familyOf(agent, runId);
-  for await (const told of family.read()) for (const event of told) writer.add(event);
-  const { list } = thread;
-  return { seqs: family.seqs, messages: list, chars: JSON.stringify(list).length };
+  const { family, thread } = await readThread(beginThread(agent, runId));
+  const { messages } = thread.snapshot;
+  return { seqs: family.seqs, messages, chars: JSON.stringify(messages).length };
 }

@@ -1,8 +1,12 @@
 import { type Host, systemHost } from '../../engine/driver/host.ts';
+import { progressOf } from '../../engine/journal/progress.ts';
 import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/run/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
+import { listUnsettled } from '../../engine/run/settled.ts';
 import { FamilyStory } from '../../engine/story/family-story.ts';
-import { omitUndefined, toJson } from '../../protocol/json.ts';
+import { statusOf } from '../../machines/standing.ts';
+import { type ChartState, statePath } from '../../machines/step.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { describeError } from '../../server/error-envelope.ts';
@@ -12,40 +16,54 @@ import { storyAgentOf } from '../../tools/agent/sub-agents.ts';
 import type { AgUiEvent, Message, TokenUsage } from './events.ts';
 import { interruptsOf } from './interrupts.ts';
 import type { InputMessage, RunInput } from './run-input.ts';
-import { SharedState } from './shared-state.ts';
 import { Thread } from './thread.ts';
 import { StoryWriter } from './write-story.ts';
 
 /** An answer that the run refused: another caller decided first, or the answer is invalid. */
 export type Refused = { interruptId: string; code: string; message: string; by?: string };
 
-/**
- * The content that a request streams: the run to follow, and what the client already has. Without a run, the thread is
- * empty.
- */
+/** The story of a run and its sub-agents, and the thread that it is written into. */
+export type ThreadStory = { family: FamilyStory; writer: StoryWriter; thread: Thread };
+
+/** Begins a run's story. `earlier`: the messages of the thread's earlier runs. */
+export function beginThread(agent: Agent, runId: string, earlier: readonly Message[] = []): ThreadStory {
+  const { store, options } = agent;
+  const { host = systemHost } = options;
+  const thread = new Thread(earlier);
+  const family = new FamilyStory({ store, host, runId, agent: storyAgentOf(agent) });
+  return { family, writer: new StoryWriter(runId, thread), thread };
+}
+
+/** Adds what is stored of a run, which the client may have. */
+export async function readThread(story: ThreadStory): Promise<ThreadStory> {
+  for await (const told of story.family.read()) for (const event of told) story.writer.add(event);
+  return story;
+}
+
+/** The content that a request streams: the run to follow, from where its story is. */
 export type Plan = {
   agent: Agent;
-  run: Run | undefined;
-  /** The messages of the thread's earlier runs. */
-  earlier: readonly Message[];
-  /** By run id: the seq up to which the client may already have the run. */
-  seen: ReadonlyMap<string, number>;
+  run: Run;
+  story: ThreadStory;
   /** The messages of this request that are new to the thread. */
   fresh: readonly InputMessage[];
   refused: readonly Refused[];
 };
 
-/** Returns a response body: the events of the plan's run as server-sent events, at the reader's pace. */
+/**
+ * Returns a response body: the events of the plan's run as server-sent events, at the reader's pace. Without a plan, the
+ * thread is empty.
+ */
 export function streamRun(
   input: RunInput,
-  plan: () => Promise<Plan>,
+  plan: () => Promise<Plan | null>,
   host: Host,
 ): ReadableStream<Uint8Array> {
   const stop = new AbortController();
   return streamedBody(eventsOf(input, plan, stop.signal), {
     frame,
     keepAlive: { text: KEEP_ALIVE_COMMENT, host },
-    failed: error => frame([errorEvent(error)]),
+    failed,
     leave: () => stop.abort(),
   });
 }
@@ -54,47 +72,30 @@ function frame(events: readonly AgUiEvent[]): string {
   return events.map(event => `data: ${JSON.stringify(event)}\n\n`).join('');
 }
 
-/** Returns the RUN_ERROR event for an error that ended the request, without internal details. */
-function errorEvent(error: unknown): AgUiEvent {
+/** The end of a request by an error, without internal details. */
+function failed(error: unknown): string {
   const { code, message } = describeError(error).envelope.error;
-  return { type: 'RUN_ERROR', message, code };
+  return frame([{ type: 'RUN_ERROR', message, code }]);
 }
 
 async function* eventsOf(
   input: RunInput,
-  makePlan: () => Promise<Plan>,
+  makePlan: () => Promise<Plan | null>,
   signal: AbortSignal,
 ): AsyncGenerator<AgUiEvent[], void> {
   const { threadId, runId, parentRunId } = input;
-  yield [
-    {
-      type: 'RUN_STARTED',
-      threadId,
-      runId,
-      protocolVersion: '1.0',
-      ...omitUndefined({ parentRunId }),
-    },
-  ];
+  const started = { type: 'RUN_STARTED' as const, threadId, runId, protocolVersion: '1.0' };
+  yield [{ ...started, ...omitUndefined({ parentRunId }) }];
   const plan = await makePlan();
-  if (plan.run === undefined) yield [{ type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'success' } }];
-  else yield* followPlan(input, { ...plan, run: plan.run }, signal);
-}
-
-/** The story of a run of this agent, with those of its sub-agents. */
-export function familyOf(agent: Agent, runId: string): FamilyStory {
-  const { store, options } = agent;
-  return new FamilyStory({ store, host: options.host ?? systemHost, runId, agent: storyAgentOf(agent) });
+  if (plan === null) yield [{ type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'success' } }];
+  else yield* followPlan(input, plan, signal);
 }
 
 async function* followPlan(
   input: RunInput,
-  { agent, run, earlier, seen, fresh, refused }: Plan & { run: Run },
+  { agent, run, story: { family, writer, thread }, fresh, refused }: Plan,
   signal: AbortSignal,
 ): AsyncGenerator<AgUiEvent[], void> {
-  const thread = new Thread(earlier);
-  const writer = new StoryWriter(run.id, thread);
-  const family = familyOf(agent, run.id);
-  for await (const told of family.read(seen)) for (const event of told) writer.add(event);
   const shared = new SharedState(input.state, text => filterText(text, agent.options.textFilters ?? []));
   const refusals = refused.map(one => ({ type: 'CUSTOM' as const, name: 'agentchart.refused', value: one }));
   yield [...thread.meet(input, fresh), ...shared.update(family.state), ...refusals];
@@ -103,84 +104,174 @@ async function* followPlan(
   const open = (runId: string) => agent.open(runId);
   const story = family.follow({ run, open, follow: true, settled: () => settling });
   signal.addEventListener('abort', () => void story.return(undefined), { once: true });
-  const usage = new UsageSum();
+  const calls: TokenUsage[] = [];
   for await (const told of story) {
     const events = told.flatMap(event => {
-      if (event.type === 'turn.closed') usage.add(event.completed);
+      if (event.type === 'turn.closed') addUsage(calls, event.completed);
       return writer.write(event);
     });
     yield [...events, ...shared.update(family.state)];
   }
   if (signal.aborted) return;
-  const settled = await settling;
-  const interrupts = settled.status === 'waiting' ? interruptsOf(run.id, settled) : [];
-  const idsOf = (child: string) =>
-    interrupts.filter(({ subagentRunId }) => subagentRunId === child).map(({ id }) => id);
-  yield [
-    ...writer.end(idsOf),
-    ...endOf(input, settled, { runId: run.id, thread, shared, usage: usage.member }),
-  ];
+  const end = endOf(input, run.id, await settling, calls.length > 0 ? { usage: calls } : {});
+  const outcome = end.type === 'RUN_FINISHED' ? end.outcome : undefined;
+  const interrupts = outcome?.type === 'interrupt' ? outcome.interrupts : [];
+  const events = [...writer.end(interrupts), ...(interrupts.length > 0 ? [thread.snapshot] : [])];
+  yield [...events, ...shared.finish(), end];
 }
 
-type Ending = { runId: string; thread: Thread; shared: SharedState; usage: { usage?: TokenUsage[] } };
-
-/** Returns the final events of a request, once its run rests or has ended. */
-function endOf(input: RunInput, settled: Settled, { thread, shared, usage, ...run }: Ending): AgUiEvent[] {
-  const { threadId, runId, tools } = input;
-  const ends = shared.finish();
+/** Returns the last event of a request, once its run rests or has ended. */
+function endOf(
+  { threadId, runId, tools }: RunInput,
+  ownId: string,
+  settled: Settled,
+  usage: { usage?: TokenUsage[] },
+): AgUiEvent {
   const finished = { type: 'RUN_FINISHED', threadId, runId, ...usage } as const;
   switch (settled.status) {
     case 'finished': {
       const { usage: _, turns: __, ...result } = settled;
-      return [...ends, { ...finished, result: toJson(result), outcome: { type: 'success' } }];
+      return { ...finished, result: toJson(result), outcome: { type: 'success' } };
     }
     case 'cancelled':
-      return [...ends, { ...finished, outcome: { type: 'cancelled' } }];
+      return { ...finished, outcome: { type: 'cancelled' } };
     case 'failed':
-      return [...ends, { type: 'RUN_ERROR', ...settled.error, ...usage }];
+      return { type: 'RUN_ERROR', ...settled.error, ...usage };
     case 'waiting': {
       const own = settled.open.flatMap(open =>
         open.kind === 'result' && tools.some(({ name }) => name === open.name) ? [open] : [],
       );
       const others = settled.open.filter(open => own.every(({ id }) => id !== open.id));
-      if (own.length > 0 && others.length === 0) {
-        const pendingToolCallIds = own.map(({ callId }) => callId);
-        return [...ends, { ...finished, outcome: { type: 'success', pendingToolCallIds } }];
-      }
-      const interrupts = interruptsOf(run.runId, { ...settled, open: others });
-      return [
-        { type: 'MESSAGES_SNAPSHOT', messages: thread.list },
-        ...ends,
-        { ...finished, outcome: { type: 'interrupt', interrupts } },
-      ];
+      const pendingToolCallIds = own.map(({ callId }) => callId);
+      if (own.length > 0 && others.length === 0)
+        return { ...finished, outcome: { type: 'success', pendingToolCallIds } };
+      const interrupts = interruptsOf(ownId, { ...settled, open: others });
+      return { ...finished, outcome: { type: 'interrupt', interrupts } };
     }
   }
 }
 
-/** Sums the model calls of one request by provider and model. */
-class UsageSum {
-  readonly #sums = new Map<string, TokenUsage>();
+/** Adds a model call to the sums by provider and model. `usage` is `null` if the provider did not report it. */
+function addUsage(
+  sums: TokenUsage[],
+  { provider, model, usage }: { provider: string; model: string; usage: Usage | null },
+): void {
+  if (usage === null) return;
+  const known = sums.find(one => one.provider === provider && one.model === model);
+  const sum: TokenUsage = known ?? { provider, model };
+  if (known === undefined) sums.push(sum);
+  const counts = {
+    inputTokens: usage.inputTokens,
+    outputTokens: usage.outputTokens,
+    totalTokens: usage.inputTokens + usage.outputTokens,
+    reasoningTokens: usage.reasoningTokens,
+    cachedInputTokens: usage.cachedInputTokens,
+    cacheWriteInputTokens: usage.cacheWriteTokens,
+  };
+  for (const [name, count] of Object.entries(counts) as [keyof typeof counts, number | null][])
+    if (count !== null) sum[name] = (sum[name] ?? 0) + count;
+}
 
-  /** Adds a model call. `usage` is `null` if the provider did not report it. */
-  add({ provider, model, usage }: { provider: string; model: string; usage: Usage | null }): void {
-    if (usage === null) return;
-    const key = `${provider} ${model}`;
-    const sum: TokenUsage = this.#sums.get(key) ?? { provider, model };
-    const counts = {
-      inputTokens: usage.inputTokens,
-      outputTokens: usage.outputTokens,
-      totalTokens: usage.inputTokens + usage.outputTokens,
-      reasoningTokens: usage.reasoningTokens,
-      cachedInputTokens: usage.cachedInputTokens,
-      cacheWriteInputTokens: usage.cacheWriteTokens,
-    };
-    for (const [name, count] of Object.entries(counts) as [keyof typeof counts, number | null][])
-      if (count !== null) sum[name] = (sum[name] ?? 0) + count;
-    this.#sums.set(key, sum);
+type Operation = Extract<AgUiEvent, { type: 'STATE_DELTA' }>['delta'][number];
+
+/** The members that a state may lack: those of the thread's earlier run are not kept. */
+const OPTIONAL = ['why', 'answer', 'output', 'error', 'incomplete'];
+
+/** The chart's states that are reported as steps: the states in which the run is active. */
+const STEPS: readonly string[] = ['turn', 'executingTools', 'backingOff', 'finishing'];
+
+/**
+ * The AG-UI shared state: the run's members, together with the application's own members.
+ *
+ * S1 The first event is a snapshot; each later event is the JSON Patch from the previous state.
+ */
+class SharedState {
+  readonly #own: JsonObject;
+  readonly #showText: (text: string) => string;
+  #state: ChartState | null = null;
+  #sent: JsonObject | null = null;
+  #step: string | null = null;
+
+  /** `given`: the state in the request. Members that the run does not set are kept. */
+  constructor(given: JsonValue | undefined, showText: (text: string) => string) {
+    this.#own = isJsonObject(given) ? { ...given } : {};
+    for (const name of OPTIONAL) delete this.#own[name];
+    this.#showText = showText;
   }
 
-  /** The member `usage` of the final event; absent without a model call. */
-  get member(): { usage?: TokenUsage[] } {
-    return this.#sums.size === 0 ? {} : { usage: [...this.#sums.values()] };
+  /** Returns the events for a state of the chart; none if no shared member changed. */
+  update(state: ChartState | null): AgUiEvent[] {
+    if (state === null || state === this.#state) return [];
+    this.#state = state;
+    const before = this.#sent;
+    const now = { ...this.#own, ...describeState(state, this.#showText) };
+    const step = statePath(state).split('.')[0] ?? '';
+    const events = this.#moveTo(STEPS.includes(step) ? step : null);
+    this.#sent = now;
+    if (before === null) return [{ type: 'STATE_SNAPSHOT', snapshot: now }, ...events];
+    const delta = diffJson(before, now);
+    return delta.length === 0 ? events : [...events, { type: 'STATE_DELTA', delta }];
   }
+
+  /** Returns the end of the last step and a full state snapshot, which must precede an interrupt. */
+  finish(): AgUiEvent[] {
+    const events = this.#moveTo(null);
+    if (this.#sent !== null) events.push({ type: 'STATE_SNAPSHOT', snapshot: this.#sent });
+    return events;
+  }
+
+  #moveTo(step: string | null): AgUiEvent[] {
+    if (step === this.#step) return [];
+    const events: AgUiEvent[] = [];
+    if (this.#step !== null) events.push({ type: 'STEP_FINISHED', stepName: this.#step });
+    if (step !== null) events.push({ type: 'STEP_STARTED', stepName: step });
+    this.#step = step;
+    return events;
+  }
+}
+
+/** Returns the run's members: the state's path, status, reason, usage, open calls, and outcome. */
+function describeState(state: ChartState, showText: (text: string) => string): JsonObject {
+  const { context } = state;
+  const { runId, agent, next, answer, paused, usage, turns } = context;
+  const { state: path, why, incomplete } = progressOf(state);
+  const status = statusOf(state);
+  return toJson({
+    runId,
+    agent: agent.name,
+    state: path,
+    status,
+    paused,
+    turns,
+    usage,
+    calls: listUnsettled(context),
+    ...omitUndefined({
+      why,
+      incomplete,
+      answer: status === 'finished' ? showText(answer?.text ?? '') : undefined,
+      output: status === 'finished' ? answer?.output : undefined,
+      error: next?.type === 'fail' ? { code: next.code, message: next.message } : undefined,
+    }),
+  }) as JsonObject;
+}
+
+/** Returns the JSON Patch (RFC 6902) that turns `before` into `after`. Lists that differ are replaced as a whole. */
+function diffJson(before: JsonObject, after: JsonObject, path = ''): Operation[] {
+  const operations: Operation[] = [];
+  for (const name of Object.keys(before)) {
+    if (!Object.hasOwn(after, name)) operations.push({ op: 'remove', path: pointerTo(path, name) });
+  }
+  for (const [name, value] of Object.entries(after)) {
+    const place = pointerTo(path, name);
+    const old = before[name];
+    if (!Object.hasOwn(before, name)) operations.push({ op: 'add', path: place, value });
+    else if (isJsonObject(old) && isJsonObject(value)) operations.push(...diffJson(old, value, place));
+    else if (JSON.stringify(old) !== JSON.stringify(value))
+      operations.push({ op: 'replace', path: place, value });
+  }
+  return operations;
+}
+
+function pointerTo(path: string, name: string): string {
+  return `${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }

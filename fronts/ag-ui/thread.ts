@@ -15,18 +15,17 @@ type ToolCall = NonNullable<AssistantMessage['toolCalls']>[number];
  */
 export class Thread {
   #messages: Message[] = [];
-  /** The ids of the messages, and of the calls with a result, that the client has without an event. */
-  readonly #own = new Set<string>();
-  readonly #answered = new Set<string>();
+  /** The keys of what the client has without events. */
+  #own = new Set<string>();
 
   /** `earlier`: the messages of the thread's earlier runs. */
   constructor(earlier: readonly Message[] = []) {
     for (const message of earlier) this.add(message);
   }
 
-  /** A copy of the messages, for a MESSAGES_SNAPSHOT. */
-  get list(): Message[] {
-    return structuredClone(this.#messages);
+  /** The MESSAGES_SNAPSHOT of the messages now. */
+  get snapshot(): Extract<AgUiEvent, { type: 'MESSAGES_SNAPSHOT' }> {
+    return { type: 'MESSAGES_SNAPSHOT', messages: structuredClone(this.#messages) };
   }
 
   find(id: string): Message | undefined {
@@ -35,21 +34,20 @@ export class Thread {
 
   /** Whether the client has a message without an event. */
   isOwn(message: Message): boolean {
-    return message.role === 'tool' ? this.#answered.has(message.toolCallId) : this.#own.has(message.id);
+    return this.#own.has(keyOf(message));
   }
 
-  /** Adds a message unless it is known. */
-  add(message: Message): void {
+  /** Adds a message unless it is known. Returns it. */
+  add<Added extends Message>(message: Added): Added {
     if (this.find(message.id) === undefined) this.#messages.push(message);
+    return message;
   }
 
   /** The message of the assistant with this id, which is added with `members` if it is new. */
   assistant(id: string, members: Omit<AssistantMessage, 'id' | 'role'>): AssistantMessage {
     const known = this.find(id);
     if (known?.role === 'assistant') return known;
-    const message: AssistantMessage = { id, role: 'assistant', ...members };
-    this.add(message);
-    return message;
+    return this.add({ id, role: 'assistant', ...members });
   }
 
   /** Adds the result of a call. */
@@ -77,23 +75,16 @@ export class Thread {
    * a message of the thread, or has one that the thread lacks. `fresh`: the messages that are new to the thread.
    */
   meet({ messages: theirs }: RunInput, fresh: readonly InputMessage[]): AgUiEvent[] {
-    this.#know(theirs);
-    const had = theirs.filter(message => isSaid(message) && !fresh.includes(message)).map(describe);
-    const ours = this.#messages.filter(isSaid).map(describe);
-    const isSame = ours.length === had.length && ours.every(message => had.includes(message));
+    this.#own = new Set(theirs.map(keyOf));
+    const had = theirs.filter(message => isSaid(message) && !fresh.includes(message));
+    const known = new Set(had.map(describe));
+    const ours = this.#messages.filter(isSaid);
+    const isSame = ours.length === had.length && ours.every(message => known.has(describe(message)));
     if (isSame && this.#messages.every(one => one.role !== 'tool' || this.isOwn(one))) return [];
     const said = messagesOf(itemsOf(fresh.filter(({ role }) => role === 'user')));
-    const messages = [...this.list, ...said.filter(({ id }) => this.find(id) === undefined)];
-    this.#own.clear();
-    this.#answered.clear();
-    this.#know(messages);
+    const messages = [...this.snapshot.messages, ...said.filter(({ id }) => this.find(id) === undefined)];
+    this.#own = new Set(messages.map(keyOf));
     return [{ type: 'MESSAGES_SNAPSHOT', messages }];
-  }
-
-  #know(messages: readonly (Message | InputMessage)[]): void {
-    for (const message of messages)
-      if (message.role === 'tool') this.#answered.add(message.toolCallId);
-      else if (isWrittenByClients(message)) this.#own.add(message.id);
   }
 }
 
@@ -105,8 +96,9 @@ function isSaid({ role }: { role: string }): boolean {
   return role === 'user' || role === 'assistant';
 }
 
-function isWrittenByClients({ role }: { role: string }): boolean {
-  return role === 'user' || role === 'system' || role === 'developer';
+/** Tells a client's messages apart. A result is known by its call: clients give it another id. */
+function keyOf(message: Message | InputMessage): string {
+  return message.role === 'tool' ? `result ${message.toolCallId}` : message.id;
 }
 
 function describe(message: Message | InputMessage): string {

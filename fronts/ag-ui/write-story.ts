@@ -1,28 +1,29 @@
-import type { StoryEvent } from '../../engine/story/story-event.ts';
+import type { StoryEvent, StorySettled } from '../../engine/story/story-event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { callIdFor } from '../../protocol/open/answer.ts';
-import type { AgUiEvent, Message } from './events.ts';
+import type { AgUiEvent, Interrupt, Message } from './events.ts';
 import { messagesOf, textOfOutput } from './read-messages.ts';
 import type { AssistantMessage, Thread } from './thread.ts';
 
 type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
 
-/** An attempt of a turn: the id of its message, and what of it is open. */
+/** An attempt of a turn: the id of its message, its messages and calls, and which texts are open. */
 type Attempt = {
   id: string;
-  message?: AssistantMessage;
+  text?: AssistantMessage;
   reasoning?: Extract<Message, { role: 'reasoning' }>;
-  hasText: boolean;
-  isReasoning: boolean;
   /** By their ids for clients. */
   calls: Map<string, { function: { arguments: string } }>;
+  open: Set<'text' | 'reasoning'>;
 };
+
+/** `announced`: SUBAGENT_STARTED was written, and its end was not. */
+type SubAgent = Of<'agent.opened'> & { announced: boolean };
 
 /** A run of the family. */
 type WrittenRun = {
-  /** `announced`: SUBAGENT_STARTED was written, and its end was not. */
-  subAgent?: Of<'agent.opened'> & { announced: boolean };
+  subAgent?: SubAgent;
   attempt?: Attempt | undefined;
   /** The id of the last complete message with text. */
   answerId?: string;
@@ -52,7 +53,10 @@ export class StoryWriter {
     const { subAgent } = this.#runOf(told.runId);
     if (subAgent === undefined) return events;
     if (events.length > 0) events.unshift(...this.#announce(subAgent));
-    if (told.type === 'settled' && subAgent.announced) events.push(...endOf(subAgent, told));
+    if (told.type === 'settled' && told.settled.status !== 'waiting' && subAgent.announced) {
+      subAgent.announced = false;
+      events.push(endOf(subAgent, told.settled));
+    }
     return events;
   }
 
@@ -62,17 +66,18 @@ export class StoryWriter {
     return tag(run, this.#take(told, run));
   }
 
-  /** Ends what is open. `waiting` returns the ids of the interrupts of a sub-agent's run. */
-  end(waiting: (runId: string) => string[]): AgUiEvent[] {
+  /** Ends what is open. `interrupts`: what the run waits for. */
+  end(interrupts: readonly Interrupt[]): AgUiEvent[] {
     const runs = [...this.#runs.values()];
-    const texts = runs.flatMap(run => tag(run, endAttempt(run)));
-    const agents = runs.reverse().flatMap(({ subAgent }): AgUiEvent[] => {
-      if (subAgent?.announced !== true) return [];
+    const events = runs.flatMap(run => tag(run, endAttempt(run)));
+    for (const { subAgent } of runs.reverse()) {
+      if (subAgent?.announced !== true) continue;
       const { runId: subagentRunId } = subAgent;
-      const outcome = { type: 'suspended' as const, interruptIds: waiting(subagentRunId) };
-      return [{ type: 'SUBAGENT_FINISHED', subagentRunId, outcome }];
-    });
-    return [...texts, ...agents];
+      const own = interrupts.filter(interrupt => interrupt.subagentRunId === subagentRunId);
+      const outcome = { type: 'suspended' as const, interruptIds: own.map(({ id }) => id) };
+      events.push({ type: 'SUBAGENT_FINISHED', subagentRunId, outcome });
+    }
+    return events;
   }
 
   #runOf(runId: string): WrittenRun {
@@ -92,13 +97,12 @@ export class StoryWriter {
         return this.#receive(told.items, run);
       case 'turn.opened': {
         const id = `${told.runId}-${told.turn}-${told.attempt}`;
-        run.attempt = { id, hasText: false, isReasoning: false, calls: new Map() };
+        run.attempt = { id, calls: new Map(), open: new Set() };
         return [];
       }
       case 'text':
-        return run.attempt && told.text !== '' ? this.#text(told.text, run, run.attempt) : [];
       case 'reasoning':
-        return run.attempt && told.text !== '' ? this.#reasoning(told.text, run, run.attempt) : [];
+        return run.attempt && told.text !== '' ? this.#say(told, run, run.attempt) : [];
       case 'call.opened':
         return run.attempt ? this.#openCall(told, run, run.attempt) : [];
       case 'call.arguments': {
@@ -111,13 +115,13 @@ export class StoryWriter {
       case 'turn.discarded':
         return this.#discard(run, told);
       case 'turn.closed':
-        if (run.attempt?.hasText === true) run.answerId = run.attempt.id;
+        if (run.attempt?.open.has('text')) run.answerId = run.attempt.id;
         return endAttempt(run);
       case 'answer.changed': {
         const message = this.#thread.find(run.answerId ?? '');
         if (message?.role !== 'assistant' || message.content === told.text) return [];
         message.content = told.text;
-        return [this.#snapshot()];
+        return [this.#thread.snapshot];
       }
       case 'call.progress': {
         const value = { toolCallId: callIdFor(this.#runId, told), data: told.data };
@@ -145,32 +149,20 @@ export class StoryWriter {
     });
   }
 
-  #text(delta: string, run: WrittenRun, live: Attempt): AgUiEvent[] {
-    const { id: messageId } = live;
-    const events = endReasoning(live);
-    if (!live.hasText) events.push({ type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' });
-    live.hasText = true;
-    live.message ??= this.#thread.assistant(messageId, { content: '', ...ownerOf(run) });
-    live.message.content = `${live.message.content ?? ''}${delta}`;
-    events.push({ type: 'TEXT_MESSAGE_CONTENT', messageId, delta });
-    return events;
-  }
-
-  #reasoning(delta: string, run: WrittenRun, live: Attempt): AgUiEvent[] {
-    const messageId = reasoningIdOf(live);
-    const events: AgUiEvent[] = [];
-    if (!live.isReasoning)
-      events.push(
-        { type: 'REASONING_START', messageId },
-        { type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' },
-      );
-    live.isReasoning = true;
-    if (live.reasoning === undefined) {
-      live.reasoning = { id: messageId, role: 'reasoning', content: '', ...ownerOf(run) };
-      this.#thread.add(live.reasoning);
+  #say({ type, text: delta }: Of<'text' | 'reasoning'>, run: WrittenRun, live: Attempt): AgUiEvent[] {
+    const messageId = type === 'text' ? live.id : reasoningIdOf(live);
+    const events = type === 'text' ? endReasoning(live) : [];
+    if (!live.open.has(type)) events.push(...STARTS[type](messageId));
+    live.open.add(type);
+    const owner = ownerOf(run);
+    if (type === 'text') {
+      live.text ??= this.#thread.assistant(messageId, { content: '', ...owner });
+      live.text.content = `${live.text.content ?? ''}${delta}`;
+    } else {
+      live.reasoning ??= this.#thread.add({ id: messageId, role: 'reasoning', content: '', ...owner });
+      live.reasoning.content += delta;
     }
-    live.reasoning.content += delta;
-    events.push({ type: 'REASONING_MESSAGE_CONTENT', messageId, delta });
+    events.push({ type: CONTENTS[type], messageId, delta });
     return events;
   }
 
@@ -178,8 +170,8 @@ export class StoryWriter {
     const { name } = told;
     const { id: parentMessageId } = live;
     const toolCallId = callIdFor(this.#runId, told);
-    live.message ??= this.#thread.assistant(parentMessageId, { toolCalls: [], ...ownerOf(run) });
-    live.calls.set(toolCallId, this.#thread.addCall(live.message, toolCallId, name));
+    live.text ??= this.#thread.assistant(parentMessageId, { toolCalls: [], ...ownerOf(run) });
+    live.calls.set(toolCallId, this.#thread.addCall(live.text, toolCallId, name));
     return [{ type: 'TOOL_CALL_START', toolCallId, toolCallName: name, parentMessageId }];
   }
 
@@ -188,7 +180,7 @@ export class StoryWriter {
     const events = endAttempt(run);
     if (ended || live === undefined || events.length === 0) return events;
     this.#thread.remove([live.id, reasoningIdOf(live)]);
-    return [...events, this.#snapshot()];
+    return [...events, this.#thread.snapshot];
   }
 
   #settle({ runId, callId, output, isError }: Of<'call.settled'>, run: WrittenRun): AgUiEvent[] {
@@ -201,11 +193,7 @@ export class StoryWriter {
     return this.#thread.isOwn(message) ? [] : [{ type: 'TOOL_CALL_RESULT', messageId, ...result }];
   }
 
-  #snapshot(): AgUiEvent {
-    return { type: 'MESSAGES_SNAPSHOT', messages: this.#thread.list };
-  }
-
-  #announce(subAgent: Of<'agent.opened'> & { announced: boolean }): AgUiEvent[] {
+  #announce(subAgent: SubAgent): AgUiEvent[] {
     if (subAgent.announced) return [];
     subAgent.announced = true;
     const { runId, name, parent, callId } = subAgent;
@@ -223,6 +211,16 @@ export class StoryWriter {
   }
 }
 
+const STARTS = {
+  text: (messageId: string): AgUiEvent[] => [{ type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' }],
+  reasoning: (messageId: string): AgUiEvent[] => [
+    { type: 'REASONING_START', messageId },
+    { type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' },
+  ],
+};
+const CONTENTS = { text: 'TEXT_MESSAGE_CONTENT', reasoning: 'REASONING_MESSAGE_CONTENT' } as const;
+const CANCELLED = { message: 'The run was cancelled.', code: 'cancelled' };
+
 /** The member that says to which sub-agent something belongs. */
 function ownerOf({ subAgent }: WrittenRun): { subagentRunId?: string } {
   return subAgent === undefined ? {} : { subagentRunId: subAgent.runId };
@@ -238,8 +236,7 @@ function reasoningIdOf({ id }: Attempt): string {
 }
 
 function endReasoning(live: Attempt): AgUiEvent[] {
-  if (!live.isReasoning) return [];
-  live.isReasoning = false;
+  if (!live.open.delete('reasoning')) return [];
   const messageId = reasoningIdOf(live);
   return [
     { type: 'REASONING_MESSAGE_END', messageId },
@@ -253,29 +250,14 @@ function endAttempt(run: WrittenRun): AgUiEvent[] {
   if (live === undefined) return [];
   run.attempt = undefined;
   const events = endReasoning(live);
-  if (live.hasText) events.push({ type: 'TEXT_MESSAGE_END', messageId: live.id });
+  if (live.open.has('text')) events.push({ type: 'TEXT_MESSAGE_END', messageId: live.id });
   for (const toolCallId of live.calls.keys()) events.push({ type: 'TOOL_CALL_END', toolCallId });
   return events;
 }
 
-function endOf(
-  subAgent: Of<'agent.opened'> & { announced: boolean },
-  { settled }: Of<'settled'>,
-): AgUiEvent[] {
-  const { runId: subagentRunId } = subAgent;
-  subAgent.announced = settled.status === 'waiting';
-  switch (settled.status) {
-    case 'waiting':
-      return [];
-    case 'finished':
-      return [{ type: 'SUBAGENT_FINISHED', subagentRunId, outcome: { type: 'success' } }];
-    case 'failed': {
-      const { message, code } = settled.error;
-      return [{ type: 'SUBAGENT_ERROR', subagentRunId, message, code }];
-    }
-    case 'cancelled':
-      return [
-        { type: 'SUBAGENT_ERROR', subagentRunId, message: 'The run was cancelled.', code: 'cancelled' },
-      ];
-  }
+function endOf({ runId: subagentRunId }: SubAgent, settled: StorySettled): AgUiEvent {
+  if (settled.status === 'finished')
+    return { type: 'SUBAGENT_FINISHED', subagentRunId, outcome: { type: 'success' } };
+  const { message, code } = settled.status === 'failed' ? settled.error : CANCELLED;
+  return { type: 'SUBAGENT_ERROR', subagentRunId, message, code };
 }

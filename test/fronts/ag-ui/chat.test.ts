@@ -236,6 +236,37 @@ test("a failed attempt's text is taken back, and the next attempt's stays", asyn
   expect(client.of('MESSAGES_SNAPSHOT')).toHaveLength(1);
 });
 
+test('a text that its turn has otherwise is taken back and written again', async () => {
+  const { model, step } = steppedModel([{ type: 'text', text: 'Perhaps' }], { text: 'Certainly' }, []);
+  const { client } = await openChat([], { model });
+  await client.say('go', {}, type => type === 'TEXT_MESSAGE_CONTENT' && step());
+  expect(client.of('TEXT_MESSAGE_CONTENT').map(({ delta }) => delta)).toEqual(['Perhaps', 'Certainly']);
+  expect(client.texts).toEqual(['Certainly']);
+});
+
+test('the state follows the run also while no message is written', async () => {
+  const gate = makeGate();
+  const { client, store } = await openChat([calls('pay'), { text: 'Paid.' }], {
+    tools: [makeTool('pay', { approval: true, run: () => gate.promise.then(() => 'paid') })],
+  });
+  await client.say('pay');
+  const states: unknown[] = [];
+  await client.run(
+    {
+      resume: [
+        { interruptId: client.interrupts[0]?.id ?? '', status: 'resolved', payload: { approved: true } },
+      ],
+    },
+    type => {
+      if (type !== 'STATE_DELTA') return;
+      states.push(client.events.at(-1));
+      gate.open();
+    },
+  );
+  expect(JSON.stringify(states[0])).toContain('executingTools');
+  expect(client.state).toMatchObject({ runId: (await store.list()).runs[0]?.runId, state: 'finished' });
+});
+
 test('a failed run ends with RUN_ERROR and its code', async () => {
   const { client } = await openChat([{ error: { code: 'authentication' } }]);
   await client.say('go').catch(() => {});

@@ -133,6 +133,22 @@ test("a sub-agent's run is shown as such, and its approval is an interrupt of it
   expect(new Set(other.texts)).toEqual(new Set(client.texts));
 });
 
+test("a sub-agent's call that gets no run has its result", async () => {
+  const researcher = createAgent({ name: 'researcher', model: scripted([{ text: 'Found.' }]) });
+  const writer = createAgent({
+    name: 'writer',
+    store,
+    limits: { turns: 1 },
+    model: scripted([calls(['research', { input: 'find' }]), { text: 'Told.' }]),
+    tools: [researcher.asTool({ name: 'research', description: 'Finds.' })],
+  });
+  const client = (await openDesk(writer)).client(newThread());
+  await client.say('go');
+  expect(client.error).toBeUndefined();
+  expect(client.results).toEqual([expect.stringContaining('Not run: the limit turns')]);
+  expect(client.texts).toEqual(['Told.']);
+});
+
 test('a caller reaches only its own threads, and its runs get its labels', async () => {
   const authorize = (request: Request) => {
     const name = request.headers.get('authorization');
