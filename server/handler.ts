@@ -50,7 +50,10 @@ type AppOptions = {
   pathOf?(request: Request): string;
 };
 
-/** One API with its checks on its own paths only, so that other routes can be mounted next to it. */
+/**
+ * One API with its checks on its own paths only, so that other routes can be mounted next to it.
+ * @internal
+ */
 export function appOf(api: MountedApi, options: AppOptions): Hono<RunsEnv> {
   const { authorize, limits, log, openStreams = OPEN_STREAMS, first, pathOf } = options;
   const app = new Hono<RunsEnv>(pathOf && { getPath: pathOf });
@@ -81,6 +84,7 @@ export function appOf(api: MountedApi, options: AppOptions): Hono<RunsEnv> {
 /**
  * The handler of APIs, of which the first that has a path answers. `pathOf`: the path of a request as if it was sent to
  * `agentchart serve`; by default what follows its mount.
+ * @internal
  */
 export function handlerOf(
   apis: readonly MountedApi[],

@@ -56,7 +56,10 @@ const HEADERS = { ...EVENT_STREAM_HEADERS, 'Cache-Control': 'no-store' };
 /** The most sets of declared tools for which an endpoint caches an agent. */
 const MOST_AGENTS = 100;
 
-/** The route of AG-UI on `agentchart serve`. What a request may do depends on its body. */
+/**
+ * The route of AG-UI on `agentchart serve`. What a request may do depends on its body.
+ * @internal
+ */
 export const AG_UI_ROUTES = {
   'POST /ag-ui/:agent': { summary: 'Run an agent in a thread of AG-UI.', right: 'read', streams: true },
 } as const satisfies RouteTable;
@@ -80,7 +83,10 @@ export function createAgUiHandler(agents: Agents, options: AgUiOptions = {}): Ha
 
 type AgUiApiOptions = Pick<AgUiOptions, 'runContext'> & { begin?: BeginRun; log(line: string): void };
 
-/** AG-UI of the agents at `/ag-ui/NAME`. */
+/**
+ * AG-UI of the agents at `/ag-ui/NAME`.
+ * @internal
+ */
 export function createAgUiApi(agents: Agents, { log, ...options }: AgUiApiOptions): MountedApi {
   const named = byPlainName(listAgents(agents));
   const endpoints = new Map([...named].map(([name, agent]) => [name, new Endpoint(agent, options)]));

@@ -37,7 +37,10 @@ export type ChatHandlerOptions = UIResponseOptions &
 
 const NAMES: NamesOf<ChatHandlerOptions> = { ...UI_RESPONSE_NAMES, ...HANDLER_NAMES, start: true };
 
-/** The routes of chats on `agentchart serve`. What a POST may do depends on its body too. */
+/**
+ * The routes of chats on `agentchart serve`. What a POST may do depends on its body too.
+ * @internal
+ */
 export const CHAT_ROUTES = {
   'POST /chat/:agent': { summary: 'Post to a chat of `useChat`.', right: 'decide', streams: true },
   'GET /chat/:agent/:chat': { summary: 'Read the messages of a chat.' },
@@ -73,7 +76,10 @@ type ChatApiOptions = Omit<ChatHandlerOptions, keyof HandlerOptions> & {
   log(line: string): void;
 };
 
-/** Chats of the agents at `/chat/NAME`. */
+/**
+ * Chats of the agents at `/chat/NAME`.
+ * @internal
+ */
 export function createChatApi(agents: Agents, { log, ...options }: ChatApiOptions): MountedApi {
   const named = byPlainName(listAgents(agents));
   const chats = new Map([...named].map(([name, agent]) => [name, new Chats(agent, options)]));
