@@ -26,8 +26,8 @@ export function readRequestKey(key: string, { name, labels }: Caller, request: G
       `The header Idempotency-Key is not valid: expected 1 to ${LONGEST_KEY} characters.`,
     );
   const owner = Object.keys(labels).length > 0 ? { labels } : { name };
-  const { sent = [], conversation = null } = request;
-  const content = { ...recordOf(request), sent, conversation, stream: null };
+  const { verbatim = [], conversation = null } = request;
+  const content = { ...recordOf(request), verbatim, conversation, stream: null };
   return { key: hashOf(toJson({ owner, key })), body: hashOf(toJson(content)) };
 }
 

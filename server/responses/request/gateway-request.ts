@@ -10,7 +10,7 @@ import { describeTool, type ToolNames } from './request-tools.ts';
 export type GatewayRequest = RecordedRequest & {
   input: readonly InputItem[];
   /** The input word for word, for the digest of an `Idempotency-Key`. */
-  sent?: readonly JsonObject[];
+  verbatim?: readonly JsonObject[];
   /** The id of the conversation that the response joins. */
   conversation?: string;
   /** Members of the request body of the model's provider, for what no other field has. */
@@ -24,7 +24,7 @@ export type GatewayRequest = RecordedRequest & {
   names: { input: string; tool: ToolNames };
 };
 
-/** An item of a request's input. */
+/** An item of a request's input. An invalid one is refused where it is read. */
 export type InputItem = SentItem | StoredItem;
 
 /** An item that the client sent. */
@@ -55,7 +55,7 @@ type StoredItem =
 /** The part of a request that is stored and shown, without credentials. */
 export function recordOf({
   input,
-  sent,
+  verbatim,
   conversation,
   providerOptions,
   answered,

@@ -101,7 +101,6 @@ const texts = lenient(z.array(z.object({ text: z.string() }).catch({ text: '' })
 );
 
 const result = { id, call_id: text, output: content, is_error: z.optional(json) };
-const builtinCall = { id };
 
 /** An input item of the Responses API. */
 export const inputItem = z.discriminatedUnion(
@@ -159,13 +158,11 @@ export const inputItem = z.discriminatedUnion(
     }),
     z.object({ type: z.literal('item_reference'), id: text }),
     z.object({ type: z.literal('compaction'), id, encrypted_content: text }),
-    openFields({ type: z.literal('web_search_call'), ...builtinCall }),
-    openFields({ type: z.literal('file_search_call'), ...builtinCall }),
-    openFields({ type: z.literal('code_interpreter_call'), ...builtinCall }),
+    openFields({ type: z.enum(['web_search_call', 'file_search_call', 'code_interpreter_call']), id }),
   ],
   {
     error: ({ input }) =>
-      `Input items of type ${JSON.stringify((input as JsonObject).type)} are not supported.`,
+      `Input items of type ${JSON.stringify(isJsonObject(input) ? input.type : null)} are not supported.`,
   },
 );
 

@@ -134,7 +134,7 @@ export function readCreateBody(value: unknown): GatewayRequest {
   assertTools(tools, body.tool_choice, toolName);
   if ((body.top_logprobs ?? 0) !== 0)
     throw invalid('top_logprobs', 'unsupported_parameter', "'top_logprobs' is not supported for this model.");
-  const sent = itemsIn(body.input);
+  const verbatim = itemsIn(body.input);
   const { settings, openai, ...shared } = readShared(body);
   return {
     ...shared,
@@ -155,8 +155,8 @@ export function readCreateBody(value: unknown): GatewayRequest {
       ...omitNull({ maxOutputTokens: body.max_output_tokens, reasoningEffort: reasoning?.effort }),
     },
     openai: { ...openai, ...omitNull({ truncation, context_management }) },
-    input: readItems(sent, 'input'),
-    sent,
+    input: readItems(verbatim, 'input'),
+    verbatim,
     names: RESPONSES_NAMES,
   };
 }
