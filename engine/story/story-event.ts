@@ -54,10 +54,10 @@ export type StoryEvent = { runId: string } /**
   | ({ type: 'turn.opened' } & Place)
   /**
    * More of a text. Another `part` is another text; an empty piece may begin one, such as reasoning that the provider
-   * keeps to itself. `late`: no delta carried it, the turn's
-   * entry did.
+   * keeps to itself. `late`: no delta carried it, the turn's entry did. `refused`: a refusal ended the text before this
+   * one, which it begins.
    */
-  | ({ type: 'text' | 'reasoning'; part: number; text: string; late?: true } & Place)
+  | ({ type: 'text' | 'reasoning'; part: number; text: string; late?: true; refused?: true } & Place)
   /** `index` counts the calls of the turn that the provider does not run, from 0. */
   | ({ type: 'call.opened'; index: number; callId: string; name: string; late?: true } & Place)
   /** More of the JSON text of a call's arguments. */

@@ -216,8 +216,11 @@ export class StoryTeller {
     if (live.isMerged === true) place = live.parts.findLastIndex(part => part.kind === kind);
     const last = live.parts[place];
     if (last?.kind === kind && !last.isRefused) return this.#add(kind, text, place);
+    const before = live.parts.findLast(part => part.kind === 'text');
     live.parts.push({ kind, text: '', isRefused: false });
     this.#add(kind, text);
+    const begun = this.#told.at(-1);
+    if (kind === 'text' && before?.isRefused === true && begun?.type === 'text') begun.refused = true;
   }
 
   /** A refusal belongs to the text before it, or to one of its own. Its words come with the completed turn. */

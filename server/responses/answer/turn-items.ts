@@ -56,7 +56,7 @@ type Opened = {
   isClosed: boolean;
 };
 
-type Piece = { type: 'text' | 'reasoning'; part: number; text: string; late?: true };
+type Piece = { type: 'text' | 'reasoning'; part: number; text: string; late?: true; refused?: true };
 
 /**
  * The texts and the reasoning of one turn as items of an answer, while it streams and when it is complete, and the calls
@@ -90,7 +90,7 @@ export class TurnItems {
     this.#retry = options.retry;
   }
   /** Adds a piece of a text or of reasoning. */
-  take({ type, part, text, late }: Piece): void {
+  take({ type, part, text, late, refused }: Piece): void {
     if (this.#repeats) return;
     if (late) {
       const known = this.#opened.find(opened => opened.part === part);
@@ -103,7 +103,8 @@ export class TurnItems {
       this.#isApart = true;
       return;
     }
-    const continues = last?.kind === kind && (last.part === part || this.#isApart);
+    const isSame = last?.part === part || (this.#isApart && refused !== true);
+    const continues = last?.kind === kind && isSame;
     if (!continues && last?.kind === 'reasoning' && !this.#sealed && !last.isClosed) this.#close(last, []);
     const opened = continues ? last : this.#open(kind, part);
     opened.part = part;
