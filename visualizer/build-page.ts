@@ -120,7 +120,7 @@ const compiledOnly: Plugin = {
   setup({ onLoad }) {
     onLoad({ filter: /xstate[\\/]dist[\\/]\w+-\w+\.esm\.js$/ }, async ({ path }) => {
       const text = await readFile(path, 'utf8');
-      const [, module = ''] = /(\w+)-\w+\.esm\.js$/.exec(path) ?? [];
+      const [module = ''] = basename(path).split('-');
       return { contents: (LEFT_OUT[module] ?? []).reduce(leaveOut, text), loader: 'js' };
     });
   },
@@ -158,7 +158,7 @@ function leaveOut(text: string, declaration: string): string {
   const end = text.indexOf(`\n${indent}}\n`, start);
   if (start < 0 || end < 0)
     throw new Error(`Expected "${declaration}" in a module of xstate; its build has changed.`);
-  const head = declaration.replace(/[({ ]+$/, '');
+  const head = declaration.replace(/[({ ]{1,8}$/, '');
   const body = head.startsWith('class ') ? '{}' : "() { throw Error('The page has no actors of XState.'); }";
   return `${text.slice(0, start)}\n${head} ${body}\n${text.slice(end + indent.length + 3)}`;
 }
