@@ -74,8 +74,8 @@ const core = ['engine/driver/live.ts', 'machines/snapshot.ts', 'machines/step.ts
 const machine = new Set((await Promise.all(core.map(findImports))).flatMap(found => [...found]));
 /** Pages that only observe a run load no more than this. */
 const page = await findImports('fronts/react/remote-run.ts');
-const loop = await findImports('tools/agent/machine.ts');
-const library = await findImports('tools/agent/index.ts');
+const loop = await findImports('agent/machine.ts');
+const library = await findImports('agent/index.ts');
 const entries = [...Object.values(exports), ...Object.values(bin)]
   .filter(file => file.endsWith('.js'))
   .map(file => file.replace(/^(\.\/)?dist\//, '').replace(/\.js$/, ''));

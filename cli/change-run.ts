@@ -1,3 +1,4 @@
+import type { Agent } from '../agent/agent.ts';
 import { loadRun } from '../engine/journal/load-run.ts';
 import { readJournal } from '../engine/journal/read-journal.ts';
 import type { CommandResult, Stranded } from '../engine/run/explain-refusal.ts';
@@ -7,7 +8,6 @@ import { hasEnded } from '../machines/standing.ts';
 import type { ChartState } from '../machines/step.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
-import type { Agent } from '../tools/agent/agent.ts';
 import { detectEarlyExit } from './detect-early-exit.ts';
 import { driveRun } from './drive-run.ts';
 import { EXIT, exitCodeOfError } from './exit-codes.ts';

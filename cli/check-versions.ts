@@ -1,9 +1,9 @@
+import { type Agent, createAgent } from '../agent/agent.ts';
 import { readStart } from '../engine/journal/read-journal.ts';
 import { checkRun } from '../engine/versions/check-run.ts';
 import type { VersionReport } from '../engine/versions/compare-versions.ts';
 import { isJsonObject, omitUndefined } from '../protocol/json.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
-import { type Agent, createAgent } from '../tools/agent/agent.ts';
 import { withAgent } from './change-run.ts';
 import { readLaunch, recallLaunch } from './launch.ts';
 import { loadAgent } from './load-agent.ts';

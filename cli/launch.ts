@@ -1,14 +1,14 @@
 import { resolve } from 'node:path';
+import { type Agent, createAgent } from '../agent/agent.ts';
+import type { AgentOptions } from '../agent/agent-options.ts';
+import { moveListeners } from '../agent/listening/agent-listeners.ts';
+import { namesOf } from '../agent/sub-agents.ts';
 import { readStart } from '../engine/journal/read-journal.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { EngineError } from '../protocol/error.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
 import { nonDrivingStore } from '../stores/non-driving-store.ts';
-import { type Agent, createAgent } from '../tools/agent/agent.ts';
-import type { AgentOptions } from '../tools/agent/agent-options.ts';
-import { moveListeners } from '../tools/agent/listening/agent-listeners.ts';
-import { namesOf } from '../tools/agent/sub-agents.ts';
 import { loadAgent } from './load-agent.ts';
 import { formatPath } from './render/format-path.ts';
 

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { type Agent, isAgent } from '../agent/agent.ts';
 import { EngineError, messageOf, setupError } from '../protocol/error.ts';
-import { type Agent, isAgent } from '../tools/agent/agent.ts';
 import { formatPath } from './render/format-path.ts';
 
 /** Loads the agent that is a module's default export. Throws `agent-module-invalid` if there is none. */

@@ -11,7 +11,7 @@ import { createActor, type Snapshot, waitFor } from 'xstate';
 import * as z from 'zod';
 // In a project of your own: from 'agentchart' and 'agentchart/adapters/scripted'.
 import { scripted } from '../adapters/scripted.ts';
-import { createAgent, tool } from '../tools/agent/index.ts';
+import { createAgent, tool } from '../agent/index.ts';
 
 const publish = tool({
   name: 'publish',

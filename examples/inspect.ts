@@ -14,7 +14,7 @@ import { createActor, waitFor } from 'xstate';
 import * as z from 'zod';
 // In a project of your own: from 'agentchart' and 'agentchart/adapters/scripted'.
 import { scripted } from '../adapters/scripted.ts';
-import { createAgent, tool } from '../tools/agent/index.ts';
+import { createAgent, tool } from '../agent/index.ts';
 import { sanitizeContext, sanitizeEvent, sanitizeMessage } from './inspect/sanitize-inspection.ts';
 
 const agent = createAgent({

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 // In a project of your own: from 'agentchart'.
-import { createAgent, tool } from '../tools/agent/index.ts';
+import { createAgent, tool } from '../agent/index.ts';
 
 const ORDERS = new Map([
   ['A-1001', { customer: 'Ada', cents: 4200, paid: true }],

@@ -1,5 +1,5 @@
+import type { Agent } from '../agent/agent.ts';
 import { EngineError } from '../protocol/error.ts';
-import type { Agent } from '../tools/agent/agent.ts';
 import { ApiError } from './error-envelope.ts';
 
 /** The agents of a front: one, or several by their names. */

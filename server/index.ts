@@ -5,13 +5,13 @@
 
 import type { Hono } from 'hono';
 import type { Authorize } from '../access/caller.ts';
+import type { Agent } from '../agent/agent.ts';
 import { systemHost } from '../engine/driver/host.ts';
 import { warn } from '../engine/warn.ts';
 import { messageOf } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
-import type { Agent } from '../tools/agent/agent.ts';
 import { Admission } from './access/admission.ts';
 import type { RequestRecord } from './access/request-record.ts';
 import { createGateway, type Gateway, recoverRequests } from './gateway.ts';

@@ -5,14 +5,14 @@ import { createContext, runInContext } from 'node:vm';
 import { build } from 'esbuild';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createActor, waitFor } from 'xstate';
+import type * as Entry from '../agent/machine.ts';
 import type { ModelTurn } from '../protocol/turn.ts';
-import type * as Entry from '../tools/agent/machine.ts';
 import { makeConfig, makeStarted } from './support/machines/builders.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /** What the fronts may import that need the server. */
-const OF_SERVED = ['protocol', 'access', 'machines', 'engine', 'tools/agent', 'server'];
+const OF_SERVED = ['protocol', 'access', 'machines', 'engine', 'agent', 'server'];
 
 /** The layers that each layer may import. Imports go one way. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -25,10 +25,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   tools: ['protocol'],
   stores: ['protocol', 'engine'],
   visualizer: ['protocol', 'machines', 'engine'],
-  'tools/agent': ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'stores'],
-  'tools/runner': ['protocol', 'machines', 'engine', 'tools/agent'],
-  'tools/explore': ['protocol', 'machines', 'engine', 'tools', 'tools/agent'],
-  'tools/testing': ['protocol', 'machines', 'engine', 'adapters', 'stores', 'tools/agent', 'tools/explore'],
+  agent: ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'stores'],
+  runner: ['protocol', 'machines', 'engine', 'agent'],
+  explore: ['protocol', 'machines', 'engine', 'tools', 'agent'],
+  testing: ['protocol', 'machines', 'engine', 'adapters', 'stores', 'agent', 'explore'],
   server: [
     'protocol',
     'access',
@@ -37,12 +37,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'engine',
     'adapters',
     'tools',
-    'tools/agent',
+    'agent',
     'stores',
     'visualizer',
   ],
-  fronts: ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'tools/agent', 'stores'],
-  hosts: ['protocol', 'machines', 'engine', 'tools/agent', 'stores'],
+  fronts: ['protocol', 'machines', 'text', 'engine', 'adapters', 'tools', 'agent', 'stores'],
+  hosts: ['protocol', 'machines', 'engine', 'agent', 'stores'],
   'fronts/ai-sdk-ui': [...OF_SERVED, 'fronts/chat'],
   'fronts/chat': ['protocol'],
   'fronts/react': ['protocol', 'machines', 'engine', 'adapters'],
@@ -58,9 +58,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'engine',
     'adapters',
     'tools',
-    'tools/agent',
-    'tools/explore',
-    'tools/testing',
+    'agent',
+    'explore',
+    'testing',
     'stores',
     'visualizer',
     'server',
@@ -308,7 +308,7 @@ describe('agentchart/machine in a browser', () => {
   beforeAll(async () => {
     const { outputFiles, metafile } = await build({
       absWorkingDir: ROOT,
-      entryPoints: ['tools/agent/machine.ts'],
+      entryPoints: ['agent/machine.ts'],
       bundle: true,
       platform: 'browser',
       format: 'iife',

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
+import { createAgent, memory, type Settled, tool } from '../../agent/index.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { SideEffect } from '../../protocol/tool.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent, memory, type Settled, tool } from '../../tools/agent/index.ts';
 import type { Contender } from './contender.ts';
 import {
   API_KEY,

@@ -1,10 +1,10 @@
+import { createAgent, tool } from '../../agent/index.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Store, StoredSnapshot } from '../../protocol/store.ts';
 import type { ModelTurn } from '../../protocol/turn.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent, tool } from '../../tools/agent/index.ts';
 import { inputSchema } from './measure-tool.ts';
 import { makeCall, makeResult, type StepContender } from './step-contender.ts';
 

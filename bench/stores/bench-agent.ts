@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent, tool } from '../../agent/index.ts';
 import type { RunStarted } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent, tool } from '../../tools/agent/index.ts';
 
 /** The name of the agent, and how many turns its runs have. */
 export const AGENT = 'worker';

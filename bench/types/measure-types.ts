@@ -47,7 +47,7 @@ function agentOf(tools: number): string {
   const numbers = Array.from({ length: tools }, (_, number) => number);
   return `
 import * as z from 'zod';
-import { createAgent, tool } from '../../../tools/agent/index.ts';
+import { createAgent, tool } from '../../../agent/index.ts';
 ${numbers.map(toolOf).join('')}
 export const agent = createAgent({
   name: 'desk',

@@ -1,4 +1,5 @@
 import { transition } from 'xstate';
+import { answering, calling, START, settling, stamp, starting } from '../../explore/events/make-events.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import { type ChartState, initial, makeStepper, statePath } from '../../machines/step.ts';
 import {
@@ -8,14 +9,6 @@ import {
   type RunStarted,
 } from '../../protocol/event.ts';
 import { userMessage } from '../../protocol/message.ts';
-import {
-  answering,
-  calling,
-  START,
-  settling,
-  stamp,
-  starting,
-} from '../../tools/explore/events/make-events.ts';
 import { time } from '../stopwatch.ts';
 import type { Workload } from '../workload.ts';
 

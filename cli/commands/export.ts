@@ -7,7 +7,7 @@ import { recordRun } from '../../engine/replay/record-run.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import { playRun } from '../../tools/testing/play/play-run.ts';
+import { playRun } from '../../testing/play/play-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { findRun } from '../find-run.ts';
 import { storeFile, withExistingStore } from '../open-store.ts';

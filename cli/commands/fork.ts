@@ -1,3 +1,4 @@
+import type { Agent } from '../../agent/agent.ts';
 import { loadRunAt } from '../../engine/journal/load-run.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { ForkModel } from '../../engine/run/forks/copy-journal.ts';
@@ -5,7 +6,6 @@ import type { Run } from '../../engine/run/run.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
 import { withAgent } from '../change-run.ts';
 import { detectEarlyExit } from '../detect-early-exit.ts';
 import { driveRun } from '../drive-run.ts';

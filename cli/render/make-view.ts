@@ -1,6 +1,6 @@
+import type { Agent } from '../../agent/agent.ts';
 import type { RunHappening } from '../../engine/run/run.ts';
 import type { ChartState } from '../../machines/step.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
 import type { Output } from './output.ts';
 import { TerminalView, type View } from './terminal-view.ts';
 

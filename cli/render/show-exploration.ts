@@ -1,6 +1,6 @@
-import type { ForwardReport } from '../../tools/explore/forward/explore-from.ts';
-import type { PathEntry } from '../../tools/explore/place.ts';
-import type { BreachReport, ExplorationReport } from '../../tools/explore/report.ts';
+import type { ForwardReport } from '../../explore/forward/explore-from.ts';
+import type { PathEntry } from '../../explore/place.ts';
+import type { BreachReport, ExplorationReport } from '../../explore/report.ts';
 import { describeUnfinished, NOT_PROVED } from '../../visualizer/describe-exploration.ts';
 import { describeEvent } from './describe-event.ts';
 import type { Output, Segment } from './output.ts';

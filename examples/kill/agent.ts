@@ -1,6 +1,6 @@
 // In a project of your own: from 'agentchart' and 'agentchart/adapters/scripted'.
 import { scripted } from '../../adapters/scripted.ts';
-import { type Agent, createAgent, type Store, tool } from '../../tools/agent/index.ts';
+import { type Agent, createAgent, type Store, tool } from '../../agent/index.ts';
 import type { Pace } from './setup.ts';
 import { modelScript } from './story.ts';
 import { refund, refundInput } from './workers/refund.ts';

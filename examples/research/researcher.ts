@@ -5,7 +5,7 @@ import {
   hideHtmlComments,
   type ModelAdapter,
   numberCitations,
-} from '../../tools/agent/index.ts';
+} from '../../agent/index.ts';
 import { indexDocuments, readDocuments } from './document-index.ts';
 import { citations, makeTools } from './tools.ts';
 

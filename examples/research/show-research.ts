@@ -1,13 +1,13 @@
 import { styleText } from 'node:util';
-// In a project of your own: from 'agentchart'.
-import { showSafely } from '../../cli/render/show-safely.ts';
 import {
   citationFilter,
   type Run,
   type RunHappening,
   type TextFilter,
   toolResults,
-} from '../../tools/agent/index.ts';
+} from '../../agent/index.ts';
+// In a project of your own: from 'agentchart'.
+import { showSafely } from '../../cli/render/show-safely.ts';
 import { citations } from './tools.ts';
 
 type Turn = Extract<RunHappening, { type: 'turn.completed' }>;

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Item } from '../../tools/agent/index.ts';
+import type { Item } from '../../agent/index.ts';
 import type { Section } from './read-sections.ts';
 
 /** One query with the ids it found, the best first. */

@@ -7,7 +7,7 @@ import {
   type ModelTurn,
   type TurnDelta,
   toolCallFrom,
-} from '../../tools/agent/index.ts';
+} from '../../agent/index.ts';
 import { composeAnswer } from './stand-in-answer.ts';
 import { readResearch } from './stand-in-history.ts';
 import { planCalls } from './stand-in-plan.ts';

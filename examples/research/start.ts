@@ -5,8 +5,8 @@
 import { parseArgs } from 'node:util';
 // In a project of your own: from 'agentchart' and 'agentchart/adapters/model-from-env'.
 import { modelFromEnv } from '../../adapters/model-from-env.ts';
+import type { Run, Settled } from '../../agent/index.ts';
 import { messageOf } from '../../protocol/error.ts';
-import type { Run, Settled } from '../../tools/agent/index.ts';
 import { makeResearcher } from './researcher.ts';
 import { note, ResearchView } from './show-research.ts';
 import { standInModel } from './stand-in-model.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 // In a project of your own: from 'agentchart'.
-import { type CitationOptions, tool } from '../../tools/agent/index.ts';
+import { type CitationOptions, tool } from '../../agent/index.ts';
 import type { DocumentIndex } from './document-index.ts';
 
 const HITS = 5;

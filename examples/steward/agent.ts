@@ -4,7 +4,7 @@ import { relative, resolve } from 'node:path';
 import * as z from 'zod';
 // In a project of your own: from 'agentchart', 'agentchart/tools/mcp' and 'agentchart/adapters/model-from-env'.
 import { modelFromEnv } from '../../adapters/model-from-env.ts';
-import { createAgent } from '../../tools/agent/index.ts';
+import { createAgent } from '../../agent/index.ts';
 import { mcp } from '../../tools/mcp.ts';
 import { dieAfter } from './die-after.ts';
 import { stewardInstructions } from './instructions.ts';

@@ -1,4 +1,4 @@
-import type { Tool, ToolSource } from '../../tools/agent/index.ts';
+import type { Tool, ToolSource } from '../../agent/index.ts';
 
 /** Wraps a tool source so that the process kills itself (SIGKILL) as soon as the tool `name` has run. */
 export function dieAfter(source: ToolSource, name: string): ToolSource {

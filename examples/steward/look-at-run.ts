@@ -1,5 +1,5 @@
+import { createAgent, type RunRecord } from '../../agent/index.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent, type RunRecord } from '../../tools/agent/index.ts';
 
 /** Returns the run that was started last. Throws if the store has none. */
 export async function findRun(db: string): Promise<RunRecord> {

@@ -1,5 +1,5 @@
 import { relative, resolve } from 'node:path';
-import type { JsonObject, Tool, ToolSource } from '../../tools/agent/index.ts';
+import type { JsonObject, Tool, ToolSource } from '../../agent/index.ts';
 
 /**
  * The same tools, but with paths relative to the working directory in their inputs and in short replies: the

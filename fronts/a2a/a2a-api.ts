@@ -1,5 +1,6 @@
 import type { Context, Hono } from 'hono';
 import * as z from 'zod';
+import type { Agent } from '../../agent/agent.ts';
 import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/run/readers/streamed-body.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { byPlainName } from '../../server/agent-names.ts';
@@ -8,7 +9,6 @@ import { prepareError } from '../../server/mounted-api.ts';
 import { describeIssues, readBody } from '../../server/read-body.ts';
 import type { RouteTable } from '../../server/route.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { A2aError, describeA2aError } from './a2a-error.ts';
 import { agentCard } from './agent-card.ts';

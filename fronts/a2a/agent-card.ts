@@ -1,5 +1,5 @@
+import type { Agent } from '../../agent/agent.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
 import { A2A_VERSION } from './wire.ts';
 
 /** The card of an agent whose operations are at `url`. `hasToken`: requests need a bearer token. */

@@ -1,13 +1,13 @@
 /** The operations of A2A on the runs of one agent. A task is a run; its context is a chat, the label `chat`. */
 
 import type { Caller } from '../../access/caller.ts';
+import type { Agent } from '../../agent/agent.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { chatLabels, chatOf } from '../../protocol/listing/reserved-label.ts';
 import { MOST_LISTED } from '../../protocol/listing/run-list.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
 import { findLatestRun } from '../chat/find-chat.ts';
 import { openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';

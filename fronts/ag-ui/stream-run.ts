@@ -1,3 +1,5 @@
+import type { Agent } from '../../agent/agent.ts';
+import { storyAgentOf } from '../../agent/sub-agents.ts';
 import { type Host, systemHost } from '../../engine/driver/host.ts';
 import { progressOf } from '../../engine/journal/progress.ts';
 import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/run/readers/streamed-body.ts';
@@ -11,8 +13,6 @@ import type { Settled } from '../../protocol/run-view.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { filterText } from '../../text/text-filter.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
-import { storyAgentOf } from '../../tools/agent/sub-agents.ts';
 import type { AgUiEvent, Message, TokenUsage } from './events.ts';
 import { interruptsOf } from './interrupts.ts';
 import type { InputMessage, RunInput } from './run-input.ts';

@@ -2,13 +2,13 @@ import type { Tool } from '@modelcontextprotocol/server';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
+import type { Agent } from '../../agent/agent.ts';
+import { defineAgent } from '../../agent/agent-options.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { asSentence } from '../../protocol/options/refuse-unknown.ts';
 import { byPlainName } from '../../server/agent-names.ts';
 import { fields } from '../../server/fields.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
-import { defineAgent } from '../../tools/agent/agent-options.ts';
 import { buildObjectSchema } from '../../tools/build-object-schema.ts';
 
 /** An agent as a tool. */

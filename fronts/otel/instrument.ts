@@ -1,8 +1,8 @@
 import type { Meter } from '@opentelemetry/api';
+import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { DriveWatcher } from '../../engine/driver/watch-drive.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
-import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { makeEmitter } from './emit-span.ts';
 import type { TracePlace } from './fold-spans.ts';
 import { LiveDrive } from './live-drive.ts';

@@ -1,6 +1,8 @@
 // fronts/served: what fronts need of the server that hosts them: runs, their open calls and their events.
 
 import type { Caller } from '../../access/caller.ts';
+import type { Agent } from '../../agent/agent.ts';
+import type { StartOptions } from '../../agent/begin-journal.ts';
 import { type Host, systemHost } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
@@ -17,8 +19,6 @@ import { showTranscript } from '../../server/runs/run-view.ts';
 import { createRunWorker } from '../../server/runs/run-worker.ts';
 import type { Launch, ServedAgents } from '../../server/runs/served-agents.ts';
 import type { RunTaker } from '../../server/runs/take-runs.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
-import type { StartOptions } from '../../tools/agent/begin-journal.ts';
 
 export type ServedRunsOptions = {
   store: Store;

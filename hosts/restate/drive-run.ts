@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Agent } from '../../agent/agent.ts';
+import { agentNamed } from '../../agent/sub-agents.ts';
 import { loadLog } from '../../engine/driver/agent-chart.ts';
 import { drivesOf } from '../../engine/driver/drives.ts';
 import { settledWithin, sleep, systemHost } from '../../engine/driver/host.ts';
 import { Supervisor } from '../../engine/driver/supervisor.ts';
 import type { RunParts } from '../../engine/run/run-options.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
-import { agentNamed } from '../../tools/agent/sub-agents.ts';
 import { hostAgent } from './host-agent.ts';
 import type { RestateCalls } from './ingress.ts';
 import type { Quarantine } from './requests.ts';

@@ -1,6 +1,6 @@
+import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { RunHost } from '../../engine/driver/run-host.ts';
 import type { RunParts } from '../../engine/run/run-options.ts';
-import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { FollowedRun } from './followed-run.ts';
 import type { RestateCalls } from './ingress.ts';
 import type { RestateStore } from './restate-store.ts';

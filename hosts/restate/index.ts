@@ -8,8 +8,9 @@
  *   deletes runs. `text-object.ts` holds the text of the running turn.
  * - `followed-run.ts` is the host of handles: it appends inputs and follows the journal.
  */
+
+import type { Agent } from '../../agent/agent.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
 import { Deliveries } from './drive-run.ts';
 import { hostAgent } from './host-agent.ts';
 import { callsOver, type RestateAddress } from './ingress.ts';

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../../access/caller.ts';
+import { createAgent } from '../../agent/agent.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { InheritedTranscripts } from '../../engine/journal/load-history.ts';
@@ -13,7 +14,6 @@ import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
 import type { Admission } from '../access/admission.ts';
 import { currentNote } from '../request-log.ts';
 import { invalid } from './api-error.ts';

@@ -1,4 +1,5 @@
 import type { Caller } from '../../access/caller.ts';
+import { type Agent, createAgent } from '../../agent/agent.ts';
 import { type Host, sleep } from '../../engine/driver/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { hasEnded } from '../../machines/standing.ts';
@@ -8,7 +9,6 @@ import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
-import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import { Admission } from '../access/admission.ts';
 import { invalid, ResponsesError } from './api-error.ts';
 import {

@@ -1,8 +1,8 @@
 import type { Caller } from '../../access/caller.ts';
+import type { Agent } from '../../agent/agent.ts';
+import type { StartOptions } from '../../agent/begin-journal.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import type { Agent } from '../../tools/agent/agent.ts';
-import type { StartOptions } from '../../tools/agent/begin-journal.ts';
 import type { Admission } from '../access/admission.ts';
 import type { Launch } from './served-agents.ts';
 

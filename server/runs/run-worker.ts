@@ -1,7 +1,7 @@
+import { agentNamed } from '../../agent/sub-agents.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { WorkRequest } from '../../protocol/store.ts';
-import { agentNamed } from '../../tools/agent/sub-agents.ts';
 import { Strandings } from './find-stranding.ts';
 import { OrphanMigrator } from './migrate-orphans.ts';
 import { findRecord, RunRegistry } from './run-registry.ts';

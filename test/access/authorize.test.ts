@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { type Authorize, callerOf } from '../../access/caller.ts';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/index.ts';
 import { createAgUiHandler } from '../../fronts/ag-ui/index.ts';
 import { createChatHandler } from '../../fronts/ai-sdk-ui/index.ts';
 import { chatApp, responsesApp, runsApp, type ServerApp } from '../../server/index.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/index.ts';
 import { DONE } from '../support/server/runs-app.ts';
 
 const SECRET = 'a-token-nobody-may-see-4711';

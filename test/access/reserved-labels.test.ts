@@ -1,11 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/index.ts';
+import { agentInput } from '../../agent/loop.ts';
 import { RESERVED_LABELS } from '../../protocol/listing/reserved-label.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import { tokensConfig } from '../../server/access/access-config.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/index.ts';
-import { agentInput } from '../../tools/agent/loop.ts';
 import { makeOffice } from '../support/fronts/mcp.ts';
 import { DONE, errorOf, makeApp } from '../support/server/runs-app.ts';
 

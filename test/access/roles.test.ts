@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { mayCommand, ROLES, type Role } from '../../access/role.ts';
+import type { Agent } from '../../agent/index.ts';
 import { createAgUiHandler } from '../../fronts/ag-ui/index.ts';
 import { createChatHandler } from '../../fronts/ai-sdk-ui/index.ts';
 import type { Item } from '../../protocol/item.ts';
-import type { Agent } from '../../tools/agent/index.ts';
 import { a2aServer } from '../support/fronts/a2a.ts';
 import { answeredMessage, userMessage } from '../support/fronts/ai-sdk-ui/chat-messages.ts';
 import { closeAfterTests } from '../support/fronts/close-after-tests.ts';

@@ -34,7 +34,7 @@ describe.concurrent('explore', () => {
     const desk = new Desk([]);
     const module = desk.write(
       'closed.ts',
-      `import { createAgent } from ${JSON.stringify(resolve('tools/agent/index.ts'))};
+      `import { createAgent } from ${JSON.stringify(resolve('agent/index.ts'))};
        export default createAgent({ name: 'closed', retry: { attempts: 1 }, limits: { turns: 1 } });`,
     );
     const { code, stdout } = await desk.run(['explore', '--agent', module]);

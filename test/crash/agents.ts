@@ -1,6 +1,6 @@
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
 import { InDoubt } from '../../protocol/error.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
 import { calls, clientTool, makeTool } from '../support/engine/agents.ts';
 import { actIn, type CrashAgent } from './crash-agent.ts';
 import { makeAsk, makeFlaky } from './make-crash-tools.ts';

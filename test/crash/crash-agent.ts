@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import type { AgentOptions } from '../../agent/agent-options.ts';
+import type { StartOptions } from '../../agent/begin-journal.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
-import type { AgentOptions } from '../../tools/agent/agent-options.ts';
-import type { StartOptions } from '../../tools/agent/begin-journal.ts';
 import type { Outside } from './outside.ts';
 import type { CrashPoint } from './scenario.ts';
 

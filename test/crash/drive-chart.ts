@@ -1,9 +1,9 @@
+import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { Host } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { OpenCall } from '../../engine/run/settled.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import { type Agent, createAgent } from '../../tools/agent/agent.ts';
 import type { CrashAgent, Environment, Message } from './crash-agent.ts';
 import { openStore } from './open-store.ts';
 import { type Acknowledged, isSame, type Outside, type Place } from './outside.ts';

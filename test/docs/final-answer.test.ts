@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
+import type { AgentOptions } from '../../agent/agent-options.ts';
 import type { RunHappening } from '../../engine/run/run.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../tools/agent/agent-options.ts';
-import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { makeTool } from '../support/engine/agents.ts';
 import { recordRequests } from '../support/engine/models.ts';
 

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
 import { systemHost } from '../../engine/driver/host.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
 import { AGENT, calling, Desk, eventsOf, typesOf } from '../support/cli/desk.ts';
 import desk from '../support/cli/fixtures/desk.ts';
 

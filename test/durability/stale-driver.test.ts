@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { ToolCallContext } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
-import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { calls, countEvents, eventsOf, makeTool, makeTracedTool } from '../support/engine/agents.ts';
 import { type Watch, watchStore } from '../support/engine/watched-store.ts';
 

@@ -9,12 +9,12 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { createActor, type InspectionEvent, waitFor } from 'xstate';
 import * as z from 'zod';
 import { openaiResponses } from '../../adapters/openai-responses.ts';
+import { createAgent, tool } from '../../agent/index.ts';
 import {
   sanitizeContext,
   sanitizeEvent,
   sanitizeMessage,
 } from '../../examples/inspect/sanitize-inspection.ts';
-import { createAgent, tool } from '../../tools/agent/index.ts';
 
 const example = fileURLToPath(new URL('../../examples/inspect.ts', import.meta.url));
 

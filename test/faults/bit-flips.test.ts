@@ -5,7 +5,7 @@ import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { findFaults, makeDrilledAgent, makeEnvironment, work } from '../support/faults/drilled-run.ts';
 import { SAMPLE_SEED, TAKES_ALL } from '../support/sample.ts';
 import { makeFile } from '../support/stores/make-file.ts';

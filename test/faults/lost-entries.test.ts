@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
 import type { JournalEntry, RunStarted } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
-import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { calls, makeTool, makeTracedTool } from '../support/engine/agents.ts';
 import { fail } from '../support/stores/make-journal.ts';
 

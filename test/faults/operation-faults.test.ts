@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { memory } from '../../stores/memory.ts';
-import { type Agent, createAgent } from '../../tools/agent/agent.ts';
-import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { calls, makeTracedTool } from '../support/engine/agents.ts';
 import {
   FAULT_KINDS,

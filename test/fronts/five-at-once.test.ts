@@ -1,10 +1,10 @@
 import type { Task } from '@a2a-js/sdk';
 import { afterEach, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
 import { instrument } from '../../fronts/otel/index.ts';
 import { remoteRun } from '../../fronts/react/index.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
 import { calls, makeTool } from '../support/engine/agents.ts';
 import { a2aClient, a2aServer, seen, sending } from '../support/fronts/a2a.ts';
 import { AgUiDesk } from '../support/fronts/ag-ui-desk.ts';

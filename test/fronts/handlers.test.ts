@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Authorize } from '../../access/caller.ts';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/index.ts';
 import { createA2aHandler } from '../../fronts/a2a/index.ts';
 import { createAgUiHandler } from '../../fronts/ag-ui/index.ts';
 import { createChatHandler } from '../../fronts/ai-sdk-ui/index.ts';
@@ -9,7 +10,6 @@ import type { Agents } from '../../server/agent-names.ts';
 import type { Handler } from '../../server/handler.ts';
 import { createResponsesHandler, createStoryHandler } from '../../server/index.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/index.ts';
 
 /** A way to ask the agent `NAME` of a front to say something. */
 type Way = {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { AuthorizedCaller } from '../../access/caller.ts';
 import { scripted } from '../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../agent/index.ts';
 import { createAgUiHandler } from '../../fronts/ag-ui/index.ts';
 import { createChatHandler } from '../../fronts/ai-sdk-ui/index.ts';
 import { memory } from '../../stores/memory.ts';
-import { type Agent, createAgent } from '../../tools/agent/index.ts';
 import { calls, makeGate, makeTool } from '../support/engine/agents.ts';
 import { a2aServer } from '../support/fronts/a2a.ts';
 import { answeredMessage, userMessage } from '../support/fronts/ai-sdk-ui/chat-messages.ts';

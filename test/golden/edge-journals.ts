@@ -1,13 +1,13 @@
+import { abstractState } from '../../explore/abstract-state.ts';
+import type { Environment } from '../../explore/environment/environment.ts';
+import { generateEvents } from '../../explore/events/generate-events.ts';
+import { nameEdge } from '../../explore/name-edge.ts';
+import { followReference, startReference } from '../../explore/reference/follow-reference.ts';
+import type { ReferenceModel } from '../../explore/reference/reference-model.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { type ChartState, makeStepper } from '../../machines/step.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../protocol/event.ts';
-import { abstractState } from '../../tools/explore/abstract-state.ts';
-import type { Environment } from '../../tools/explore/environment/environment.ts';
-import { generateEvents } from '../../tools/explore/events/generate-events.ts';
-import { nameEdge } from '../../tools/explore/name-edge.ts';
-import { followReference, startReference } from '../../tools/explore/reference/follow-reference.ts';
-import type { ReferenceModel } from '../../tools/explore/reference/reference-model.ts';
 import { makeConfig, makeStarted } from '../support/machines/builders.ts';
 import { WALKS } from '../support/machines/walks.ts';
 

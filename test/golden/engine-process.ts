@@ -1,10 +1,10 @@
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
+import type { AgentOptions } from '../../agent/agent-options.ts';
 import type { FaultPoint } from '../../engine/driver/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { Store } from '../../protocol/store.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../tools/agent/agent-options.ts';
-import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { calls, makeTool } from '../support/engine/agents.ts';
 import { watchStore } from '../support/engine/watched-store.ts';
 

@@ -19,12 +19,12 @@ import {
   stateIn,
   stopChild,
 } from 'xstate';
+import { generateEvents } from '../../explore/events/generate-events.ts';
 import { type AgentMachine, agentMachine } from '../../machines/agent.ts';
 import { fromStored, toStored } from '../../machines/snapshot.ts';
 import { type ChartState, makeStepper, type Step, type Stepper } from '../../machines/step.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
-import { generateEvents } from '../../tools/explore/events/generate-events.ts';
 import { makeConfig, makeStarted } from '../support/machines/builders.ts';
 import { events, machines, type RandomEvent } from '../support/machines/random-machines.ts';
 import { choices, configs, WORLD } from '../support/machines/random-runs.ts';

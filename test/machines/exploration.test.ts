@@ -1,5 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { abstractState } from '../../explore/abstract-state.ts';
+import type { Environment } from '../../explore/environment/environment.ts';
+import { generateEvents } from '../../explore/events/generate-events.ts';
+import { type Walk as Exploration, Explorer } from '../../explore/explorer.ts';
+import { findStuckPlaces } from '../../explore/find-stuck-places.ts';
+import { BUILT_IN } from '../../explore/invariants/explorer-invariants.ts';
+import { nameEdge } from '../../explore/name-edge.ts';
+import type { Place } from '../../explore/place.ts';
+import { followReference } from '../../explore/reference/follow-reference.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import {
   type ChartState,
@@ -11,15 +20,6 @@ import {
   statePath,
 } from '../../machines/step.ts';
 import { type ChartEvent, runEventSchema } from '../../protocol/event.ts';
-import { abstractState } from '../../tools/explore/abstract-state.ts';
-import type { Environment } from '../../tools/explore/environment/environment.ts';
-import { generateEvents } from '../../tools/explore/events/generate-events.ts';
-import { type Walk as Exploration, Explorer } from '../../tools/explore/explorer.ts';
-import { findStuckPlaces } from '../../tools/explore/find-stuck-places.ts';
-import { BUILT_IN } from '../../tools/explore/invariants/explorer-invariants.ts';
-import { nameEdge } from '../../tools/explore/name-edge.ts';
-import type { Place } from '../../tools/explore/place.ts';
-import { followReference } from '../../tools/explore/reference/follow-reference.ts';
 import { makeConfig, makeStarted } from '../support/machines/builders.ts';
 import { nameEffect, transitionOf } from '../support/machines/reference-step.ts';
 import { WALKS, type Walk } from '../support/machines/walks.ts';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { generateEvents } from '../../explore/events/generate-events.ts';
 import { fromStored, toStored } from '../../machines/snapshot.ts';
 import { type ChartState, initial, next } from '../../machines/step.ts';
 import type { RunConfig } from '../../protocol/config.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
-import { generateEvents } from '../../tools/explore/events/generate-events.ts';
 import { makeStarted } from '../support/machines/builders.ts';
 import { choices, configs, WORLD } from '../support/machines/random-runs.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent, tool } from '../../agent/index.ts';
 import { describeUnknown, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
-import { createAgent, tool } from '../../tools/agent/index.ts';
-import { turns } from '../../tools/runner/index.ts';
+import { turns } from '../../runner/index.ts';
 import { type Given, OPTION_TABLE } from '../support/options/option-table.ts';
 
 const refusal = async (call: () => unknown) => {

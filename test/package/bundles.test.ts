@@ -42,7 +42,7 @@ const WEB_GLOBALS = {
 const PROGRAM = `
   import { createActor, waitFor } from 'xstate';
   import * as z from 'zod';
-  import { createAgent, tool } from './tools/agent/index.ts';
+  import { createAgent, tool } from './agent/index.ts';
   import { scripted } from './adapters/scripted.ts';
 
   const add = tool({

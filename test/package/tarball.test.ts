@@ -192,7 +192,7 @@ test('an error from one entry is an instance of the class from another', async (
 });
 
 test('importing agentchart loads only xstate', async () => {
-  const entry = 'node_modules/agentchart/dist/tools/agent/index.js';
+  const entry = 'node_modules/agentchart/dist/agent/index.js';
   expect(await findPackages(project, entry)).toEqual(['xstate']);
 });
 
@@ -203,15 +203,15 @@ test('the packed agentchart/react loads only React, and adds less than 12 kB to 
 });
 
 test('the packed agentchart/machine is no larger in a browser than the bundled sources, and under 150 kB', async () => {
-  const packed = await measureInBrowser(join(installed, 'dist/tools/agent/machine.js'));
-  const sources = await measureInBrowser(join(root, 'tools/agent/machine.ts'));
+  const packed = await measureInBrowser(join(installed, 'dist/agent/machine.js'));
+  const sources = await measureInBrowser(join(root, 'agent/machine.ts'));
   expect(packed).toBeLessThanOrEqual(sources * 1.02);
   expect(packed).toBeLessThan(150_000);
 });
 
 test('the machine and a model take less than 72 kB of it in a browser', async () => {
   const names = '{ agentMachine, fromAdapter, decideNextAction, initial, next, toStored, fromStored }';
-  const bytes = await measureInBrowser(join(installed, 'dist/tools/agent/machine.js'), names);
+  const bytes = await measureInBrowser(join(installed, 'dist/agent/machine.js'), names);
   expect(bytes).toBeLessThan(72_000);
 });
 
@@ -253,7 +253,7 @@ test('the package has the docs, and nothing for developing it', () => {
 
 test('every declaration has a map, which refers to a source in the package', () => {
   const declarations = globSync('dist/**/*.d.ts', { cwd: installed });
-  expect(declarations).toContain('dist/tools/agent/index.d.ts');
+  expect(declarations).toContain('dist/agent/index.d.ts');
   const sourceless = declarations.filter(file => {
     const { sources } = JSON.parse(readFileSync(join(installed, `${file}.map`), 'utf8'));
     return !existsSync(join(installed, dirname(file), sources[0]));

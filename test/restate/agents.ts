@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
+import { type Agent, createAgent, tool } from '../../agent/index.ts';
 import refunds from '../../examples/refund.ts';
 import type { Tool } from '../../protocol/tool.ts';
-import { type Agent, createAgent, tool } from '../../tools/agent/index.ts';
 
 /** `note` records what a tool did, for the tests to read. */
 type Watch = { note(line: string): void; toolMs: number };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Run, Settled } from '../../tools/agent/index.ts';
+import type { Run, Settled } from '../../agent/index.ts';
 import { type Lab, until } from './lab.ts';
 import { INPUT, journalOf, type Scenarios, waitingOf } from './runs.ts';
 

@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Agent } from '../../agent/index.ts';
 import { resumeRun } from '../../hosts/restate/followed-run.ts';
 import { restateAgent } from '../../hosts/restate/index.ts';
 import { callsOver } from '../../hosts/restate/ingress.ts';
 import { DRIVE_SERVICE, RUN_OBJECT } from '../../hosts/restate/requests.ts';
-import type { Agent } from '../../tools/agent/index.ts';
 import { makeAgents } from './agents.ts';
 import { findPort, RestateServer } from './restate-server.ts';
 

@@ -1,4 +1,4 @@
-import type { Run, RunEvent, Settled } from '../../tools/agent/index.ts';
+import type { Run, RunEvent, Settled } from '../../agent/index.ts';
 import type { Lab } from './lab.ts';
 
 /** What is tried on the real server, by name. Each returns what it found; an assertion fails it. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Run, Settled } from '../../tools/agent/index.ts';
+import type { Run, Settled } from '../../agent/index.ts';
 import { debugging } from './debugging.ts';
 import { draining } from './draining.ts';
 import { type Lab, until } from './lab.ts';

@@ -2,6 +2,7 @@ import { Hono } from 'hono';
 import { afterAll, describe, expect, test } from 'vitest';
 import { may, ROLES, type Role } from '../../access/role.ts';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/index.ts';
 import { A2A_ROUTES, createA2aApi } from '../../fronts/a2a/a2a-api.ts';
 import { AG_UI_ROUTES, createAgUiApi } from '../../fronts/ag-ui/handler.ts';
 import { CHAT_ROUTES, createChatApi } from '../../fronts/ai-sdk-ui/chat/chat-handler.ts';
@@ -14,7 +15,6 @@ import { toSchema } from '../../server/openapi.ts';
 import { type Route, rightsFor } from '../../server/route.ts';
 import { OPEN_ROUTES, PAGE_ROUTES, RUNS_ROUTES, SERVER_ROUTES, V1_ROUTES } from '../../server/route-table.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/index.ts';
 
 const TABLE: Readonly<Record<string, Route>> = {
   ...OPEN_ROUTES,

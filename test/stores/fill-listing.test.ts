@@ -2,11 +2,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
+import type { AgentOptions } from '../../agent/agent-options.ts';
 import { ProviderError } from '../../protocol/error.ts';
 import { fillListing } from '../../stores/sqlite/database/fill-listing.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../tools/agent/agent-options.ts';
 import { calls, makeTool } from '../support/engine/agents.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
 import { begin } from '../../stores/conformance/samples.ts';
 import { storeChecks } from '../../stores/conformance.ts';
 import { memory } from '../../stores/memory.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
 
 describe('the memory store', () => {
   for (const { name, run } of storeChecks({ open: async () => memory(), openAgain: async store => store }))

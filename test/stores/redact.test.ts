@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/index.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../tools/agent/index.ts';
 import { calls, makeTool } from '../support/engine/agents.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/index.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../tools/agent/index.ts';
 import { calls, makeTool } from '../support/engine/agents.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 

@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
 import { receive, request } from '../../stores/conformance/samples.ts';
 import { sqlite } from '../../stores/sqlite.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
 import { calls, eventsOf, makeTracedTool } from '../support/engine/agents.ts';
 import { fail, makeJournal } from '../support/stores/make-journal.ts';
 

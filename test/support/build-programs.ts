@@ -5,7 +5,7 @@ import { buildPage } from '../../visualizer/build-page.ts';
 /** The command line, the library, and the agent modules of the tests. */
 const PROGRAMS = [
   'cli/main.ts',
-  'tools/agent/index.ts',
+  'agent/index.ts',
   'test/support/cli/fixtures/command-host.ts',
   'test/support/cli/fixtures/desk.ts',
   'test/support/cli/fixtures/family.ts',

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
 import type { ToolResult } from '../../protocol/finisher.ts';
 import type { JsonValue } from '../../protocol/json.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { type CitationOptions, citationFilter, numberCitations } from '../../text/citations.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import { filterText } from '../../text/text-filter.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
-import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { calls, makeTool } from '../support/engine/agents.ts';
 import { cutTexts, filterChunks } from '../support/engine/splits.ts';
 

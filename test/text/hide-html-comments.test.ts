@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/agent.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import { filterText } from '../../text/text-filter.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
-import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { cutTexts, filterChunks } from '../support/engine/splits.ts';
 
 /** The specification of the filter, as one expression over the whole text. */

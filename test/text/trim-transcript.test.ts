@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { createAgent } from '../../agent/agent.ts';
 import type { Item } from '../../protocol/item.ts';
 import { userMessage } from '../../protocol/message.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { estimateTokens, fitTokens, keepLast, type Trim } from '../../text/trim-transcript.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
-import { ManualHost } from '../../tools/testing/manual-host.ts';
 import { makeTool } from '../support/engine/agents.ts';
 import { answerWith, recordRequests } from '../support/engine/models.ts';
 

@@ -5,8 +5,8 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import * as mini from 'zod/mini';
 import * as z3 from 'zod/v3';
 import { scripted } from '../../adapters/scripted.ts';
-import { createAgent } from '../../tools/agent/agent.ts';
-import { ManualHost } from '../../tools/testing/manual-host.ts';
+import { createAgent } from '../../agent/agent.ts';
+import { ManualHost } from '../../testing/manual-host.ts';
 import { tool } from '../../tools/tool.ts';
 import { callOnce } from '../support/engine/call-once.ts';
 

@@ -11,7 +11,7 @@ import {
   type ToolResult,
   type ToolSource,
   tool,
-} from '../../tools/agent/index.ts';
+} from '../../agent/index.ts';
 import { calls } from '../support/engine/agents.ts';
 
 const customer = z.object({ user: z.string(), tenant: z.string().default('a') });

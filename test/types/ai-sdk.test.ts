@@ -2,8 +2,8 @@ import { dynamicTool, jsonSchema, tool as sdkTool } from 'ai';
 import { expect, expectTypeOf, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent } from '../../agent/index.ts';
 import type { Part } from '../../protocol/item.ts';
-import { createAgent } from '../../tools/agent/index.ts';
 import { aiSdkTools } from '../../tools/ai-sdk.ts';
 import { calls } from '../support/engine/agents.ts';
 

@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
-import { createAgent, memory, type Run, type Store, tool } from '../../tools/agent/index.ts';
+import { createAgent, memory, type Run, type Store, tool } from '../../agent/index.ts';
 import { testInTurn } from '../support/in-turn.ts';
 import {
   CHROMIUM,

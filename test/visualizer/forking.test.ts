@@ -5,8 +5,8 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
 import type { RunEvent } from '../../protocol/event.ts';
-import { createAgent, memory, type Run, tool } from '../../tools/agent/index.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
 import {
   CHROMIUM,

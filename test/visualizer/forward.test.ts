@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ExploreAgent } from '../../server/runs/exploring/explore-route.ts';
-import { explore, exploreFrom, type Invariants } from '../../tools/testing/index.ts';
+import { explore, exploreFrom, type Invariants } from '../../testing/index.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
-import { createAgent, memory, type Run, type RunEvent } from '../../tools/agent/index.ts';
+import { createAgent, memory, type Run, type RunEvent } from '../../agent/index.ts';
 import { factsAt } from '../../visualizer/page/model/call-facts.ts';
 import { CHECKPOINT_EVERY, Folded, FoldedJournal } from '../../visualizer/page/model/journal-fold.ts';
 import { RunModel, textOfLive } from '../../visualizer/page/model/run-model.ts';

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { openaiChat } from '../../adapters/openai-chat.ts';
 import { scripted } from '../../adapters/scripted.ts';
-import { createAgent, memory, tool } from '../../tools/agent/index.ts';
+import { createAgent, memory, tool } from '../../agent/index.ts';
 import { testInTurn } from '../support/in-turn.ts';
 import {
   CHROMIUM,

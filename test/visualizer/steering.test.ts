@@ -2,8 +2,8 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
+import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
 import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
-import { createAgent, memory, type Run, tool } from '../../tools/agent/index.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 

@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
+import type { Agent } from '../../../agent/agent.ts';
+import { type CheckedPath, checkPath } from '../../../explore/check-path.ts';
+import type { ExploreOptions } from '../../../explore/explore.ts';
+import { readPast } from '../../../explore/forward/explore-from.ts';
+import type { BreachReport, ExplorationReport } from '../../../explore/report.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import type { ChartEvent, JournalEntry } from '../../../protocol/event.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
-import { type CheckedPath, checkPath } from '../../../tools/explore/check-path.ts';
-import type { ExploreOptions } from '../../../tools/explore/explore.ts';
-import { readPast } from '../../../tools/explore/forward/explore-from.ts';
-import type { BreachReport, ExplorationReport } from '../../../tools/explore/report.ts';
 import { formatBreachTest } from '../../../visualizer/breach-test.ts';
 import { formatPath } from '../../render/format-path.ts';
 import type { Output } from '../../render/output.ts';

@@ -1,4 +1,4 @@
-import type { ForwardReport } from '../../../tools/explore/forward/explore-from.ts';
+import type { ForwardReport } from '../../../explore/forward/explore-from.ts';
 import { describeStart } from '../../../visualizer/describe-exploration.ts';
 import type { Output } from '../../render/output.ts';
 

@@ -1,8 +1,8 @@
+import { AgentListeners } from '../../../agent/listening/agent-listeners.ts';
+import { webhook } from '../../../agent/listening/webhook.ts';
 import { systemHost } from '../../../engine/driver/host.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { WebhooksConfig } from '../../../server/responses/gateway/webhooks-config.ts';
-import { AgentListeners } from '../../../tools/agent/listening/agent-listeners.ts';
-import { webhook } from '../../../tools/agent/listening/webhook.ts';
 
 /**
  * Sends the configured webhooks about all runs of the store, whichever process drives them. Of several servers on a

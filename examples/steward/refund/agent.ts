@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 // In a project of your own: from 'agentchart' and 'agentchart/adapters/scripted'.
 import { scripted } from '../../../adapters/scripted.ts';
-import { createAgent, tool } from '../../../tools/agent/index.ts';
+import { createAgent, tool } from '../../../agent/index.ts';
 import { formatDollars } from '../../kill/format-dollars.ts';
 import { payOut } from '../../kill/workers/ledger.ts';
 import { refundInput } from '../../kill/workers/refund.ts';

@@ -1,6 +1,7 @@
 import type { Context, Hono } from 'hono';
 import type { Caller } from '../../../access/caller.ts';
 import { describeRole, mayCommand } from '../../../access/role.ts';
+import type { Agent } from '../../../agent/agent.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { warn } from '../../../engine/warn.ts';
 import { KeyedMutex } from '../../../protocol/keyed-mutex.ts';
@@ -18,7 +19,6 @@ import { answerRunsError, type MountedApi } from '../../../server/mounted-api.ts
 import type { RouteTable } from '../../../server/route.ts';
 import type { BeginRun } from '../../../server/runs/begin-run.ts';
 import type { RunsEnv } from '../../../server/runs-env.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
 import { describeSafely } from '../describe-error.ts';
 import { toUIMessages } from '../messages.ts';
 import { type ResponsePlan, respondWith, UI_RESPONSE_NAMES, type UIResponseOptions } from '../respond.ts';

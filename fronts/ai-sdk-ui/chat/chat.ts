@@ -2,6 +2,8 @@
 // the run.
 
 import { byOf, type Caller } from '../../../access/caller.ts';
+import type { Agent } from '../../../agent/agent.ts';
+import type { StartOptions } from '../../../agent/begin-journal.ts';
 import { digestCall } from '../../../engine/journal/digest.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
@@ -14,8 +16,6 @@ import { chatLabels } from '../../../protocol/listing/reserved-label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import { listAll, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { type BeginRun, beginFreely } from '../../../server/runs/begin-run.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
-import type { StartOptions } from '../../../tools/agent/begin-journal.ts';
 import { findLatestRun } from '../../chat/find-chat.ts';
 import { countMessages, findMessageIds } from '../messages.ts';
 import { approvalOf, type PostedPart, toolPartsOf } from '../ui-message.ts';

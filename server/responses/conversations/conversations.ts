@@ -1,4 +1,5 @@
 import { type Caller, sees } from '../../../access/caller.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
@@ -7,7 +8,6 @@ import { EngineError } from '../../../protocol/error.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { type JsonObject, toJson } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { invalid, ResponsesError } from '../api-error.ts';
 import { resolveInput } from '../request/input-items.ts';
 import { readItems, type WireItem } from '../request/item-reader.ts';

@@ -1,3 +1,4 @@
+import type { Agent } from '../../../agent/agent.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -5,7 +6,6 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { Usage } from '../../../protocol/turn.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
 import type { Admission } from '../../access/admission.ts';
 import { currentNote } from '../../request-log.ts';
 import { invalid } from '../api-error.ts';

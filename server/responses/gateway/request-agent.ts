@@ -1,4 +1,5 @@
 import { mergeOptions } from '../../../adapters/turn/merge-options.ts';
+import { type Agent, createAgent } from '../../../agent/agent.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -6,7 +7,6 @@ import { type JsonObject, omitUndefined, toJson } from '../../../protocol/json.t
 import type { Store } from '../../../protocol/store.ts';
 import { type Tool, type ToolSource, toolDefinition } from '../../../protocol/tool.ts';
 import type { ModelRequest, OutputFormat, ToolChoice } from '../../../protocol/turn.ts';
-import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { invalid } from '../api-error.ts';
 import { compactsContext } from '../compaction/compaction-items.ts';
 import type { GatewayRequest } from '../request/gateway-request.ts';

@@ -1,8 +1,8 @@
 import * as z from 'zod';
+import { webhook } from '../../../agent/listening/webhook.ts';
+import { STATUS_TOPICS, type WebhookTopic } from '../../../agent/listening/webhook-notice.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { listRunEventTypes } from '../../../protocol/event.ts';
-import { webhook } from '../../../tools/agent/listening/webhook.ts';
-import { STATUS_TOPICS, type WebhookTopic } from '../../../tools/agent/listening/webhook-notice.ts';
 import { fields } from '../../fields.ts';
 
 const topic = z.enum([...STATUS_TOPICS, ...listRunEventTypes()] as WebhookTopic[]);

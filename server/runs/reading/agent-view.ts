@@ -1,11 +1,11 @@
 import * as z from 'zod';
+import type { Agent } from '../../../agent/agent.ts';
+import { defineAgent } from '../../../agent/agent-options.ts';
 import type { ForkModel } from '../../../engine/run/forks/copy-journal.ts';
 import { limitsSchema } from '../../../protocol/config.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { AgentSummary, AgentView, ToolSummary } from '../../../protocol/run-view.ts';
 import type { AgentTool, Tool } from '../../../protocol/tool.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
-import { defineAgent } from '../../../tools/agent/agent-options.ts';
 
 const toolSummarySchema = z.object({
   name: z.string(),

@@ -1,10 +1,10 @@
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { Settled } from '../../../engine/run/settled.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { type Finding, found } from './finding.ts';
 
 /** A scripted model that records the length of the longest request, in characters of JSON. */

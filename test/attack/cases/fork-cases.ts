@@ -1,13 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createAgent } from '../../../agent/index.ts';
 import { systemHost } from '../../../engine/driver/host.ts';
 import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { makeRandom } from '../../crash/plan.ts';
 import { POSTGRES_BIN, startPostgres } from '../../support/stores/postgres-server.ts';
 import boss, { QUIET, readActs } from '../chaos/chaos-agent.ts';

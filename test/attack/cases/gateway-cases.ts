@@ -1,7 +1,7 @@
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { calling, Gateway, type Item, type Resource } from '../../support/responses/gateway.ts';
 import { HttpMcpServer } from '../../support/tools/http-mcp-server.ts';
 import type { AttackCase } from './attack-case.ts';

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
+import { tool } from '../../../agent/index.ts';
 import { systemHost } from '../../../engine/driver/host.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { tool } from '../../../tools/agent/index.ts';
 import type { AttackCase } from './attack-case.ts';
 import { type Finding, found } from './finding.ts';
 

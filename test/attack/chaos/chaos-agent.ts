@@ -4,11 +4,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent, tool } from '../../../agent/index.ts';
 import { systemHost } from '../../../engine/driver/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { ToolCallContext } from '../../../protocol/tool.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
-import { createAgent, tool } from '../../../tools/agent/index.ts';
 
 /** The length of a lease, in ms: processes are stopped for longer. */
 export const LEASE_MS = 1_000;

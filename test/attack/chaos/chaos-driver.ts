@@ -1,12 +1,12 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createAgent } from '../../../agent/index.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { hasEnded } from '../../../machines/standing.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { userMessage } from '../../../protocol/message.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { makeRandom } from '../../crash/plan.ts';
 import boss from './chaos-agent.ts';
 import type { Acknowledged } from './chaos-evidence.ts';

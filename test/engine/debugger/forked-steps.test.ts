@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, eventsOf, makeTool, wordsOf } from '../../support/engine/agents.ts';
 import { seqOf } from '../../support/engine/forked-run.ts';
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { Breakpoint } from '../../../protocol/debugger/breakpoint.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { tool } from '../../../tools/tool.ts';
 import { calls, eventsOf, resultsIn } from '../../support/engine/agents.ts';
 import { recordRequests } from '../../support/engine/models.ts';

@@ -8,7 +8,7 @@ import type { Item } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import type { EditTurnOptions } from '../../../protocol/run-command.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { makeTool } from '../../support/engine/agents.ts';
 import { answering, begin, calling, makeCall } from '../../support/machines/builders.ts';
 

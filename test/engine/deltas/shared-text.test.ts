@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, describe, expect, test } from 'vitest';
+import { createAgent } from '../../../agent/index.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { ProviderError } from '../../../protocol/error.ts';
 import type { DeltaStore, Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { PushedModel } from '../../support/engine/pushed-model.ts';
 import { until } from '../../support/server/runs-app.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folders.ts';

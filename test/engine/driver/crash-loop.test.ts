@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
 import { MAX_CRASHES } from '../../../engine/driver/detect-crash-loop.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, countEvents, eventsOf, makeTool } from '../../support/engine/agents.ts';
 import { answerWith } from '../../support/engine/models.ts';
 

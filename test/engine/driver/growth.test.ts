@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { createAgent } from '../../../agent/agent.ts';
 import { hashState, loadRun } from '../../../engine/journal/load-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { Store, StoredSnapshot } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { makeTool } from '../../support/engine/agents.ts';
 import { answerWith } from '../../support/engine/models.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';

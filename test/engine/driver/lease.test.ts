@@ -3,7 +3,7 @@ import { momentOf } from '../../../engine/driver/host.ts';
 import { Lease } from '../../../engine/driver/lease.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { makeConfig, makeStarted } from '../../support/machines/builders.ts';
 
 const LEASE_MS = 9_000;

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { assign, createActor, setup, waitFor } from 'xstate';
 import { scripted } from '../../../adapters/scripted.ts';
+import { agentInput, agentServices } from '../../../agent/loop.ts';
 import { agentMachine } from '../../../machines/agent.ts';
 import type { Ended } from '../../../machines/settled.ts';
 import { fromStored, toStored } from '../../../machines/snapshot.ts';
-import { agentInput, agentServices } from '../../../tools/agent/loop.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 
 test('a parent machine gets the settled value as the output of the agent that it invokes', async () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { makeOwner } from '../../../engine/driver/owner.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, eventsOf, makeGate, makeTool, makeTracedTool, wordsOf } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../../agent/agent.ts';
 import { drivesOf } from '../../../engine/driver/drives.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, eventsOf, makeGate, makeTool, wordsOf } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 

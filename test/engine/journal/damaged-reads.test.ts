@@ -7,7 +7,7 @@ import type { JsonValue } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 import { makeConfig, makeStarted } from '../../support/machines/builders.ts';
 

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
 import { readPages } from '../../../engine/journal/read-journal.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { receive } from '../../../stores/conformance/samples.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { childOf, makeFamily, PAYING, settleWith } from '../../support/engine/family.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';

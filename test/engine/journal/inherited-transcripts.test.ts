@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 
 test('inherited transcripts are kept up to a number of items: those not used for longest go first', async () => {

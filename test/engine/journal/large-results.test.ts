@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { EngineError, InDoubt } from '../../../protocol/error.ts';
 import { blobsOf } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, clientTool, eventsOf, makeGate, makeTool, resultsIn } from '../../support/engine/agents.ts';
 import { LARGE, LIMIT, makeAgent, runToEnd } from '../../support/engine/large-results.ts';
 import { recordRequests } from '../../support/engine/models.ts';

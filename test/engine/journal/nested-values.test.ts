@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import type { ModelTurn } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { mcp } from '../../../tools/mcp.ts';
 import { calls, makeTool, resultsIn } from '../../support/engine/agents.ts';
 import { recordRequests } from '../../support/engine/models.ts';

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/index.ts';
 import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 
 it('a note is journaled, does not change the state of its run, and is not copied by a fork', async () => {
   const store = memory();

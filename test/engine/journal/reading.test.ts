@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
+import { type AgentOptions, defineAgent } from '../../../agent/agent-options.ts';
 import type { Run, RunHappening } from '../../../engine/run/run.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { ModelTurn } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import type { TextFilter } from '../../../text/text-filter.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { type AgentOptions, defineAgent } from '../../../tools/agent/agent-options.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { calls, eventsOf, makeGate, makeTool } from '../../support/engine/agents.ts';
 
 async function readAll<T>(stream: AsyncIterable<T>): Promise<T[]> {

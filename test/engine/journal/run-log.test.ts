@@ -5,7 +5,7 @@ import { RunLog } from '../../../engine/journal/run-log.ts';
 import { chartIdentity } from '../../../machines/snapshot.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { memory } from '../../../stores/memory.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { eventsOf, makeGate } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 import { answering, makeConfig, makeStarted } from '../../support/machines/builders.ts';

@@ -5,7 +5,7 @@ import { beginFold } from '../../../engine/journal/load-run.ts';
 import { Snapshots } from '../../../engine/journal/snapshots.ts';
 import { chartIdentity } from '../../../machines/snapshot.ts';
 import { memory } from '../../../stores/memory.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 import { makeConfig, makeStarted } from '../../support/machines/builders.ts';
 

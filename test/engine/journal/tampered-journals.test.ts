@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { createAgent } from '../../../agent/agent.ts';
 import { exportRun, hashEvent, type RunExport } from '../../../engine/replay/export-run.ts';
 import { readExport } from '../../../engine/replay/read-export.ts';
 import { replayExport } from '../../../engine/replay/replay-export.ts';
@@ -8,8 +9,7 @@ import type { RunEvent } from '../../../protocol/event.ts';
 import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { answerWith } from '../../support/engine/models.ts';
 import { type Recipe, recordRun } from '../../support/engine/recorded-run.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { makeTool, wordsOf } from '../../support/engine/agents.ts';
 import { childOf, makeFamily, PAYING, settleWith } from '../../support/engine/family.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';

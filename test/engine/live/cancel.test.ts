@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
 import { loadLog } from '../../../engine/driver/agent-chart.ts';
 import type { StoredState } from '../../../machines/snapshot.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
@@ -6,8 +7,7 @@ import { InDoubt } from '../../../protocol/error.ts';
 import type { Settled } from '../../../protocol/run-view.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { begin, makeAgent, resume, storedStateOf } from '../../support/engine/live-actors.ts';
 import { answerWith } from '../../support/engine/models.ts';

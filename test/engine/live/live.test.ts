@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { createActor } from 'xstate';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { Context } from '../../../machines/context.ts';
 import { fromStored, type StoredState } from '../../../machines/snapshot.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeGate, makeTool, makeTracedTool } from '../../support/engine/agents.ts';
 import {
   answersTo,

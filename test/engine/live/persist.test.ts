@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Context } from '../../../machines/context.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../../protocol/tool.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { begin, makeAgent, rest, resume, unpause } from '../../support/engine/live-actors.ts';
 

@@ -5,7 +5,7 @@ import type { Context } from '../../../machines/context.ts';
 import { toolResults } from '../../../machines/tool-results.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { ToolCallContext } from '../../../protocol/tool.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { answersTo, begin, makeAgent, rest } from '../../support/engine/live-actors.ts';
 import { TAKES_ALL } from '../../support/sample.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { ToolSource } from '../../../protocol/tool.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { answersTo, begin, makeAgent, rest, resume, unpause } from '../../support/engine/live-actors.ts';
 import { answerWith } from '../../support/engine/models.ts';

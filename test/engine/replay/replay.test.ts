@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { createAgent } from '../../../agent/agent.ts';
 import { hashState, loadRun } from '../../../engine/journal/load-run.ts';
 import {
   exportRun,
@@ -15,8 +16,7 @@ import { replayRun } from '../../../engine/replay/replay-run.ts';
 import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { runDrill } from '../../support/engine/crash-drill.ts';
 import { answerWith } from '../../support/engine/models.ts';
 import { type Recipe, recipes, recordRun } from '../../support/engine/recorded-run.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { memory } from '../../../stores/memory.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { wordsOf } from '../../support/engine/agents.ts';
 import { childOf, makeFamily, PAYING, settleWith } from '../../support/engine/family.ts';
 

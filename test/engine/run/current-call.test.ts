@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type CurrentCall, createAgent, currentCall, trackCalls } from '../../../agent/index.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type CurrentCall, createAgent, currentCall, trackCalls } from '../../../tools/agent/index.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 
 test('code that a tool leaves running has its current call, and code outside has none', async () => {

@@ -3,7 +3,7 @@ import { editTranscript } from '../../../engine/run/edits/edit-transcript.ts';
 import { createContext } from '../../../machines/context.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { userMessage } from '../../../protocol/message.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { makeConfig, makeStarted } from '../../support/machines/builders.ts';
 
 const ASK = { ...userMessage('pay'), id: 'ask' };

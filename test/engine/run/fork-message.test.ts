@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { createAgent } from '../../../agent/agent.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import { toStored } from '../../../machines/snapshot.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { eventsOf, makeTracedTool, resultsIn } from '../../support/engine/agents.ts';
 import { clientCalls } from '../../support/engine/client-calls.ts';
 import { finishedRun, foldOf, seqOf, startedIn } from '../../support/engine/forked-run.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import { toStored } from '../../../machines/snapshot.ts';
@@ -7,8 +8,7 @@ import { InDoubt } from '../../../protocol/error.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { textOf } from '../../../protocol/message.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, clientTool, eventsOf, makeGate, makeTool, wordsOf } from '../../support/engine/agents.ts';
 import { runDrill } from '../../support/engine/crash-drill.ts';
 import { finishedRun, foldOf, makeAgent, seqOf, startedIn } from '../../support/engine/forked-run.ts';

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent, redactRun, tool } from '../../../agent/index.ts';
 import { exportRun } from '../../../engine/replay/export-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import { listAll, type Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { createAgent, redactRun, tool } from '../../../tools/agent/index.ts';
 import { makeFile } from '../../support/stores/make-file.ts';
 import { fail } from '../../support/stores/make-journal.ts';
 

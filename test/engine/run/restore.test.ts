@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeTracedTool, wordsOf } from '../../support/engine/agents.ts';
 import { answerWith, recordRequests } from '../../support/engine/models.ts';
 

@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { createActor, waitFor } from 'xstate';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type AgentOptions, createAgent, InDoubt, redactRun, tool } from '../../../agent/index.ts';
+import { explore } from '../../../explore/explore.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool } from '../../../protocol/tool.ts';
+import { turns } from '../../../runner/index.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type AgentOptions, createAgent, InDoubt, redactRun, tool } from '../../../tools/agent/index.ts';
-import { explore } from '../../../tools/explore/explore.ts';
-import { turns } from '../../../tools/runner/index.ts';
 import { calls, eventsOf } from '../../support/engine/agents.ts';
 
 const customer = z.object({ user: z.string(), locale: z.string().default('en') });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { readEvents } from '../../../engine/run/read-events.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { makeTool } from '../../support/engine/agents.ts';
 import { Written } from '../../support/engine/written-run.ts';
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
+import { defineAgent } from '../../../agent/agent-options.ts';
 import type { Limits } from '../../../protocol/config.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { defineAgent } from '../../../tools/agent/agent-options.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 
 describe('start', () => {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, eventsOf, makeTool } from '../../support/engine/agents.ts';
 import { settleWith } from '../../support/engine/family.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Delta } from '../../../protocol/effect.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { makeTool } from '../../support/engine/agents.ts';
 
 type CallDelta = Extract<Delta, { type: 'call.delta' }>;

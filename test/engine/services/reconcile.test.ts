@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { Reconciliation } from '../../../protocol/tool.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { tool } from '../../../tools/tool.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { callOnce, hang, stop } from '../../support/engine/call-once.ts';

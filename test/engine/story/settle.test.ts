@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { StoryEvent } from '../../../engine/story/tell-story.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 

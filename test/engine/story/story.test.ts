@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { loadRunAt } from '../../../engine/journal/load-run.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { RunEvents } from '../../../engine/run/run-events.ts';
@@ -15,9 +16,8 @@ import { statusOf } from '../../../machines/standing.ts';
 import { statePath } from '../../../machines/step.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { memory } from '../../../stores/memory.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { clientTool, makeTool } from '../../support/engine/agents.ts';
 import { type SpokenTurn, speaker, spokenTurn } from '../../support/engine/speaker.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { memory } from '../../../stores/memory.ts';
-import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls } from '../../support/engine/agents.ts';
 import {
   assertWaiting,

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { countEvents, eventsOf, makeGate, makeTool, resultsIn } from '../../support/engine/agents.ts';
 import {
   assertWaiting,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { MAX_CRASHES } from '../../../engine/driver/detect-crash-loop.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { OpenCall } from '../../../engine/run/settled.ts';
@@ -7,8 +8,7 @@ import { commandFor } from '../../../protocol/open/answer.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { ToolCallContext } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeTool, makeTracedTool } from '../../support/engine/agents.ts';
 import {
   assertWaiting,

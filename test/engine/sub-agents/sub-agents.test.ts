@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { OpenCall } from '../../../engine/run/settled.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, clientTool, countEvents, eventsOf, makeTool } from '../../support/engine/agents.ts';
 import { assertWaiting, childOf, makeFamily, PAYING, settleWith } from '../../support/engine/family.ts';
 import { answerWith, recordRequests } from '../../support/engine/models.ts';

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
 import { beginFold, foldEntry, loadRun } from '../../../engine/journal/load-run.ts';
 import {
   type JournalMigration,
@@ -13,9 +15,7 @@ import type { JsonObject } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { NO_REST, unknownProgress } from '../../../stores/run-record.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { readGolden } from '../../golden/golden-journal.ts';
 import { calls, eventsOf, makeTracedTool } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';

@@ -1,12 +1,12 @@
 import { afterEach, expect, test } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../../agent/agent.ts';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { ProviderError } from '../../../protocol/error.ts';
 import type { TurnDelta } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
 import { calls, clientTool, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { AgUiDesk } from '../../support/fronts/ag-ui-desk.ts';
 

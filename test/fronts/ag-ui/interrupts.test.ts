@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type AgentTool, createAgent, InDoubt } from '../../../agent/index.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type AgentTool, createAgent, InDoubt } from '../../../tools/agent/index.ts';
 import { calls, clientTool, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { AgUiDesk } from '../../support/fronts/ag-ui-desk.ts';
 

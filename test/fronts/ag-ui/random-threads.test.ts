@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { createAgUiHandler } from '../../../fronts/ag-ui/index.ts';
 import type { Settled } from '../../../protocol/run-view.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { clientTool, makeTool } from '../../support/engine/agents.ts';
 import { AgUiClient } from '../../support/fronts/ag-ui-desk.ts';
 

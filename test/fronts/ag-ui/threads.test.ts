@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../../agent/agent.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { AgUiDesk } from '../../support/fronts/ag-ui-desk.ts';
 import { until } from '../../support/server/runs-app.ts';

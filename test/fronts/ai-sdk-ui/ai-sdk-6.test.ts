@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent, type Run } from '../../../agent/index.ts';
 import {
   type ChatHandlerOptions,
   createChatHandler,
@@ -9,7 +10,6 @@ import {
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { ProviderError } from '../../../protocol/error.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent, type Run } from '../../../tools/agent/index.ts';
 import accepted from '../../support/fronts/ai-sdk-ui/ai-6-chunks.json' with { type: 'json' };
 import { ChatPage, TOOLS } from '../../support/fronts/ai-sdk-ui/chat-page.ts';
 

@@ -2,9 +2,9 @@ import type { UIMessage } from 'ai';
 import { describe, expect, test } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent, type Run } from '../../../agent/index.ts';
 import { createChatHandler, toUIMessages } from '../../../fronts/ai-sdk-ui/index.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent, type Run } from '../../../tools/agent/index.ts';
 import { ChatPage, SECRET, TOOLS, toolsIn } from '../../support/fronts/ai-sdk-ui/chat-page.ts';
 
 const calling = (...names: string[]): ScriptedTurn => ({

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../../agent/index.ts';
 import {
   type RunData,
   toUIMessageResponse,
@@ -11,9 +12,8 @@ import {
 } from '../../../fronts/ai-sdk-ui/index.ts';
 import type { PostedMessage } from '../../../fronts/ai-sdk-ui/ui-message.ts';
 import { memory } from '../../../stores/memory.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
-import { type Agent, createAgent } from '../../../tools/agent/index.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
 import { clientTool, makeTool } from '../../support/engine/agents.ts';
 import { speaker, spokenTurn } from '../../support/engine/speaker.ts';
 import { TOOLS, toolsIn } from '../../support/fronts/ai-sdk-ui/chat-page.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/index.ts';
 import { createChatHandler } from '../../../fronts/ai-sdk-ui/index.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { calls, clientTool, makeTool } from '../../support/engine/agents.ts';
 import { ChatPage } from '../../support/fronts/ai-sdk-ui/chat-page.ts';
 

@@ -1,10 +1,10 @@
 import type { UIMessage } from 'ai';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/index.ts';
 import { toUIMessages } from '../../../fronts/ai-sdk-ui/index.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { recordedPlayer } from '../../support/adapters/play-recorded.ts';
 import { recordedTurns, recordingsArePresent } from '../../support/adapters/recordings.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/index.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { closeAfterTests } from '../../support/fronts/close-after-tests.ts';
 import { DONE, earlierClient, makeDesk, mcpServer, textOf } from '../../support/fronts/mcp.ts';
 

@@ -2,10 +2,10 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Context, context, ROOT_CONTEXT } from '@opentelemetry/api';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { instrument } from '../../../fronts/otel/index.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Tool } from '../../../protocol/tool.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { recordSpans } from '../../support/fronts/otel/record-spans.ts';
 

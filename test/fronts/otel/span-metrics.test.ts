@@ -6,8 +6,8 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { instrument } from '../../../fronts/otel/index.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 
 test('a meter provider gets durations and tokens, with labels from the agent alone', async () => {

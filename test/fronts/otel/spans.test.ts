@@ -2,9 +2,9 @@ import { TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { instrument } from '../../../fronts/otel/index.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, clientTool, makeTool } from '../../support/engine/agents.ts';
 import { byId, recordSpans, tracedAfterwards, treeOf } from '../../support/fronts/otel/record-spans.ts';
 

@@ -9,8 +9,8 @@ import { build } from 'vite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent, tool } from '../../../agent/index.ts';
 import { runsApp } from '../../../server/index.ts';
-import { createAgent, tool } from '../../../tools/agent/index.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folders.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../../support/visualizer/browser.ts';
 

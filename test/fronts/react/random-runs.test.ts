@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { remoteRun } from '../../../fronts/react/index.ts';
 import { localRun } from '../../../fronts/react/local-run.ts';
 import type { ObservedRun, RunSnapshot } from '../../../fronts/react/run-snapshot.ts';
 import type { Settled } from '../../../protocol/run-view.ts';
 import { runsApp } from '../../../server/index.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { clientTool, makeTool } from '../../support/engine/agents.ts';
 
 const name = fc.constantFrom('read', 'pay', 'ask', 'unknown');

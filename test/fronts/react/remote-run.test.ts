@@ -4,10 +4,10 @@ import { createElement } from 'react';
 import { renderToString } from 'react-dom/server';
 import { afterEach, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { remoteRun, useRun } from '../../../fronts/react/index.ts';
 import { localRun } from '../../../fronts/react/local-run.ts';
 import type { ObservedRun, RunSnapshot } from '../../../fronts/react/run-snapshot.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { makeApp, type TestApp } from '../../support/server/runs-app.ts';
 

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../../../protocol/json.ts';
-import type { ManualHost } from '../../../tools/testing/manual-host.ts';
+import type { ManualHost } from '../../../testing/manual-host.ts';
 
 /** An output item of OpenAI's Responses API: as it is announced, the events about it, and as it is finished. */
 export type Piece = { open: JsonObject; events: JsonObject[]; item: JsonObject } | { mark: true };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent, memory, type Run, type Settled } from '../../../agent/index.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
-import { type Agent, createAgent, memory, type Run, type Settled } from '../../../tools/agent/index.ts';
 import { calls, clientTool, makeTool } from '../../support/engine/agents.ts';
 import { hostedOn, serveOn } from '../../support/restate/hosted.ts';
 import { RestateStandIn } from '../../support/restate/restate-stand-in.ts';

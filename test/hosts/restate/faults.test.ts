@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent, type Run, type Settled } from '../../../agent/index.ts';
 import { resumeRun } from '../../../hosts/restate/followed-run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Tool } from '../../../protocol/tool.ts';
-import { type Agent, createAgent, type Run, type Settled } from '../../../tools/agent/index.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { hostedOn, serveOn } from '../../support/restate/hosted.ts';
 import { RestateStandIn } from '../../support/restate/restate-stand-in.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
+import { createAgent } from '../../../agent/index.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { hostedOn, serveOn } from '../../support/restate/hosted.ts';
 import { RestateStandIn } from '../../support/restate/restate-stand-in.ts';

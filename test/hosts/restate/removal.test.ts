@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent, type Run } from '../../../agent/index.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
-import { type Agent, createAgent, type Run } from '../../../tools/agent/index.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { hostedOn, serveOn } from '../../support/restate/hosted.ts';
 import { RestateStandIn } from '../../support/restate/restate-stand-in.ts';

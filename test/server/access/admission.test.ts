@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { DEFAULT_LIMITS } from '../../../server/access/access-config.ts';
 import { Admission } from '../../../server/access/admission.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 
 const ANN = { name: 'ann', role: 'client', labels: {} } as const;
 

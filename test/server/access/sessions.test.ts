@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Sessions } from '../../../server/access/sessions.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 
 const ANN = { name: 'ann', role: 'operator', labels: {} } as const;
 const WEEK_MS = 7 * 24 * 3_600_000;

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { SignInPace } from '../../../server/access/sign-in-pace.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 
 test('five attempts are checked at once, and the sixth waits for a second', async () => {
   const host = new ManualHost();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { createAgent } from '../../../tools/agent/index.ts';
+import { createAgent } from '../../../agent/index.ts';
 import { errorOf, makeApp, makeTools } from '../../support/server/runs-app.ts';
 
 const tokens = {

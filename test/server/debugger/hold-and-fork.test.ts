@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { tool } from '../../../agent/index.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
-import { tool } from '../../../tools/agent/index.ts';
 import { DONE, errorOf, makeApp, REFUND, type TestApp, until } from '../../support/server/runs-app.ts';
 
 const ASK = { text: 'Let me look.', toolCalls: [{ name: 'ask_customer', arguments: {} }] };

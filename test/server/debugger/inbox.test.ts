@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent, tool } from '../../../agent/index.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent, tool } from '../../../tools/agent/index.ts';
 import { DONE, makeApp, REFUND, type TestApp, until } from '../../support/server/runs-app.ts';
 
 type Page = { items: InboxItem[]; next?: string };

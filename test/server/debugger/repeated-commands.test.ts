@@ -3,12 +3,12 @@ import { type AddressInfo, connect } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/index.ts';
 import { remoteRun } from '../../../fronts/react/remote-run.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import { serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { makeGate } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 import {

@@ -2,11 +2,11 @@ import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent, tool } from '../../../agent/index.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import { chatApp, type GatewayOptions, responsesApp, runsApp } from '../../../server/index.ts';
 import { gatewayConfigSchema } from '../../../server/responses/gateway/gateway-config.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent, tool } from '../../../tools/agent/index.ts';
 import { Folder } from '../../support/responses/gateway.ts';
 import { errorOf, until } from '../../support/server/runs-app.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ScriptedError, ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
+import { createAgent } from '../../../agent/index.ts';
 import { calling, endOf, type Folder, fastHost, Gateway, runOf } from '../../support/responses/gateway.ts';
 
 let gateway: Gateway;

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calling, Gateway } from '../../support/responses/gateway.ts';
 import { until } from '../../support/server/runs-app.ts';
 import { HttpMcpServer } from '../../support/tools/http-mcp-server.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
+import { tool } from '../../../agent/index.ts';
 import { makeToolset } from '../../../server/responses/gateway/toolset.ts';
-import { tool } from '../../../tools/agent/index.ts';
 import {
   calling,
   endOf,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/index.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { Gateway, type Page, type Resource, runOf, typesOf } from '../../support/responses/gateway.ts';
 
 const TOOL = { type: 'mcp', server_label: 'desk', require_approval: 'always' };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { tool } from '../../../tools/agent/index.ts';
+import { tool } from '../../../agent/index.ts';
 import { DONE, errorOf, makeApp } from '../../support/server/runs-app.ts';
 
 const WHOLE = { rows: 'é漢👩'.repeat(20_000), tail: 'ends' };

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { createAgent } from '../../../agent/agent.ts';
 import { systemHost } from '../../../engine/driver/host.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import type { Page, Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { TAKES_ALL } from '../../support/sample.ts';
 import { PacedModel } from '../../support/server/paced-model.ts';
 import { countTo, DONE, idsOf, makeApp, parseEvents, type TestApp } from '../../support/server/runs-app.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { tool } from '../../../tools/agent/index.ts';
+import { tool } from '../../../agent/index.ts';
 import { makeGate } from '../../support/engine/agents.ts';
 import { DONE, errorOf, makeApp } from '../../support/server/runs-app.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { errorOf, makeApp } from '../../support/server/runs-app.ts';
 
 const TOKEN = 'correct-horse-battery-staple';

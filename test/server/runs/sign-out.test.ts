@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { MAIN_OPERATOR } from '../../../access/caller.ts';
 import { closeOn, Sessions } from '../../../server/access/sessions.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { makeApp, REFUND } from '../../support/server/runs-app.ts';
 
 const TOKEN = 'correct-horse-battery-staple';

@@ -5,9 +5,9 @@ import type { Authorize } from '../../../access/caller.ts';
 import { ROLES } from '../../../access/role.ts';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../../agent/index.ts';
 import { createStoryHandler, type StoryLine } from '../../../server/index.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent } from '../../../tools/agent/index.ts';
 import { DONE, makeTools, REFUND } from '../../support/server/runs-app.ts';
 
 const closing: (() => void)[] = [];

@@ -3,7 +3,7 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { Gateway } from '../../support/responses/gateway.ts';
 
 const A = { authorization: 'Bearer the-token-of-a-00000' };

@@ -4,7 +4,7 @@ import type { RunList } from '../../../protocol/store.ts';
 import type { RequestRecord } from '../../../server/access/request-record.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
 import { memory } from '../../../stores/memory.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { ClientSocket } from '../../support/responses/client-socket.ts';
 import { endOf, Gateway } from '../../support/responses/gateway.ts';
 import { errorOf, makeApp, until } from '../../support/server/runs-app.ts';

@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/index.ts';
 import { begin, request } from '../../../stores/conformance/samples.ts';
 import { storeChecks } from '../../../stores/conformance.ts';
 import { describeDatabase } from '../../../stores/postgres/describe-database.ts';
 import { quoteSchema } from '../../../stores/postgres/schema.ts';
 import { postgres } from '../../../stores/postgres.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';
 import { storesIn } from '../../support/stores/stores-under-test.ts';
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/index.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { begin, receive } from '../../../stores/conformance/samples.ts';
 import { storeChecks } from '../../../stores/conformance.ts';
 import { postgres } from '../../../stores/postgres.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { PGBOUNCER, startPooler } from '../../support/stores/pooler.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';

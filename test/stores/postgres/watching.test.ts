@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/index.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { postgres } from '../../../stores/postgres.ts';
-import { createAgent } from '../../../tools/agent/index.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';
 

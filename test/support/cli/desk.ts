@@ -13,7 +13,7 @@ import { runShared } from './run-shared.ts';
 export const MAIN = built('cli/main.ts');
 export const AGENT = built('test/support/cli/fixtures/desk.ts');
 /** The module that agent modules written by tests import. */
-export const LIBRARY = pathToFileURL(built('tools/agent/index.ts')).href;
+export const LIBRARY = pathToFileURL(built('agent/index.ts')).href;
 
 export type Ended = { code: number | null; stdout: string; stderr: string };
 type Begun = Ended & { runId: string; events: JsonEvent[] };

@@ -1,12 +1,12 @@
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
 import type { Settled } from '../../../engine/run/settled.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { tool } from '../../../tools/tool.ts';
 import { calls, resultsIn } from '../engine/agents.ts';
 import { recordRequests } from '../engine/models.ts';

@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { createAgent } from '../../../agent/agent.ts';
 import type { FaultPoint, Host } from '../../../engine/driver/host.ts';
 import type { CommandResult } from '../../../engine/run/explain-refusal.ts';
 import type { Run } from '../../../engine/run/run.ts';
@@ -8,8 +9,7 @@ import type { Item } from '../../../protocol/item.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolCallContext } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { clientTool, eventsOf, makeTool } from '../engine/agents.ts';
 import { clientCalls } from '../engine/client-calls.ts';
 import { answerWith } from '../engine/models.ts';

@@ -1,4 +1,5 @@
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import type { FaultPoint } from '../../../engine/driver/host.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { RunBlobs } from '../../../engine/journal/run-blobs.ts';
@@ -8,8 +9,7 @@ import type { Item } from '../../../protocol/item.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, clientTool, eventsOf, makeTool } from './agents.ts';
 import { clientCalls } from './client-calls.ts';
 import { watchStore } from './watched-store.ts';

@@ -1,6 +1,6 @@
 import type { FaultPoint } from '../../../engine/driver/host.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 
 const NEVER = new Promise<never>(() => {});
 

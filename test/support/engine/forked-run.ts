@@ -1,12 +1,12 @@
 import { expect } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, eventsOf, makeTracedTool } from './agents.ts';
 
 /** A finished run, to be forked. */

@@ -1,15 +1,15 @@
 import { type Actor, createActor, type Snapshot } from 'xstate';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../../agent/agent.ts';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
 import type { AgentMachine } from '../../../machines/agent.ts';
 import type { Context } from '../../../machines/context.ts';
 import { type StoredState, toStored } from '../../../machines/snapshot.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import type { ManualHost } from '../../../tools/testing/manual-host.ts';
+import type { ManualHost } from '../../../testing/manual-host.ts';
 import { clientTool, makeGate, makeTool } from './agents.ts';
 
 /** A run as an XState actor. */

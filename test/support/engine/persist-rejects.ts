@@ -4,7 +4,7 @@
  */
 import { createActor, waitFor } from 'xstate';
 import { scripted } from '../../../adapters/scripted.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { makeTool } from './agents.ts';
 
 const POINTS = 5;

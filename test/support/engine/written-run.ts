@@ -2,7 +2,7 @@ import { sleep } from '../../../engine/driver/host.ts';
 import type { EventSource } from '../../../engine/run/read-events.ts';
 import { RunEvents, stamp } from '../../../engine/run/run-events.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 
 /** A run whose journal and deltas are written by a test. */
 export class Written {

@@ -1,4 +1,5 @@
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../../agent/agent.ts';
 import type { Host } from '../../../engine/driver/host.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
@@ -6,7 +7,6 @@ import type { Settled } from '../../../engine/run/settled.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolCallContext } from '../../../protocol/tool.ts';
-import { type Agent, createAgent } from '../../../tools/agent/agent.ts';
 import { calls, clientTool, makeTool } from '../engine/agents.ts';
 
 /**

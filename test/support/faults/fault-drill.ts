@@ -1,8 +1,8 @@
+import type { Agent } from '../../../agent/agent.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { Settled } from '../../../engine/run/settled.ts';
 import type { Store } from '../../../protocol/store.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { type Environment, findFaults, makeDrilledAgent, makeEnvironment, work } from './drilled-run.ts';
 import { type Fault, type FaultyStore, type Method, makeFaultyStore } from './fault-store.ts';
 

@@ -1,8 +1,8 @@
 import { existsSync, rmSync } from 'node:fs';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../engine/agents.ts';
 
 /**

@@ -14,11 +14,11 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
+import type { Agent } from '../../../agent/index.ts';
 import { createA2aApi } from '../../../fronts/a2a/a2a-api.ts';
 import { ServedRuns } from '../../../fronts/served/served-runs.ts';
 import { createRunsApp, type RunsAppOptions } from '../../../server/app.ts';
 import { memory } from '../../../stores/memory.ts';
-import type { Agent } from '../../../tools/agent/index.ts';
 
 const ORIGIN = 'http://127.0.0.1:4100';
 

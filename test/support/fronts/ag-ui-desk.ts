@@ -2,8 +2,8 @@ import type { AddressInfo } from 'node:net';
 import { type BaseEvent, HttpAgent, type RunAgentParameters } from '@ag-ui/client';
 import { EventSchema } from '@ag-ui/core/schemas';
 import { serve } from '@hono/node-server';
+import type { Agent } from '../../../agent/agent.ts';
 import { type AgUiOptions, createAgUiHandler } from '../../../fronts/ag-ui/index.ts';
-import type { Agent } from '../../../tools/agent/agent.ts';
 
 /** An agent behind AG-UI on a port of its own. */
 export class AgUiDesk {

@@ -1,9 +1,9 @@
 /** An AG-UI endpoint as a process: `node ag-ui-fixture.ts DB`. Prints its port. */
 import { serve } from '@hono/node-server';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
 import { createAgUiHandler } from '../../../fronts/ag-ui/index.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../engine/agents.ts';
 
 const agent = createAgent({

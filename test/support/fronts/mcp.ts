@@ -6,11 +6,11 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent, tool } from '../../../agent/index.ts';
 import { createMcpApi } from '../../../fronts/mcp/mcp-api.ts';
 import { ServedRuns } from '../../../fronts/served/served-runs.ts';
 import { createRunsApp, type RunsAppOptions } from '../../../server/app.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent, tool } from '../../../tools/agent/index.ts';
 
 const ORIGIN = 'http://127.0.0.1:4100';
 const KEY = new Uint8Array(32).fill(7);

@@ -1,3 +1,4 @@
+import { START, settling, stamp, starting, type UntimedEvent } from '../../../explore/events/make-events.ts';
 import type { Context } from '../../../machines/context.ts';
 import { type ChartState, initial, next, type Step } from '../../../machines/step.ts';
 import type { Limits, RunConfig } from '../../../protocol/config.ts';
@@ -6,13 +7,6 @@ import { JOURNAL_FORMAT, type QualifiedCall, type RunStarted } from '../../../pr
 import type { ToolResultItem } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { textOf, userMessage } from '../../../protocol/message.ts';
-import {
-  START,
-  settling,
-  stamp,
-  starting,
-  type UntimedEvent,
-} from '../../../tools/explore/events/make-events.ts';
 
 export {
   answering,
@@ -25,7 +19,7 @@ export {
   stamp,
   starting,
   type UntimedEvent,
-} from '../../../tools/explore/events/make-events.ts';
+} from '../../../explore/events/make-events.ts';
 
 export type ConfigChange = Partial<Omit<RunConfig, 'limits'>> & { limits?: Partial<Limits> };
 

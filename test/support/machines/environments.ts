@@ -1,5 +1,5 @@
+import type { CallTemplate, Environment, Round } from '../../../explore/environment/environment.ts';
 import { finishReasonSchema } from '../../../protocol/turn.ts';
-import type { CallTemplate, Environment, Round } from '../../../tools/explore/environment/environment.ts';
 
 /** A call of an ungated `none` tool that the engine runs. */
 export const call = (change: Partial<CallTemplate> = {}): CallTemplate => ({

@@ -15,24 +15,6 @@ import { openrouter } from '../../../adapters/openrouter.ts';
 import { scripted } from '../../../adapters/scripted.ts';
 import { vllm } from '../../../adapters/vllm.ts';
 import { xai } from '../../../adapters/xai.ts';
-import { createA2aHandler } from '../../../fronts/a2a/index.ts';
-import { createAgUiHandler } from '../../../fronts/ag-ui/index.ts';
-import { createChatHandler, toUIMessageResponse, toUIMessages } from '../../../fronts/ai-sdk-ui/index.ts';
-import { createMcpHandler } from '../../../fronts/mcp/index.ts';
-import { instrument } from '../../../fronts/otel/index.ts';
-import { remoteRun, useRun } from '../../../fronts/react/index.ts';
-import { restateAgent, restateWorker } from '../../../hosts/restate/index.ts';
-import {
-  chatApp,
-  createResponsesHandler,
-  createStoryHandler,
-  responsesApp,
-  runsApp,
-} from '../../../server/index.ts';
-import { storeChecks } from '../../../stores/conformance.ts';
-import { memory } from '../../../stores/memory.ts';
-import { postgres } from '../../../stores/postgres.ts';
-import { sqlite } from '../../../stores/sqlite.ts';
 import {
   citationFilter,
   content,
@@ -46,11 +28,27 @@ import {
   streamAndClassify,
   tool,
   webhook,
-} from '../../../tools/agent/index.ts';
-import { agentInput, agentServices, fromAdapter } from '../../../tools/agent/machine.ts';
-import { aiSdkTools } from '../../../tools/ai-sdk.ts';
-import { mcp } from '../../../tools/mcp.ts';
-import { turns } from '../../../tools/runner/index.ts';
+} from '../../../agent/index.ts';
+import { agentInput, agentServices, fromAdapter } from '../../../agent/machine.ts';
+import { createA2aHandler } from '../../../fronts/a2a/index.ts';
+import { createAgUiHandler } from '../../../fronts/ag-ui/index.ts';
+import { createChatHandler, toUIMessageResponse, toUIMessages } from '../../../fronts/ai-sdk-ui/index.ts';
+import { createMcpHandler } from '../../../fronts/mcp/index.ts';
+import { instrument } from '../../../fronts/otel/index.ts';
+import { remoteRun, useRun } from '../../../fronts/react/index.ts';
+import { restateAgent, restateWorker } from '../../../hosts/restate/index.ts';
+import { turns } from '../../../runner/index.ts';
+import {
+  chatApp,
+  createResponsesHandler,
+  createStoryHandler,
+  responsesApp,
+  runsApp,
+} from '../../../server/index.ts';
+import { storeChecks } from '../../../stores/conformance.ts';
+import { memory } from '../../../stores/memory.ts';
+import { postgres } from '../../../stores/postgres.ts';
+import { sqlite } from '../../../stores/sqlite.ts';
 import {
   adapterChecks,
   atRandom,
@@ -60,7 +58,9 @@ import {
   ManualHost,
   replayFetch,
   startReplayServer,
-} from '../../../tools/testing/index.ts';
+} from '../../../testing/index.ts';
+import { aiSdkTools } from '../../../tools/ai-sdk.ts';
+import { mcp } from '../../../tools/mcp.ts';
 
 /** Options that a test adds; the types of the functions do not have them. */
 export type Given = Readonly<Record<string, unknown>>;

@@ -1,8 +1,8 @@
+import type { Agent } from '../../../agent/index.ts';
 import { Deliveries } from '../../../hosts/restate/drive-run.ts';
 import { hostAgent } from '../../../hosts/restate/host-agent.ts';
 import { RestateStore } from '../../../hosts/restate/restate-store.ts';
 import { makeServices } from '../../../hosts/restate/services.ts';
-import type { Agent } from '../../../tools/agent/index.ts';
 import type { RestateStandIn } from './restate-stand-in.ts';
 
 /** Serves agents on the stand-in, as a new worker process. */

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent, InDoubt, tool } from '../../../agent/index.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
@@ -9,7 +10,6 @@ import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';
 import type { ErrorEnvelope } from '../../../server/error-envelope.ts';
 import { memory } from '../../../stores/memory.ts';
-import { type Agent, createAgent, InDoubt, tool } from '../../../tools/agent/index.ts';
 
 const ORIGIN = 'http://127.0.0.1:4100';
 

@@ -1,12 +1,12 @@
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { createAgent } from '../../../agent/agent.ts';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
+import type { StartOptions } from '../../../agent/begin-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
-import type { StartOptions } from '../../../tools/agent/begin-journal.ts';
-import { ManualHost } from '../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeTool } from '../engine/agents.ts';
 
 /** A recorded run, and its store. */

@@ -1,9 +1,9 @@
+import { createAgent } from '../../../agent/agent.ts';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { textOf } from '../../../protocol/message.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
-import { createAgent } from '../../../tools/agent/agent.ts';
-import type { AgentOptions } from '../../../tools/agent/agent-options.ts';
 import { makeTool } from '../engine/agents.ts';
 import { answerWith, recordRequests } from '../engine/models.ts';
 

@@ -1,6 +1,6 @@
 /** What `test/types/hover.test.ts` points at in an editor. Never run. */
 import * as z from 'zod';
-import { createAgent, tool } from '../../../tools/agent/index.ts';
+import { createAgent, tool } from '../../../agent/index.ts';
 
 const lookup = tool({
   name: 'lookup',

@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
+import { type Agent, createAgent, memory, type Store, tool } from '../../../agent/index.ts';
 import { InDoubt } from '../../../protocol/error.ts';
 import type { Tool } from '../../../protocol/tool.ts';
-import { type Agent, createAgent, memory, type Store, tool } from '../../../tools/agent/index.ts';
 
 /** Controls the pauses of a scripted model; open until it is closed. */
 class Gate {

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
-import { type Agent, createAgent, type Store, tool } from '../../../tools/agent/index.ts';
+import { type Agent, createAgent, type Store, tool } from '../../../agent/index.ts';
 
 const CALLS = 8;
 /** Each call is started and settled; the turn starts its text and completes. */

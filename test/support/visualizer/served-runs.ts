@@ -1,7 +1,7 @@
+import type { Agent, Run } from '../../../agent/index.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { createRunsApp, type RunsAppOptions } from '../../../server/app.ts';
 import { type Serving, serveRuns } from '../../../server/serve.ts';
-import type { Agent, Run } from '../../../tools/agent/index.ts';
 import { pageAssets } from '../../../visualizer/page-assets.ts';
 
 type ServedOptions = Pick<Partial<RunsAppOptions>, 'token' | 'tokens' | 'exploreAgent'> & { port?: number };

@@ -3,7 +3,7 @@
  * real, on scripted models.
  */
 import type { Page } from 'playwright-core';
-import type { Run } from '../../../tools/agent/index.ts';
+import type { Run } from '../../../agent/index.ts';
 import { type Look, launchChromium, WatchedPage } from './browser.ts';
 import { makeDemoAgents } from './demo-agents.ts';
 import { pathOf, SIZE } from './film.ts';

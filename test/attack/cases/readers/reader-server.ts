@@ -6,13 +6,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import * as z from 'zod';
 import { scripted } from '../../../../adapters/scripted.ts';
+import { createAgent } from '../../../../agent/agent.ts';
+import { tool } from '../../../../agent/index.ts';
 import { createRunsApp } from '../../../../server/app.ts';
 import { createGateway } from '../../../../server/gateway.ts';
 import { gatewayConfigSchema } from '../../../../server/responses/gateway/gateway-config.ts';
 import { serveRuns } from '../../../../server/serve.ts';
 import { sqlite } from '../../../../stores/sqlite.ts';
-import { createAgent } from '../../../../tools/agent/agent.ts';
-import { tool } from '../../../../tools/agent/index.ts';
 import { BusyMeter } from '../busy-meter.ts';
 
 /** A server in a thread, with an ended run of 600 KB, a run that is driven meanwhile, and a response whose events have that length. */

@@ -1,11 +1,11 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createAgent } from '../../../../agent/index.ts';
 import { replayRun } from '../../../../engine/replay/replay-run.ts';
 import { messageOf } from '../../../../protocol/error.ts';
 import type { MessageItem } from '../../../../protocol/item.ts';
 import type { Store } from '../../../../protocol/store.ts';
 import type { ModelRequest } from '../../../../protocol/turn.ts';
-import { createAgent } from '../../../../tools/agent/index.ts';
 import { makeTool } from '../../../support/engine/agents.ts';
 import { answerWith } from '../../../support/engine/models.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { scripted } from '../../../../adapters/scripted.ts';
+import { createAgent } from '../../../../agent/agent.ts';
 import { isJsonObject, type JsonObject } from '../../../../protocol/json.ts';
 import { sqlite } from '../../../../stores/sqlite.ts';
-import { createAgent } from '../../../../tools/agent/agent.ts';
 import { fetchFrom } from '../../../support/messages/client.ts';
 import { GATE, GatedProvider } from '../../../support/responses/gated-provider.ts';
 import { fastHost, Gateway } from '../../../support/responses/gateway.ts';

@@ -8,7 +8,7 @@ import { ANYONE } from '../../../../access/caller.ts';
 import type { JsonObject } from '../../../../protocol/json.ts';
 import { ResponseSocket, type Socket } from '../../../../server/responses/socket/response-socket.ts';
 import { type Serving, serveRuns } from '../../../../server/serve.ts';
-import { ManualHost } from '../../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../../testing/manual-host.ts';
 import { addUp } from '../../../support/responses/add-up.ts';
 import { ClientSocket, errorOf } from '../../../support/responses/client-socket.ts';
 import { calling, endOf, Gateway, typesOf } from '../../../support/responses/gateway.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../../../agent/agent.ts';
 import type { FaultPoint } from '../../../../engine/driver/host.ts';
 import type { JournalMigration } from '../../../../engine/versions/migrate-journal.ts';
 import type { Store } from '../../../../protocol/store.ts';
@@ -8,8 +9,7 @@ import { createRunWorker } from '../../../../server/runs/run-worker.ts';
 import { memory } from '../../../../stores/memory.ts';
 import { nonDrivingStore } from '../../../../stores/non-driving-store.ts';
 import { sqlite } from '../../../../stores/sqlite.ts';
-import { type Agent, createAgent } from '../../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../../testing/manual-host.ts';
 import { calls, makeTool } from '../../../support/engine/agents.ts';
 import { makeDyingProcess } from '../../../support/engine/dying-process.ts';
 

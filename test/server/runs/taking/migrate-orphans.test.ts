@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { scripted } from '../../../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../../../agent/agent.ts';
 import { makeOwner } from '../../../../engine/driver/owner.ts';
 import type { JournalMigration } from '../../../../engine/versions/migrate-journal.ts';
 import { chartIdentity } from '../../../../machines/snapshot.ts';
@@ -10,8 +11,7 @@ import { POLL_INTERVAL_MS } from '../../../../server/runs/take-runs.ts';
 import { memory } from '../../../../stores/memory.ts';
 import { nonDrivingStore } from '../../../../stores/non-driving-store.ts';
 import { sqlite } from '../../../../stores/sqlite.ts';
-import { type Agent, createAgent } from '../../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../../testing/manual-host.ts';
 import { makeGate, makeTool } from '../../../support/engine/agents.ts';
 import { childOf, makeFamily, PAYING, settleWith } from '../../../support/engine/family.ts';
 import { put } from '../../../support/versions/old-journals.ts';

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../../adapters/scripted.ts';
+import { createAgent } from '../../../../agent/agent.ts';
 import { createRunsApp } from '../../../../server/app.ts';
 import { POLL_INTERVAL_MS } from '../../../../server/runs/take-runs.ts';
 import { memory } from '../../../../stores/memory.ts';
-import { createAgent } from '../../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../../testing/manual-host.ts';
 import { watchStore } from '../../../support/engine/watched-store.ts';
 
 test.each([

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
+import { createAgent } from '../../../../agent/agent.ts';
 import { systemHost } from '../../../../engine/driver/host.ts';
 import { WorkMetrics } from '../../../../server/metrics/work-metrics.ts';
 import { createRunWorker } from '../../../../server/runs/run-worker.ts';
 import { nonDrivingStore } from '../../../../stores/non-driving-store.ts';
-import { createAgent } from '../../../../tools/agent/agent.ts';
 import { makeApp } from '../../../support/server/runs-app.ts';
 
 test('an approval that no process can carry out says so, is logged once, and both metrics count its run', async () => {

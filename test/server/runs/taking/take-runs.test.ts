@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../../adapters/scripted.ts';
+import { type Agent, createAgent } from '../../../../agent/agent.ts';
 import type { FaultPoint } from '../../../../engine/driver/host.ts';
 import type { Store } from '../../../../protocol/store.ts';
 import { createRunsApp } from '../../../../server/app.ts';
 import { POLL_INTERVAL_MS } from '../../../../server/runs/take-runs.ts';
 import { memory } from '../../../../stores/memory.ts';
-import { type Agent, createAgent } from '../../../../tools/agent/agent.ts';
-import { ManualHost } from '../../../../tools/testing/manual-host.ts';
+import { ManualHost } from '../../../../testing/manual-host.ts';
 import { calls, makeGate, makeTool, wordsOf } from '../../../support/engine/agents.ts';
 import { makeDyingProcess } from '../../../support/engine/dying-process.ts';
 import { watchStore } from '../../../support/engine/watched-store.ts';

@@ -1,2 +1,2 @@
 /** The exports that the examples of docs/streams.md import from `agentchart`. */
-export * from '../../../../tools/agent/index.ts';
+export * from '../../../../agent/index.ts';

@@ -7,10 +7,10 @@ import {
   type UIMessage,
 } from 'ai';
 import * as z from 'zod';
+import type { Agent } from '../../../../agent/index.ts';
+import { InDoubt, tool } from '../../../../agent/index.ts';
 import { createChatHandler } from '../../../../fronts/ai-sdk-ui/index.ts';
 import { omitUndefined } from '../../../../protocol/json.ts';
-import type { Agent } from '../../../../tools/agent/index.ts';
-import { InDoubt, tool } from '../../../../tools/agent/index.ts';
 
 type Handler = (request: Request) => Promise<Response>;
 type PageOptions = { id?: string; messages?: UIMessage[]; automatic?: boolean };

@@ -1,6 +1,6 @@
 import { scripted } from '../../../../adapters/scripted.ts';
+import { createAgent } from '../../../../agent/agent.ts';
 import type { Store } from '../../../../protocol/store.ts';
-import { createAgent } from '../../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../../engine/agents.ts';
 
 export const RUN = 'run_team';

@@ -1,7 +1,7 @@
 import { scripted } from '../../../../adapters/scripted.ts';
+import { createAgent } from '../../../../agent/agent.ts';
 import { type Host, systemHost } from '../../../../engine/driver/host.ts';
 import type { Store } from '../../../../protocol/store.ts';
-import { createAgent } from '../../../../tools/agent/agent.ts';
 import { calls, makeTool } from '../../engine/agents.ts';
 
 /** A host whose timers take a hundredth of their time. */

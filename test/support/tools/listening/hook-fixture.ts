@@ -1,5 +1,5 @@
+import { webhook } from '../../../../agent/listening/webhook.ts';
 import { sqlite } from '../../../../stores/sqlite.ts';
-import { webhook } from '../../../../tools/agent/listening/webhook.ts';
 import { makeDesk } from './desk.ts';
 import { SECRET } from './hook-receiver.ts';
 

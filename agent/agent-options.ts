@@ -1,0 +1,339 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type {
+  AgentDefinition,
+  Instructions,
+  OutputContract,
+  PrepareTurn,
+  Retry,
+} from '../engine/definition.ts';
+import type { Host } from '../engine/driver/host.ts';
+import type { DriveWatcher } from '../engine/driver/watch-drive.ts';
+import type { MakeRunHost } from '../engine/run/run-options.ts';
+import type { JournalMigration } from '../engine/versions/migrate-journal.ts';
+import type { ModelAdapter } from '../protocol/adapter.ts';
+import { DEFAULT_LIMITS, type Limits, limitsSchema, type Prices } from '../protocol/config.ts';
+import { EngineError } from '../protocol/error.ts';
+import type { Finisher } from '../protocol/finisher.ts';
+import { type JsonObject, omitUndefined } from '../protocol/json.ts';
+import type { Store } from '../protocol/store.ts';
+import type { AgentTool, Tool } from '../protocol/tool.ts';
+import type { Settings, ToolChoice } from '../protocol/turn.ts';
+import type { TextFilter } from '../text/text-filter.ts';
+import { buildObjectSchema } from '../tools/build-object-schema.ts';
+import { listTools } from '../tools/connect-tools.ts';
+import { validateWith } from '../tools/validate-with.ts';
+import { assertHasContext } from './run-context.ts';
+
+/** The names of tools; any text for tools that are known only once their source is connected. */
+type NameOf<Tools> = Tools extends Tool<infer Name> ? Name : string;
+
+/**
+ * The options of `createAgent`. `Tools` are the agent's tools, `Output` is the type of its answer, and `RunContext` is
+ * the type of its run context; `Given` is what `start` takes for it, which the schema may change.
+ */
+export type AgentOptions<
+  Tools extends AgentTool = AgentTool,
+  Output = unknown,
+  RunContext = unknown,
+  Given = unknown,
+> = {
+  /** Identifies the agent's runs in a store. Must differ from the names of its sub-agents. */
+  name: string;
+  /** What the agent is for, in a sentence. Callers over MCP, A2A and HTTP choose it by this; its own model never sees it. */
+  description?: string;
+  /**
+   * The model, or several in order of preference: when the retries of one are used up, the run falls back to
+   * the next. May be omitted for a sub-agent, which then uses the model of its parent, and for the CLI, which
+   * uses `AGENTCHART_MODEL`.
+   */
+  model?: ModelAdapter | readonly ModelAdapter[];
+  /**
+   * Further models, which runs use only if someone forks them on one: on the debugger's page, or with `model` in
+   * `POST /runs/RUN/fork`. Every process that drives the agent's runs needs them. Default: none.
+   */
+  forkModels?: readonly ModelAdapter[];
+  /** The system prompt, or a function that writes it from the run's context, before each turn. */
+  instructions?: Instructions<RunContext>;
+  /**
+   * The schema of the run context: any Standard Schema whose output is JSON. With it, `start` requires a `runContext`,
+   * which the journal keeps and which tools, approval functions, `instructions`, `prepareTurn` and finishers get, in
+   * any process. For what a run is about (a user, a tenant, a locale); secrets do not belong in it.
+   */
+  runContext?: StandardSchemaV1<Given, RunContext>;
+  /** Tools made with `tool()` or `agent.asTool()`, and tool sources such as `mcp()`. */
+  tools?: readonly Tools[];
+  /**
+   * Whether the model may or must call tools. A forced choice (`required` or a tool's name) applies to the
+   * first turn; later turns use `auto`. Default `auto`.
+   */
+  toolChoice?: Exclude<ToolChoice, object> | { name: NameOf<NoInfer<Tools>> };
+  /** Sampling and output settings that all providers share. */
+  settings?: Settings;
+  /** Extra members for the provider's request body. */
+  providerOptions?: JsonObject;
+  /** Where runs are journaled. Default: in memory, so runs are lost when the process ends. */
+  store?: Store;
+  /**
+   * `strict` (default): events are durable before anything outside is touched. `relaxed`: shortly after, which
+   * is faster. After a crash a relaxed run may repeat a call without noticing, and a message from another
+   * process may count as read by a model call that had already started.
+   */
+  durability?: 'strict' | 'relaxed';
+  /** What one run may spend. Default: 20 turns and 50 tool calls. */
+  limits?: Partial<Limits>;
+  /** At a limit: make one last model call without tools (`answer`, default), or end the run (`stop`). */
+  onLimit?: 'answer' | 'stop';
+  /** Token prices by model name. Required for `limits.cost`. */
+  prices?: Prices;
+  /**
+   * When readers see text. `live` (default): as it streams. `held`: once a turn is complete and turned out to
+   * be the answer. `separate`: one more model call without tools streams the answer.
+   */
+  finalAnswer?: 'live' | 'held' | 'separate';
+  /**
+   * What a message from `run.send` does to calls that wait for approval: leave them waiting, and the model reads
+   * the message after their results (`queue`, default), or reject them (`supersede`).
+   */
+  onMessage?: 'queue' | 'supersede';
+  /** Filters that change text on its way to readers. The transcript keeps the raw text. */
+  textFilters?: readonly (() => TextFilter)[];
+  /**
+   * The largest result that is kept in the journal, in bytes of its JSON. Of a larger one the model reads the
+   * head and the tail, and the store keeps the full value. A tool's own `maxResultBytes` takes precedence.
+   * Default 1 MiB.
+   */
+  maxResultBytes?: number;
+  /**
+   * `requests`: the store keeps what each model call sent to the provider and what came back, without secrets and up to
+   * 1 MiB each, for the debugger. Only of adapters over HTTP, and in no export. Default: nothing is kept.
+   */
+  capture?: 'requests';
+  /** How many tool calls may run at the same time. Default 64. */
+  toolConcurrency?: number;
+  /** Changes the request of a turn. Called before each attempt. */
+  prepareTurn?: PrepareTurn<RunContext>;
+  /** Functions that check or change the final answer, in order. */
+  finishers?: readonly Finisher<RunContext>[];
+  /**
+   * The schema of the answer: any Standard Schema of an object. The provider is asked to follow it and the
+   * answer is validated. An invalid answer is sent back to the model up to twice, then the run fails. The
+   * validated value is `settled.output`.
+   */
+  output?: OutputSchema<Output>;
+  /** Attempts and delays when a model call fails. */
+  retry?: Partial<Retry>;
+  /** The version of the agent, recorded in each journal and compared by `agent.check`. */
+  version?: string;
+  /** Migrations of journals of older versions, for `agent.migrate`. */
+  migrations?: readonly JournalMigration[];
+  /** Clock, ids and randomness. Default: those of the system. */
+  host?: Host;
+  /** For instruments such as `agentchart/otel`: what watches the drives of this agent's runs. */
+  watchers?: readonly DriveWatcher[];
+  /** For hosts such as `agentchart/hosts/restate`: who drives this agent's runs. Default: this process. */
+  makeRunHost?: MakeRunHost;
+};
+
+/**
+ * A Standard Schema, or one with a name and a JSON Schema for the model. `strict` sets whether the provider
+ * enforces the schema, if it lets the caller choose.
+ */
+export type OutputSchema<Output = unknown> =
+  | StandardSchemaV1<unknown, Output>
+  | { schema: StandardSchemaV1<unknown, Output>; name?: string; jsonSchema?: JsonObject; strict?: boolean };
+
+/** What tools need of the run context and the agent's does not have; `never` if nothing is missing. */
+type Unmet<Tools, RunContext> =
+  Tools extends Tool<string, unknown, unknown, infer Needed>
+    ? unknown extends Needed
+      ? never
+      : [RunContext] extends [Needed]
+        ? never
+        : Needed
+    : never;
+
+/** Requires of an agent's `runContext` what its tools need. */
+export type ContextCheck<Tools, RunContext> = [Unmet<Tools, RunContext>] extends [never]
+  ? unknown
+  : { runContext: StandardSchemaV1<unknown, Unmet<Tools, RunContext>> };
+
+const DEFAULT_RETRY: Retry = { attempts: 3, baseMs: 500, maxMs: 30_000 };
+const DEFAULT_CONCURRENCY = 64;
+
+/** Returns the options with their defaults. Throws `agent-invalid` for invalid ones. A missing model is valid. */
+export function defineAgent(options: AgentOptions): AgentDefinition {
+  const {
+    name,
+    model,
+    version,
+    instructions,
+    providerOptions,
+    prices,
+    prepareTurn,
+    maxResultBytes,
+    capture,
+  } = options;
+  check(typeof name === 'string' && name !== '', 'name must be a non-empty string.');
+  const { description = name } = options;
+  check(typeof description === 'string' && description !== '', 'description must be a non-empty string.');
+  const models = listModels(model);
+  const forkModels = [...(options.forkModels ?? [])];
+  checkParts(options, [...models, ...forkModels]);
+  const limits = { ...DEFAULT_LIMITS, ...omitUndefined(options.limits ?? {}) };
+  const retry = { ...DEFAULT_RETRY, ...omitUndefined(options.retry ?? {}) };
+  const toolConcurrency = options.toolConcurrency ?? DEFAULT_CONCURRENCY;
+  checkLimits(limits);
+  check(Number.isInteger(retry.attempts) && retry.attempts > 0, 'retry.attempts must be a positive integer.');
+  check(
+    Number.isInteger(toolConcurrency) && toolConcurrency > 0,
+    'toolConcurrency must be a positive integer.',
+  );
+  check(
+    maxResultBytes === undefined || (Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0),
+    'maxResultBytes must be a positive integer.',
+  );
+  check(capture === undefined || capture === 'requests', "capture must be 'requests' or absent.");
+  checkPrices(limits, prices, [...models, ...forkModels]);
+  const validateRunContext = runContextValidator(name, options.runContext);
+  assertHasContext({ name, validateRunContext }, options.tools ?? []);
+  const toolChoice = options.toolChoice ?? 'auto';
+  assertToolChoice({ name, toolChoice }, listTools(options.tools ?? []));
+  return {
+    name,
+    models,
+    forkModels,
+    tools: options.tools ?? [],
+    toolChoice,
+    settings: options.settings ?? {},
+    limits,
+    onLimit: options.onLimit ?? 'answer',
+    finalAnswer: options.finalAnswer ?? 'live',
+    onMessage: options.onMessage ?? 'queue',
+    textFilters: options.textFilters ?? [],
+    toolConcurrency,
+    finishers: options.finishers ?? [],
+    retry,
+    migrations: checkMigrations(options.migrations ?? []),
+    ...omitUndefined({ output: options.output && outputContract(name, options.output) }),
+    ...omitUndefined({
+      version,
+      instructions,
+      validateRunContext,
+      providerOptions,
+      prices,
+      prepareTurn,
+      maxResultBytes,
+      capture,
+    }),
+  };
+}
+
+function runContextValidator(agent: string, schema: StandardSchemaV1 | undefined) {
+  if (schema === undefined) return undefined;
+  check(
+    typeof schema['~standard']?.validate === 'function',
+    `The runContext of agent "${agent}" must be a Standard Schema (zod, valibot, arktype, …).`,
+  );
+  return (value: unknown) => validateWith(schema, value);
+}
+
+function listModels(model: AgentOptions['model']): readonly ModelAdapter[] {
+  if (model === undefined) return [];
+  return Array.isArray(model) ? [...model] : [model as ModelAdapter];
+}
+
+/** Throws `agent-invalid` for a model, tool or store that is none: without a check of types, it would fail later. */
+function checkParts({ tools = [], store }: AgentOptions, models: readonly unknown[]): void {
+  const hasMethod = (value: unknown, name: string): boolean =>
+    typeof value === 'object' && value !== null && typeof Reflect.get(value, name) === 'function';
+  for (const model of models)
+    check(
+      hasMethod(model, 'stream'),
+      `expected an adapter as model, such as openaiResponses({ model: 'gpt-5-mini' }), got ${describe(model)}. For a text, use modelFromEnv('openai:gpt-5-mini').`,
+    );
+  check(Array.isArray(tools), `expected a list of tools, such as tools: [refund], got ${describe(tools)}.`);
+  for (const [index, entry] of tools.entries())
+    check(
+      hasMethod(entry, 'validate') || hasMethod(entry, 'connect'),
+      `expected tools[${index}] to be made by tool() or mcp(), got ${describe(entry)}. For tools of the AI SDK, use aiSdkTools(); for an agent, agent.asTool().`,
+    );
+  check(
+    store === undefined || hasMethod(store, 'append'),
+    `expected a store, such as sqlite('runs.db'), got ${describe(store)}.`,
+  );
+}
+
+function describe(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? typeof value;
+  return `an object with ${Object.keys(value).slice(0, 5).join(', ') || 'no members'}`;
+}
+
+function outputContract(agent: string, output: OutputSchema): OutputContract {
+  const { schema, name, jsonSchema, strict } =
+    '~standard' in output ? { schema: output } : (output as Exclude<OutputSchema, StandardSchemaV1>);
+  check(
+    typeof schema?.['~standard']?.validate === 'function',
+    `The output of agent "${agent}" must be a Standard Schema (zod, valibot, arktype, …), or { schema, name?, jsonSchema?, strict? }.`,
+  );
+  const objectSchema = buildObjectSchema({
+    of: `the output of agent "${agent}"`,
+    option: 'output.jsonSchema',
+    schema,
+    ...omitUndefined({ given: jsonSchema }),
+  });
+  return {
+    format: { name: name ?? 'answer', schema: objectSchema, ...omitUndefined({ strict }) },
+    validate: value => validateWith(schema, value),
+  };
+}
+
+/** Throws `agent-invalid` unless every migration names the versions that it leads from and to. */
+function checkMigrations(migrations: readonly JournalMigration[]): readonly JournalMigration[] {
+  for (const [index, step] of migrations.entries()) {
+    const isNamed = (version: object) => Object.values(version ?? {}).some(value => value !== undefined);
+    check(
+      isNamed(step?.from) && isNamed(step?.to) && typeof step.migrate === 'function',
+      `migrations[${index}] is invalid: expected { from: { chart?, format?, agent? }, to: { … }, migrate(events) }.`,
+    );
+  }
+  return migrations;
+}
+
+/** Throws `agent-invalid` if the agent must call a tool that it does not have. `tools` may be unknown so far. */
+export function assertToolChoice(
+  { name, toolChoice }: Pick<AgentDefinition, 'name' | 'toolChoice'>,
+  tools: ReadonlyMap<string, Tool> | undefined,
+): void {
+  if (typeof toolChoice === 'string' || tools === undefined) return;
+  const names = [...tools.keys()].join(', ') || 'none';
+  check(
+    tools.has(toolChoice.name),
+    `toolChoice of agent "${name}" names "${toolChoice.name}", which is none of its tools: ${names}.`,
+  );
+}
+
+/** Throws `agent-invalid` for an invalid limit. */
+export function checkLimits(limits: Limits): void {
+  const issue = limitsSchema.safeParse(limits).error?.issues[0];
+  check(issue === undefined, `limits.${issue?.path.join('.')} is invalid: ${issue?.message}`);
+}
+
+/** Throws `agent-invalid` if there is a cost limit and a model has no price. */
+export function checkPrices(
+  limits: Limits,
+  prices: Prices | undefined,
+  models: readonly ModelAdapter[],
+): void {
+  if (limits.cost === undefined) return;
+  check(
+    prices !== undefined,
+    'limits.cost requires prices: { "<model>": { input, output } }, per million tokens.',
+  );
+  for (const { model } of models) {
+    check(Object.hasOwn(prices ?? {}, model), `limits.cost requires a price for the model "${model}".`);
+  }
+}
+
+function check(holds: boolean, message: string): void {
+  if (!holds) throw new EngineError('agent-invalid', message);
+}

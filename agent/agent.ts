@@ -1,0 +1,352 @@
+import type { AgentDefinition } from '../engine/definition.ts';
+import { type Host, systemHost } from '../engine/driver/host.ts';
+import { actorsOf, type LiveOptions, type ServiceActors } from '../engine/driver/live.ts';
+import { driverOptions, isOwnerDead } from '../engine/driver/owner.ts';
+import { InheritedTranscripts } from '../engine/journal/load-history.ts';
+import type { LoadedRun } from '../engine/journal/load-run.ts';
+import { Run } from '../engine/run/run.ts';
+import type { RunOptions } from '../engine/run/run-options.ts';
+import type { Settled } from '../engine/run/settled.ts';
+import { makeServices } from '../engine/services/make-services.ts';
+import { explainMissingModel } from '../engine/services/prepare-request.ts';
+import type { Service } from '../engine/services/service.ts';
+import { type ChildRequest, narrowLimits } from '../engine/sub-agents/child-runs.ts';
+import type { VersionReport } from '../engine/versions/compare-versions.ts';
+import { type MigrateOptions, migrateRun } from '../engine/versions/migrate-run.ts';
+import { type AgentMachine, agentMachine } from '../machines/agent.ts';
+import type { ServiceName } from '../protocol/effect.ts';
+import { EngineError } from '../protocol/error.ts';
+import type { RunStarted } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
+import { type JsonValue, omitUndefined } from '../protocol/json.ts';
+import type { Store } from '../protocol/store.ts';
+import type { AgentTool, SubAgentTool, Tool } from '../protocol/tool.ts';
+import { memory } from '../stores/memory.ts';
+import { filterText } from '../text/text-filter.ts';
+import { listTools, ToolConnection } from '../tools/connect-tools.ts';
+import { type AgentOptions, assertToolChoice, type ContextCheck, defineAgent } from './agent-options.ts';
+import { type AnswerOf, type AsToolOptions, asTool } from './as-tool.ts';
+import {
+  beginJournal,
+  cancelOn,
+  type ResolvedStart,
+  type StartArguments,
+  type StartOptions,
+} from './begin-journal.ts';
+import { checkAgainst, loadChecked } from './check-versions.ts';
+import { knownAgentOptions, knownInput, knownStart } from './known-options.ts';
+import { type AgentListener, AgentListeners, type LastingListener } from './listening/agent-listeners.ts';
+import { restoreRun } from './restore-run.ts';
+import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
+import { assertLabels, labelsOf, type OpenOptions } from './run-labels.ts';
+import { BEGIN_CHILD, foreignRun, namesOf, placedOptions, type SubAgent, SubAgents } from './sub-agents.ts';
+
+const AGENT = Symbol.for('agentchart.agent');
+
+/**
+ * An agent: model, tools, instructions and limits. It has no state; its runs are in its store.
+ * Create one with `createAgent`. `RunContext` is what `start` takes; `Agent` alone is any agent.
+ */
+export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunContext = unknown>
+  implements SubAgent
+{
+  readonly [AGENT] = true;
+  readonly name: string;
+  readonly store: Store;
+  readonly #definition: AgentDefinition;
+  readonly #options: AgentOptions;
+  readonly #host: Host;
+  readonly #services: Readonly<Record<ServiceName, Service>>;
+  readonly #inherited: InheritedTranscripts;
+  readonly #subAgents: SubAgents<Agent>;
+  readonly #above: Agent | undefined;
+  readonly #tools: ToolConnection;
+  readonly #listeners: AgentListeners;
+
+  /** `above` is the agent that this one is a sub-agent of. */
+  constructor(definition: AgentDefinition, options: AgentOptions, store: Store, above?: Agent) {
+    this.name = definition.name;
+    this.store = store;
+    this.#definition = definition;
+    this.#options = options;
+    this.#above = above;
+    this.#host = options.host ?? systemHost;
+    this.#inherited = new InheritedTranscripts(store);
+    this.#tools = new ToolConnection(definition.tools);
+    this.#subAgents = new SubAgents({ name: this.name, store, tools: definition.tools }, agent =>
+      this.#place(agent),
+    );
+    this.#listeners = new AgentListeners(this, this.#host, name => namesOf(this).includes(name));
+    this.#services = makeServices(definition, {
+      connectTools: () => this.#tools.connect(),
+      children: this.#subAgents,
+      watchers: options.watchers,
+    });
+  }
+
+  /** The options of this agent, for creating a similar one: `createAgent({ ...agent.options, store })`. */
+  get options(): AgentOptions {
+    return this.#options;
+  }
+
+  /**
+   * Starts a run and drives it in this process. Resolves once the first event is durable. Rejects, without
+   * creating a run, with `model-missing`, `input-invalid`, `agent-invalid`, `run-exists` (for a given `runId`)
+   * or `tool-source-failed`, and if the run to continue does not exist or has not ended.
+   *
+   * @example
+   * const run = await agent.start('Refund order A-1001');
+   * for await (const text of run.text()) process.stdout.write(text);
+   * const settled = await run.settled();
+   */
+  async start(
+    input: string | readonly Item[],
+    ...[options]: StartArguments<RunContext>
+  ): Promise<Run<Tools, Output>> {
+    return await this.#start(input, options);
+  }
+
+  async #start(input: string | readonly Item[], options: StartOptions = {}): Promise<Run<Tools, Output>> {
+    const { continues, signal } = knownStart(options);
+    if (continues !== undefined) await this.#inherited.assertEnded(continues);
+    const run = await this.#begin(input, options);
+    cancelOn(signal, run);
+    return run;
+  }
+
+  /** Starts the run of a sub-agent call, or attaches to it if it exists. */
+  async [BEGIN_CHILD]({ input, limits, isAwaited, ...given }: ChildRequest): Promise<Run> {
+    const narrowed = narrowLimits(this.#definition.limits, limits);
+    const request = { ...given, runContext: this.#definition.validateRunContext && given.runContext };
+    const known = await this.store.get(request.runId);
+    try {
+      if (known === undefined)
+        return await this.#begin(input, { ...request, limits: narrowed }, { isAwaited });
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== 'run-exists') throw error;
+    }
+    return await this.#attach(request.runId, { isAwaited });
+  }
+
+  async #begin(
+    input: string | readonly Item[],
+    options: StartOptions & Pick<ResolvedStart, 'parent' | 'inheritedLabels'>,
+    awaited: Pick<RunOptions, 'isAwaited'> = {},
+  ): Promise<Run<Tools, Output>> {
+    const runId = options.runId ?? this.#host.newId('run');
+    const inherited = await this.#inherited.load(options.continues ?? null);
+    const tools = await this.#tools.connect();
+    assertToolChoice(this.#definition, tools);
+    const runContext = await readRunContext(this.#definition, options.runContext);
+    await assertToolsAccept(this.name, tools, runContext);
+    const inheritedLabels = options.inheritedLabels ?? (await labelsOf(this.store, options.continues));
+    const start = { ...options, inheritedLabels, runId, tools, runContext };
+    const started = this.#describeStart(input, start);
+    return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited);
+  }
+
+  /** Starts a run and waits until it settles: until it has ended, or waits for a decision. See `createAgent`. */
+  async run(
+    input: string | readonly Item[],
+    ...options: StartArguments<RunContext>
+  ): Promise<Settled<Tools, Output>> {
+    return await (await this.start(input, ...options)).settled();
+  }
+
+  /**
+   * Opens a run of this agent or a sub-agent without driving it. `settled()`, `resume()` and accepted commands
+   * drive it unless another process does. Throws `run-unknown`; `run-foreign` for a run of another agent, and for one
+   * that lacks one of `labels` or has it with another value; `chart-mismatch` for a run of an incompatible version (see
+   * `check`).
+   *
+   * @example
+   * const run = await agent.open(runId, { labels: { user: session.userId } });
+   * await run.approve(callId, { by: 'ada' });
+   * const settled = await run.settled();
+   */
+  async open(runId: string, options: OpenOptions = {}): Promise<Run<Tools, Output>> {
+    await assertLabels(this.store, runId, options);
+    return await this.#attach(runId);
+  }
+
+  /** Returns this agent or the sub-agent with this name. Throws `run-foreign` if there is none. */
+  #agentNamed(name: string, runId: string): Agent {
+    if (name === this.name) return this;
+    const above = this.#subAgents.findAbove(name);
+    if (above === undefined) throw foreignRun(runId, name, this.name);
+    return above.#agentNamed(name, runId);
+  }
+
+  async #attach(runId: string, awaited: Pick<RunOptions, 'isAwaited'> = {}): Promise<Run<Tools, Output>> {
+    const loaded = await this.#load(runId);
+    const { agent, continues } = loaded.state.context;
+    const owner = this.#agentNamed(agent.name, runId);
+    const inherited = loaded.inherited ?? (await this.#inherited.load(continues).catch(() => undefined));
+    return Run.attach({ ...owner.#runOptions(runId), ...awaited }, loaded, inherited);
+  }
+
+  /**
+   * Returns this agent as a tool for another agent: a sub-agent. Each call is a run of its own, in the store of
+   * the calling run.
+   *
+   * @example
+   * const librarian = createAgent({ name: 'librarian', tools: [search] });
+   * const assistant = createAgent({
+   *   name: 'assistant',
+   *   model,
+   *   tools: [librarian.asTool({ name: 'ask_librarian', description: 'Finds sources.' })],
+   * });
+   */
+  asTool<const Name extends string>(
+    options: AsToolOptions<Name>,
+  ): SubAgentTool<Name, AnswerOf<Output>, RunContext, Tools> {
+    return asTool(this, async (input, given) => (await this.#start(input, given)).settled(), options);
+  }
+
+  /**
+   * Calls the listener with every event of every run of this agent and its sub-agents, in any process, from now on, and
+   * with the run's record. Each run's events come in order; what the listener throws disturbs no run. Returns what
+   * removes the listener. Throws `agent-invalid` for a store without a feed.
+   */
+  on(listener: AgentListener | LastingListener): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /** Reports whether a run is compatible with this release and this agent: the differences, and what to do. */
+  async check(runId: string): Promise<VersionReport> {
+    const owner = (await this.store.get(runId))?.agent ?? this.name;
+    const below = owner === this.name ? undefined : this.#subAgents.findAbove(owner);
+    if (below !== undefined) return await below.check(runId);
+    return await checkAgainst(this.#definition, await this.#tools.connect(), this.store, runId);
+  }
+
+  /**
+   * Creates a run from one of an older version, with the agent's `migrations` and those of this release. The
+   * old run is not changed, and the new one is not driven yet. `as` sets the id of the new run, which is needed
+   * to migrate the same run again. Rejects, without writing, with the errors of `migrateRun`.
+   */
+  async migrate(runId: string, options: MigrateOptions = {}): Promise<Run<Tools, Output>> {
+    const { migrations } = this.#definition;
+    const assertOwn = (name: string) => void this.#agentNamed(name, runId);
+    const parts = { store: this.store, host: this.#host, isDead: isOwnerDead, migrations, assertOwn };
+    return await this.open(await migrateRun(parts, runId, options));
+  }
+
+  /**
+   * Restores a run from the JSON of `run.snapshot()` into this agent's store and opens it. Throws
+   * `input-invalid`; `snapshot-outdated` if the store has a later state of the run; `run-exists` if it has an
+   * earlier one; `run-foreign` for a run of another agent.
+   */
+  async restore(snapshot: JsonValue): Promise<Run<Tools, Output>> {
+    const runId = await restoreRun(snapshot, {
+      store: this.store,
+      assertOwn: (name, id) => void this.#agentNamed(name, id),
+      loadInherited: continues => this.#inherited.load(continues),
+    });
+    return await this.open(runId);
+  }
+
+  /** The chart, an XState v5 machine. To run it as an actor, provide it with `services()`. */
+  get machine(): AgentMachine {
+    return agentMachine;
+  }
+
+  /** Returns the input for `createActor(machine, { input })`. Throws the errors of `start` about options. */
+  input(
+    input: string | readonly Item[],
+    options: Omit<StartOptions<RunContext>, 'signal' | 'continues'> = {},
+  ): RunStarted {
+    const runId = options.runId ?? this.#host.newId('run');
+    const runContext = readRunContextNow(this.#definition, options.runContext);
+    const tools = listTools(this.#definition.tools);
+    return this.#describeStart(input, { ...knownInput('agent.input', options), runId, tools, runContext });
+  }
+
+  /**
+   * Returns the actors for `agent.machine.provide({ actors })`.
+   *
+   * @example
+   * const machine = agent.machine.provide({ actors: agent.services() });
+   * createActor(machine, { input: agent.input('Refund order A-1001') }).start();
+   */
+  services(options: LiveOptions = {}): ServiceActors {
+    return actorsOf(this.#services, { host: this.#host, ...options });
+  }
+
+  /** Removes the listeners and closes the tool servers of this agent and its sub-agents. The store stays open. */
+  async close(): Promise<void> {
+    this.#listeners.close();
+    await Promise.all([this.#tools.close(), this.#subAgents.close()]);
+  }
+
+  /** Returns a copy of a sub-agent with this agent's store, durability and host. Model and prices are defaults. */
+  #place(agent: Agent): Agent {
+    const placed = placedOptions(agent.options, { ...this.#options, store: this.store });
+    return new Agent(defineAgent(placed), placed, this.store, this);
+  }
+
+  async #load(runId: string): Promise<LoadedRun> {
+    const ownerOf = async () => (await this.store.get(runId))?.agent ?? this.name;
+    return await loadChecked(
+      this.store,
+      runId,
+      async () => this.#agentNamed(await ownerOf(), runId).#definition,
+    );
+  }
+
+  #describeStart(input: string | readonly Item[], start: ResolvedStart): RunStarted {
+    const started = beginJournal(this.#definition, this.#host, input, start);
+    if (started.config.limits.cost !== undefined) this.#subAgents.assertPriced();
+    return started;
+  }
+
+  #runOptions(runId: string): RunOptions {
+    const above = this.#above;
+    const openParent = above && ((id: string) => above.open(id));
+    return {
+      runId,
+      store: this.store,
+      ...driverOptions(this.#host),
+      durability: this.#options.durability ?? 'strict',
+      services: this.#services,
+      explainMissingModel: context => explainMissingModel(this.#definition, context),
+      connectTools: () => this.#tools.connect(),
+      loadInherited: continues => this.#inherited.load(continues),
+      textFilters: this.#definition.textFilters,
+      showText: text => filterText(text, this.#definition.textFilters),
+      children: this.#subAgents,
+      watchers: () => [...(this.#options.watchers ?? []), ...this.#listeners.watchers()],
+      ...omitUndefined({ openParent, makeRunHost: this.#options.makeRunHost }),
+    };
+  }
+}
+
+/** Whether a value is an agent, also of another copy of this library. */
+export function isAgent(value: unknown): value is Agent {
+  return typeof value === 'object' && value !== null && AGENT in value;
+}
+
+/**
+ * Creates an agent. Throws `agent-invalid` for invalid options.
+ *
+ * @example
+ * const agent = createAgent({
+ *   name: 'refunds',
+ *   model: openaiResponses({ model: 'gpt-5-mini' }),
+ *   instructions: 'You refund orders.',
+ *   tools: [refund],
+ *   store: sqlite('runs.db'),
+ * });
+ * const settled = await agent.run('Refund order A-1001');
+ */
+export function createAgent<
+  Tools extends AgentTool = Tool,
+  Output = undefined,
+  RunContext = undefined,
+  Given = RunContext,
+>(
+  options: AgentOptions<Tools, Output, RunContext, Given> & ContextCheck<Tools, RunContext>,
+): Agent<Tools, Output, Given> {
+  const bare = knownAgentOptions(options as AgentOptions);
+  return new Agent(defineAgent(bare), bare, bare.store ?? memory());
+}

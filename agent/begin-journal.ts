@@ -1,0 +1,151 @@
+import { type AgentDefinition, runConfigOf } from '../engine/definition.ts';
+import type { Host } from '../engine/driver/host.ts';
+import { digestTools } from '../engine/journal/digest.ts';
+import type { RequestRecord } from '../engine/journal/request-ids.ts';
+import { addItemIds, itemsOf } from '../engine/run/command.ts';
+import type { Run } from '../engine/run/run.ts';
+import { chartIdentity } from '../machines/snapshot.ts';
+import type { Limits } from '../protocol/config.ts';
+import { EngineError } from '../protocol/error.ts';
+import { JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
+import { type Item, itemSchema } from '../protocol/item.ts';
+import { type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { type Labels, readTitle } from '../protocol/listing/label.ts';
+import { chatLabels, givenLabelsOf, readGivenLabels } from '../protocol/listing/reserved-label.ts';
+import type { Tool } from '../protocol/tool.ts';
+import { checkLimits, checkPrices } from './agent-options.ts';
+
+/** The options of `agent.start` and `agent.run`. */
+export type StartOptions<RunContext = unknown> = {
+  /** Whether model turns are streamed. Default `true`. The journal is the same either way. */
+  stream?: boolean;
+  /** The id of an ended run whose transcript the new run starts with. */
+  continues?: string;
+  /**
+   * Labels to find the run by, such as `{ user: '7', tenant: 'a' }`: at most 16, with names of up to 64 and values of up
+   * to 256 characters; the name `chat` is reserved. The runs of its sub-agents and its forks have them too. Default:
+   * those of the run it continues.
+   */
+  labels?: Labels;
+  /** The id of the chat that the run belongs to, which becomes its label `chat`. Default: that of the run it continues. */
+  chat?: string;
+  /** The title of the run in lists, up to 200 characters. Default: the first line of the input. */
+  title?: string;
+  /** Overrides the agent's limits. */
+  limits?: Partial<Limits>;
+  /** What the run is about, for an agent with a `runContext` schema, which requires it. */
+  runContext?: RunContext;
+  /** Overrides the agent's `onLimit`. */
+  onLimit?: 'answer' | 'stop';
+  /** Whether the run starts paused: it makes no call before `step()` or `unpause()`. */
+  paused?: boolean;
+  /** Whether a paused run also rests before it finishes, so that its last turn can be inspected and changed. */
+  holdsAtEnd?: boolean;
+  /** Cancels the run when aborted. */
+  signal?: AbortSignal;
+  /** The id of the run. Default: a new random one. */
+  runId?: string;
+  /** How the CLI and servers can create this agent again. Stored in the journal. */
+  launch?: { module?: string; model?: string; request?: JsonValue };
+  /** The request that starts the run, so that a server recognizes it when it comes again. Stored in the journal. */
+  request?: RequestRecord;
+};
+
+/** The arguments of `start` after the input: an agent with a run context requires options that have it. */
+export type StartArguments<RunContext> = undefined extends RunContext
+  ? [options?: StartOptions<RunContext>]
+  : [options: StartOptions<RunContext> & { runContext: RunContext }];
+
+/** Cancels the run when `signal` is aborted, unless the run has ended. */
+export function cancelOn(signal: AbortSignal | undefined, run: Run): void {
+  if (signal === undefined) return;
+  const cancel = () => void run.cancel({ reason: 'aborted by the caller' }).catch(() => {});
+  if (signal.aborted) return cancel();
+  signal.addEventListener('abort', cancel, { once: true });
+  run.settled().then(
+    ({ status }) => {
+      if (status !== 'waiting') signal.removeEventListener('abort', cancel);
+    },
+    () => {},
+  );
+}
+
+/** Resolved start options. `tools` are the tools known so far; `undefined` before tool sources are connected. */
+export type ResolvedStart = StartOptions &
+  Pick<RunStarted, 'parent'> & {
+    runId: string;
+    /** The labels of the run that it continues, or that calls it. */
+    inheritedLabels?: Labels;
+    runContext: JsonValue | undefined;
+    tools: ReadonlyMap<string, Tool> | undefined;
+  };
+
+/** Returns the first event of a run. Throws `model-missing`, `input-invalid` (also for labels and title), or `agent-invalid` for limits. */
+export function beginJournal(
+  definition: AgentDefinition,
+  host: Host,
+  input: string | readonly Item[],
+  { tools, ...options }: ResolvedStart,
+): RunStarted {
+  const { name, version, models, prices } = definition;
+  if (models.length === 0) {
+    throw new EngineError(
+      'model-missing',
+      `Agent "${name}" has no model. Set its model option, or AGENTCHART_MODEL for the CLI, such as openai:gpt-5-mini.`,
+    );
+  }
+  const config = runConfigOf(definition, {
+    limits: omitUndefined(options.limits ?? {}),
+    ...omitUndefined({ onLimit: options.onLimit, holdsAtEnd: options.holdsAtEnd }),
+  });
+  if (options.limits !== undefined) checkLimits(config.limits);
+  checkPrices(config.limits, prices, models);
+  return {
+    type: 'run.started',
+    at: host.now(),
+    runId: options.runId,
+    format: JOURNAL_FORMAT,
+    chart: chartIdentity(),
+    agent: { name, ...omitUndefined({ version }) },
+    ...omitUndefined({ tools: tools && digestTools(tools) }),
+    config,
+    input: readInput(input, host),
+    stream: options.stream ?? true,
+    ...options.request,
+    ...omitUndefined({
+      runContext: options.runContext,
+      paused: options.paused === true ? true : undefined,
+      labels: labelsOf(options),
+      title: options.title === undefined ? undefined : readTitle(options.title),
+      continues: options.continues,
+      launch: options.launch,
+      parent: options.parent,
+    }),
+  };
+}
+
+/** The labels that are given, else the inherited ones. A run without labels has none in its journal either. */
+function labelsOf({ labels, chat, inheritedLabels = {} }: Omit<ResolvedStart, 'tools'>): Labels | undefined {
+  const given = labels === undefined ? undefined : readGivenLabels(labels);
+  const all =
+    chat === undefined
+      ? (given ?? inheritedLabels)
+      : chatLabels(chat, given ?? givenLabelsOf(inheritedLabels));
+  return Object.keys(all).length === 0 ? undefined : { ...all };
+}
+
+function readInput(input: string | readonly Item[], host: Host): Item[] {
+  const items = itemsOf(input);
+  return addItemIds(typeof input === 'string' ? items : items.map(readItem), host);
+}
+
+function readItem(item: unknown, index: number): Item {
+  const parsed = itemSchema.safeParse(item);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const where = [index, ...(issue?.path ?? [])].join('.');
+  throw new EngineError(
+    'input-invalid',
+    `Item ${where} of the input is invalid: ${issue?.message ?? 'unknown problem'}`,
+  );
+}

@@ -1,0 +1,144 @@
+/**
+ * `agentchart`: the public API. Create an agent with `createAgent`, give it tools made with `tool`, and start
+ * runs with `agent.start`. This file re-exports what users need from the engine, the stores and the text
+ * helpers; the agent itself is in this folder:
+ *
+ * - `agent.ts`: `Agent` and `createAgent`; `agent-options.ts`: its options, validated.
+ * - `begin-journal.ts`: the first event of a run; `restore-run.ts`: runs from snapshots.
+ * - `as-tool.ts` and `sub-agents.ts`: agents as tools of other agents.
+ * - `machine.ts`: `agentchart/machine`, the chart for users who run their own actor.
+ */
+export { type ClassifiedTurn, classifyTurn } from '../adapters/streams/classify-turn.ts';
+export { collectTurn } from '../adapters/streams/collect-turn.ts';
+export {
+  type StreamAndClassifyOptions,
+  streamAndClassify,
+  type TurnRequest,
+} from '../adapters/streams/stream-and-classify.ts';
+export { type CallLike, toolCallFrom } from '../adapters/streams/tool-call-from.ts';
+export { toolCallsOf } from '../adapters/streams/tool-calls-of.ts';
+export { type ResultLike, toolResultFrom } from '../adapters/streams/tool-result-from.ts';
+export { WatchedTurn, watchTurn } from '../adapters/streams/watch-turn.ts';
+export { textOfResult } from '../adapters/turn/result-content.ts';
+export type { Instructions, PrepareTurn, Retry, TurnPreparation } from '../engine/definition.ts';
+export { type FaultPoint, type Host, systemHost } from '../engine/driver/host.ts';
+export type { LiveOptions } from '../engine/driver/live.ts';
+export { type RedactRunOptions, redactRun } from '../engine/journal/redaction/redact-run.ts';
+export type { CallReference } from '../engine/run/call-reference.ts';
+export {
+  type CallStorage,
+  type CurrentCall,
+  currentCall,
+  trackCalls,
+} from '../engine/run/current-call.ts';
+export type { CommandResult, SubmitResult } from '../engine/run/explain-refusal.ts';
+export type { Run, RunHappening } from '../engine/run/run.ts';
+export type { StoryEvent, TurnPart } from '../engine/story/story-event.ts';
+export type {
+  VersionDifference,
+  VersionReport,
+  VersionVerdict,
+} from '../engine/versions/compare-versions.ts';
+export type { JournalMigration, JournalVersion } from '../engine/versions/migrate-journal.ts';
+export type { MigrateOptions } from '../engine/versions/migrate-run.ts';
+export type { Context } from '../machines/context.ts';
+export { decideNextAction } from '../machines/decide-next-action.ts';
+export { toolResults } from '../machines/tool-results.ts';
+export type { Capabilities, ModelAdapter } from '../protocol/adapter.ts';
+export type { Limits, Prices } from '../protocol/config.ts';
+export { type ContentPart, content } from '../protocol/content/content.ts';
+export type { ContentOutput } from '../protocol/content/read-content.ts';
+export type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
+export type { Delta, NextAction } from '../protocol/effect.ts';
+export { EngineError, type EngineErrorCode, InDoubt, ProviderError } from '../protocol/error.ts';
+export type { JournalEntry, RunEvent } from '../protocol/event.ts';
+export type {
+  CallError,
+  CallOutput,
+  Finisher,
+  FinisherInput,
+  FinisherOutcome,
+  ToolResult,
+} from '../protocol/finisher.ts';
+export type { Item, Part } from '../protocol/item.ts';
+export type { JsonObject, JsonValue } from '../protocol/json.ts';
+export type { Labels } from '../protocol/listing/label.ts';
+export { userMessage } from '../protocol/message.ts';
+export type {
+  EditCallOptions,
+  EditTurnOptions,
+  RunCommand,
+} from '../protocol/run-command.ts';
+export type {
+  CancelledRun,
+  FailedRun,
+  FinishedRun,
+  OpenCall,
+  Settled,
+  WaitingRun,
+} from '../protocol/run-view.ts';
+export {
+  type ListFilter,
+  listAll,
+  type Owner,
+  type PruneOptions,
+  type Redacted,
+  type RedactOptions,
+  type RunList,
+  type RunRecord,
+  type RunStatus,
+  type Store,
+} from '../protocol/store.ts';
+export type {
+  AgentTool,
+  Approval,
+  CallView,
+  Reconciliation,
+  SideEffect,
+  SubAgentTool,
+  Tool,
+  ToolCallContext,
+  ToolSource,
+} from '../protocol/tool.ts';
+export type {
+  FinishReason,
+  ModelRequest,
+  ModelTurn,
+  Settings,
+  ToolCall,
+  ToolChoice,
+  TurnDelta,
+  Usage,
+} from '../protocol/turn.ts';
+export { memory } from '../stores/memory.ts';
+export {
+  type CitationOptions,
+  citationFilter,
+  numberCitations,
+  type Source,
+} from '../text/citations.ts';
+export { hideHtmlComments } from '../text/hide-html-comments.ts';
+export type { TextFilter } from '../text/text-filter.ts';
+export {
+  estimateTokens,
+  type FitOptions,
+  fitTokens,
+  keepLast,
+  type Trim,
+  type TrimOptions,
+} from '../text/trim-transcript.ts';
+export type { ApprovalRule } from '../tools/approval-rule.ts';
+export { type ToolOptions, tool } from '../tools/tool.ts';
+export { Agent, createAgent, isAgent } from './agent.ts';
+export type { AgentOptions, OutputSchema } from './agent-options.ts';
+export type { AsToolOptions } from './as-tool.ts';
+export type { StartOptions } from './begin-journal.ts';
+export type {
+  AgentListener,
+  DeliveryContext,
+  JournaledEvent,
+  LastingListener,
+} from './listening/listener.ts';
+export { type WebhookOptions, webhook } from './listening/webhook.ts';
+export type { WebhookTopic } from './listening/webhook-notice.ts';
+export type { OpenOptions } from './run-labels.ts';

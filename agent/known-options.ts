@@ -1,0 +1,130 @@
+import type { Retry } from '../engine/definition.ts';
+import type { JournalMigration, JournalVersion } from '../engine/versions/migrate-journal.ts';
+import { LIMIT_NAMES, PRICE_NAMES, SETTING_NAMES } from '../protocol/config.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import type { AgentOptions, OutputSchema } from './agent-options.ts';
+import type { StartOptions } from './begin-journal.ts';
+
+/* The names of the options of agents and runs, and the checks that refuse others. */
+
+/** The options of `createAgent` without what only a store needs. */
+type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations'>;
+
+const LOOP_NAMES: NamesOf<StorelessOptions> = {
+  name: true,
+  description: true,
+  model: true,
+  forkModels: true,
+  instructions: true,
+  runContext: true,
+  tools: true,
+  toolChoice: true,
+  settings: true,
+  providerOptions: true,
+  limits: true,
+  onLimit: true,
+  prices: true,
+  finalAnswer: true,
+  onMessage: true,
+  textFilters: true,
+  maxResultBytes: true,
+  capture: true,
+  toolConcurrency: true,
+  prepareTurn: true,
+  finishers: true,
+  output: true,
+  retry: true,
+  version: true,
+  host: true,
+  watchers: true,
+  makeRunHost: true,
+};
+const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
+const RETRY_NAMES: NamesOf<Retry> = { attempts: true, baseMs: true, maxMs: true };
+const OUTPUT_NAMES: NamesOf<Exclude<OutputSchema, { '~standard': unknown }>> = {
+  schema: true,
+  name: true,
+  jsonSchema: true,
+  strict: true,
+};
+const MIGRATION_NAMES: NamesOf<JournalMigration> = { from: true, to: true, migrate: true };
+const VERSION_NAMES: NamesOf<JournalVersion> = { format: true, chart: true, agent: true };
+const CHOICE_NAMES: NamesOf<{ name: string }> = { name: true };
+
+/** Returns the options of `createAgent`. Throws `agent-invalid` for an unknown name, at any depth. */
+export function knownAgentOptions(options: AgentOptions): AgentOptions {
+  refuseUnknownOptions('createAgent', options, AGENT_NAMES);
+  refuseUnknownBelow('createAgent', options);
+  return options;
+}
+
+/** Returns the options of `agentServices` and `agentInput`. Throws like `knownAgentOptions`. */
+export function knownLoopOptions<Options extends Partial<StorelessOptions>>(
+  of: string,
+  options: Options,
+): Options {
+  refuseUnknownOptions(of, options, LOOP_NAMES);
+  refuseUnknownBelow(of, options);
+  return options;
+}
+
+function refuseUnknownBelow(of: string, options: Partial<AgentOptions>): void {
+  const { limits, retry, settings, toolChoice, output, prices = {}, migrations = [] } = options;
+  const refuse = (name: string, given: unknown, known: Readonly<Record<string, true>>) => {
+    if (given !== undefined) refuseUnknownOptions(`${name} of ${of}`, given, known);
+  };
+  refuse('limits', limits, LIMIT_NAMES);
+  refuse('retry', retry, RETRY_NAMES);
+  refuse('settings', settings, SETTING_NAMES);
+  if (typeof toolChoice === 'object') refuse('toolChoice', toolChoice, CHOICE_NAMES);
+  if (output !== undefined && typeof output === 'object' && !('~standard' in output))
+    refuse('output', output, OUTPUT_NAMES);
+  for (const [model, price] of Object.entries(prices)) refuse(`prices["${model}"]`, price, PRICE_NAMES);
+  for (const [index, step] of migrations.entries()) {
+    refuse(`migrations[${index}]`, step, MIGRATION_NAMES);
+    refuse(`migrations[${index}].from`, step.from, VERSION_NAMES);
+    refuse(`migrations[${index}].to`, step.to, VERSION_NAMES);
+  }
+}
+
+type InputOptions = Omit<StartOptions, 'continues' | 'signal'>;
+
+const INPUT_NAMES: NamesOf<InputOptions> = {
+  stream: true,
+  chat: true,
+  labels: true,
+  title: true,
+  limits: true,
+  runContext: true,
+  onLimit: true,
+  paused: true,
+  holdsAtEnd: true,
+  runId: true,
+  launch: true,
+  request: true,
+};
+const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, signal: true };
+const LAUNCH_NAMES: NamesOf<NonNullable<StartOptions['launch']>> = {
+  module: true,
+  model: true,
+  request: true,
+};
+
+/** Returns the options of `agent.start` and `agent.run`. Throws `input-invalid` for an unknown name, at any depth. */
+export function knownStart(options: StartOptions): StartOptions {
+  return checkStart('agent.start', options, START_NAMES);
+}
+
+/** Returns the options of `agent.input` and `agentInput`. Throws like `knownStart`. */
+export function knownInput(of: string, options: InputOptions): InputOptions {
+  return checkStart(of, options, INPUT_NAMES);
+}
+
+/** Every run begins here: without `limits` and `launch`, it only looks names up. */
+function checkStart(of: string, options: StartOptions, known: Readonly<Record<string, true>>): StartOptions {
+  refuseUnknownOptions(of, options, known, 'input-invalid');
+  const { limits, launch } = options;
+  if (limits !== undefined) refuseUnknownOptions(`limits of ${of}`, limits, LIMIT_NAMES, 'input-invalid');
+  if (launch !== undefined) refuseUnknownOptions(`launch of ${of}`, launch, LAUNCH_NAMES, 'input-invalid');
+  return options;
+}

@@ -1,0 +1,113 @@
+// agent/listening: listeners and webhooks of an agent, which get its notices from the store's feed.
+
+import type { Host } from '../../engine/driver/host.ts';
+import { isOwnerDead, makeOwner } from '../../engine/driver/owner.ts';
+import type { DriveWatcher } from '../../engine/driver/watch-drive.ts';
+import { FeedFollower, type FeedReader } from '../../engine/listening/feed-follower.ts';
+import { warn } from '../../engine/warn.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import type { FeedEntry } from '../../protocol/listing/feed.ts';
+import type { Store } from '../../protocol/store.ts';
+import type { AgentListener, JournaledEvent, LastingListener } from './listener.ts';
+
+export type { AgentListener, LastingListener };
+
+/** The listeners of each agent. */
+const LISTENERS = new WeakMap<object, AgentListeners>();
+
+/** Moves the listeners of an agent to a copy of it with another store or model. */
+export function moveListeners(from: object, to: object): void {
+  const listeners = LISTENERS.get(to);
+  if (listeners !== undefined) LISTENERS.get(from)?.moveTo(listeners);
+}
+
+/**
+ * The listeners of an agent. They follow the store, and read it immediately after a commit of a run in this process.
+ */
+export class AgentListeners {
+  readonly #agent: { name: string; store: Store };
+  readonly #host: Host;
+  readonly #concerns: (agent: string) => boolean;
+  readonly #followers = new Map<FeedFollower, AgentListener | LastingListener>();
+
+  /** `concerns` returns whether the listeners want the runs of the agent with this name. */
+  constructor(agent: { name: string; store: Store }, host: Host, concerns: (agent: string) => boolean) {
+    this.#agent = agent;
+    this.#host = host;
+    this.#concerns = concerns;
+    LISTENERS.set(agent, this);
+  }
+
+  /** Adds a listener; returns a function that removes it. Throws `agent-invalid` for a store without a feed. */
+  add(listener: AgentListener | LastingListener): () => void {
+    const { name, store } = this.#agent;
+    const host = this.#host;
+    if (store.feed === undefined)
+      throw new EngineError('agent-invalid', `The store of agent "${name}" has no feed, which on() needs.`);
+    const owner = makeOwner(host.newId('listener'));
+    const follower = new FeedFollower(
+      { store, host, owner, feed: store.feed, isDead: isOwnerDead },
+      typeof listener === 'function' ? this.#plain(listener) : this.#lasting(listener),
+    );
+    this.#followers.set(follower, listener);
+    return () => {
+      this.#followers.delete(follower);
+      follower.stop();
+    };
+  }
+
+  /** The watcher of this process's drives; present while there are listeners. */
+  watchers(): readonly DriveWatcher[] {
+    return this.#followers.size === 0 ? [] : [this.#watcher];
+  }
+
+  /** Moves all listeners to another agent. If its store has no feed, drops them with a warning. */
+  moveTo(other: AgentListeners): void {
+    const listeners = [...this.#followers.values()];
+    this.close();
+    try {
+      for (const listener of listeners) other.add(listener);
+    } catch (error) {
+      warn(`Listeners are not called: ${messageOf(error)}`);
+    }
+  }
+
+  /** Removes all listeners. */
+  close(): void {
+    for (const follower of this.#followers.keys()) follower.stop();
+    this.#followers.clear();
+  }
+
+  readonly #watcher: DriveWatcher = {
+    begin: () => ({
+      receive: happening => {
+        if ('seq' in happening) for (const follower of this.#followers.keys()) follower.wake();
+      },
+      end: async () => {
+        await Promise.all([...this.#followers.keys()].map(follower => follower.caughtUp()));
+      },
+    }),
+  };
+
+  #plain(listener: AgentListener): FeedReader {
+    return { ...this.#reader(), take: (entry, run) => listener(toEvent(entry), run) };
+  }
+
+  #lasting({ name, deliver }: LastingListener): FeedReader {
+    const { store } = this.#agent;
+    return {
+      ...this.#reader(),
+      name: `${this.#agent.name}:${name}`,
+      take: (entry, run, signal) => deliver(toEvent(entry), run, { store, host: this.#host, signal }),
+    };
+  }
+
+  #reader(): Pick<FeedReader, 'concerns' | 'report'> {
+    const report = (line: string) => warn(`Agent "${this.#agent.name}": ${line}`);
+    return { concerns: this.#concerns, report };
+  }
+}
+
+function toEvent({ runId, seq, event }: FeedEntry): JournaledEvent {
+  return { ...event, runId, seq };
+}

@@ -1,0 +1,138 @@
+import { type Host, sleep } from '../../engine/driver/host.ts';
+import { backOffMs } from '../../protocol/back-off.ts';
+import { hashText } from '../../protocol/content/hash-text.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import { listRunEventTypes } from '../../protocol/event.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
+import type { DeliveryContext, LastingListener } from './listener.ts';
+import { makeSigner } from './sign-webhook.ts';
+import { type Notice, noticesOf, STATUS_TOPICS, type WebhookTopic } from './webhook-notice.ts';
+
+/** The options of `webhook`. */
+export type WebhookOptions = {
+  /** The URL to which messages are posted. Redirects are not followed. */
+  url: string;
+  /** Signs the messages: `whsec_` and base64, or any text. */
+  secret: string;
+  /** The topics to send. Default: `waiting`. */
+  on?: WebhookTopic | readonly WebhookTopic[];
+  /** Default: the platform's. */
+  fetch?: typeof fetch;
+};
+
+const NAMES: NamesOf<WebhookOptions> = { url: true, secret: true, on: true, fetch: true };
+
+const REQUEST_MS = 15_000;
+const BACK_OFF = { baseMs: 500, maxMs: 10 * 60_000 };
+
+/**
+ * How long delivery is retried, in ms. Much shorter if the receiver refuses the message, so that it does not delay
+ * other messages.
+ */
+const UNAVAILABLE_MS = 24 * 60 * 60_000;
+const REFUSED_MS = 60_000;
+
+/** The number of remembered message ids, which prevent duplicate deliveries within a process. */
+const MOST_SENT = 1_000;
+
+/**
+ * Returns a listener for `agent.on` that posts messages, by default when a run waits for a decision. Messages are
+ * signed as in Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature`. A message is retried until
+ * the receiver answers 2xx, with growing pauses, for up to a day (a minute if it answers 4xx), also after restarts.
+ * Each message is delivered at least once, in order, and keeps its `webhook-id`. Throws `agent-invalid`.
+ *
+ * @example
+ * const off = agent.on(webhook({ url: 'https://example.com/hook', secret, on: ['waiting', 'failed'] }));
+ */
+export function webhook(options: WebhookOptions): LastingListener {
+  refuseUnknownOptions('webhook', options, NAMES);
+  const { url, secret, on = 'waiting', fetch: ask } = options;
+  const topics = readTopics(typeof on === 'string' ? [on] : on);
+  const address = readUrl(url);
+  const sign = makeSigner(secret);
+  const sent = new Set<string>();
+  return {
+    name: `webhook:${hashText([address, ...[...topics].sort()].join('\n')).slice(0, 32)}`,
+    async deliver(event, run, context) {
+      for (const notice of await noticesOf(event, run, topics, context.store)) {
+        if (sent.has(notice.id)) continue;
+        const isSent = await post(notice, context, { address, sign, ask: ask ?? fetch });
+        if (isSent) remember(sent, notice.id);
+      }
+    },
+  };
+}
+
+type Post = { address: string; sign: ReturnType<typeof makeSigner>; ask: typeof fetch };
+
+/** Posts a message until the receiver accepts it. Returns false if stopped; throws when it gives up. */
+async function post(notice: Notice, { host, signal }: DeliveryContext, way: Post): Promise<boolean> {
+  const begunAt = host.now();
+  for (let attempt = 1; !signal.aborted; attempt += 1) {
+    const problem = await send(notice, host, signal, way);
+    if (problem === null) return true;
+    const patience = problem.isRefusal ? REFUSED_MS : UNAVAILABLE_MS;
+    if (host.now() - begunAt > patience)
+      throw new Error(`Gave up on ${notice.type} of ${notice.id} for a webhook: ${problem.message}`);
+    await sleep(host, backOffMs(attempt, BACK_OFF, host.random()), signal, { keepAlive: false });
+  }
+  return false;
+}
+
+type Problem = { message: string; isRefusal: boolean };
+
+async function send(
+  { id, type, at, data }: Notice,
+  host: Host,
+  signal: AbortSignal,
+  { address, sign, ask }: Post,
+): Promise<Problem | null> {
+  const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data });
+  const timestamp = Math.floor(host.now() / 1_000);
+  try {
+    const answer = await ask(address, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        'webhook-id': id,
+        'webhook-timestamp': String(timestamp),
+        'webhook-signature': await sign(id, timestamp, body),
+      },
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
+    });
+    await answer.body?.cancel();
+    if (answer.ok) return null;
+    return { message: `it answered ${answer.status}`, isRefusal: isRefusal(answer.status) };
+  } catch (error) {
+    return { message: messageOf(error), isRefusal: false };
+  }
+}
+
+/** Whether a retry is unlikely to succeed: for statuses other than a timeout, a conflict or too many requests. */
+function isRefusal(status: number): boolean {
+  return status < 500 && status !== 408 && status !== 409 && status !== 425 && status !== 429;
+}
+
+function remember(sent: Set<string>, id: string): void {
+  sent.add(id);
+  const [oldest] = sent;
+  if (sent.size > MOST_SENT && oldest !== undefined) sent.delete(oldest);
+}
+
+function readTopics(topics: readonly string[]): ReadonlySet<string> {
+  const known = new Set([...STATUS_TOPICS, ...listRunEventTypes()]);
+  const unknown = topics.find(topic => !known.has(topic));
+  if (topics.length > 0 && unknown === undefined) return new Set(topics);
+  throw new EngineError(
+    'agent-invalid',
+    `webhook() expects on to name ${STATUS_TOPICS.join(', ')} or types of events, such as tool.doubted; got ${unknown ?? 'nothing'}.`,
+  );
+}
+
+function readUrl(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed !== undefined && /^https?:$/.test(parsed.protocol) && parsed.username === '') return parsed.href;
+  throw new EngineError('agent-invalid', 'webhook() expects an http or https URL without a password.');
+}

@@ -1,0 +1,71 @@
+import { makeImage, readImage, restoreImage, standingOf, writerOf } from '../engine/journal/load-run.ts';
+import { EngineError } from '../protocol/error.ts';
+import type { Item } from '../protocol/item.ts';
+import { isJsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { titleOf } from '../protocol/listing/label.ts';
+import type { Store } from '../protocol/store.ts';
+
+type RestoreOptions = {
+  store: Store;
+  /** Throws if a run of this agent must not be restored. */
+  assertOwn(agent: string, runId: string): void;
+  /** Loads the transcript of the run that the restored one continues. */
+  loadInherited(continues: string | null): Promise<readonly Item[]>;
+};
+
+/**
+ * Restores the run of a snapshot into the store, unless the store has it in the same state. Returns the run id.
+ * Throws `input-invalid`, `snapshot-outdated`, `run-exists`, and what `assertOwn` throws.
+ */
+export async function restoreRun(snapshot: JsonValue, options: RestoreOptions): Promise<string> {
+  const { runId, seq, image } = readSnapshot(snapshot);
+  const { store, assertOwn, loadInherited } = options;
+  const known = await store.get(runId);
+  if (known?.seq === seq) return runId;
+  if (known !== undefined) throw describeMismatch(runId, known.seq, seq);
+  const read = readImage(image, runId);
+  const restored = restoreImage(read, runId);
+  const { agent, continues, startedAt, labels = {}, parent, transcript } = restored.context;
+  assertOwn(agent.name, runId);
+  const older = read.inherited ?? (await loadInherited(continues));
+  const state = makeImage(restored, older);
+  await store.adopt({
+    runId,
+    agent: agent.name,
+    title: titleOf({ input: transcript }),
+    labels,
+    ...standingOf(restored),
+    createdAt: startedAt,
+    seq,
+    state,
+    chart: writerOf(read).chart,
+    ...(parent !== null && { parent }),
+    ...omitUndefined({ agentVersion: agent.version }),
+  });
+  return runId;
+}
+
+/** Parses the value of `run.snapshot()`. Throws `input-invalid`. */
+function readSnapshot(snapshot: JsonValue): { runId: string; seq: number; image: JsonValue } {
+  if (isJsonObject(snapshot)) {
+    const { runId, seq, image } = snapshot;
+    if (typeof runId === 'string' && typeof seq === 'number' && image !== undefined)
+      return { runId, seq, image };
+  }
+  throw new EngineError('input-invalid', 'Not a snapshot: expected the JSON of run.snapshot().');
+}
+
+/** The error if the store has a different state of the run. */
+function describeMismatch(runId: string, stored: number, snapshot: number): EngineError {
+  const where = `The store has run ${runId} up to event ${stored}; the snapshot has it up to event ${snapshot}.`;
+  return stored > snapshot
+    ? new EngineError('snapshot-outdated', `${where} Use agent.open('${runId}').`, { stored, snapshot })
+    : new EngineError(
+        'run-exists',
+        `${where} Restore the snapshot into a store that does not have this run.`,
+        {
+          stored,
+          snapshot,
+        },
+      );
+}

@@ -1,0 +1,185 @@
+import type { Call, Context } from '../machines/context.ts';
+import { isAnswered } from '../machines/decide-next-action.ts';
+import { type ChartState, statePath } from '../machines/step.ts';
+import type { Limits } from '../protocol/config.ts';
+import { findSpentLimit, mostFailures, type Spending } from './environment/spending.ts';
+import type { ReferenceCall, ReferenceModel } from './reference/reference-model.ts';
+
+/**
+ * What distinguishes two states during a walk.
+ * - `chart`: everything that the chart can still distinguish;
+ * - `calls`: also the open calls and their results;
+ * - `history`: also the outcomes of earlier calls;
+ * - `changed`: also what only a chart with changed actions or guards could distinguish.
+ */
+export type Detail = 'chart' | 'calls' | 'history' | 'changed';
+
+/**
+ * Returns a key of everything in a state that can affect what follows. Left out: values that only grow (times,
+ * generations, texts, usage, spending far from a limit), values that the next turn overwrites, and members of
+ * a call that its status makes irrelevant. The reference model's part differs only if the chart has a defect.
+ */
+export function abstractState(
+  state: ChartState,
+  reference: ReferenceModel,
+  detail: Detail = 'chart',
+): string {
+  const { context } = state;
+  const place = statePath(state);
+  const past = abstractPast(context, reference, detail);
+  if (state.status !== 'active') return `${place}|${past}`;
+  if (context.cancelling !== null) return `${place}|cancelling|${context.calls.map(({ status }) => status)}`;
+  const inTurn = place.startsWith('turn') || context.failure !== null;
+  return [
+    place,
+    context.inbox.length,
+    inTurn ? abstractTurn(context) : abstractLastTurn(context),
+    context.turn.model,
+    context.calls.map(call => abstractCall(call, context, detail)),
+    context.sticky.map(({ tool, decision }) => `${decision} ${tool}`),
+    [
+      abstractSpending(reference.spending, reference.config.limits),
+      context.deniedCalls > 0,
+      context.closing !== null,
+    ],
+    [Math.min(context.rejections, context.config.finisherRejections + 1), context.sentBack !== null],
+    context.paused ? context.steps : 'runs',
+    abstractBreakpoints(context),
+    [context.finishersDone, context.timer !== null],
+    [context.edited && isAnswered(context), context.edited, context.resultsAt !== null],
+    abstractReference(reference),
+    past,
+  ].join('|');
+}
+
+function abstractBreakpoints({ breakpoints, passed, turn }: Context): string {
+  const isOld = passed === null || passed.turn < turn.number;
+  if (breakpoints.length === 0 && isOld) return '';
+  const past = isOld ? '' : `${passed.type} ${passed.turn - turn.number} ${passed.calls.length}`;
+  return `${breakpoints.map(({ id }) => id)} ${past}`;
+}
+
+function abstractTurn({ turn, failure, now }: Context): string {
+  if (failure?.unfinished === true) return `${turn.attempt} ${turn.final} given up`;
+  const failed = failure === null ? 'runs' : `${failure.retryable} ${(failure.retryAt ?? 0) > now}`;
+  return `${turn.attempt} ${turn.final} ${turn.shown} ${failed}`;
+}
+
+function abstractLastTurn({ lastTurn }: Context): string {
+  if (lastTurn === null) return 'none';
+  const { finishReason, calls, final, draft } = lastTurn;
+  if (calls > 0 && !final && finishReason !== 'content_filter') return 'calls';
+  const cutOff = finishReason === 'length' || finishReason === 'content_filter';
+  const paused = finishReason === 'pause' && !final;
+  return `${cutOff || paused ? finishReason : 'over'} ${final} ${draft} ${calls > 0}`;
+}
+
+function abstractCall(call: Call, context: Context, detail: Detail): string {
+  const status = abstractStatus(call, context);
+  if (detail === 'chart') return status;
+  if (detail !== 'changed') return `${status} ${nameCall(call)}`;
+  return `${status} ${call.name} ${call.edited === true} ${Math.min(MAX_COUNT, call.attempt)} ${call.result?.isError}`;
+}
+
+function abstractPast(context: Context, reference: ReferenceModel, detail: Detail): string {
+  if (detail === 'history') return summarize(reference.done);
+  return detail === 'changed' ? summarizeForChanged(context, reference) : '';
+}
+
+/** A bounded summary of the past, and the differences between the chart's counts and the events. */
+function summarizeForChanged(
+  { turns, toolCalls, edits, sticky }: Context,
+  reference: ReferenceModel,
+): string {
+  const { spending, messages, done, calls } = reference;
+  const ends = new Set(
+    [...done, ...calls].map(({ call, starts, result, approved }) =>
+      [call.gate, approved, starts > 0, result === null, result?.isError].join(),
+    ),
+  );
+  const capped = (count: number) => Math.min(MAX_COUNT, count);
+  return [
+    capped(spending.turns),
+    capped(messages.length),
+    capped(edits.length),
+    capped(sticky.length),
+    [...ends].sort().join(' '),
+    turns - spending.turns,
+    toolCalls - spending.toolCalls,
+  ].join();
+}
+
+function nameCall({ name, input, edited, result }: Call): string {
+  return JSON.stringify([name, input, edited, result]);
+}
+
+function abstractStatus(call: Call, { now }: Context): string {
+  if (call.status === 'settled') return 'settled';
+  if (call.status === 'ready' && call.attempt > 0) return `again ${riskOf(call)}`;
+  const by = call.executedBy === 'client' ? 'client' : riskOf(call);
+  return call.status === 'gated'
+    ? `gated ${call.name} ${by} ${abstractExpiry(call, now)}`
+    : `${call.status} ${by}`;
+}
+
+function abstractExpiry({ expiresAt }: Call, now: number): string {
+  if (expiresAt === undefined) return 'open';
+  return expiresAt <= now ? 'expired' : 'expires';
+}
+
+function riskOf({ sideEffect, reconcilable }: Call): string {
+  if (sideEffect !== 'once') return 'safe';
+  return reconcilable ? 'reconcilable' : 'once';
+}
+
+/** A limit is near when the next turn can reach it, or a round of two calls can exceed it. */
+function abstractSpending(spending: Spending, limits: Limits): string {
+  const { turns, toolCalls } = spending;
+  const far = (used: number, limit: number, near: number) => Math.max(-2, Math.min(near, limit - used));
+  const failures =
+    limits.repeatedFailures === undefined ? 0 : Math.min(mostFailures(spending), limits.repeatedFailures);
+  return [
+    far(turns, limits.turns, 2),
+    far(toolCalls, limits.toolCalls, 3),
+    findSpentLimit(spending, limits) !== null,
+    failures,
+  ].join();
+}
+
+/** Without a defect, determined by the chart's own part of the key. */
+function abstractReference({
+  calls,
+  inbox,
+  paused,
+  steps,
+  closing,
+  final,
+  unfinished,
+  shown,
+}: ReferenceModel): string {
+  const open = calls.map(({ stage, approved, mayStart, call }) =>
+    stage === 'settled' ? 'settled' : `${stage}${call.gate && !approved ? '!' : ''}${mayStart ? '' : '1'}`,
+  );
+  return `${open} ${inbox.length} ${paused ? steps : ''} ${closing} ${final} ${unfinished} ${shown}`;
+}
+
+/** Counts are cut here. */
+const MAX_COUNT = 2;
+
+/** The outcomes of the calls of finished rounds, counted by kind. */
+function summarize(done: readonly ReferenceCall[]): string {
+  const kinds = new Map<string, number>();
+  for (const { call, input, starts, result } of done) {
+    const kind = JSON.stringify([call.name, input, starts > 0, outcomeOf(result)]);
+    kinds.set(kind, Math.min(MAX_COUNT, (kinds.get(kind) ?? 0) + 1));
+  }
+  return [...kinds]
+    .map(([kind, count]) => `${count} ${kind}`)
+    .sort()
+    .join();
+}
+
+function outcomeOf(result: ReferenceCall['result']) {
+  if (result === null) return 'refused';
+  return result.isError ? 'error' : result.output;
+}

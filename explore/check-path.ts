@@ -1,0 +1,121 @@
+import { type Agent, isAgent } from '../agent/agent.ts';
+import { EngineError } from '../protocol/error.ts';
+import { type ChartEvent, callsOf, type QualifiedCall, type RunStarted } from '../protocol/event.ts';
+import { type JsonValue, omitUndefined } from '../protocol/json.ts';
+import type { NamesOf } from '../protocol/options/refuse-unknown.ts';
+import { describeAgent, type ExploredTool, type ToolSamples } from './describe-agent.ts';
+import { beginExploration, type ExploreOptions, refuseUnknownExploreOptions } from './explore.ts';
+import { type BreachReport, reportBreach } from './report.ts';
+
+/** A path that broke an invariant: `past` begins with `run.started` and is only followed; `path` is checked. */
+export type CheckedPath = {
+  readonly past: readonly [RunStarted, ...ChartEvent[]];
+  readonly path: readonly ChartEvent[];
+};
+
+export type CheckPathOptions = Pick<
+  ExploreOptions,
+  'machine' | 'invariants' | 'samples' | 'runContext' | 'tools'
+>;
+
+const NAMES: NamesOf<CheckPathOptions> = {
+  machine: true,
+  invariants: true,
+  samples: true,
+  runContext: true,
+  tools: true,
+};
+
+/**
+ * Checks the invariants on one path that `explore` found, with the agent as it is now: its limits, and what its tools
+ * need an approval for. Returns the breaches; none if an event of the path is not possible any more. Executes nothing.
+ * Throws like `explore`.
+ *
+ * @example
+ * expect(checkPath(agent, found, { invariants })).toEqual([]);
+ */
+export function checkPath(
+  agent: Agent,
+  { past, path }: CheckedPath,
+  options: CheckPathOptions = {},
+): BreachReport[] {
+  refuseUnknownExploreOptions('checkPath', options, NAMES);
+  if (!isAgent(agent)) throw new EngineError('input-invalid', 'Expected an agent created by createAgent.');
+  const [started, ...followed] = past;
+  const { tools: connected } = options;
+  const { runContext = options.runContext } = started;
+  const given = omitUndefined({ connected, runContext });
+  const names = describeAgent(agent, given).tools.map(({ name }) => name);
+  const samples = withInputs(options.samples, [...followed, ...path].flatMap(callsOf), names);
+  const { config, tools } = describeAgent(agent, { ...given, samples });
+  const qualify = (event: ChartEvent): ChartEvent => requalify(event, tools);
+  try {
+    const { explorer } = beginExploration(
+      agent,
+      { ...options, samples, ...omitUndefined({ runContext }) },
+      { started: { ...started, config }, past: followed.map(qualify) },
+    );
+    let place = explorer.start;
+    for (const event of path) {
+      const taken = explorer.take(place, qualify(event));
+      if (taken === null) break;
+      place = taken.place;
+    }
+    return [...explorer.breaches.values()].map(breach => reportBreach(breach, explorer));
+  } catch (error) {
+    if (error instanceof EngineError && error.code === 'journal-damaged') return [];
+    throw error;
+  }
+}
+
+/** Adds the inputs of calls to the samples, so that pure approval functions are asked about them. */
+function withInputs(
+  samples: ExploreOptions['samples'] = {},
+  calls: readonly QualifiedCall[],
+  names: readonly string[],
+): Record<string, ToolSamples> {
+  const all: Record<string, ToolSamples> = { ...samples };
+  for (const { name, input, error } of calls) {
+    if (!names.includes(name) || error !== undefined) continue;
+    const { calls: known = [], ...rest } = all[name] ?? {};
+    if (known.some(one => isSame(one.input, input))) continue;
+    all[name] = { ...rest, calls: [...known, { input }] };
+  }
+  return all;
+}
+
+/** Returns the event with the calls as the agent would make them now. */
+function requalify(event: ChartEvent, tools: readonly ExploredTool[]): ChartEvent {
+  const qualify = (call: QualifiedCall): QualifiedCall => qualifyCall(call, event.at, tools);
+  switch (event.type) {
+    case 'turn.completed':
+    case 'turn.edited':
+    case 'transcript.edited':
+      return { ...event, calls: event.calls.map(qualify) };
+    case 'call.edited':
+      return { ...event, call: qualify(event.call) };
+    default:
+      return event;
+  }
+}
+
+function qualifyCall(call: QualifiedCall, at: number, tools: readonly ExploredTool[]): QualifiedCall {
+  if (call.error !== undefined) return call;
+  const tool = tools.find(({ name }) => name === call.name);
+  if (tool === undefined) return { ...call, gate: false, error: `Not run: There is no tool "${call.name}".` };
+  const { sideEffect, reconcilable, executedBy } = tool;
+  const gates = tool.calls.find(({ input }) => isSame(input, call.input))?.gates ?? [];
+  const kept = { ...call, sideEffect, reconcilable, executedBy };
+  const [answer] = gates;
+  if (answer === undefined || gates.some(({ gate }) => gate === call.gate)) return kept;
+  const { expiresInMs, ...gate } = answer;
+  return {
+    ...kept,
+    ...gate,
+    ...omitUndefined({ expiresAt: expiresInMs === undefined ? undefined : at + expiresInMs }),
+  };
+}
+
+function isSame(one: JsonValue, other: JsonValue): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

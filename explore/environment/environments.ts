@@ -1,0 +1,129 @@
+import type { FinishReason } from '../../protocol/turn.ts';
+import type { ExploredAgent, ExploredTool, Gate } from '../describe-agent.ts';
+import type { CallTemplate, Environment, Round } from './environment.ts';
+
+/** The finish reasons of a completed turn. An error is not among them: it fails the turn. */
+const ENDINGS: readonly FinishReason[] = [
+  'stop',
+  'tool_calls',
+  'length',
+  'content_filter',
+  'pause',
+  'unknown',
+];
+
+/** Up to this many tools, rounds of two calls combine every tool; above it, one tool of each kind. */
+const FEW_TOOLS = 5;
+
+/** Returns the full environment of an agent: every call of every tool, pairs of calls, people, invalid events. */
+export function makeEnvironment(agent: ExploredAgent, { distinguishesTools = false } = {}): Environment {
+  const { config } = agent;
+  const singles = listCalls(agent).map(call => [call]);
+  const broken = invalidCalls(agent).map(call => [call]);
+  const noTools = config.toolChoice === 'none';
+  const rounds: Round[] = noTools ? [] : [...singles, ...broken, ...listPairs(agent, distinguishesTools)];
+  const firstRounds = rounds.filter(round => isForced(round, agent));
+  const [cutOff = []] = [...singles, ...broken];
+  const tools = new Map(agent.tools.map(tool => [tool.name, tool]));
+  return {
+    firstRounds: firstRounds.length === 0 ? rounds : firstRounds,
+    rounds,
+    probes: listProbes(agent),
+    cutOff: noTools ? [] : cutOff,
+    endings: ENDINGS,
+    mayAnswerAtOnce: config.toolChoice === 'auto' || noTools || agent.tools.length === 0,
+    usage: null,
+    turnMs: 1,
+    outputs: name => tools.get(name)?.outputs ?? ['done'],
+    editedInput: ({ name, input }) => {
+      const others = tools.get(name)?.calls.map(call => call.input) ?? [];
+      return others.find(other => JSON.stringify(other) !== JSON.stringify(input)) ?? input;
+    },
+    attempts: name => tools.get(name)?.attempts ?? 1,
+    doubts: ({ sideEffect }) => sideEffect === 'once',
+    suspends: ({ name }) => tools.get(name)?.isSubAgent ?? false,
+    sticky: agent.tools.some(({ calls }) => calls.some(({ gates }) => gates.some(({ gate }) => gate))),
+    edits: false,
+    clientEvents: true,
+    invalidEvents: true,
+  };
+}
+
+/** Returns every call of every tool: each input with each answer about its approval. */
+export function listCalls({ tools }: ExploredAgent): CallTemplate[] {
+  return tools.flatMap(tool =>
+    tool.calls.flatMap(({ input, gates }) => gates.map(gate => makeTemplate(tool, input, gate))),
+  );
+}
+
+/** Returns one call of each kind that the chart distinguishes. */
+export function listKinds(agent: ExploredAgent): CallTemplate[] {
+  const kinds = new Map<string, CallTemplate>();
+  for (const call of listCalls(agent)) {
+    const { sideEffect, reconcilable, executedBy, gate, expiresInMs } = call;
+    const tool = agent.tools.find(({ name }) => name === call.name);
+    const kind = JSON.stringify([
+      ...[sideEffect === 'once' && reconcilable, sideEffect === 'once', executedBy],
+      ...[gate, gate && expiresInMs !== undefined, tool?.isSubAgent, (tool?.attempts ?? 1) > 1],
+    ]);
+    if (!kinds.has(kind)) kinds.set(kind, call);
+  }
+  return [...kinds.values()];
+}
+
+function listPairs(agent: ExploredAgent, distinguishesTools: boolean): Round[] {
+  const ofTools = agent.tools.flatMap(tool => listCalls({ ...agent, tools: [tool] }).slice(0, 1));
+  const kinds = listKinds(agent);
+  const all = distinguishesTools && agent.tools.length <= FEW_TOOLS ? [...kinds, ...ofTools] : kinds;
+  const texts = all.map(call => JSON.stringify(call));
+  const calls = all.filter((_, index) => texts.indexOf(texts[index] ?? '') === index);
+  const [first] = calls;
+  const broken = invalidCalls(agent).slice(0, 1);
+  const pairs = calls.flatMap((call, index) => calls.slice(index).map(other => [call, other]));
+  return first === undefined ? [] : [...pairs, ...broken.map(call => [call, first])];
+}
+
+/** Returns a call of an unknown tool, and a call with invalid arguments. */
+export function invalidCalls({ tools }: ExploredAgent): CallTemplate[] {
+  const refused = {
+    sideEffect: 'none',
+    reconcilable: false,
+    executedBy: 'engine',
+    gate: false,
+  } as const;
+  const names = tools.map(({ name }) => name).join(', ');
+  const unknown = `Not run: There is no tool "no_such_tool". The tools are: ${names || 'none'}.`;
+  return [
+    { name: 'no_such_tool', input: {}, ...refused, error: unknown },
+    ...tools.slice(0, 1).map(({ name }) => ({
+      name,
+      input: { no: 'such property' },
+      ...refused,
+      error: 'Not run: The arguments are not valid: expected what the schema says',
+    })),
+  ];
+}
+
+/** A round of more calls than the whole run may make. */
+function listProbes(agent: ExploredAgent): Round[] {
+  const { toolCalls } = agent.config.limits;
+  const call = listCalls(agent).find(({ executedBy }) => executedBy === 'engine');
+  return call === undefined || toolCalls > MAX_CALLS
+    ? []
+    : [Array.from({ length: toolCalls + 1 }, () => call)];
+}
+
+/** The maximum of calls in one turn. */
+const MAX_CALLS = 1_000;
+
+/** Whether the first turn may make the round, if the agent's toolChoice forces a tool. */
+function isForced(round: Round, { config, tools }: ExploredAgent): boolean {
+  const { toolChoice } = config;
+  if (typeof toolChoice !== 'object' || tools.every(({ name }) => name !== toolChoice.name)) return true;
+  return round.every(({ name }) => name === toolChoice.name);
+}
+
+function makeTemplate(tool: ExploredTool, input: CallTemplate['input'], gate: Gate): CallTemplate {
+  const { name, sideEffect, reconcilable, executedBy } = tool;
+  return { name, input, sideEffect, reconcilable, executedBy, ...gate };
+}

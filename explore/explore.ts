@@ -1,0 +1,200 @@
+/**
+ * `explore()`: a model checker for an agent. `explorer.ts` walks the chart breadth first and checks every step.
+ * `environment/` decides what the model, the tools and people may do; `events/` lists the events to offer in a
+ * state, valid and invalid; `reference/` computes from the events alone what the run should be; `invariants/`
+ * compares the two.
+ */
+
+import { type Agent, isAgent } from '../agent/agent.ts';
+import { type AgentMachine, agentMachine } from '../machines/agent.ts';
+import { chartIdentity } from '../machines/snapshot.ts';
+import { listEdges } from '../machines/step.ts';
+import { EngineError } from '../protocol/error.ts';
+import { type ChartEvent, JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
+import { omitUndefined } from '../protocol/json.ts';
+import { userMessage } from '../protocol/message.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import type { Tool } from '../protocol/tool.ts';
+import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
+import { START } from './events/make-events.ts';
+import { Explorer, type Watcher } from './explorer.ts';
+import { BUILT_IN } from './invariants/explorer-invariants.ts';
+import { type Invariants, type NamedInvariant, nameInvariants } from './invariants/invariant.ts';
+import { nameEdge } from './name-edge.ts';
+import { type ExplorationReport, reportBreach, type UnfinishedWalks } from './report.ts';
+import { type Budget, CAN_END, walkAll, walkChangedChart } from './walks.ts';
+
+export type ExploreOptions = {
+  /** The chart with changed actions or guards: `agentMachine.provide({ actions, guards })`. */
+  machine?: AgentMachine;
+  /** Your invariants, checked at every step in addition to the built-in ones. */
+  invariants?: Invariants;
+  /** The maximum of states to visit. Default 12,000. Given without `maxMs`, it is the only bound. */
+  maxStates?: number;
+  /**
+   * The maximum time in ms; `Infinity` for no bound. Default 3,000 unless `maxStates` is given, so that an exploration
+   * ends within the five seconds that vitest gives a test.
+   */
+  maxMs?: number;
+  /** The clock for `maxMs`: ms from any fixed time. Default: `performance.now`. */
+  now?(): number;
+  /** The tools of the agent's sources. The caller connects them; `explore` connects to nothing. */
+  tools?: readonly Tool[];
+  /** Inputs and outputs by tool name. Default: inputs generated from the JSON Schema, and the output `'done'`. */
+  samples?: Readonly<Record<string, ToolSamples>>;
+  /** A sample of the run context. Required for an agent that has one. */
+  runContext?: unknown;
+  /** Called every 250 states with the number of states so far. */
+  onProgress?(states: number): void;
+};
+
+const NAMES: NamesOf<ExploreOptions> = {
+  machine: true,
+  invariants: true,
+  tools: true,
+  samples: true,
+  runContext: true,
+  maxStates: true,
+  maxMs: true,
+  now: true,
+  onProgress: true,
+};
+const SAMPLE_NAMES: NamesOf<ToolSamples> = { calls: true, outputs: true };
+
+/** Throws `input-invalid` for an unknown option of `explore`, `exploreFrom` or `checkPath`. */
+export function refuseUnknownExploreOptions(
+  of: string,
+  options: ExploreOptions,
+  known: Readonly<Record<string, true>> = NAMES,
+): void {
+  refuseUnknownOptions(of, options, known, 'input-invalid');
+  for (const [tool, samples] of Object.entries(options.samples ?? {}))
+    refuseUnknownOptions(`samples["${tool}"] of ${of}`, samples, SAMPLE_NAMES, 'input-invalid');
+}
+
+const DEFAULT_MAX_STATES = 12_000;
+const DEFAULT_MAX_MS = 3_000;
+
+/**
+ * Walks the paths of the chart with this agent's tools, approvals and limits, and checks every step. Executes
+ * nothing: no model, tool or tool server, and only approval functions marked `pure`. Each breach is reported with the shortest path
+ * found to it. Without breaches, all invariants hold only if the report is `complete`. Throws an `EngineError` `input-invalid` for invalid options.
+ *
+ * @example
+ * const { breaches, complete } = explore(agent, {
+ *   invariants: {
+ *     'at most 12 turns': ({ context }) => context.turns <= 12,
+ *   },
+ * });
+ * expect({ breaches, complete }).toEqual({ breaches: [], complete: true });
+ */
+export function explore(agent: Agent, options: ExploreOptions = {}): ExplorationReport {
+  refuseUnknownExploreOptions('explore', options);
+  return finishExploration(beginExploration(agent, options));
+}
+
+const PROGRESS_STEP = 250;
+
+/** An exploration before its walks: what is explored, and how far. */
+export type Exploration = {
+  agent: ExploredAgent;
+  explorer: Explorer;
+  machine: AgentMachine;
+  invariants: readonly NamedInvariant[];
+  budget: Budget;
+};
+
+/** A run whose events lead to the state where an exploration starts. */
+export type ExploredRun = { started: RunStarted; past: readonly ChartEvent[]; onTaken?: Watcher['onTaken'] };
+
+/** Prepares an exploration from the start, or from where a run stands. Throws like `explore`, and `journal-damaged`. */
+export function beginExploration(agent: Agent, options: ExploreOptions, run?: ExploredRun): Exploration {
+  const { machine = agentMachine, maxStates = DEFAULT_MAX_STATES, onProgress } = options;
+  const { maxMs = options.maxStates === undefined ? DEFAULT_MAX_MS : Number.POSITIVE_INFINITY } = options;
+  const { now = () => performance.now() } = options;
+  const budget: Budget = { maxStates, maxMs, now, until: now() + maxMs };
+  if (!isAgent(agent)) throw new EngineError('input-invalid', 'Expected an agent created by createAgent.');
+  if (!Number.isInteger(maxStates) || maxStates < 1)
+    throw new EngineError('input-invalid', `Expected maxStates to be a positive integer, got ${maxStates}.`);
+  if (typeof maxMs !== 'number' || !(maxMs > 0))
+    throw new EngineError('input-invalid', `Expected maxMs to be a number of ms above 0, got ${maxMs}.`);
+  if (typeof machine?.transition !== 'function')
+    throw new EngineError(
+      'input-invalid',
+      'Expected machine to be agentMachine.provide({ actions, guards }).',
+    );
+  const invariants = nameInvariants(options.invariants ?? {});
+  const taken = invariants.find(({ name }) => BUILT_IN.includes(name) || name === CAN_END);
+  if (taken !== undefined)
+    throw new EngineError(
+      'input-invalid',
+      `Expected another name for the invariant "${taken.name}": a built-in invariant has this name.`,
+    );
+  const { tools, samples, runContext = run?.started.runContext } = options;
+  const described = describeAgent(agent, omitUndefined({ connected: tools, samples, runContext }));
+  const onPlace = (states: number) => {
+    if (states % PROGRESS_STEP === 0) onProgress?.(states);
+  };
+  const watcher = { onPlace, ...omitUndefined({ onTaken: run?.onTaken }) };
+  const explorer = new Explorer(
+    machine,
+    run?.started ?? makeStarted(described),
+    invariants,
+    watcher,
+    run?.past,
+  );
+  const { config } = explorer.start.reference;
+  return { agent: { ...described, config }, explorer, machine, invariants, budget };
+}
+
+/** Walks, and reports. `earlier`: walks of this exploration that stopped before their end. */
+export function finishExploration(
+  { agent, explorer, machine, invariants, budget }: Exploration,
+  earlier: readonly UnfinishedWalks[] = [],
+): ExplorationReport {
+  const walked = walkAll(explorer, agent, { ...budget, hasInvariants: invariants.length > 0 });
+  const unfinished = [...earlier, ...walked];
+  if (machine !== agentMachine) unfinished.push(...walkChangedChart(explorer, agent, budget));
+  return makeReport(explorer, agent, unfinished, { machine, invariants });
+}
+
+function makeStarted({ name, version, config, runContext }: ExploredAgent): RunStarted {
+  return {
+    type: 'run.started',
+    at: START,
+    runId: 'run_explored',
+    format: JOURNAL_FORMAT,
+    chart: chartIdentity(),
+    agent: { name, ...omitUndefined({ version }) },
+    config,
+    input: [userMessage('begin')],
+    stream: true,
+    ...omitUndefined({ runContext }),
+  };
+}
+
+function makeReport(
+  explorer: Explorer,
+  agent: ExploredAgent,
+  unfinished: UnfinishedWalks[],
+  { machine, invariants }: { machine: AgentMachine; invariants: readonly NamedInvariant[] },
+): ExplorationReport {
+  const { states, steps, crashPoints, decisions, edges } = explorer.coverage;
+  const all = [...new Set(listEdges(machine).map(nameEdge))];
+  const missing = all.filter(edge => !edges.has(edge));
+  const breaches = [...explorer.breaches.values()].sort((one, other) => one.depth - other.depth);
+  return {
+    agent: agent.name,
+    complete: unfinished.length === 0,
+    unfinished,
+    states,
+    edges: { taken: all.length - missing.length, total: all.length, missing },
+    crashPoints,
+    decisions,
+    steps,
+    invariants: [...BUILT_IN, CAN_END, ...invariants.map(({ name }) => name)],
+    breaches: breaches.map(breach => reportBreach(breach, explorer)),
+    tools: agent.tools.map(({ calls, outputs: _, ...tool }) => ({ ...tool, inputs: calls.length })),
+    notes: agent.notes,
+  };
+}

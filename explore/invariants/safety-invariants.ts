@@ -1,0 +1,268 @@
+import { mayRunUnrecorded } from '../../machines/calls.ts';
+import type { Call, CallStatus } from '../../machines/context.ts';
+import { statePath } from '../../machines/step.ts';
+import type { Item } from '../../protocol/item.ts';
+import { find } from '../reference/reference-calls.ts';
+import type { Expected } from '../reference/reference-model.ts';
+import { type BuiltInInvariants, type CheckedStep, isSame, startsService } from './built-in-invariant.ts';
+
+/** What users of a run rely on, checked against the reference model. The keys are the names in a report. */
+export const SAFETY_INVARIANTS: BuiltInInvariants = {
+  'a call that needs approval never proceeds without one': ({ before, event, after, reference }) => {
+    if (event?.type === 'tool.started') {
+      const called = before === null ? undefined : find(before.reference, event.callId);
+      if (called === undefined) return `${event.callId} was started and is not an open call`;
+      if (called.call.executedBy === 'client')
+        return `${event.callId} was started and is a client tool's call`;
+      if (called.call.gate && !called.approved)
+        return `${called.call.name} (${event.callId}) was started without approval`;
+    }
+    const wrong = after.context.calls.find(({ callId, status }) => {
+      const called = find(reference, callId);
+      return called?.call.gate === true && !called.approved && ADMITTED.has(status);
+    });
+    return wrong === undefined ? null : `${wrong.name} (${wrong.callId}) is ${wrong.status} without approval`;
+  },
+
+  'a call runs with its proposed input, or with the input edited on approval': ({ after, reference }) => {
+    for (const { callId, name, input, digest } of after.context.calls) {
+      const called = find(reference, callId);
+      if (called === undefined) continue;
+      const [actual, expected] = [
+        [name, input, digest],
+        [called.call.name, called.input, called.digest],
+      ].map(parts => JSON.stringify(parts));
+      if (actual !== expected) return `expected ${callId} to be ${expected}, got ${actual}`;
+    }
+    return null;
+  },
+
+  'a decision counts once: for an open call, with the digest that was seen, before it expires': ({
+    before,
+    event,
+  }) => {
+    if (event?.type !== 'approval.decided' || before === null) return null;
+    const { callId, decision, digest, at } = event;
+    const decided = find(before.reference, callId);
+    const accepted = `the decision to ${decision.type} ${callId} was accepted`;
+    if (decided === undefined) return `${accepted}, but it is not an open call`;
+    if (decided.stage !== 'gated') return `${accepted}, but it is already ${decided.stage}`;
+    if (decided.digest !== digest) return `${accepted} for another digest`;
+    const { expiresAt } = decided.call;
+    return expiresAt === undefined || at < expiresAt ? null : `${accepted} after it had expired`;
+  },
+
+  'a once call is started again only if it is known not to have happened': ({
+    before,
+    event,
+    after,
+    reference,
+  }) => {
+    if (event?.type === 'tool.started') {
+      const called = before === null ? undefined : find(before.reference, event.callId);
+      if (called?.call.sideEffect === 'once' && !called.mayStart && called.stage !== 'reconciling')
+        return `${called.call.name} (${event.callId}) was started again`;
+    }
+    const wrong = after.context.calls.find(({ callId, status }) => {
+      const called = find(reference, callId);
+      const waits = status === 'ready' || status === 'queued';
+      return called?.call.sideEffect === 'once' && waits && !called.mayStart;
+    });
+    return wrong === undefined
+      ? null
+      : `${wrong.name} (${wrong.callId}) was started and is ${wrong.status} again`;
+  },
+
+  'a call that may run before its start is on disk is repeatable, unedited and needs no approval': ({
+    after,
+    reference,
+  }) => {
+    const unrecorded = after.context.calls.filter(call => call.status === 'queued' && mayRunUnrecorded(call));
+    for (const { callId, name } of unrecorded) {
+      const found = find(reference, callId);
+      if (found === undefined) return `${callId} may run and is not an open call`;
+      const { call, approved, starts, input } = found;
+      const isRepeatable = call.sideEffect === 'none' && call.executedBy === 'engine';
+      if (!isRepeatable || call.gate || approved || starts > 0 || !isSame(input, call.input))
+        return `${name} (${callId}) may run before its start is on disk`;
+    }
+    return null;
+  },
+
+  'an interrupted once call is reconciled or in doubt': ({ event, after, reference }) => {
+    if (event?.type !== 'tool.interrupted') return null;
+    const called = find(reference, event.callId);
+    if (called?.call.sideEffect !== 'once') return null;
+    const status = statusOf(after.context.calls, event.callId);
+    return status === (called.stage === 'reconciling' ? 'reconciling' : 'doubted') ? null : `it is ${status}`;
+  },
+
+  'every call has exactly one result, as reported, in call order, before the next model call and at the end':
+    ({ after, effects, reference }) => {
+      const expected = reference.transcript.filter(isResult);
+      const actual = after.context.transcript.filter(isResult);
+      const place = expected.findIndex((item, index) => !fits(item, actual[index]));
+      if (place !== -1) return `expected ${describe(expected[place])}, found ${describe(actual[place])}`;
+      if (actual.length > expected.length) return `${describe(actual[expected.length])} was never reported`;
+      const open = after.context.calls.find(({ callId, result }) => {
+        const reported = find(reference, callId)?.result ?? null;
+        return reported !== null && !isSame(reported, result);
+      });
+      if (open !== undefined) {
+        return `${describe(find(reference, open.callId)?.result)} was reported for ${open.callId}, but ${describe(open.result)} is recorded`;
+      }
+      if (!startsService(effects, 'modelTurn') && statePath(after) !== 'finished') return null;
+      return findUnpairedCall(after.context.transcript);
+    },
+
+  'no message is lost or duplicated: it is in the transcript or in the inbox': ({ after, reference }) => {
+    const { transcript, inbox } = after.context;
+    for (const message of reference.messages) {
+      const count = countEqual(transcript, message) + countEqual(inbox, message);
+      if (count !== 1) return `${describe(message)} is present ${count} times`;
+    }
+    return null;
+  },
+
+  'no limit is exceeded, except by one closing call': ({ after, reference, before, event }) => {
+    const { limits } = reference.config;
+    if (reference.overruns.length > 0) return reference.overruns.join('; ');
+    const denied = after.context.calls.find(
+      ({ callId, status }) => find(reference, callId)?.deniedFor !== undefined && status !== 'settled',
+    );
+    if (denied !== undefined)
+      return `${denied.callId} was admitted although all ${limits.toolCalls} toolCalls were used`;
+    if (
+      event?.type === 'tool.started' &&
+      before !== null &&
+      find(before.reference, event.callId)?.deniedFor !== undefined
+    )
+      return `${event.callId} was started although all ${limits.toolCalls} toolCalls were used`;
+    const overrun = reference.spending.turns - limits.turns;
+    const allowed = reference.config.onLimit === 'answer' ? 1 : 0;
+    return overrun > allowed && reference.spending.fromElsewhere === 0
+      ? `${reference.spending.turns} turns of ${limits.turns}`
+      : null;
+  },
+
+  'a paused run starts only what its requested steps allow': ({ after, reference }) => {
+    if (reference.unpaid.length > 0) return `${reference.unpaid.join()} was started while paused`;
+    const { paused, steps } = after.context;
+    if (after.status !== 'active') return null;
+    if (paused !== reference.paused) return `the run is ${paused ? '' : 'not '}paused`;
+    return !paused || steps === reference.steps
+      ? null
+      : `expected ${reference.steps} remaining steps, got ${steps}`;
+  },
+
+  'a breakpoint holds what it matches until a person continues': ({ after, reference }) => {
+    if (reference.unheld.length > 0) return reference.unheld.join();
+    if (after.status !== 'active') return null;
+    const missing = reference.breakpoints.filter(
+      one => one.once !== true && !after.context.breakpoints.some(kept => isSame(one, kept)),
+    );
+    return missing.length === 0 ? null : `the breakpoint ${missing[0]?.id} is gone`;
+  },
+
+  'a run that is being cancelled starts nothing': ({ before, effects }) => {
+    if (before?.reference.cancelling !== true) return null;
+    const begun = effects.find(effect => effect.type === 'start');
+    return begun === undefined ? null : `${begun.service} was started`;
+  },
+
+  'the transcript records what happened, in order': ({ after, reference }) => {
+    const { transcript, inbox } = after.context;
+    const place = reference.transcript.findIndex((item, index) => !fits(item, transcript[index]));
+    if (place !== -1)
+      return `at ${place}: expected ${describe(reference.transcript[place])}, found ${describe(transcript[place])}`;
+    if (transcript.length > reference.transcript.length)
+      return `${describe(transcript.at(-1))} did not happen`;
+    return isSame(inbox, reference.inbox)
+      ? null
+      : `expected ${reference.inbox.length} unread messages, got ${inbox.length}`;
+  },
+
+  'text shown by a failed attempt is discarded before the run continues': ({ before, event, effects }) => {
+    if (before?.reference.shown !== true || event?.type === 'turn.completed') return null;
+    if (event?.type !== 'transcript.edited' && !startsService(effects, 'modelTurn')) return null;
+    const isDiscarded = effects.some(
+      effect => effect.type === 'publish' && effect.notice.type === 'text.discarded',
+    );
+    return isDiscarded ? null : 'no text.discarded was published';
+  },
+
+  'a cancelled run lists the calls without a result': ({ after, reference }) => {
+    if (statePath(after) !== 'cancelled') return null;
+    const open = reference.calls.filter(({ stage }) => stage !== 'settled').map(({ call }) => call.callId);
+    const known = after.context.calls
+      .filter(({ status }) => status !== 'settled')
+      .map(({ callId }) => callId);
+    return isSame(open, known) ? null : `expected [${open}], got [${known}]`;
+  },
+
+  "the continuation is the latest turn's, and none after the transcript was edited": ({
+    after,
+    reference,
+  }) => {
+    const token = after.context.continuation?.token ?? null;
+    return isSame(token, reference.continuation)
+      ? null
+      : `expected ${describe(reference.continuation)}, got ${describe(token)}`;
+  },
+};
+
+const ADMITTED: ReadonlySet<CallStatus> = new Set(['ready', 'queued', 'running', 'reconciling', 'waiting']);
+
+function statusOf(calls: readonly Call[], callId: string): CallStatus | 'gone' {
+  return calls.find(call => call.callId === callId)?.status ?? 'gone';
+}
+
+function isResult(item: Expected): boolean {
+  return 'refused' in item || item.type === 'tool_result';
+}
+
+/** A refusal matches any error result with a text. */
+function fits(expected: Expected | undefined, actual: Item | undefined): boolean {
+  if (expected === undefined || actual === undefined) return expected === actual;
+  if (!('refused' in expected)) return isSame(expected, actual);
+  if (actual.type !== 'tool_result' || actual.callId !== expected.refused) return false;
+  return actual.isError && typeof actual.output === 'string' && actual.output !== '';
+}
+
+function countEqual(items: readonly Item[], message: Item): number {
+  return items.filter(item => isSame(item, message)).length;
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'object' && value !== null && 'refused' in value)
+    return `a refusal of ${value.refused}`;
+  return value === undefined ? 'nothing' : JSON.stringify(value);
+}
+
+/** Checks that each result follows its call, with no messages in between except the assistant's. */
+function findUnpairedCall(transcript: readonly Item[]): string | null {
+  const owed: string[] = [];
+  for (const item of transcript) {
+    if (item.type === 'tool_call') owed.push(item.callId);
+    else if (item.type === 'tool_result') {
+      const callId = owed.shift();
+      if (callId !== item.callId) return `found the result of ${item.callId}, expected that of ${callId}`;
+    } else if (item.type === 'message' && item.role !== 'assistant' && owed.length > 0) {
+      return `there is a message between ${owed.join()} and its result`;
+    }
+  }
+  return owed.length === 0 ? null : `${owed.join()} has no result`;
+}
+
+/** Checks that each call of the round has the status that its events imply. */
+export function findMisplacedCall({ after, reference }: CheckedStep): string | null {
+  const { calls } = after.context;
+  const wrong = reference.calls.find(({ call, stage }) => statusOf(calls, call.callId) !== stage);
+  if (wrong !== undefined) {
+    const { call, stage } = wrong;
+    return `expected ${call.callId} to be ${stage}, got ${statusOf(calls, call.callId)}`;
+  }
+  return calls.length === reference.calls.length
+    ? null
+    : `expected ${reference.calls.length} calls, got ${calls.length}`;
+}

@@ -1,0 +1,84 @@
+import { statePath } from '../machines/step.ts';
+import type { ChartEvent } from '../protocol/event.ts';
+import type { ExploredTool } from './describe-agent.ts';
+import type { Explorer } from './explorer.ts';
+import type { Breach, PathEntry, Place } from './place.ts';
+
+/** An invariant that does not hold, with the path that breaks it. */
+export type BreachReport = {
+  invariant: string;
+  message: string;
+  /** From the start of the run to the step that breaks the invariant. */
+  path: PathEntry[];
+};
+
+/** Walks that stopped before their end. What was not walked may break any invariant. */
+export type UnfinishedWalks = {
+  /** What they walk. */
+  paths: string;
+  /** The option of `explore` that stopped them. */
+  stoppedBy: 'maxStates' | 'maxMs';
+  /** The number of states that they reached. */
+  states: number;
+  /** The number of these states of which not all that follows was walked. */
+  open: number;
+  /** What would complete them. */
+  advice: string;
+};
+
+export type ExplorationReport = {
+  agent: string;
+  /**
+   * Whether every walk came to its end. If not, `breaches: []` proves nothing about the paths in `unfinished`, and that
+   * every run can end was not checked there.
+   */
+  complete: boolean;
+  /** What was not walked to its end; empty if `complete`. */
+  unfinished: UnfinishedWalks[];
+  /** The number of distinct states, counted once per walk. */
+  states: number;
+  /** Edges of the chart, by name. Some are unreachable for an agent without finishers or approvals. */
+  edges: { taken: number; total: number; missing: string[] };
+  /** The number of states at which the run was restored from its JSON, as after a crash. */
+  crashPoints: number;
+  /** The number of accepted decisions and client results. */
+  decisions: number;
+  /** The number of offered events, accepted or not. */
+  steps: number;
+  /** The names of all invariants, checked at every step. */
+  invariants: string[];
+  /** The broken invariants, each with the shortest path found; the shortest path first. */
+  breaches: BreachReport[];
+  tools: (Omit<ExploredTool, 'calls' | 'outputs'> & { inputs: number })[];
+  /** What every exploration of this agent leaves out or assumes, and why. */
+  notes: string[];
+};
+
+/** Returns the breach with its path from the start of the walks. */
+export function reportBreach(
+  { invariant, message, before, event }: Breach,
+  explorer: Explorer,
+): BreachReport {
+  return { invariant, message, path: reportPath(before, event, explorer) };
+}
+
+/** Returns the path from the start of the walks to a place, and the event after it. */
+export function reportPath(before: Place, event: ChartEvent | null, explorer: Explorer): PathEntry[] {
+  const path = listPlaces(before).map((place): PathEntry => describeStep(explorer, place));
+  return event === null ? path : [...path, explorer.describeStep(before, event)];
+}
+
+function describeStep(explorer: Explorer, place: Place): PathEntry {
+  if (place.from !== null) return explorer.describeStep(place.from.place, place.from.event);
+  return {
+    event: explorer.started,
+    state: statePath(place.state),
+    why: place.state.context.next?.why ?? null,
+  };
+}
+
+function listPlaces(place: Place): Place[] {
+  const places: Place[] = [];
+  for (let here: Place | undefined = place; here !== undefined; here = here.from?.place) places.unshift(here);
+  return places;
+}

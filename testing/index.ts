@@ -1,0 +1,37 @@
+/**
+ * `agentchart/testing`: support for tests of agents, adapters and stores.
+ * - agents: `ManualHost` (a manual clock), `explore` (every path of the chart), `exploreFrom` (from where a run stands),
+ *   `checkPath` (a path that broke an invariant), `playRun` (a recorded run);
+ * - adapters and stores: `adapterChecks` and `storeChecks`, the conformance suites;
+ * - `replayFetch` and `startReplayServer`: recorded HTTP responses.
+ */
+export {
+  type AdapterCheck,
+  type AdapterUnderTest,
+  type Answer,
+  adapterChecks,
+  atRandom,
+  type Exchange,
+  inPiecesOf,
+  inTwoEverywhere,
+  type OpenOptions,
+  oneByOne,
+  type ReplayFetch,
+  type ReplayServer,
+  replayFetch,
+  type SeenRequest,
+  splitAt,
+  startReplayServer,
+} from '../adapters/conformance.ts';
+export type { RecordedEvent, RecordedRun, RecordedTool, Recording } from '../engine/replay/record-run.ts';
+export type { Outcome } from '../engine/run/describe-outcome.ts';
+export { type CheckedPath, type CheckPathOptions, checkPath } from '../explore/check-path.ts';
+export type { ToolSamples } from '../explore/describe-agent.ts';
+export { type ExploreOptions, explore } from '../explore/explore.ts';
+export { exploreFrom, type ForwardReport } from '../explore/forward/explore-from.ts';
+export type { Invariant, Invariants, Moment } from '../explore/invariants/invariant.ts';
+export type { PathEntry } from '../explore/place.ts';
+export type { BreachReport, ExplorationReport, UnfinishedWalks } from '../explore/report.ts';
+export { type StoreCheck, type StoreUnderTest, storeChecks } from '../stores/conformance.ts';
+export { ManualHost, type ManualHostOptions } from './manual-host.ts';
+export { playRun } from './play/play-run.ts';
