@@ -79,7 +79,7 @@ const OTHERS: { readonly [Method in keyof OtherOptions]: NamesOf<OtherOptions[Me
   events: { after: true, follow: true },
   eventBatches: { after: true, follow: true, room: true, textFirst: true },
   story: { after: true, follow: true, settle: true, subAgents: true },
-  storyBatches: { after: true, follow: true, until: true },
+  storyBatches: { after: true, follow: true, until: true, subAgents: true },
   yield: { graceMs: true },
   editTranscript: COMMAND,
   retry: { ...COMMAND, force: true },

@@ -68,19 +68,22 @@ type ReadOptions = {
   follow?: boolean;
 };
 
+/** Whether the stories of sub-agents' runs are told too. Default `apart`: they are not. */
+type WithSubAgents = { subAgents?: 'apart' | 'merged' };
+
 /** Options of `story`. */
-export type StoryReadOptions = ReadOptions & {
-  /** Drives the run, and reads until `settled()` resolves. Overrides `follow`. */
-  settle?: boolean;
-  /** Whether the stories of sub-agents' runs are told too. Default `apart`: they are not. */
-  subAgents?: 'apart' | 'merged';
-};
+export type StoryReadOptions = ReadOptions &
+  WithSubAgents & {
+    /** Drives the run, and reads until `settled()` resolves. Overrides `follow`. */
+    settle?: boolean;
+  };
 
 /** Options of `storyBatches`. */
-export type StoryBatchOptions = ReadOptions & {
-  /** What the end is waited for. */
-  until?: () => Promise<unknown>;
-};
+export type StoryBatchOptions = ReadOptions &
+  WithSubAgents & {
+    /** What the end is waited for. */
+    until?: () => Promise<unknown>;
+  };
 
 /** The seq of the last entry to read, once it is known. Reading fails if it rejects. */
 type Until = { until?: () => Promise<number> };

@@ -183,8 +183,10 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   story(options: StoryReadOptions = {}): AsyncGenerator<StoryEvent> {
     const { after = 0, follow = false, settle = false, subAgents } = knownOptions('story', options);
     const { store, textFilters: filters } = this.#options;
-    if (subAgents === 'merged')
-      return oneByOne(this.storyBatches({ after, follow, ...(settle && { until: () => this.settled() }) }));
+    if (subAgents === 'merged') {
+      const end = settle ? { until: () => this.settled() } : {};
+      return oneByOne(this.storyBatches({ after, follow, subAgents, ...end }));
+    }
     const until = async () => {
       await this.settled();
       return this.#log.durable.seq;
@@ -194,13 +196,14 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   }
 
   /**
-   * Like `story` with sub-agents' runs merged, in lists: what one entry tells, or several deltas. Once `until` resolves, it
-   * ends with what is stored then, whatever `follow` is. For servers.
+   * Like `story`, in lists: what one entry tells, or several deltas. Once `until` resolves, it ends with what is stored
+   * then, whatever `follow` is. For servers.
    */
   storyBatches(options: StoryBatchOptions = {}): AsyncGenerator<readonly StoryEvent[]> {
-    const { after = 0, follow = false, until } = knownOptions('storyBatches', options);
+    const { after = 0, follow = false, until, subAgents } = knownOptions('storyBatches', options);
     const { textFilters: filters, children } = this.#options;
-    const agent = { name: this.context.agent.name, filters, subAgent: children.subAgent };
+    const subAgent = subAgents === 'merged' ? children.subAgent : () => undefined;
+    const agent = { name: this.context.agent.name, filters, subAgent };
     const settled = omitUndefined({ settled: until });
     const open = (id: string) => children.open(id);
     return new FamilyStory({ ...this.#options, after, agent }).follow({

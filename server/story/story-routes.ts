@@ -161,6 +161,7 @@ async function* tell(
     const waits = !follow && !(await isSettled(run));
     const batches = run.storyBatches({
       after,
+      subAgents: 'merged',
       follow: follow || waits,
       ...(waits && { until: () => settled }),
     });
