@@ -12,7 +12,7 @@ import type { RunsEnv } from '../../server/runs-env.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { A2aError, describeA2aError } from './a2a-error.ts';
 import { agentCard } from './agent-card.ts';
-import { Operations } from './operations.ts';
+import { Operations, type Updates } from './operations.ts';
 import { A2A_VERSION, listSchema, type StreamResponse, sendSchema, taskSchema } from './wire.ts';
 
 export type A2aApiOptions = {
@@ -25,7 +25,7 @@ export type A2aApiOptions = {
 type Request = Context<RunsEnv>;
 
 /** The result of an operation: one value, or a stream that ends when the signal is aborted. */
-type Outcome = { value: unknown } | { stream: AsyncGenerator<StreamResponse>; left: AbortController };
+type Outcome = { value: unknown } | { stream: Updates; left: AbortController };
 
 const PREFIX = '/a2a';
 const CARD = '/.well-known/agent-card.json';
@@ -111,8 +111,10 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
       assertVersion(c);
       const outcome = await operate(operationsOf(c, agent), call.data.method, call.data.params);
       if ('value' in outcome) return c.json({ jsonrpc: '2.0', id, result: outcome.value });
-      const frame = (result: StreamResponse) => `data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`;
-      return streamed(outcome, { frame, failed: error => `data: ${JSON.stringify(failed(error))}\n\n` });
+      return streamed(outcome, {
+        write: result => ({ jsonrpc: '2.0', id, result }),
+        failed: error => `data: ${JSON.stringify(failed(error))}\n\n`,
+      });
     } catch (error) {
       return c.json(failed(error));
     }
@@ -142,7 +144,7 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
       const outcome = await operate(operationsOf(c, agent), route.operation, params);
       if ('value' in outcome) return Response.json(outcome.value, { headers: { 'content-type': JSON_TYPE } });
       return streamed(outcome, {
-        frame: response => `data: ${JSON.stringify(response)}\n\n`,
+        write: response => response,
         failed: error => `event: error\ndata: ${JSON.stringify(restBody(error))}\n\n`,
       });
     } catch (error) {
@@ -156,10 +158,11 @@ export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi
 
   function streamed(
     { stream, left }: Extract<Outcome, { stream: unknown }>,
-    frames: { frame(value: StreamResponse): string; failed(error: unknown): string },
+    { write, failed }: { write(update: StreamResponse): object; failed(error: unknown): string },
   ): Response {
     const body = streamedBody(stream, {
-      ...frames,
+      frame: updates => updates.map(update => `data: ${JSON.stringify(write(update))}\n\n`).join(''),
+      failed,
       keepAlive: { text: KEEP_ALIVE_COMMENT, host: runs.host },
       leave: () => left.abort(),
     });

@@ -13,16 +13,11 @@ import { openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { A2aError } from './a2a-error.ts';
 import { readCommands, readItem } from './read-message.ts';
-import {
-  type Folding,
-  foldEvent,
-  type RunImage,
-  runStatusOf,
-  stateOf,
-  taskOf,
-  updatesTo,
-} from './task-fold.ts';
+import { type RunImage, runStatusOf, stateOf, TextUpdates, taskOf, updatesTo } from './task-fold.ts';
 import type { ListRequest, Place, SendRequest, StreamResponse, Task } from './wire.ts';
+
+/** What a stream sends, in lists of what is known at once. */
+export type Updates = AsyncGenerator<readonly StreamResponse[]>;
 
 /** The operations for one caller. Closing a stream, or a request, stops nothing. */
 export class Operations {
@@ -49,7 +44,7 @@ export class Operations {
   }
 
   /** As `send`, but with the task and its updates as they happen, until it rests or has ended, or `left` is aborted. */
-  async sendStream(request: SendRequest, left: AbortSignal): Promise<AsyncGenerator<StreamResponse>> {
+  async sendStream(request: SendRequest, left: AbortSignal): Promise<Updates> {
     const { historyLength } = configurationOf(request);
     const hold = await this.#accept(request);
     return this.#stream(hold, { historyLength, follow: false, left });
@@ -103,7 +98,7 @@ export class Operations {
   }
 
   /** The task, and its updates until it has ended. Throws `unsupported` for an ended run. */
-  async subscribe(taskId: string, left: AbortSignal): Promise<AsyncGenerator<StreamResponse>> {
+  async subscribe(taskId: string, left: AbortSignal): Promise<Updates> {
     const hold = await this.#hold(taskId);
     const { settled } = await this.#image(hold);
     if (settled === null || settled.status === 'waiting') return this.#stream(hold, { follow: true, left });
@@ -183,32 +178,26 @@ export class Operations {
       follow,
       left,
     }: { historyLength?: number | undefined; follow: boolean; left: AbortSignal },
-  ): AsyncGenerator<StreamResponse> {
+  ): Updates {
     const { run, closing } = hold;
-    const place = placeOf(run);
-    const hasFilters = (this.#agent.options.textFilters ?? []).length > 0;
-    const batches = run.eventBatches({ after: run.durable.seq, follow });
-    const stop = () => void batches.return(undefined);
+    const end = follow ? {} : { until: () => run.settled() };
+    const story = run.storyBatches({ after: run.durable.seq, follow, ...end });
+    const stop = () => void story.return(undefined);
     const over = AbortSignal.any([closing, left]);
     over.addEventListener('abort', stop, { once: true });
     try {
-      let before = await this.#image(hold);
-      yield { task: taskOf(before, historyLength) };
-      let folding: Folding = { hasText: false };
-      for await (const batch of batches) {
-        for (const event of batch) {
-          const folded = foldEvent(folding, event, place);
-          folding = folded.folding;
-          if (folded.update !== null && !hasFilters) yield folded.update;
-        }
-        if (!follow || !batch.some(event => 'seq' in event)) continue;
-        const now = await this.#image(hold);
-        if (now.settled?.status !== before.settled?.status) yield* updatesTo(now);
-        before = now;
+      const begins = await this.#image(hold);
+      yield [{ task: taskOf(begins, historyLength) }];
+      let status = begins.settled?.status ?? 'running';
+      const texts = new TextUpdates(placeOf(run));
+      for await (const told of story) {
+        yield told.flatMap(event => texts.take(event));
+        const state = told.find(({ type }) => type === 'state');
+        if (!follow || state?.type !== 'state' || state.status === status) continue;
+        status = state.status;
+        yield updatesTo(await this.#image(hold));
       }
-      if (over.aborted || follow) return;
-      await settle(hold);
-      yield* updatesTo(await this.#image(hold));
+      if (!over.aborted && !follow) yield updatesTo(await this.#image(hold));
     } finally {
       over.removeEventListener('abort', stop);
       hold.release();

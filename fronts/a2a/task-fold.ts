@@ -1,4 +1,4 @@
-import type { RunHappening } from '../../engine/run/run.ts';
+import type { StoryEvent } from '../../engine/story/story-event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
@@ -10,7 +10,7 @@ import { describeCall, openCallsFor } from '../served/open-calls.ts';
 import type { Artifact, Message, Part, Place, StreamResponse, Task, TaskState, TaskStatus } from './wire.ts';
 
 /*
- * A run as a task of A2A: a pure mapping of its state, and a pure fold of its events into the updates of a stream.
+ * A run as a task of A2A: a pure mapping of its state, and its story as the updates of a stream.
  * The artifact `answer` is the latest text of the agent; of a finished run, its text and output.
  */
 
@@ -157,27 +157,23 @@ function historyOf({ taskId, contextId, transcript }: RunImage): Message[] {
   });
 }
 
-/** The memory of the fold: whether the current attempt of a turn has sent text. */
-export type Folding = { hasText: boolean };
+/** The texts of a run as updates: the first piece of an attempt replaces the artifact, the others are appended. */
+export class TextUpdates {
+  readonly #place: Place;
+  #append = false;
 
-/** Folds an event of a run into an update: text as it streams. The first piece of a turn replaces the artifact. */
-export function foldEvent(
-  { hasText }: Folding,
-  event: RunHappening,
-  { taskId, contextId }: Place,
-): { folding: Folding; update: StreamResponse | null } {
-  switch (event.type) {
-    case 'text.delta': {
-      const artifact = { ...ANSWER, parts: [{ text: event.text }] };
-      const update = { artifactUpdate: { taskId, contextId, artifact, append: hasText, lastChunk: false } };
-      return { folding: { hasText: true }, update };
-    }
-    case 'text.discarded':
-    case 'turn.completed':
-    case 'turn.failed':
-      return { folding: { hasText: false }, update: null };
-    default:
-      return { folding: { hasText }, update: null };
+  constructor(place: Place) {
+    this.#place = place;
+  }
+
+  take(told: StoryEvent): StreamResponse[] {
+    if (told.type === 'turn.opened') this.#append = false;
+    if (told.type !== 'text' || told.text === '') return [];
+    const { taskId, contextId } = this.#place;
+    const artifact = { ...ANSWER, parts: [{ text: told.text }] };
+    const artifactUpdate = { taskId, contextId, artifact, append: this.#append, lastChunk: false };
+    this.#append = true;
+    return [{ artifactUpdate }];
   }
 }
 

@@ -1,6 +1,7 @@
-import type { Task } from '@a2a-js/sdk';
+import type { StreamResponse, Task } from '@a2a-js/sdk';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
+import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
 import { a2aClient, a2aServer, allOf, foldUpdates, seen, sending } from '../../support/fronts/a2a.ts';
 import { closeAfterTests } from '../../support/fronts/close-after-tests.ts';
 import { ASK, DONE, type Ledger, makeDesk, makeOffice, REFUND } from '../../support/fronts/mcp.ts';
@@ -175,6 +176,16 @@ describe.each(['JSONRPC', 'HTTP+JSON'] as const)('the official client over %s', 
   });
 });
 
+/** The text that a stream sends before the full artifact. */
+function piecesOf(updates: readonly StreamResponse[]): string {
+  return updates
+    .flatMap(({ payload }) => {
+      if (payload?.$case !== 'artifactUpdate' || payload.value.lastChunk) return [];
+      return payload.value.artifact?.parts.map(({ content }) => content?.value) ?? [];
+    })
+    .join('');
+}
+
 describe('the server', () => {
   it('refuses decisions that do not fit or say two things, and decides nothing', async () => {
     const ledger: Ledger = [];
@@ -259,6 +270,24 @@ describe('the server', () => {
     const done = (await client.sendMessage(sending({ data: { approved: true }, taskId: id }))) as Task;
     expect(seen(done).answer).toEqual(['The clerk did it.']);
     expect(ledger).toEqual([4200]);
+  });
+
+  it("streams the text of a run that continues once its sub-agent's run was answered", async () => {
+    const client = await a2aClient(used(a2aServer([makeOffice([])])), 'JSONRPC');
+    const { id } = (await client.sendMessage(sending({ text: 'x' }))) as Task;
+    const updates = await allOf(client.sendMessageStream(sending({ data: { approved: true }, taskId: id })));
+    expect(piecesOf(updates)).toBe('The clerk did it.');
+    expect(seen(foldUpdates(updates)).answer).toEqual(['The clerk did it.']);
+  });
+
+  it('streams what the text filters of an agent leave', async () => {
+    const agent = makeDesk([{ text: 'Well <!-- I am not sure --> done.' }], [], {
+      textFilters: [hideHtmlComments],
+    });
+    const client = await a2aClient(used(a2aServer([agent])), 'JSONRPC');
+    const updates = await allOf(client.sendMessageStream(sending({ text: 'x' })));
+    expect(piecesOf(updates)).toBe('Well  done.');
+    expect(seen(foldUpdates(updates)).answer).toEqual(['Well  done.']);
   });
 
   it('ends its streams when it closes, and the next server continues', async () => {
