@@ -1,12 +1,15 @@
-import type { ServerContext } from '@modelcontextprotocol/server';
+import type { ElicitRequestFormParams, ServerContext } from '@modelcontextprotocol/server';
+import { listOpen } from '../../engine/run/settled.ts';
+import type { StoryEvent } from '../../engine/story/story-event.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { Settled } from '../../protocol/run-view.ts';
+import type { OpenCall, Settled } from '../../protocol/run-view.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
 import { type OpenCalls, openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { type Decided, decide, formFor, NOTHING_DECIDED } from './ask.ts';
-import { askOpenCall } from './ask-open-call.ts';
-import { reportProgress } from './progress.ts';
+
+/** How long a person may take to answer a form, in ms: a day. */
+const FORM_MS = 24 * 60 * 60 * 1_000;
 
 /** How many forms in a row may come back unusable before a call is left open. */
 const MOST_FAULTS = 3;
@@ -71,32 +74,103 @@ export async function followToEnd(followed: Followed): Promise<Followup> {
 }
 
 /** Shows the forms of these calls and gives the replies to the run. */
-async function askNow(
-  { runs, hold: { run }, ctx, by, meta }: Followed,
-  open: OpenCalls,
-  { faults }: Decided,
-): Promise<Decided> {
+async function askNow(followed: Followed, open: OpenCalls, { faults }: Decided): Promise<Decided> {
+  const { runs, by, meta } = followed;
+  const { run } = followed.hold;
   const { name } = run.context.agent;
-  const forms = [...open].map(([id, call]) => ({
-    id,
-    call,
-    form: { ...formFor(call, name, faults.get(id)), ...(meta && { _meta: meta }) },
-  }));
-  const replies = await askOpenCall(run, forms, ctx);
+  const forms = [...open].map(([id, call]) => {
+    const form = { ...formFor(call, name, faults.get(id)), ...(meta && { _meta: meta }) };
+    return { id, call, form, withdrawn: new AbortController() };
+  });
+  const replies = await askOpenCalls(followed, forms);
   const now = openCallsFor(run.id, await runs.settledNow(run));
   const decided = await decide(run, { open: now, asked: digestsOf(open), replies, by });
   runs.drive(run.id);
   return decided;
 }
 
-/** Waits until the run settles; throws when the request ends. */
-export async function settle({ hold, ctx }: Pick<Followed, 'hold' | 'ctx'>): Promise<Settled> {
-  const stop = reportProgress(hold.run, ctx);
+type AskedForm = { id: string; call: OpenCall; form: ElicitRequestFormParams; withdrawn: AbortController };
+
+/**
+ * Sends forms to a client of revision 2025-11-25 or earlier, whose tool call is open meanwhile. Returns the replies by
+ * id. A form that fails, or whose call is decided elsewhere in the meantime, is withdrawn and counts as cancelled.
+ */
+async function askOpenCalls(
+  followed: Followed,
+  forms: readonly AskedForm[],
+): Promise<Record<string, unknown>> {
+  const { run } = followed.hold;
+  const { mcpReq } = followed.ctx;
+  const story = run.storyBatches({ after: run.durable.seq, follow: true, subAgents: 'merged' });
+  withdrawDecided(followed, forms, story).catch(() => {});
   try {
-    return await whileOpen({ hold, ctx }, hold.run.settled());
+    const replies = forms.map(async ({ id, form, withdrawn }) => {
+      const options = { timeout: FORM_MS, signal: AbortSignal.any([mcpReq.signal, withdrawn.signal]) };
+      const asked = mcpReq.send({ method: 'elicitation/create', params: form }, options);
+      return [id, await asked.catch(() => ({ action: 'cancel' }))] as const;
+    });
+    return Object.fromEntries(await Promise.all(replies));
   } finally {
-    stop();
+    story.return(undefined).catch(() => {});
   }
+}
+
+/** Withdraws the forms of calls that are no longer open as they were asked about, whenever something happened. */
+async function withdrawDecided(
+  { runs, hold: { run } }: Followed,
+  forms: readonly AskedForm[],
+  story: AsyncIterable<readonly StoryEvent[]>,
+): Promise<void> {
+  const withdraw = async () => {
+    const settled = await runs.settledNow(run);
+    const open = settled?.status === 'waiting' ? settled.open : listOpen(run.context);
+    const digests = new Map(open.map(one => [one.id, one.kind === 'pause' ? undefined : one.digest]));
+    // While the run does something, only its own open calls are known.
+    for (const { call, withdrawn } of forms)
+      if (digests.get(call.id) !== call.digest && (settled !== null || call.runId === run.id))
+        withdrawn.abort();
+  };
+  await withdraw();
+  for await (const told of story) if (told.some(event => 'seq' in event)) await withdraw();
+}
+
+/** Waits until the run settles, and reports its progress if the client asked for it; throws when the request ends. */
+export async function settle({ hold, ctx }: Pick<Followed, 'hold' | 'ctx'>): Promise<Settled> {
+  const { run } = hold;
+  const progressToken = ctx.mcpReq._meta?.progressToken;
+  const settling = run.settled();
+  if (progressToken === undefined) return await whileOpen({ hold, ctx }, settling);
+  const story = run.storyBatches({ after: run.durable.seq, until: () => settling });
+  try {
+    const reported = reportProgress(story, progressToken, ctx).catch(() => {});
+    return await whileOpen(
+      { hold, ctx },
+      reported.then(() => settling),
+    );
+  } finally {
+    story.return(undefined).catch(() => {});
+  }
+}
+
+async function reportProgress(
+  story: AsyncIterable<readonly StoryEvent[]>,
+  progressToken: string | number,
+  { mcpReq }: ServerContext,
+): Promise<void> {
+  for await (const told of story)
+    for (const event of told) {
+      const message = describeProgress(event);
+      if (message === null || !('seq' in event)) continue;
+      const params = { progressToken, message, progress: event.seq };
+      await mcpReq.notify({ method: 'notifications/progress', params });
+    }
+}
+
+/** One line about what happened; `null` for what says nothing to a caller. */
+function describeProgress(told: StoryEvent): string | null {
+  if (told.type === 'call.started') return `${told.name} has started.`;
+  if (told.type !== 'turn.closed') return null;
+  return told.completed.calls.length > 0 ? 'The model calls tools.' : 'The model has answered.';
 }
 
 /** Resolves once the journal of the run has an entry after `seq`; throws when the request ends. */

@@ -147,6 +147,25 @@ describe('a client of revision 2025-11-25', () => {
     expect(textOf(await result)).toBe('Done.');
   });
 
+  it("has the form about a sub-agent's call withdrawn when another process decides it", async () => {
+    const agent = makeOffice([]);
+    const server = used(mcpServer([agent]));
+    const asked = Promise.withResolvers<void>();
+    const client = used(
+      await earlierClient(server, () => {
+        asked.resolve();
+        return new Promise(() => {});
+      }),
+    );
+    const result = client.callTool({ name: 'desk', arguments: input });
+    await asked.promise;
+    const child = (await agent.store.list({})).runs.find(({ parent }) => parent !== undefined);
+    const run = await agent.open(child?.runId ?? '');
+    expect(await run.approve('call_0_0')).toEqual({ accepted: true });
+
+    expect(textOf(await result)).toBe('The clerk did it.');
+  });
+
   it('gets progress notifications, and a call it cancels leaves the run alone', async () => {
     const server = used(mcpServer([makeDesk([REFUND, DONE])]));
     const stop = new AbortController();
