@@ -1,6 +1,6 @@
 /**
  * Draws the current chart: `npm run docs` writes visualizer/chart-drawing.ts, docs/images/chart.svg and the chart in
- * README.md. Tests check that all three match the machine.
+ * ARCHITECTURE.md. Tests check that all three match the machine.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -14,5 +14,5 @@ const { chartToSvg } = await import('./chart-svg.ts');
 mkdirSync(pathOf('../docs/images'), { recursive: true });
 writeFileSync(pathOf('../docs/images/chart.svg'), chartToSvg());
 
-const readme = pathOf('../README.md');
-writeFileSync(readme, insertChart(readFileSync(readme, 'utf8')));
+const architecture = pathOf('../ARCHITECTURE.md');
+writeFileSync(architecture, insertChart(readFileSync(architecture, 'utf8')));

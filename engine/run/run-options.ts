@@ -44,7 +44,7 @@ export type RunOptions = {
   children: ChildRuns;
   /** Only in a sub-agent's run: attaches to the parent run, if this process has its agent. */
   openParent?(runId: string): Promise<RunHandle>;
-  /** Who watches the drives of this run, as of when one begins. */
+  /** Observers, read when a drive begins. */
   watchers?(): readonly DriveWatcher[];
   /** Makes the host that drives the run. Default: a `Supervisor`, which drives it in this process. */
   makeRunHost?: MakeRunHost;

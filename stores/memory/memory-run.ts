@@ -107,7 +107,7 @@ export function replaceEntries(
   }
 }
 
-/** Has the run woken at `at`, or earlier. */
+/** Schedules a wake-up at `at`, unless an earlier one is set. */
 export function wake(run: Run, at: number | undefined): void {
   setWakeAt(run, earlier(run.record.wakeAt, at));
 }

@@ -16,10 +16,10 @@ const SCRIPT = [
   { text: 'Refunded.', delayMs: 4_000 },
 ];
 
-/** The lines of README, with free ports. */
+/** The lines of docs/workers.md, with free ports. */
 function readLines(database: number, server: number): string {
-  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-  const lines = /```sh\n(export PATH=.*?)```/s.exec(readme)?.[1] ?? expect.unreachable();
+  const page = readFileSync(join(ROOT, 'docs/workers.md'), 'utf8');
+  const lines = /```sh\n(export PATH=.*?)```/s.exec(page)?.[1] ?? expect.unreachable();
   return lines
     .replaceAll('5433', String(database))
     .replace('serve --no-drive', `serve --no-drive --port ${server}`);
@@ -47,7 +47,7 @@ function makeFolder(): string {
 }
 
 test.skipIf(POSTGRES_BIN === undefined)(
-  'the lines of README start a database, two workers and a server: a run approved on one, killed on another, is finished by the third',
+  'the lines of docs/workers.md start a database, two workers and a server: a run approved on one, killed on another, is finished by the third',
   async () => {
     const [database, port] = [await findPort(), await findPort()];
     const folder = makeFolder();

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { providerNames } from '../../adapters/model-from-env.ts';
 import { insertProviderTable, providerTable } from '../support/docs/provider-table.ts';
 
-const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/models.md', import.meta.url), 'utf8');
 
-describe('the table of providers in the README', () => {
+describe('the table of providers in docs/models.md', () => {
   test('matches the declarations of the adapters, as `npm run docs` writes it', async () => {
-    expect(readme).toBe(await insertProviderTable(readme));
+    expect(page).toBe(await insertProviderTable(page));
   });
 
   test('has every provider that a model string can name', async () => {

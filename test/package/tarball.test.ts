@@ -63,8 +63,9 @@ async function inProject(command: string, args: string[], extra: Record<string, 
 
 function readExample(): string {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
-  const example = /## An agent\n\n```ts\n([\s\S]*?)```/.exec(readme)?.[1];
-  if (example === undefined) throw new Error('Expected a TypeScript example under "An agent" in README.md.');
+  const example = /## A first agent\n\n```ts\n([\s\S]*?)```/.exec(readme)?.[1];
+  if (example === undefined)
+    throw new Error('Expected a TypeScript example under "A first agent" in README.md.');
   return example;
 }
 
@@ -112,7 +113,7 @@ function listEntries(): string[] {
 }
 
 test.runIf(takesTurn(0, 3))(
-  "the README's example runs, and with every entry it compiles under strict without types of other packages, in TypeScript 5.9 and 7",
+  "the README's agent asks a person, one approves in another process, and with every entry it compiles under strict without types of other packages, in TypeScript 5.9 and 7",
   async () => {
     writeFileSync(join(project, 'example.ts'), readExample());
     writeFileSync(
@@ -134,11 +135,23 @@ test.runIf(takesTurn(0, 3))(
       { text: 'Paid back.' },
     ];
     writeFileSync(join(project, 'script.json'), JSON.stringify(script));
-    const { stdout } = await inProject(process.execPath, ['out/example.js'], {
-      AGENTCHART_MODEL: 'scripted:script.json',
-    });
-    expect(stdout).toContain("text: 'Paid back.'");
-    expect(stdout).toContain('A-1001: 4200 cents paid back');
+    const command = [join(installed, 'dist/cli/main.js'), '--agent', 'out/example.js', '--json'];
+    const [main = '', ...options] = command;
+    const scripted = { AGENTCHART_MODEL: 'scripted:script.json' };
+    const asked = await inProject(
+      process.execPath,
+      [main, 'run', ...options, 'Refund A-1001.'],
+      scripted,
+    ).catch((failed: { code: number; stdout: string }) => failed);
+    expect(asked).toMatchObject({ code: 3 });
+    const run = /run_\w+/.exec(asked.stdout)?.[0] ?? expect.unreachable();
+    const { stdout } = await inProject(
+      process.execPath,
+      [main, 'approve', run, 'call_0_0', ...options],
+      scripted,
+    );
+    expect(stdout).toContain('Paid back.');
+    expect(stdout).toContain('paid 4200 cents back for A-1001');
   },
 );
 

@@ -5,9 +5,9 @@ import { readChart } from '../../visualizer/chart-graph.ts';
 import { chartToJson, chartToMermaid } from '../../visualizer/mermaid.ts';
 import { insertChart } from '../../visualizer/readme-chart.ts';
 
-test("the README contains the chart's diagram, as `npm run docs` writes it", () => {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-  expect(readme).toBe(insertChart(readme));
+test("ARCHITECTURE.md contains the chart's diagram, as `npm run docs` writes it", () => {
+  const document = readFileSync(new URL('../../ARCHITECTURE.md', import.meta.url), 'utf8');
+  expect(document).toBe(insertChart(document));
 });
 
 function namesOf(states: object = {}): string[] {

@@ -16,7 +16,7 @@ const pools = makePools();
 const inTurn = testInTurn(2);
 
 describe.each(STORES)('workers on %s', kind => {
-  test('drive what a server that does not drive takes: each run once, decided there', async () => {
+  test('workers drive runs that a server with --no-drive accepted, each exactly once; decisions go through the server', async () => {
     const pool = await pools.make(kind);
     const pace = { gated: true };
     const web = await pool.start(['serve', '--no-drive', '--agent', built(REFUNDS), '--port', '0'], pace);

@@ -25,7 +25,6 @@ beforeAll(async () => {
   folder = new Folder({
     hello: [{ reasoning: 'a greeting', text: 'Hello there.', usage: { inputTokens: 5, outputTokens: 7 } }],
     'approve-openai': SAID,
-    'approve-readme': SAID,
     'approve-docs': SAID,
     'approve-ai': SAID,
     'approve-agents': SAID,
@@ -99,7 +98,6 @@ function linesOf(page: string, model: string): string {
 }
 
 it.each([
-  ['README.md', 'approve-readme', 'Said.\n'],
   ['docs/responses.md', 'approve-docs', 'Said.\n'],
   ['docs/chat-completions.md', 'hello', 'Hello there.\n'],
   ['docs/messages.md', 'hello', "[ { type: 'text', text: 'Hello there.', citations: null } ]\n"],
