@@ -35,7 +35,7 @@ export const LIMIT_NAMES: NamesOf<Limits> = {
 export const DEFAULT_LIMITS: Limits = { turns: 20, toolCalls: 50 };
 
 /** Prices per million tokens, by model name. A missing price defaults to `input`. */
-export const pricesSchema = lazySchema(() =>
+const pricesSchema = lazySchema(() =>
   z.record(
     z.string(),
     z.object({

@@ -123,7 +123,7 @@ function fitTo(natural: readonly number[], columns: number, narrowestId: number)
 function describeWait({ status, state, waitsFor = [] }: RunRecord): string {
   if (status !== 'waiting') return '';
   const [first, ...others] = waitsFor;
-  // A run of an earlier release has its status as its state until its next append.
+  // Without progress in its record, a run has its status as its state until its next append.
   if (first === undefined && state === status) return '';
   if (first === undefined || state === 'resting.paused') return state.replace('resting.', '');
   const more = others.length === 0 ? '' : ` and ${others.length} more`;

@@ -21,7 +21,7 @@ export function checkOwner(owner: NamedProcess): OwnerState {
   return compareOwner(owner, makeOwner(''), findProcess);
 }
 
-/** Like `checkOwner`, for the name in a `run.claimed` event. Names written by earlier releases are `unknown`. */
+/** Like `checkOwner`, for the name in a `run.claimed` event. Names without a process identity are `unknown`. */
 export function checkOwnerName(name: string): OwnerState {
   const owner = readOwnerName(name);
   return owner === undefined ? 'unknown' : checkOwner(owner);

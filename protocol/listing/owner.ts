@@ -8,8 +8,8 @@ export type Owner = {
   /** When the process started, in a platform-specific unit; empty if unknown. */
   startedAt: string;
   /**
-   * A digest of host, boot and PID namespace: the scope in which `pid` and `startedAt` identify the process. Empty if
-   * unknown, absent in earlier releases; such an owner is never declared dead by its `pid`.
+   * A digest of host, boot and PID namespace: the scope in which `pid` and `startedAt` identify the process. Empty or
+   * absent if unknown; such an owner is never declared dead by its `pid`.
    */
   space?: string;
   /** Unique for each loaded copy of the engine; each worker thread has its own. */

@@ -1,5 +1,5 @@
 import { makePool, runTransaction, translateError } from './database.ts';
-import { findVersion, quoteSchema, SCHEMA_VERSION } from './schema.ts';
+import { findVersion, quoteSchema, schemaVersion } from './schema.ts';
 
 /** The tables of a database, and the server's `synchronous_commit`. `version` is `null` if there are no tables. */
 export type DescribedDatabase = { version: number | null; current: number; synchronousCommit: string };
@@ -13,7 +13,7 @@ export async function describeDatabase(url: string, schema = 'agentchart'): Prom
       const [setting] = await query('SHOW synchronous_commit');
       return {
         version: await findVersion(query, quoteSchema(schema)),
-        current: SCHEMA_VERSION,
+        current: schemaVersion(),
         synchronousCommit: String(setting?.synchronous_commit),
       };
     });

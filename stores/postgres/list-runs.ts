@@ -2,14 +2,14 @@ import type { ListQuery } from '../list-query.ts';
 import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
 
 /**
- * The columns that `toRecord` reads; tables of an older release have no `redactions`. The lease is shown on the clock of this process, whose time is the parameter
- * `now`: what is left of it counts.
+ * The columns that `toRecord` reads. The lease is shown on the clock of this process, whose time is the parameter `now`:
+ * what is left of it counts.
  */
 export function recordOf(schema: string, now: string): string {
   return `r.run_id, r.agent, r.title, r.labels::text AS labels, r.status, r.created_at, r.updated_at,
   r.seq::float8 AS seq, r.epoch::float8 AS epoch, r.continues, r.parent, r.parent_call, r.fork_of,
   r.fork_at::float8 AS fork_at, r.progress, r.owner, r.agent_version, r.chart_version, r.chart_hash,
-  COALESCE((to_jsonb(r) ->> 'redactions')::float8, 0) AS redactions,
+  r.redactions::float8 AS redactions,
   r.wake_at - ${schema}.now_ms() + ${now}::float8 AS wake_at,
   r.lease_until - ${schema}.now_ms() + ${now}::float8 AS lease_until`;
 }

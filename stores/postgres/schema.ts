@@ -1,8 +1,18 @@
 import { EngineError } from '../../protocol/error.ts';
 import type { Transaction } from '../sql/rows.ts';
 
-/** The version of the tables below, stored in the table `meta`. */
-export const SCHEMA_VERSION = 3;
+/**
+ * What takes tables to the next version, as SQL for a schema: the first those of version 1. Each renames what the
+ * statements of the release before write to, so that its processes can no longer write.
+ */
+export type SchemaSteps = readonly ((schema: string) => string)[];
+
+const STEPS: SchemaSteps = [];
+
+/** The version of the tables after the steps; the tables below are of that version. It is stored in the table `meta`. */
+export function schemaVersion(steps: SchemaSteps = STEPS): number {
+  return steps.length + 1;
+}
 
 /** More transactions than a server has in one era. A position stays below 2^50. */
 const ERA = 2 ** 40;
@@ -21,6 +31,7 @@ const MIGRATION_LOCK = 0x61676374;
  * - `runs`: the record of each run. `seq` and `last_sum` are the number and the checksum of its journal's last entry.
  *   `wake_at` is when a run that rests has to be driven again, `reserved_until` until when `takeWork` passes it over,
  *   `redactions` counts the redactions.
+ *   The indexes for work, `runs_at_work` and `runs_to_wake`, have no column that an append changes.
  * - `position_of()`: the place of a transaction in the feed. `era` counts the servers that the tables were restored to:
  *   another server numbers its transactions from the start.
  * - `appends`: the journals, one row per append. `seq` is the number of its last entry, `count` how many it has, `json`
@@ -36,7 +47,7 @@ CREATE FUNCTION ${schema}.now_ms() RETURNS float8 LANGUAGE sql VOLATILE
   AS 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8';
 
 CREATE TABLE ${schema}.meta (version int4 NOT NULL, era int4 NOT NULL);
-INSERT INTO ${schema}.meta VALUES (${SCHEMA_VERSION}, 0);
+INSERT INTO ${schema}.meta VALUES (${schemaVersion()}, 0);
 
 CREATE FUNCTION ${schema}.position_of(transaction xid8) RETURNS int8 LANGUAGE sql STABLE
   AS 'SELECT era * ${ERA}::int8 + transaction::text::int8 FROM ${schema}.meta';
@@ -75,7 +86,8 @@ CREATE INDEX runs_by_status ON ${schema}.runs (status, created_at, run_id);
 CREATE INDEX runs_by_agent ON ${schema}.runs (agent, created_at, run_id);
 CREATE INDEX runs_by_parent ON ${schema}.runs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX runs_by_continued ON ${schema}.runs (continues) WHERE continues IS NOT NULL;
-${indexesOfWork(schema)}
+CREATE INDEX runs_at_work ON ${schema}.runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
+CREATE INDEX runs_to_wake ON ${schema}.runs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_by_label ON ${schema}.runs USING gin (labels jsonb_path_ops);
 
 CREATE TABLE ${schema}.appends (
@@ -124,25 +136,6 @@ CREATE TABLE ${schema}.listeners (
 `;
 }
 
-/** Only what `takeWork` looks for is in them, and no column that an append changes: appends leave them alone. */
-function indexesOfWork(schema: string): string {
-  return `CREATE INDEX runs_at_work ON ${schema}.runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
-CREATE INDEX runs_to_wake ON ${schema}.runs (wake_at) WHERE wake_at IS NOT NULL;`;
-}
-
-/** Version 1 recorded no time to wake a run: each run that waits is looked at once. */
-function fromVersion1(schema: string): string {
-  return `ALTER TABLE ${schema}.runs ADD COLUMN reserved_until float8;
-UPDATE ${schema}.runs SET wake_at = updated_at WHERE status = 'waiting';
-${indexesOfWork(schema)}`;
-}
-
-/** Version 2 counted no redactions. */
-function fromVersion2(schema: string): string {
-  return `ALTER TABLE ${schema}.runs ADD COLUMN redactions int8 NOT NULL DEFAULT 0;
-UPDATE ${schema}.meta SET version = ${SCHEMA_VERSION};`;
-}
-
 /** Returns the name of a schema as SQL has it, in quotes. Throws `input-invalid`. */
 export function quoteSchema(name: string): string {
   const isName = /^[\p{L}\p{N}_ .-]{1,40}$/u.test(name) && !/^pg_/i.test(name);
@@ -160,20 +153,21 @@ export function nameOfSchema(schema: string): string {
 }
 
 /** Creates or migrates the tables. Several processes may do so at once. Throws `store-unavailable` for newer tables. */
-export async function migrate(query: Transaction, schema: string): Promise<void> {
+export async function migrate(query: Transaction, schema: string, steps: SchemaSteps = STEPS): Promise<void> {
   if (!(await hasTables(query, schema))) {
     await query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
     await query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
     if (!(await hasTables(query, schema))) await query(tablesOf(schema));
   }
+  const known = schemaVersion(steps);
   let version = await readVersion(query, schema);
-  if (version < SCHEMA_VERSION) {
+  if (version < known) {
     await query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
     version = await readVersion(query, schema);
-    if (version < 2) await query(fromVersion1(schema));
-    if (version < SCHEMA_VERSION) await query(fromVersion2(schema));
+    for (const step of steps.slice(version - 1)) await query(step(schema));
+    if (version < known) await query(`UPDATE ${schema}.meta SET version = ${known}`);
   }
-  assertKnown(version);
+  assertKnown(version, known);
   await query(
     `UPDATE ${schema}.meta SET era = era + 1
      WHERE (SELECT max(position) FROM ${schema}.appends) >= ${schema}.position_of(pg_current_xact_id())`,
@@ -184,15 +178,15 @@ export async function migrate(query: Transaction, schema: string): Promise<void>
 export async function findVersion(query: Transaction, schema: string): Promise<number | null> {
   if (!(await hasTables(query, schema))) return null;
   const version = await readVersion(query, schema);
-  assertKnown(version);
+  assertKnown(version, schemaVersion());
   return version;
 }
 
-function assertKnown(version: number): void {
-  if (version <= SCHEMA_VERSION) return;
+function assertKnown(version: number, known: number): void {
+  if (version <= known) return;
   throw new EngineError(
     'store-unavailable',
-    `The tables in PostgreSQL have version ${version}, this release knows ${SCHEMA_VERSION}. Use the release that wrote them, or a later one.`,
+    `The tables in PostgreSQL have version ${version}, this release knows ${known}. Use the release that wrote them, or a later one.`,
     { version },
   );
 }

@@ -15,7 +15,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Store } from '../../protocol/store.ts';
 import { begin, receive, request } from '../../stores/conformance/samples.ts';
-import { SCHEMA_VERSION } from '../../stores/sqlite/database/schema.ts';
+import { SCHEMA, versionOf } from '../../stores/sqlite/database/schema.ts';
 import { translateError } from '../../stores/sqlite/database/translate-error.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
@@ -37,7 +37,7 @@ describe('a file created by the sqlite store', () => {
     await store.create(begin('a'));
     await store.close();
     expect(query(file, 'PRAGMA journal_mode')).toBe('wal');
-    expect(query(file, 'PRAGMA user_version')).toBe(SCHEMA_VERSION);
+    expect(query(file, 'PRAGMA user_version')).toBe(versionOf(SCHEMA));
   });
 
   test('holds all data after close, without its log', async () => {
@@ -103,10 +103,11 @@ describe('a file that the sqlite store cannot use', () => {
 
   test('is reported as unavailable when its schema is newer', async () => {
     const file = await makeJournal(1);
-    change(file, `PRAGMA user_version = ${SCHEMA_VERSION + 1}`);
+    const newer = versionOf(SCHEMA) + 1;
+    change(file, `PRAGMA user_version = ${newer}`);
     const error = await fail(sqlite(file).read('a'));
     expect(error.code).toBe('store-unavailable');
-    expect(error.message).toContain(`schema version ${SCHEMA_VERSION + 1}`);
+    expect(error.message).toContain(`schema version ${newer}`);
     expect(error.message).toContain(file);
   });
 

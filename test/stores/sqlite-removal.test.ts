@@ -93,7 +93,7 @@ describe('data removed from a file', () => {
     await store.close();
   });
 
-  test('also shrinks a file of an earlier release, and enables auto_vacuum for later removals', async () => {
+  test('also shrinks a file that another program created, and enables auto_vacuum for later removals', async () => {
     const file = makeFile();
     const old = new DatabaseSync(file);
     old.exec('PRAGMA journal_mode = WAL');

@@ -82,8 +82,8 @@ export class Connection {
   /**
    * Erases deleted data from the file and its log, and frees the space. Pages may keep copies of data that SQLite moved
    * between them; only `rebuild`, which rewrites the file, erases these too. A rebuild takes as long as copying the
-   * file and holds the lock during that time. The first purge of a file of an earlier release always rebuilds it. Rejects with
-   * `store-locked` if other processes use the store without a break.
+   * file and holds the lock during that time. The first purge of a file that another program created always rebuilds it.
+   * Rejects with `store-locked` if other processes use the store without a break.
    */
   async purge({ rebuild = false } = {}): Promise<void> {
     if (rebuild) await this.#retryWhileLocked(() => this.#use(({ db }) => rebuildFile(db)));

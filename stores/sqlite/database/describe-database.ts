@@ -1,8 +1,7 @@
 import { loadSqlite } from './load-module.ts';
 import { identify } from './open-database.ts';
 import { refuseRemains } from './opened-file.ts';
-import { readPragma } from './read-pragma.ts';
-import { SCHEMA_VERSION } from './schema.ts';
+import { SCHEMA, versionOf } from './schema.ts';
 import { translateError } from './translate-error.ts';
 
 /**
@@ -16,8 +15,8 @@ export function describeDatabase(file: string): { version: number | null; curren
     const db = new DatabaseSync(file, { readOnly: true });
     try {
       db.exec('BEGIN DEFERRED');
-      const version = identify(db, file) === 'empty' ? null : Number(readPragma(db, 'user_version'));
-      return { version, current: SCHEMA_VERSION };
+      const found = identify(db, file);
+      return { version: found === 'empty' ? null : found, current: versionOf(SCHEMA) };
     } finally {
       db.close();
     }

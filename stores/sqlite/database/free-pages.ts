@@ -9,8 +9,8 @@ const INCREMENTAL = 2;
 const STEP = 1000;
 
 /**
- * Removes unused pages from the file. Returns whether there are more. Rebuilds a file of an earlier release, which cannot
- * shrink otherwise.
+ * Removes unused pages from the file. Returns whether there are more. Rebuilds a file that another program created,
+ * which cannot shrink otherwise.
  */
 export function freePages(db: DatabaseSync): boolean {
   if (readPragma(db, 'auto_vacuum') !== INCREMENTAL) rebuildFile(db);

@@ -3,17 +3,16 @@ import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { EngineError } from '../../../protocol/error.ts';
 import { loadSqlite } from './load-module.ts';
-import { isOldVersion, migrateDatabase, type OldVersion } from './migrate-database.ts';
 import { refuseRemains } from './opened-file.ts';
 import { readPragma } from './read-pragma.ts';
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { APPLICATION_ID, SCHEMA, type Schema, versionOf } from './schema.ts';
 
 /**
- * Opens `file`. Creates its folder and tables if they are missing, and migrates tables of an older release. A commit is
- * on disk when it returns. SQLite itself never waits for a lock, because that would block the process. Deleted data is
+ * Opens `file`. Creates its folder and tables if they are missing, and takes tables of an older version through the steps
+ * of the schema. A commit is on disk when it returns. SQLite itself never waits for a lock, because that would block the process. Deleted data is
  * overwritten if that costs no further write. No handle stays open when it throws.
  */
-export function openDatabase(file: string): DatabaseSync {
+export function openDatabase(file: string, schema: Schema = SCHEMA): DatabaseSync {
   const { DatabaseSync } = loadSqlite();
   mkdirSync(dirname(file), { recursive: true });
   refuseRemains(file);
@@ -23,13 +22,13 @@ export function openDatabase(file: string): DatabaseSync {
     db.exec('PRAGMA cell_size_check = ON');
     db.exec('PRAGMA foreign_keys = OFF');
     db.exec('BEGIN DEFERRED');
-    const found = identify(db, file);
+    const found = identify(db, file, schema);
     db.exec('COMMIT');
     if (found === 'empty') db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     if (readPragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA synchronous = FULL');
     db.exec('PRAGMA secure_delete = FAST');
-    if (found !== 'present') prepareTables(db, file);
+    if (found !== versionOf(schema)) prepareTables(db, file, schema);
     db.exec('PRAGMA foreign_keys = ON');
     return db;
   } catch (error) {
@@ -38,28 +37,29 @@ export function openDatabase(file: string): DatabaseSync {
   }
 }
 
-function prepareTables(db: DatabaseSync, file: string): void {
+function prepareTables(db: DatabaseSync, file: string, schema: Schema): void {
   db.exec('BEGIN IMMEDIATE');
-  const found = identify(db, file);
-  if (found === 'empty') db.exec(SCHEMA);
-  else if (found !== 'present') migrateDatabase(db, found);
+  const found = identify(db, file, schema);
+  if (found === 'empty') db.exec(schema.create);
+  else for (const step of schema.steps.slice(found - 1)) db.exec(step);
+  db.exec(`PRAGMA user_version = ${versionOf(schema)}`);
   db.exec('COMMIT');
 }
 
 /**
- * Identifies the schema of the database. Throws `store-unavailable` for a database of another program or a newer
- * version. Needs a transaction, because another process may create the tables between two of its reads.
+ * Returns the version of the tables. Throws `store-unavailable` for a database of another program or a newer version.
+ * Needs a transaction, because another process may create the tables between two of its reads.
  */
-export function identify(db: DatabaseSync, file: string): 'present' | 'empty' | OldVersion {
-  const version = readPragma(db, 'user_version');
+export function identify(db: DatabaseSync, file: string, schema: Schema = SCHEMA): number | 'empty' {
+  const version = Number(readPragma(db, 'user_version'));
   const application = readPragma(db, 'application_id');
   if (application === APPLICATION_ID) {
-    if (version === SCHEMA_VERSION) return 'present';
-    if (isOldVersion(version)) return version;
+    const known = versionOf(schema);
+    if (version >= 1 && version <= known) return version;
     throw new EngineError(
       'store-unavailable',
-      `${file} has schema version ${version}; this version of agentchart reads up to ${SCHEMA_VERSION}. Open it with the version that wrote it, or name another file.`,
-      { file, version: Number(version) },
+      `${file} has schema version ${version}; this version of agentchart reads up to ${known}. Open it with the version that wrote it, or name another file.`,
+      { file, version },
     );
   }
   const tables = db.prepare('SELECT count(*) AS count FROM sqlite_schema').get()?.count;

@@ -1,77 +1,23 @@
-/** The version of the tables below, stored in the file as `user_version`. */
-export const SCHEMA_VERSION = 8;
-
 /** Marks a file as a store of runs, stored in it as `application_id`: the letters "agct". */
 export const APPLICATION_ID = 0x61676374;
 
-/** The indexes for the child runs of a run and the runs that continue it. */
-export const KINSHIP = `CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL;
-CREATE INDEX runs_by_continued ON runs (continues) WHERE continues IS NOT NULL;`;
-
-/** The columns that only lists read. */
-export const LISTED = ['search TEXT', 'progress TEXT', 'parent_call TEXT', 'fork_of TEXT', 'fork_at INTEGER'];
-
-/** The column that only `takeWork` reads. */
-export const RESERVED = 'reserved_until REAL';
-
-/** The column that counts the redactions of a run. */
-export const REDACTED = 'redactions INTEGER NOT NULL DEFAULT 0';
-
-/** The index for the runs of an agent, and the table of labels, which its index finds in the order of lists. */
-export const LISTING = `CREATE INDEX runs_by_agent ON runs (agent, created_at, run_id);
-CREATE TABLE labels (
-  run INTEGER NOT NULL REFERENCES runs (run),
-  name TEXT NOT NULL,
-  value TEXT NOT NULL,
-  created_at REAL NOT NULL,
-  run_id TEXT NOT NULL,
-  PRIMARY KEY (run, name)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX labels_by_value ON labels (name, value, created_at, run_id);`;
-
 /**
- * The texts of turns in progress, which may be lost. Some files of schema 5 have the table. `followed_until` is in ms
- * since the epoch.
+ * The tables of a store, and the steps to them from the tables of earlier releases: the first takes version 1 to version 2.
+ * The version is stored in the file as `user_version`.
  */
-export const DELTAS = `CREATE TABLE IF NOT EXISTS deltas (
-  run INTEGER PRIMARY KEY,
-  followed_until REAL NOT NULL,
-  seq INTEGER,
-  json TEXT
-) STRICT;`;
+export type Schema = {
+  create: string;
+  /** SQL. Each renames what the statements of the release before write to, so that its processes can no longer write. */
+  steps: readonly string[];
+};
 
-/** The indexes for work. Appends change none of their columns. */
-export const WORK = `CREATE INDEX runs_at_work ON runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
-CREATE INDEX runs_to_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;`;
-
-/** The table of journals. */
-export const APPENDS = `CREATE TABLE appends (
-  place INTEGER PRIMARY KEY,
-  position INTEGER NOT NULL,
-  run INTEGER AS (place >> 32),
-  seq INTEGER AS (place & 4294967295),
-  commit_id TEXT,
-  wakes TEXT,
-  state_hash TEXT,
-  sums TEXT NOT NULL,
-  json TEXT NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX appends_by_position ON appends (position);`;
-
-/** The tables of the feed. */
-export const FEED = `CREATE TABLE feed (
-  lowest INTEGER NOT NULL
-) STRICT;
-INSERT INTO feed VALUES (0);
-CREATE TABLE listeners (
-  name TEXT PRIMARY KEY,
-  cursor TEXT NOT NULL,
-  owner TEXT,
-  until REAL
-) STRICT, WITHOUT ROWID;`;
+/** Returns the version of the tables, from 1. */
+export function versionOf({ steps }: Schema): number {
+  return steps.length + 1;
+}
 
 /**
- * The schema. Ids and names of agents are stored as returned by `escapeText`; titles and labels are printable text. A
+ * The tables. Ids and names of agents are stored as returned by `escapeText`; titles and labels are printable text. A
  * run has a number, `run`, which is never reused.
  *
  * - `runs`: the record of each run. `seq` and `end_sum` are the number and the checksum of its journal's last entry,
@@ -87,11 +33,13 @@ CREATE TABLE listeners (
  * - `listeners`: the cursors of those who read the feed, by name, and who holds them until when (ms since the epoch).
  * - `blobs`: results that are too large for a journal, by digest, in parts that begin at `start`. `run_blobs` assigns
  *   them to runs, so that runs can share a blob.
- * - `deltas`: see `DELTAS`. `seq` and `json` are null while there is no text.
- *
- * Not used: the columns `commit_id` and `wakes` of `appends`.
+ * - `deltas`: the texts of turns in progress, which may be lost. `followed_until` is in ms since the epoch; `seq` and
+ *   `json` are null while there is no text.
+ * - The indexes for work, `runs_at_work` and `runs_to_wake`: appends change none of their columns.
  */
-export const SCHEMA = `
+export const SCHEMA: Schema = {
+  steps: [],
+  create: `
 CREATE TABLE runs (
   run INTEGER PRIMARY KEY AUTOINCREMENT,
   run_id TEXT NOT NULL UNIQUE,
@@ -100,34 +48,71 @@ CREATE TABLE runs (
   chart_version INTEGER,
   chart_hash TEXT,
   title TEXT,
+  search TEXT,
   parent TEXT,
+  parent_call TEXT,
+  fork_of TEXT,
+  fork_at INTEGER,
   continues TEXT,
   status TEXT NOT NULL,
+  progress TEXT,
   created_at REAL NOT NULL,
   updated_at REAL NOT NULL,
   wake_at REAL,
+  reserved_until REAL,
   base INTEGER NOT NULL,
   seq INTEGER NOT NULL,
   end_sum TEXT NOT NULL,
   epoch INTEGER NOT NULL,
   owner TEXT,
-  lease_until REAL
-, ${LISTED.join(', ')}, ${RESERVED}, ${REDACTED}) STRICT;
+  lease_until REAL,
+  redactions INTEGER NOT NULL DEFAULT 0
+) STRICT;
 CREATE INDEX runs_by_age ON runs (created_at, run_id);
-${KINSHIP}
-${WORK}
 CREATE INDEX runs_by_status ON runs (status, created_at, run_id);
+CREATE INDEX runs_by_agent ON runs (agent, created_at, run_id);
+CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL;
+CREATE INDEX runs_by_continued ON runs (continues) WHERE continues IS NOT NULL;
+CREATE INDEX runs_at_work ON runs (agent) WHERE status = 'running' OR owner IS NOT NULL;
+CREATE INDEX runs_to_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE TABLE labels (
+  run INTEGER NOT NULL REFERENCES runs (run),
+  name TEXT NOT NULL,
+  value TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  run_id TEXT NOT NULL,
+  PRIMARY KEY (run, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX labels_by_value ON labels (name, value, created_at, run_id);
 
 CREATE TABLE journals (
   run_id TEXT PRIMARY KEY,
   run INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-${APPENDS}
+CREATE TABLE appends (
+  place INTEGER PRIMARY KEY,
+  position INTEGER NOT NULL,
+  run INTEGER AS (place >> 32),
+  seq INTEGER AS (place & 4294967295),
+  state_hash TEXT,
+  sums TEXT NOT NULL,
+  json TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX appends_by_position ON appends (position);
 
-${FEED}
+CREATE TABLE feed (
+  lowest INTEGER NOT NULL
+) STRICT;
+INSERT INTO feed VALUES (0);
 
-${LISTING}
+CREATE TABLE listeners (
+  name TEXT PRIMARY KEY,
+  cursor TEXT NOT NULL,
+  owner TEXT,
+  until REAL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE snapshots (
   run INTEGER PRIMARY KEY REFERENCES runs (run),
@@ -136,7 +121,7 @@ CREATE TABLE snapshots (
   state TEXT NOT NULL
 ) STRICT;
 
-CREATE TABLE IF NOT EXISTS blobs (
+CREATE TABLE blobs (
   digest TEXT NOT NULL,
   start INTEGER NOT NULL,
   bytes BLOB NOT NULL,
@@ -151,8 +136,13 @@ CREATE TABLE run_blobs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX run_blobs_by_digest ON run_blobs (digest);
 
-${DELTAS}
+CREATE TABLE deltas (
+  run INTEGER PRIMARY KEY,
+  followed_until REAL NOT NULL,
+  seq INTEGER,
+  json TEXT
+) STRICT;
 
 PRAGMA application_id = ${APPLICATION_ID};
-PRAGMA user_version = ${SCHEMA_VERSION};
-`;
+`,
+};

@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { chartIdentity } from '../../../machines/snapshot.ts';
@@ -19,10 +17,6 @@ async function examine(desk: Desk, ...args: string[]) {
     .split('\n')
     .map(line => JSON.parse(line));
   return { code, stderr, lines, found: lines.slice(1, -1), summary: lines.at(-1) };
-}
-
-function digest(file: string): string {
-  return createHash('sha256').update(readFileSync(file)).digest('hex');
 }
 
 /** A run of agent `desk` with another chart or version of the agent. */
@@ -158,21 +152,6 @@ describe.concurrent('doctor', () => {
       ],
     ]);
     expect(found[0]?.reason).toContain('process 77 on elsewhere');
-  });
-
-  test.each([2, 3, 4])('reads tables of schema %i and does not migrate them', async schema => {
-    const desk = new Desk(SCRIPT);
-    mkdirSync(desk.path('.agentchart'));
-    const db = new DatabaseSync(desk.store);
-    db.exec(readFileSync(new URL(`../../golden/schema-${schema}/database.sql`, import.meta.url), 'utf8'));
-    const open = db.prepare("SELECT count(*) AS runs FROM runs WHERE status IN ('running', 'waiting')").get();
-    db.close();
-    const before = digest(desk.store);
-    const { code, lines, summary } = await examine(desk);
-    expect(lines[0]).toMatchObject({ type: 'store', version: schema, migrates: true });
-    expect(summary).toMatchObject({ runs: open?.runs });
-    expect(code).toBe(Number(summary?.stranded) + Number(summary?.damaged) > 0 ? 1 : 0);
-    expect(digest(desk.store)).toBe(before);
   });
 
   test('exits 1 without a stack for a database that it cannot use, 2 for an agent that does not load', async () => {

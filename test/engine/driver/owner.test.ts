@@ -31,7 +31,7 @@ describe('an owner', () => {
   test.each([
     ['another place', { ...other, space: 'elsewhere' }],
     ['a place that is not known', { ...other, space: '' }],
-    ['an earlier release', { host: 'vm/boot', pid: 8, startedAt: '100' }],
+    ['no place', { host: 'vm/boot', pid: 8, startedAt: '100' }],
     ['no process at all', { ...other, pid: 2 ** 32 + 8 }],
   ])('of %s is not looked up by its process id', (_, owner) => {
     expect(compareOwner(owner, here, unasked)).toBe('unknown');
