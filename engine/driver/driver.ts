@@ -1,9 +1,12 @@
 /*
  * engine/driver: carrying out the effects of a run. `supervisor.ts` decides when this process claims and drives a run,
  * `driver.ts` starts and stops its services, `lease.ts` renews its lease, and `owner.ts` judges other processes.
- * `chart.ts` is the interface to the state machine; `live.ts` runs the services as XState actors, without a store.
+ * `live.ts` runs the services as XState actors, without a store.
  */
 
+import { pendingServices } from '../../machines/snapshot.ts';
+import { hasEnded, isAtRest } from '../../machines/standing.ts';
+import type { ChartState } from '../../machines/step.ts';
 import type { Effect } from '../../protocol/effect.ts';
 import { isThrown } from '../../protocol/error.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
@@ -13,25 +16,25 @@ import { SharedText } from '../deltas/share-text.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
 import type { RunLog } from '../journal/run-log.ts';
 import type { Snapshots } from '../journal/snapshots.ts';
+import { cancelRun } from '../run/command.ts';
 import type { AppendOutcome } from '../run/explain-refusal.ts';
 import { playFrom } from '../run/forks/recorded-calls.ts';
 import type { RunEvents } from '../run/run-events.ts';
 import type { RunOptions } from '../run/run-options.ts';
 import { Cancelled, type Report, type ServiceScope, Stop, Stopped, Yielding } from '../services/service.ts';
-import type { Chart } from './chart.ts';
+import { waitsForOriginal } from '../sub-agents/child-runs.ts';
 import { findLiveAttempt } from './find-live-attempt.ts';
 import { runSoon, settledWithin } from './host.ts';
 import type { Lease } from './lease.ts';
 import { lookForEntries } from './look-for-entries.ts';
 
-type DriverOptions<State> = Pick<
+type DriverOptions = Pick<
   RunOptions,
   'store' | 'host' | 'runId' | 'leaseMs' | 'durability' | 'graceMs' | 'services' | 'checkOwner'
 > & {
-  chart: Chart<State>;
-  log: RunLog<State>;
+  log: RunLog;
   lease: Lease;
-  snapshots: Snapshots<State>;
+  snapshots: Snapshots;
   events: RunEvents;
   /** Loads the transcript of the runs that the run continues. */
   inherited(): Promise<readonly Item[]>;
@@ -58,10 +61,9 @@ type Running = { generation: number; stop: Stop; done: Promise<void> };
  * D4 Driving ends when the run rests or has ended, everything is durable, and no new input has arrived.
  * D5 A driver that yields starts nothing more. It releases the lease once what its services reported is durable.
  */
-export class Driver<State> {
-  readonly #options: DriverOptions<State>;
-  readonly #chart: Chart<State>;
-  readonly #log: RunLog<State>;
+export class Driver {
+  readonly #options: DriverOptions;
+  readonly #log: RunLog;
   readonly #lease: Lease;
   readonly #blobs: RunBlobs;
   readonly #shared: SharedText | null;
@@ -74,9 +76,8 @@ export class Driver<State> {
   #isCommitScheduled = false;
   #isChecking = false;
 
-  constructor(options: DriverOptions<State>) {
+  constructor(options: DriverOptions) {
     this.#options = options;
-    this.#chart = options.chart;
     this.#log = options.log;
     this.#lease = options.lease;
     this.#blobs = new RunBlobs({ ...options, redactions: options.log.durable.redactions });
@@ -86,7 +87,7 @@ export class Driver<State> {
     this.#outcome.promise.catch(() => {});
   }
 
-  get #state(): State {
+  get #state(): ChartState {
     return this.#log.state;
   }
 
@@ -128,7 +129,7 @@ export class Driver<State> {
     await this.#servicesEnd(this.#options.graceMs);
     return this.#isOver
       ? { type: 'driver-changed' }
-      : await this.#log.append([state => this.#chart.cancel(state, options)]);
+      : await this.#log.append([state => cancelRun(state, options)]);
   }
 
   /**
@@ -144,7 +145,7 @@ export class Driver<State> {
   }
 
   async #yield(graceMs: number): Promise<void> {
-    for (const { id, service } of this.#chart.pending(this.#state)) if (service === 'timer') this.#stop(id);
+    for (const { id, service } of pendingServices(this.#state)) if (service === 'timer') this.#stop(id);
     await this.#servicesEnd(graceMs);
     if (this.#cancelling !== null) await this.#cancelling;
     if (!this.#isOver) await this.#log.commit();
@@ -158,8 +159,8 @@ export class Driver<State> {
 
   /** Cancels the run if another process has requested it. */
   #honourCancelRequest(): void {
-    const request = this.#chart.cancellation(this.#state);
-    if (request === null || this.#cancelling !== null || this.#chart.hasEnded(this.#state)) return;
+    const request = this.#state.context.cancelling;
+    if (request === null || this.#cancelling !== null || hasEnded(this.#state)) return;
     this.cancel(request).catch(error => this.#giveUp(error));
   }
 
@@ -173,7 +174,7 @@ export class Driver<State> {
   }
 
   #matchServices(): void {
-    const wanted = this.#chart.pending(this.#state);
+    const wanted = pendingServices(this.#state);
     for (const [id, { generation }] of [...this.#running]) {
       if (!wanted.some(service => service.id === id && service.input.generation === generation))
         this.#stop(id);
@@ -209,7 +210,7 @@ export class Driver<State> {
       stop,
       yielding: this.#yielding.signal,
       until: input.until,
-      context: () => this.#chart.contextOf(this.#state),
+      context: () => this.#state.context,
       inherited,
       report: report => this.#report(report, id, input.generation),
       durable: () => this.#durable(stop),
@@ -303,9 +304,9 @@ export class Driver<State> {
 
   #isQuiet(): boolean {
     if (!this.#log.isDurable) return false;
-    if (this.#chart.hasEnded(this.#state)) return true;
-    const wakeAt = this.#chart.wakeAt(this.#state);
-    return this.#chart.isAtRest(this.#state) && (wakeAt === null || wakeAt > this.#options.host.now());
+    if (hasEnded(this.#state)) return true;
+    const wakeAt = this.#state.context.timer;
+    return isAtRest(this.#state) && (wakeAt === null || wakeAt > this.#options.host.now());
   }
 
   #saveSnapshot(): void {
@@ -331,8 +332,8 @@ export class Driver<State> {
 
   async #release(): Promise<void> {
     const state = this.#state;
-    if (this.#chart.hasEnded(state)) return await this.#lease.release();
-    const wakeAt = this.#chart.polls(state) ? this.#options.host.now() : this.#chart.wakeAt(state);
+    if (hasEnded(state)) return await this.#lease.release();
+    const wakeAt = waitsForOriginal(state.context) ? this.#options.host.now() : state.context.timer;
     await this.#lease.release(wakeAt ?? undefined);
   }
 

@@ -1,5 +1,4 @@
 import { hasEnded, isAtRest } from '../../machines/standing.ts';
-import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isDriven } from '../../protocol/store.ts';
@@ -12,7 +11,6 @@ import type { RunOptions, RunParts } from '../run/run-options.ts';
 import { describeNow, type Settled } from '../run/settled.ts';
 import { suspendedCalls } from '../sub-agents/child-runs.ts';
 import { addChildren, deliverToParent, findOrphan } from '../sub-agents/run-children.ts';
-import { agentChart } from './agent-chart.ts';
 import { detectCrashLoop } from './detect-crash-loop.ts';
 import { type DriveOutcome, Driver } from './driver.ts';
 import { type Drives, drivesOf } from './drives.ts';
@@ -26,15 +24,15 @@ import { watchDrive, watchEnd } from './watch-drive.ts';
 type Stage =
   | { type: 'idle' }
   | { type: 'claiming'; claimed: Promise<boolean> }
-  | { type: 'driving'; driver: Driver<ChartState>; done: Promise<DriveOutcome> }
+  | { type: 'driving'; driver: Driver; done: Promise<DriveOutcome> }
   | { type: 'failed'; error: unknown };
 
 /** Decides when this process drives a run: claims it, drives it until it rests, and wakes it when a timer is due. */
 export class Supervisor implements RunHost {
   readonly #options: RunOptions;
   readonly #parts: RunParts;
-  readonly #log: RunLog<ChartState>;
-  readonly #snapshots: Snapshots<ChartState>;
+  readonly #log: RunLog;
+  readonly #snapshots: Snapshots;
   #inherited: readonly Item[] | undefined;
   readonly #drives: Drives;
   #stage: Stage = { type: 'idle' };
@@ -48,11 +46,11 @@ export class Supervisor implements RunHost {
     this.#log = parts.log;
     this.#drives = drivesOf(parts.options.store);
     this.#inherited = parts.inherited;
-    this.#snapshots = new Snapshots({ ...parts.options, chart: agentChart }, parts.loaded);
+    this.#snapshots = new Snapshots(parts.options, parts.loaded);
   }
 
   /** The driver, while this process drives the run. */
-  get driver(): Driver<ChartState> | null {
+  get driver(): Driver | null {
     return this.#stage.type === 'driving' ? this.#stage.driver : null;
   }
 
@@ -287,7 +285,7 @@ export class Supervisor implements RunHost {
     const { log, events } = this.#parts;
     const snapshots = this.#snapshots;
     const inherited = () => this.#loadInherited();
-    const driver = new Driver({ ...options, chart: agentChart, log, lease, events, inherited, snapshots });
+    const driver = new Driver({ ...options, log, lease, events, inherited, snapshots });
     const watchers = options.watchers?.() ?? [];
     const endWatching = watchDrive(watchers, { ...options, epoch }, events);
     const driven = driver.drive();

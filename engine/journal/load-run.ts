@@ -28,9 +28,11 @@ import {
 /** A fold of a journal, and the seq of its last entry. */
 export type Fold = { state: ChartState; seq: number };
 
-/** A run, loaded from its store. `redactions`: how often it was redacted before, as in `RunRecord`. */
-export type LoadedRun = Fold & {
-  redactions: number;
+/** A fold of what a store has. `redactions`: how often the run had been redacted before, as in `RunRecord`. */
+export type StoredFold = Fold & { redactions: number };
+
+/** A run, loaded from its store. */
+export type LoadedRun = StoredFold & {
   /** The seq of the latest snapshot; 0 without one. */
   snapshotSeq: number;
   /** Only for a run that came from another store: the transcript of the runs that it continues. */

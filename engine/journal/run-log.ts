@@ -3,20 +3,53 @@
  * folds, `snapshots.ts` saves folds, `run-blobs.ts` stores large results, and `redaction/` removes content.
  */
 
+import { type ChartState, next } from '../../machines/step.ts';
 import type { Effect } from '../../protocol/effect.ts';
-import type { JournalEntry, ReportEvent } from '../../protocol/event.ts';
+import type { JournalEntry, ReportEvent, RunEvent } from '../../protocol/event.ts';
 import { isChangedRun } from '../../protocol/listing/work.ts';
-import type { AppendResult, ClaimRequest, Store } from '../../protocol/store.ts';
-import type { Chart, Fold, LogFollower } from '../driver/chart.ts';
+import type { AppendResult, ClaimRequest, Standing, Store } from '../../protocol/store.ts';
 import type { Host } from '../driver/host.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from '../run/command.ts';
-import type { AppendOutcome, SubmitResult } from '../run/explain-refusal.ts';
+import { type AppendOutcome, findRefusal, type Refusal, type SubmitResult } from '../run/explain-refusal.ts';
 import { RunEvents } from '../run/run-events.ts';
 import type { LateOutcome } from '../services/service.ts';
-import { recordLate } from './late-evidence.ts';
-import { eventsOf, NO_WAITER, type Pending, type Refold, type Waiter } from './pending-events.ts';
+import { lateOutcomes, recordLate } from './late-evidence.ts';
+import { foldEntry, loadRun, type StoredFold, standingAt } from './load-run.ts';
 import { damagedJournal, readJournal, readPages } from './read-journal.ts';
 import { RequestIds } from './request-ids.ts';
+
+/** The log's callbacks into the driver that holds this process's lease. */
+export type LogFollower = {
+  /** Inputs were folded but not committed yet. */
+  onInput(effects: readonly Effect[]): void;
+  /** The events that had these effects were dropped. */
+  onDropped(effects: readonly Effect[]): void;
+  /** Another process appended first: the state may differ from the one that produced the effects. */
+  onRefolded(): void;
+  /** Another process drives the run now. */
+  onSuperseded(): void;
+  /** The store failed: nothing more can be committed under this lease. */
+  onFailed(error: unknown): void;
+};
+
+/** Builds events for a state and folds them into it. */
+type Refold = (before: ChartState) => FoldedCommands | (Refusal & { index: number });
+
+/** Who waits for the outcome of admitted events. */
+type Waiter = { resolve(outcome: 'appended' | 'dropped'): void; reject(error: unknown): void };
+
+const NO_WAITER: Waiter = { resolve() {}, reject() {} };
+
+/** An admitted event, or several that are appended together or not at all. */
+type Pending = Pick<FoldedCommands, 'events' | 'effects'> & {
+  refold: Refold;
+  /** The state that the events were first admitted in. */
+  before: ChartState;
+  after: ChartState;
+  /** Being appended when this process stopped driving: not retried. */
+  isAbandoned: boolean;
+  waiter: Waiter;
+};
 
 /**
  * A run's journal in this process: the folded state, the pending events, and the only code that appends chart events.
@@ -32,14 +65,14 @@ import { RequestIds } from './request-ids.ts';
  * J7 The driver appends under its epoch. Events still pending when it stops driving are not appended.
  * J8 After a redaction the journal is folded again: no fold keeps redacted content, and no append is made of one that does.
  */
-export class RunLog<State> {
+export class RunLog {
   readonly runId: string;
-  readonly #options: LogOptions<State>;
+  readonly #options: LogOptions;
   readonly #events: RunEvents;
   readonly #requests = new RequestIds();
-  #durable: Fold<State>;
-  #state: State;
-  #pending: Pending<State>[] = [];
+  #durable: StoredFold;
+  #state: ChartState;
+  #pending: Pending[] = [];
   /** How many of the pending events are being appended now. */
   #inFlight = 0;
   /** The epoch of this process's lease; `null` if it does not drive the run. */
@@ -50,7 +83,7 @@ export class RunLog<State> {
   /** The commit that has not started yet: it includes everything admitted until it starts. */
   #nextCommit: Promise<void> | null = null;
 
-  constructor(options: LogOptions<State>, runId: string, fold: Fold<State>, events = new RunEvents(runId)) {
+  constructor(options: LogOptions, runId: string, fold: StoredFold, events = new RunEvents(runId)) {
     this.runId = runId;
     this.#options = options;
     this.#events = events;
@@ -59,12 +92,12 @@ export class RunLog<State> {
     this.#state = state;
   }
 
-  get state(): State {
+  get state(): ChartState {
     return this.isDriving ? this.#state : this.#durable.state;
   }
 
   /** The fold of the durable entries, and the seq of the last one. */
-  get durable(): Fold<State> {
+  get durable(): StoredFold {
     return this.#durable;
   }
 
@@ -115,7 +148,7 @@ export class RunLog<State> {
   }
 
   /** Appends inputs in one commit: all or none. Returns the refusal if the chart does not accept one of them. */
-  async put(makes: readonly MakeCommand<State>[]): Promise<SubmitResult> {
+  async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
     for (;;) {
       const outcome = await this.append(makes);
       if (outcome.type === 'appended') return { accepted: true };
@@ -124,14 +157,14 @@ export class RunLog<State> {
   }
 
   /** Like `put`, but gives up if this process starts or stops driving the run meanwhile. */
-  async append(makes: readonly MakeCommand<State>[]): Promise<AppendOutcome> {
-    const { host, store, chart } = this.#options;
+  async append(makes: readonly MakeCommand[]): Promise<AppendOutcome> {
+    const { host, store } = this.#options;
     const epoch = this.#epoch;
     // An input that fits what was read is appended after that; only a refusal needs the latest entries first.
     let isLatest = epoch !== null;
     for (;;) {
-      const refold = (before: State) => {
-        const folded = foldCommands(chart, before, makes, host.now());
+      const refold = (before: ChartState) => {
+        const folded = foldCommands(before, makes, host.now());
         return 'accepted' in folded ? folded : (this.#requests.findRepeated(folded.events) ?? folded);
       };
       const before = this.#state;
@@ -151,15 +184,14 @@ export class RunLog<State> {
       if (outcome === 'dropped') continue;
       const journal = await readJournal(store, this.runId);
       const { events } = folded;
-      const refusal =
-        chart.findRefusal(before, events, journal) ?? chart.findRefusal(this.#state, events, journal);
+      const refusal = findRefusal(before, events, journal) ?? findRefusal(this.#state, events, journal);
       if (refusal !== null) return { type: 'refused', refusal };
     }
   }
 
   async #appendInputs(
-    folded: FoldedCommands<State>,
-    refold: Refold<State>,
+    folded: FoldedCommands,
+    refold: Refold,
   ): Promise<'appended' | 'dropped' | 'not-admitted'> {
     const { host } = this.#options;
     host.reach?.('input.before');
@@ -177,16 +209,16 @@ export class RunLog<State> {
   /** Admits a service's report. Returns its effects, or `null` if the chart does not accept the report. */
   report(event: ReportEvent): readonly Effect[] | null {
     if (this.#epoch === null) return null;
-    const refold = (before: State) => this.#foldReport(before, event);
+    const refold = (before: ChartState) => this.#foldReport(before, event);
     return this.#admit(refold(this.#state), refold, NO_WAITER);
   }
 
-  #foldReport(before: State, event: ReportEvent): FoldedCommands<State> {
-    const { state, effects, handled } = this.#options.chart.next(before, event);
+  #foldReport(before: ChartState, event: ReportEvent): FoldedCommands {
+    const { state, effects, handled } = next(before, event);
     return { events: [event], state: handled ? state : null, effects };
   }
 
-  #admit(folded: FoldedCommands<State>, refold: Refold<State>, waiter: Waiter): readonly Effect[] | null {
+  #admit(folded: FoldedCommands, refold: Refold, waiter: Waiter): readonly Effect[] | null {
     const { events, state: after, effects } = folded;
     if (this.#failure !== null || after === null) return null;
     const before = this.#state;
@@ -254,11 +286,11 @@ export class RunLog<State> {
     }
   }
 
-  async #appendOrFail(batch: readonly Pending<State>[], state: State): Promise<AppendResult> {
-    const { store, host, chart } = this.#options;
+  async #appendOrFail(batch: readonly Pending[], state: ChartState): Promise<AppendResult> {
+    const { store, host } = this.#options;
     const { seq: after, redactions } = this.#durable;
     const events = eventsOf(batch);
-    const standing = chart.standing(state, after + events.length);
+    const standing = this.#standing(state, after + events.length);
     try {
       host.reach?.('append.before');
       const by = this.#epoch === null ? { input: true as const } : { epoch: this.#epoch };
@@ -270,6 +302,14 @@ export class RunLog<State> {
     }
   }
 
+  /** A parent that waits for this run in this process needs no waking at its end. */
+  #standing(state: ChartState, seq: number): Standing {
+    const standing = standingAt(state, seq);
+    if (standing.wakes === undefined || this.#options.isAwaited?.() !== true) return standing;
+    const { wakes: _, ...rest } = standing;
+    return rest;
+  }
+
   /** Rejects everything pending with the store's error. */
   #fail(error: unknown): never {
     this.#failure = { error };
@@ -279,7 +319,7 @@ export class RunLog<State> {
     throw error;
   }
 
-  #publishAppended(batch: readonly Pending<State>[], state: State): void {
+  #publishAppended(batch: readonly Pending[], state: ChartState): void {
     let { seq } = this.#durable;
     const events = eventsOf(batch);
     this.#durable = { ...this.#durable, state, seq: seq + events.length };
@@ -289,8 +329,7 @@ export class RunLog<State> {
   }
 
   #supersede(): void {
-    const { chart } = this.#options;
-    const late = this.#pending.flatMap(({ events, before }) => chart.lateOutcomes(events, before));
+    const late = this.#pending.flatMap(({ events, before }) => lateOutcomes(events, before));
     const follower = this.#follower;
     this.stopDriving();
     for (const { waiter } of this.#pending.splice(0)) waiter.resolve('dropped');
@@ -301,7 +340,7 @@ export class RunLog<State> {
 
   /** `after`: the last entry that was published. */
   async #readNew(last?: number, after = this.#durable.seq): Promise<void> {
-    const { store, chart } = this.#options;
+    const { store } = this.#options;
     let published = after;
     try {
       const { redactions } = this.#durable;
@@ -312,14 +351,14 @@ export class RunLog<State> {
         for (const entry of page) {
           const { state, seq } = this.#durable;
           if (entry.seq > seq)
-            this.#durable = { state: chart.fold(state, entry, this.runId), seq: entry.seq, redactions };
+            this.#durable = { state: foldEntry(state, entry, this.runId), seq: entry.seq, redactions };
           this.#publish(entry);
           published = entry.seq;
         }
       }
     } catch (error) {
       if (!isChangedRun(error)) throw error;
-      this.#durable = await chart.load(store, this.runId);
+      this.#durable = await loadRun(store, this.runId);
       await this.#readNew(undefined, published);
     }
   }
@@ -335,7 +374,7 @@ export class RunLog<State> {
     this.#follower?.onRefolded();
   }
 
-  #readmit(pending: Pending<State>): void {
+  #readmit(pending: Pending): void {
     const folded = pending.refold(this.#state);
     if (!pending.isAbandoned && !('accepted' in folded) && folded.state !== null) {
       this.#state = folded.state;
@@ -343,11 +382,27 @@ export class RunLog<State> {
       this.#pending.push(Object.assign(pending, { events, effects, after }));
       return;
     }
-    const { chart } = this.#options;
-    for (const outcome of chart.lateOutcomes(pending.events, pending.before)) this.recordLate(outcome);
+    for (const outcome of lateOutcomes(pending.events, pending.before)) this.recordLate(outcome);
     this.#follower?.onDropped(pending.effects);
     pending.waiter.resolve('dropped');
   }
 }
 
-type LogOptions<State> = { store: Store; host: Host; chart: Chart<State> };
+type LogOptions = {
+  store: Store;
+  host: Host;
+  /** Whether the parent of this sub-agent's run waits for it in this process. */
+  isAwaited?(): boolean;
+};
+
+/** Loads the log of a run, to append to it without driving it. Throws like `loadRun`. */
+export async function loadLog(options: { store: Store; host: Host }, runId: string): Promise<RunLog> {
+  return new RunLog(options, runId, await loadRun(options.store, runId));
+}
+
+/** Returns the events of a batch, in order. */
+function eventsOf(batch: readonly Pending[]): RunEvent[] {
+  const all: RunEvent[] = [];
+  for (const { events } of batch) for (const event of events) all.push(event);
+  return all;
+}

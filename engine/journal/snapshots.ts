@@ -1,24 +1,23 @@
 import type { Item } from '../../protocol/item.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { Chart, Fold } from '../driver/chart.ts';
 import type { Host } from '../driver/host.ts';
-import { SHORT_JOURNAL } from './load-run.ts';
+import { makeImage, SHORT_JOURNAL, type StoredFold } from './load-run.ts';
 
 /** The fewest entries between two snapshots of a run that does not rest. */
 const ACTIVE_INTERVAL = 512;
 
-type SnapshotOptions<State> = { store: Store; host: Host; runId: string; chart: Chart<State> };
+type SnapshotOptions = { store: Store; host: Host; runId: string };
 
 /** Saves snapshots of a run, spaced geometrically: their total size stays linear in the journal's length. */
-export class Snapshots<State> {
-  readonly #options: SnapshotOptions<State>;
+export class Snapshots {
+  readonly #options: SnapshotOptions;
   readonly #inherited: readonly Item[] | undefined;
   /** The seq of the latest snapshot. */
   #seq: number;
 
   /** `inherited`: only for a run that came from another store, the transcript of the runs that it continues. */
   constructor(
-    options: SnapshotOptions<State>,
+    options: SnapshotOptions,
     { snapshotSeq, inherited }: { snapshotSeq: number; inherited?: readonly Item[] },
   ) {
     this.#options = options;
@@ -27,7 +26,7 @@ export class Snapshots<State> {
   }
 
   /** Saves a snapshot of a run that rests or has ended, if one is due. */
-  async saveAtRest(fold: Fold<State>): Promise<void> {
+  async saveAtRest(fold: StoredFold): Promise<void> {
     if (fold.seq - this.#seq >= Math.max(SHORT_JOURNAL, this.#seq / 2)) await this.#save(fold);
   }
 
@@ -35,17 +34,17 @@ export class Snapshots<State> {
    * Saves a snapshot in the background while the run is driven, if one is due. Errors are ignored: a snapshot is
    * only a cache.
    */
-  saveInBackground(fold: Fold<State>): void {
+  saveInBackground(fold: StoredFold): void {
     const { seq } = fold;
     if (seq - this.#seq < Math.max(ACTIVE_INTERVAL, this.#seq / 3)) return;
     this.#seq = seq;
     this.#save(fold).catch(() => {});
   }
 
-  async #save({ state, seq, redactions }: Fold<State>): Promise<void> {
-    const { store, host, runId, chart } = this.#options;
+  async #save({ state, seq, redactions }: StoredFold): Promise<void> {
+    const { store, host, runId } = this.#options;
     host.reach?.('snapshot.before');
-    await store.saveSnapshot(runId, { seq, redactions, state: chart.image(state, this.#inherited) });
+    await store.saveSnapshot(runId, { seq, redactions, state: makeImage(state, this.#inherited) });
     this.#seq = seq;
     host.reach?.('snapshot.after');
   }

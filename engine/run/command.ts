@@ -1,7 +1,7 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
 import { describeCancel } from '../../machines/settled.ts';
-import type { ChartState } from '../../machines/step.ts';
+import { type ChartState, next } from '../../machines/step.ts';
 import type { Effect } from '../../protocol/effect.ts';
 import { EngineError } from '../../protocol/error.ts';
 import {
@@ -60,7 +60,7 @@ export function isOwnCall(command: CallCommand, ownId: string, context: Context)
 }
 
 /** Builds the input for the state it will be applied to. */
-export type MakeCommand<State = ChartState> = (state: State) => Command;
+export type MakeCommand = (state: ChartState) => Command;
 
 /** The input for a decision about `call`, or why it is refused. Validates an edited input with the call's tool. */
 export function makeDecision(
@@ -209,28 +209,22 @@ export function stampCommand<Made extends Command>(command: Made, at: number): M
 }
 
 /** Events and the result of folding them. */
-export type FoldedCommands<State> = {
+export type FoldedCommands = {
   events: CommandEvent[];
   /** The state after the last event; `null` if the chart does not accept one of them. */
-  state: State | null;
+  state: ChartState | null;
   effects: readonly Effect[];
-};
-
-type CommandChart<State> = {
-  next(state: State, event: ChartEvent): { state: State; effects: readonly Effect[]; handled: boolean };
-  findOverflow(state: State, event: ChartEvent): Refusal | null;
 };
 
 /**
  * Folds commands into `before`, each built for the state after the previous one. Returns a refusal for an invalid
  * input, and for a message to a full inbox.
  */
-export function foldCommands<State>(
-  chart: CommandChart<State>,
-  before: State,
-  makes: readonly MakeCommand<State>[],
+export function foldCommands(
+  before: ChartState,
+  makes: readonly MakeCommand[],
   at: number,
-): FoldedCommands<State> | Exclude<SubmitResult, { accepted: true }> {
+): FoldedCommands | Exclude<SubmitResult, { accepted: true }> {
   const events: CommandEvent[] = [];
   const effects: Effect[] = [];
   let state = before;
@@ -243,8 +237,8 @@ export function foldCommands<State>(
     }
     const fault = findFault(event);
     if (fault !== null) return { ...fault, index };
-    const step = chart.next(state, event);
-    const overflow = step.handled ? chart.findOverflow(state, event) : null;
+    const step = next(state, event);
+    const overflow = step.handled ? findOverflow(state, event) : null;
     if (overflow !== null) return { ...overflow, index };
     if (step.handled) state = step.state;
     else isAccepted = false;
@@ -258,10 +252,7 @@ export function foldCommands<State>(
  * Refuses a message to a full inbox; `null` if there is room. The cost of a message grows with the unread ones.
  * Existing journals may have more.
  */
-export function findOverflow(
-  { context: { runId, inbox } }: ChartState,
-  { type }: ChartEvent,
-): Refusal | null {
+function findOverflow({ context: { runId, inbox } }: ChartState, { type }: ChartEvent): Refusal | null {
   if (type !== 'message.received' || inbox.length < MAX_UNREAD) return null;
   return refuse(
     'inbox-full',

@@ -1,4 +1,3 @@
-import type { ChartState } from '../../machines/step.ts';
 import type { FollowedText } from '../deltas/follow-text.ts';
 import { sleep } from '../driver/host.ts';
 import { POLL_MS } from '../driver/look-for-entries.ts';
@@ -36,7 +35,7 @@ export type EventSource = {
 };
 
 type SourceParts = Pick<RunOptions, 'store' | 'host' | 'runId'> & {
-  log: RunLog<ChartState>;
+  log: RunLog;
   events: RunEvents;
   runHost: Pick<RunHost, 'standing' | 'failure' | 'refresh'>;
   followed: FollowedText;

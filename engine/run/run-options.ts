@@ -1,5 +1,4 @@
 import type { Context } from '../../machines/context.ts';
-import type { ChartState } from '../../machines/step.ts';
 import type { ServiceName } from '../../protocol/effect.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Owner, Store } from '../../protocol/store.ts';
@@ -55,7 +54,7 @@ export type RunOptions = {
 /** What a run gives its host. */
 export type RunParts = {
   options: RunOptions;
-  log: RunLog<ChartState>;
+  log: RunLog;
   events: RunEvents;
   children: RunChildren;
   loaded: LoadedRun;

@@ -1,7 +1,7 @@
 /* `run.ts` is the API, `command.ts` makes inputs, `settled.ts` describes results, `read-events.ts` reads events. */
 import type { Context } from '../../machines/context.ts';
 import { hasEnded } from '../../machines/standing.ts';
-import { type ChartState, initial } from '../../machines/step.ts';
+import { initial } from '../../machines/step.ts';
 import { findResult } from '../../machines/tool-results.ts';
 import type { RunParams } from '../../protocol/config.ts';
 import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
@@ -23,7 +23,6 @@ import type {
 } from '../../protocol/run-command.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
 import { FollowedText } from '../deltas/follow-text.ts';
-import { chartOf } from '../driver/agent-chart.ts';
 import { momentOf } from '../driver/host.ts';
 import type { RunHost } from '../driver/run-host.ts';
 import { Supervisor } from '../driver/supervisor.ts';
@@ -78,7 +77,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   readonly #options: RunOptions;
   readonly #blobs: RunBlobs;
   readonly #submitter: Submitter;
-  readonly #log: RunLog<ChartState>;
+  readonly #log: RunLog;
   readonly #runHost: RunHost;
   readonly #source: EventSource;
 
@@ -88,7 +87,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     this.#blobs = new RunBlobs(options);
     const children = new RunChildren(options);
     const events = new RunEvents(this.id, loaded.seq);
-    const log = new RunLog({ ...options, chart: chartOf(options) }, this.id, loaded, events);
+    const log = new RunLog(options, this.id, loaded, events);
     this.#log = log;
     const parts = { options, log, events, children, loaded, inherited };
     const runHost = options.makeRunHost?.(parts) ?? new Supervisor(parts);

@@ -13,12 +13,12 @@ import { callsOf } from '../../protocol/event.ts';
 import type { CommandOptions } from '../../protocol/run-command.ts';
 import type { JsonCall } from '../../protocol/run-view.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
-import { loadLog } from '../driver/agent-chart.ts';
 import type { Host } from '../driver/host.ts';
 import { type DriveWatcher, watchEnd } from '../driver/watch-drive.ts';
 import { loadRun } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { boundCommand, RunBlobs } from '../journal/run-blobs.ts';
+import { loadLog } from '../journal/run-log.ts';
 import { CANCEL_SLACK_MS, type Command, cancelRun, type MakeCommand, requestCancel } from '../run/command.ts';
 import { describeSettled, listUnsettled, type Settled } from '../run/settled.ts';
 import {

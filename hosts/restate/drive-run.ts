@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Agent } from '../../agent/agent.ts';
 import { agentNamed } from '../../agent/sub-agents.ts';
-import { loadLog } from '../../engine/driver/agent-chart.ts';
 import { drivesOf } from '../../engine/driver/drives.ts';
 import { settledWithin, sleep, systemHost } from '../../engine/driver/host.ts';
 import { Supervisor } from '../../engine/driver/supervisor.ts';
+import { loadLog } from '../../engine/journal/run-log.ts';
 import type { RunParts } from '../../engine/run/run-options.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { hostAgent } from './host-agent.ts';

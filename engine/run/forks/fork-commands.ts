@@ -1,6 +1,6 @@
 import type { Context } from '../../../machines/context.ts';
 import { hasEnded } from '../../../machines/standing.ts';
-import { type ChartState, next } from '../../../machines/step.ts';
+import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
@@ -8,7 +8,7 @@ import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { JournalRest, Store } from '../../../protocol/store.ts';
 import type { Host } from '../../driver/host.ts';
 import type { CommandStore } from '../../journal/run-blobs.ts';
-import { findOverflow, foldCommands, type MakeCommand } from '../command.ts';
+import { foldCommands, type MakeCommand } from '../command.ts';
 import { findRefusal, type Refusal } from '../explain-refusal.ts';
 import type { Copy } from './copy-journal.ts';
 import { applyEvent } from './doubt-calls.ts';
@@ -59,7 +59,7 @@ export async function applyCommands(
   const { known, blobs } = storeWith(store, runId, entries);
   const makes = await checkCommands(acting, copy.state.context, { runId, store: known });
   if ('accepted' in makes) throw refused(makes);
-  const folded = foldCommands({ next, findOverflow }, copy.state, makes, host.now());
+  const folded = foldCommands(copy.state, makes, host.now());
   if ('accepted' in folded) throw refused(folded);
   const { events: made, state } = folded;
   if (state === null) {

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { agentChart } from '../../../engine/driver/agent-chart.ts';
 import { beginFold } from '../../../engine/journal/load-run.ts';
 import { RunLog } from '../../../engine/journal/run-log.ts';
 import { chartIdentity } from '../../../machines/snapshot.ts';
@@ -21,7 +20,7 @@ async function makeLog(appending: Promise<void> = Promise.resolve()) {
   const claim = { owner, now: host.now(), leaseMs: 10_000, isDead: () => false };
   const { epoch, seq } = await store.create(started, claim);
   const fold = { state: beginFold(started), seq, redactions: 0 };
-  const log = new RunLog({ store, host, chart: agentChart }, started.runId, fold);
+  const log = new RunLog({ store, host }, started.runId, fold);
   log.startDriving(epoch);
   const stamp = () => ({ at: host.now(), generation: log.state.context.generation });
   const types = async () => (await eventsOf(store, started.runId)).slice(2).map(({ type }) => type);

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest';
-import { agentChart } from '../../../engine/driver/agent-chart.ts';
-import type { Fold } from '../../../engine/driver/chart.ts';
-import { beginFold } from '../../../engine/journal/load-run.ts';
+import { beginFold, type StoredFold } from '../../../engine/journal/load-run.ts';
 import { Snapshots } from '../../../engine/journal/snapshots.ts';
 import { chartIdentity } from '../../../machines/snapshot.ts';
 import { memory } from '../../../stores/memory.ts';
@@ -9,17 +7,15 @@ import { ManualHost } from '../../../testing/manual-host.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
 import { makeConfig, makeStarted } from '../../support/machines/builders.ts';
 
-type State = ReturnType<typeof beginFold>;
-
 /** Which of the folds at these seqs get a snapshot. */
 async function savedOf(
   seqs: readonly number[],
-  save: (snapshots: Snapshots<State>, fold: Fold<State>) => void | Promise<void>,
+  save: (snapshots: Snapshots, fold: StoredFold) => void | Promise<void>,
 ) {
   const saved: number[] = [];
   const saveSnapshot = async (_: string, { seq }: { seq: number }) => void saved.push(seq);
   const options = { store: { ...watchStore(memory(), {}), saveSnapshot }, host: new ManualHost() };
-  const snapshots = new Snapshots({ ...options, runId: 'run', chart: agentChart }, { snapshotSeq: 0 });
+  const snapshots = new Snapshots({ ...options, runId: 'run' }, { snapshotSeq: 0 });
   for (const seq of seqs) await save(snapshots, { state, seq, redactions: 0 });
   return saved;
 }
