@@ -25,9 +25,9 @@ import { createRunsApi, type RunsApiOptions } from './runs/runs-api.ts';
 import type { RunsEnv } from './runs-env.ts';
 import { StoreProbe } from './store-probe.ts';
 
-export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'clock' | 'log'> & {
+export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'host' | 'log'> & {
   /** The address the server listens on, which the `Host` header is checked against. Default 127.0.0.1. */
-  host?: string;
+  address?: string;
   /** The main operator's token. With this or other tokens, every caller needs one. */
   token?: string;
   /** The tokens of other callers, by name. */
@@ -43,7 +43,7 @@ export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'cl
   /** Other APIs to serve, behind the same checks. */
   mounted?: readonly MountedApi[];
   /** Clock and id generator. Default: the system's. */
-  clock?: Host;
+  host?: Host;
   /** Receives one line per problem, for the operator; never a secret. */
   log?(line: string): void;
   /** Receives a record of each request. */
@@ -82,24 +82,24 @@ export type RunsApp = {
  * and throw errors; `onError` turns every error into the API's envelope.
  */
 export function createRunsApp(options: RunsAppOptions): RunsApp {
-  const { store, token, assets, version = '0.0.0', clock = systemHost } = options;
+  const { store, token, assets, version = '0.0.0', host = systemHost } = options;
   const log = options.log ?? (() => {});
   const bodyLimits = { ...BODY_LIMITS, ...options.bodyLimits };
   const tokens = new Tokens(token, options.tokens);
-  const admission = options.admission ?? new Admission({ host: clock });
+  const admission = options.admission ?? new Admission({ host });
   const origins = options.corsOrigins ?? [];
-  const runs = createRunsApi({ ...options, admission, clock, log, hasToken: tokens.callers.length > 0 });
+  const runs = createRunsApi({ ...options, admission, host, log, hasToken: tokens.callers.length > 0 });
   const mounted = options.mounted ?? [];
   const tables: RouteTable[] = [OPEN_ROUTES, PAGE_ROUTES, SERVER_ROUTES];
   for (const api of [runs, ...mounted]) tables.push(api.routes);
   const routes: RouteTable = Object.fromEntries(tables.flatMap(table => Object.entries(table)));
-  const gate = new Gate(tokens, new Sessions(clock), new SignInPace(clock), routes, options.anyone);
-  const probe = new StoreProbe(store, clock, log);
+  const gate = new Gate(tokens, new Sessions(host), new SignInPace(host), routes, options.anyone);
+  const probe = new StoreProbe(store, host, log);
   const app = new Hono<RunsEnv>();
 
-  app.use(logRequests(clock, options.onRequest));
+  app.use(logRequests(host, options.onRequest));
   app.use(compressReads);
-  app.use(setSecurityHeaders, guardOrigin(options.host ?? '127.0.0.1', origins));
+  app.use(setSecurityHeaders, guardOrigin(options.address ?? '127.0.0.1', origins));
   if (origins.length > 0)
     app.use('/v1/*', cors({ origin: [...origins], exposeHeaders: EXPOSED_HEADERS, maxAge: 600 }));
   app.use(gate.identify);

@@ -11,7 +11,7 @@ export type GatewayOptions = {
   /** `provider:model`. Its provider serves model names that are neither an alias nor `provider:model`. */
   model?: string;
   /** Clock and id generator. Default: the system's. */
-  clock?: Host;
+  host?: Host;
   /** Receives one line per problem, for the operator; never a secret. Default: a warning of the process. */
   log?(line: string): void;
 };

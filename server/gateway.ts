@@ -29,10 +29,10 @@ export function createGateway(
   options: GatewayOptions,
   adapters?: ReadonlyMap<string, ModelAdapter>,
 ): Gateway {
-  const { store, config = EMPTY_GATEWAY, model, clock = systemHost, log = warn } = options;
+  const { store, config = EMPTY_GATEWAY, model, host = systemHost, log = warn } = options;
   const responses = createResponsesApi({
     store,
-    host: clock,
+    host,
     gateway: config,
     log,
     ...omitUndefined({ model, adapters }),
@@ -49,14 +49,14 @@ export function createGateway(
 
 /** Resumes the runs of requests whose process is gone, now and periodically, until the result is called. */
 export function recoverRequests(gateway: Gateway, options: GatewayOptions): () => void {
-  const { store, clock = systemHost, log = warn } = options;
+  const { store, host = systemHost, log = warn } = options;
   const runs = createRunsApi({
     store,
-    clock,
+    host,
     log,
     agents: new Map(),
     agentsByRun: gateway.agentsByRun,
-    admission: new Admission({ host: clock }),
+    admission: new Admission({ host }),
     hasToken: false,
   });
   runs.pickUp().catch(error => log(`Cannot resume runs: ${error.message}`));

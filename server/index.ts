@@ -70,7 +70,7 @@ const GATEWAY_NAMES: NamesOf<GatewayOptions & AccessOptions> = {
   store: true,
   config: true,
   model: true,
-  clock: true,
+  host: true,
   log: true,
 };
 
@@ -93,7 +93,7 @@ export function runsApp(options: RunsOptions): ServerApp {
     store,
     log,
     admission,
-    clock: systemHost,
+    host: systemHost,
     agents: new Map(agents.map(agent => [agent.name, agent])),
     hasToken: authorize !== undefined,
     ...omitUndefined({ agentsByRun: gateway && gatewayOf(gateway).agentsByRun }),

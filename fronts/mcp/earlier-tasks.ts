@@ -7,7 +7,7 @@ import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
 import { plainName } from '../../server/agent-names.ts';
 import type { Hold } from '../../server/runs/run-registry.ts';
-import { describeWaiting, openCallsFor } from '../served/open-calls.ts';
+import { describeOpenCalls, openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import { callerOf, nameOf, takesForms } from './client.ts';
 import { followToEnd } from './follow-run.ts';
@@ -96,7 +96,7 @@ export function addEarlierTasks(server: Server, { runs, offers, log, Failure }: 
       case 'waiting': {
         // A client without forms would wait for a result that it cannot bring about.
         const asks = takesForms(server, ctx) && openCallsFor(run.id, settled).size > 0;
-        const statusMessage = describeWaiting(run.id, settled);
+        const statusMessage = describeOpenCalls(run.id, settled);
         return await describe({ status: asks ? 'input_required' : 'working', statusMessage });
       }
       case 'finished':

@@ -2,7 +2,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import { cutText, fitsBytes } from '../../text/cut-text.ts';
-import { describeWaiting } from '../served/open-calls.ts';
+import { describeOpenCalls } from '../served/open-calls.ts';
 
 /** The largest answer of a tool, in bytes of UTF-8. The full one is in the run. */
 const MOST_BYTES = 1024 * 1024;
@@ -40,7 +40,7 @@ export function resultOf(
       return { ...say(json), ...omitUndefined({ structuredContent: output }) };
     }
     case 'waiting':
-      return say(describeWaiting(runId, settled), { isError: hasSchema });
+      return say(describeOpenCalls(runId, settled), { isError: hasSchema });
     case 'failed':
       return say(`Run ${runId} failed: ${settled.error.message} (${settled.error.code})`, { isError: true });
     case 'cancelled':

@@ -20,7 +20,7 @@ export function describeCall({ name, input, reason }: OpenCall): string {
 }
 
 /** The open calls of a waiting run, and the commands that decide them, as text for people and models. */
-export function describeWaiting(runId: string, settled: WaitingRun): string {
+export function describeOpenCalls(runId: string, settled: WaitingRun): string {
   const calls = [...openCallsFor(runId, settled).values()];
   const lines = calls.map(call => `- ${describeCall(call)}\n${COMMANDS[call.kind](runId, call)}`);
   const paused = settled.paused ? [`It is paused. To continue: agentchart unpause ${runId}`] : [];

@@ -12,7 +12,7 @@ export type WorkCounter = {
   countLeft(limit: number): Promise<number>;
 };
 
-type WorkMetricsOptions = { store: Store; clock: Host; slots?: number | undefined };
+type WorkMetricsOptions = { store: Store; host: Host; slots?: number | undefined };
 
 /** Shows how many processes are needed: the number of runs without a driver, and of those that this process drives. */
 export class WorkMetrics {
@@ -23,9 +23,9 @@ export class WorkMetrics {
   #counter: WorkCounter | undefined;
 
   constructor(options: WorkMetricsOptions) {
-    const { store, clock } = options;
+    const { store, host } = options;
     this.#options = options;
-    this.store = measureAppends(store, clock, ms => this.#appends.add({}, ms));
+    this.store = measureAppends(store, host, ms => this.#appends.add({}, ms));
   }
 
   /** Has these metrics count the work of a worker. */
@@ -72,11 +72,11 @@ export class WorkMetrics {
 }
 
 /** The store, with the duration of each append reported in ms. */
-function measureAppends(store: Store, clock: Host, took: (ms: number) => void): Store {
+function measureAppends(store: Store, host: Host, took: (ms: number) => void): Store {
   const append: Store['append'] = async (...given) => {
-    const asked = clock.monotonic();
+    const asked = host.monotonic();
     const result = await store.append(...given);
-    took(clock.monotonic() - asked);
+    took(host.monotonic() - asked);
     return result;
   };
   return new Proxy(store, {

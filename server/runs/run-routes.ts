@@ -92,7 +92,7 @@ export function runsHandlers(
     },
     'DELETE /runs/:id': async (c, { params }) => {
       const record = await findRecord(store, params.id, c.get('caller'));
-      await store.delete(record.runId, { now: options.clock.now(), isDead: isOwnerDead });
+      await store.delete(record.runId, { now: options.host.now(), isDead: isOwnerDead });
       options.changes.noteDeleted(record);
       return c.body(null, 204);
     },
@@ -146,7 +146,7 @@ export async function beginRun(
   body: z.output<typeof startBody>,
   options: RunRoutesOptions,
 ): Promise<Run> {
-  const { clock, agents, held, admission } = options;
+  const { host, agents, held, admission } = options;
   const { agent: name, input, labels, continues, requestId, ...start } = body;
   const agent = agents.choose(name);
   const launch = agents.launchOf(agent.name);
@@ -156,7 +156,7 @@ export async function beginRun(
   const own = isInherited ? undefined : withLabelsOf(caller, readGivenLabels(labels ?? {}));
   const request = recordRequest(body);
   const given = omitUndefined({ launch, continues, labels: own, request });
-  const runId = requestId === undefined ? clock.newId('run') : runIdOf(caller, requestId);
+  const runId = requestId === undefined ? host.newId('run') : runIdOf(caller, requestId);
   const release = await admission.admit(caller);
   const creation = { store: options.store, runId, request };
   const begin = async () => {
@@ -212,10 +212,10 @@ async function view(
   options: RunRoutesOptions,
   strandingOf = findStranding,
 ): Promise<RunView> {
-  const { store, clock, agents } = options;
+  const { store, host, agents } = options;
   return await viewRun(record, fold, {
     store,
-    host: clock,
+    host,
     availableAgent: agents.has(record.agent),
     showText: text => agents.showText(record.agent, text),
     ...omitUndefined({ stranded: await strandingOf(record, fold, options) }),

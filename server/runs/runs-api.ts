@@ -37,7 +37,7 @@ export type RunsApiOptions = ServedAgentsOptions & {
   exploreAgent?: ExploreAgent;
   bodyLimits?: Partial<BodyLimits>;
   streamBounds?: Partial<StreamBounds>;
-  clock: Host;
+  host: Host;
   log(line: string): void;
   /** Whether runs are driven in this process. Default true; else `store` must grant no leases. */
   drives?: boolean;
@@ -61,14 +61,14 @@ export type RunsApi = MountedApi &
  * drives open runs in the background, and `RunTaker` finds runs without a driver.
  */
 export function createRunsApi(options: RunsApiOptions): RunsApi {
-  const { store, clock, log, admission, hasToken, version = '0.0.0' } = options;
-  const { agents, held, taker, strandings } = createRunWorker({ ...options, host: clock });
+  const { store, host, log, admission, hasToken, version = '0.0.0' } = options;
+  const { agents, held, taker, strandings } = createRunWorker({ ...options, host });
   const inbox = new Inbox(store);
-  const changes = new RunChanges({ store, host: clock, inbox, log });
+  const changes = new RunChanges({ store, host, inbox, log });
   const explorations = new Explorations(options.exploreAgent, log);
   const routes = {
     store,
-    clock,
+    host,
     agents,
     held,
     strandings,

@@ -27,7 +27,7 @@ export function createStoryHandler(agents: Agents, options: HandlerOptions = {})
     admission: new Admission({ host: systemHost }),
     hasToken: authorize !== undefined,
     bodyLimits: { maxBytes },
-    clock: systemHost,
+    host: systemHost,
     log,
   });
   runs.pickUp().catch(error => log(`Cannot resume runs: ${messageOf(error)}`));

@@ -124,7 +124,7 @@ async function respond(c: Request, reading: Reading, options: StoryOptions): Pro
   const body = streamedBody(tell(reading, left.signal, options), {
     frame: write,
     begin: write([{ type: 'run', runId, agent }, ...refused]),
-    keepAlive: { text: '\n', host: options.clock, ms },
+    keepAlive: { text: '\n', host: options.host, ms },
     failed(error) {
       const line = errorLine(error);
       if (line.code === 'internal')

@@ -88,7 +88,7 @@ async function serveHttp(
   const app = createRunsApp({
     store,
     agents,
-    host,
+    address: host,
     version,
     mounted,
     log: front.log,

@@ -66,7 +66,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   reportUncaught({ survives: true, report: warn });
   const place = { file, warn, ...(!options.drive && { patienceMs: REQUEST_PATIENCE_MS }) };
   return await withStore(place, async opened => {
-    const work = new WorkMetrics({ store: opened, clock: systemHost });
+    const work = new WorkMetrics({ store: opened, host: systemHost });
     const store = options.drive ? work.store : nonDrivingStore(work.store);
     const { forkModels, modelLaunches } = await makeForkModels(options.forkModel);
     const { agents, launches } = await makeAgents(options.agent ?? [], store, forkModels);
@@ -96,7 +96,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       agents,
       launches,
       modelLaunches,
-      host: options.host,
+      address: options.host,
       version: options.version,
       admission,
       ...omitUndefined({ token, tokens: gateway.tokens, corsOrigins: gateway.cors?.origins, assets: page }),

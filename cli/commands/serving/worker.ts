@@ -56,7 +56,7 @@ export async function work(options: WorkerOptions): Promise<number> {
   const [slots, graceMs] = [readSlots(options.slots), readGrace(options.grace)];
   reportUncaught({ survives: true, report: problem });
   return await withStore({ file, patienceMs: DRIVER_PATIENCE_MS, warn: problem }, async opened => {
-    const metrics = new WorkMetrics({ store: opened, clock: systemHost, slots });
+    const metrics = new WorkMetrics({ store: opened, host: systemHost, slots });
     const { store } = metrics;
     const { forkModels } = await makeForkModels(options.forkModel);
     const { agents } = await makeAgents(options.agent ?? [], store, forkModels);
@@ -128,7 +128,7 @@ async function serveProbes(options: WorkerOptions, { store, metrics, log }: Prob
     drives: false,
     fallbackAgentFor: record => bareAgent(record, store),
     work: metrics,
-    host: options.host,
+    address: options.host,
     version: options.version,
     log: line => log.problem(line),
     ...omitUndefined({ token, onRequest: log.reportRequest }),

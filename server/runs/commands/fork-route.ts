@@ -41,7 +41,7 @@ export const forkBody = fields({
 
 export type ForkRouteOptions = {
   store: Store;
-  clock: Host;
+  host: Host;
   agents: ServedAgents;
   held: RunRegistry;
   admission: Admission;
@@ -56,12 +56,12 @@ export async function fork(
   c: Context<RunsEnv>,
   id: string,
   body: z.output<typeof forkBody>,
-  { store, clock, agents, held, admission, viewHeld }: ForkRouteOptions,
+  { store, host, agents, held, admission, viewHeld }: ForkRouteOptions,
 ): Promise<Response> {
   const caller = c.get('caller');
   const { runId, agent } = await findRecord(store, id, caller);
   const { requestId, commands, at, message, replayTools, paused } = body;
-  const forkId = requestId === undefined ? clock.newId('run') : forkIdOf(runId, requestId);
+  const forkId = requestId === undefined ? host.newId('run') : forkIdOf(runId, requestId);
   const request = recordRequest(body);
   const options = omitUndefined({
     runId: forkId,

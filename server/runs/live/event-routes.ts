@@ -35,7 +35,7 @@ export const eventsQuery = fields({
 
 type EventRoutesOptions = {
   store: Store;
-  clock: Host;
+  host: Host;
   held: RunRegistry;
   changes: RunChanges;
   streamBounds: StreamBounds;
@@ -98,9 +98,9 @@ function send<Value>(
   c: Context<RunsEnv>,
   values: AsyncGenerator<Value>,
   format: Pick<BodyFormat<Value>, 'frame' | 'begin' | 'leave'>,
-  { clock, streamBounds }: EventRoutesOptions,
+  { host, streamBounds }: EventRoutesOptions,
 ): Response {
-  const keepAlive = { text: KEEP_ALIVE_COMMENT, host: clock, ms: streamBounds.keepAliveMs };
+  const keepAlive = { text: KEEP_ALIVE_COMMENT, host, ms: streamBounds.keepAliveMs };
   const body = streamedBody(values, { ...format, keepAlive });
   return c.body(body, 200, EVENT_STREAM_HEADERS);
 }

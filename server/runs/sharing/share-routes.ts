@@ -45,7 +45,7 @@ export type ExportTest = (store: Store, runId: string) => Promise<string>;
 
 export type ShareRoutesOptions = {
   store: Store;
-  clock: Host;
+  host: Host;
   assets: PageAssets | undefined;
   exportTest: ExportTest | undefined;
   log(line: string): void;
@@ -86,7 +86,7 @@ export async function sendShared(
   c: Context<RunsEnv>,
   id: string,
   { contents }: z.output<typeof shareQuery>,
-  { store, clock, assets }: ShareRoutesOptions,
+  { store, host, assets }: ShareRoutesOptions,
 ): Promise<Response> {
   if (assets === undefined) throw new ApiError('not-found', 'This server has no page to share a run with.');
   const record = await findRecord(store, id, c.get('caller'));
@@ -100,7 +100,7 @@ export async function sendShared(
   // An empty store, so that a share has no content of other runs, such as the open calls of sub-agents' runs.
   const shown: RunRecord = { ...withoutLease(record), title: titleOf(first.event), labels };
   const last = rest.at(-1)?.seq ?? first.seq;
-  const options = { store: memory(), host: clock, availableAgent: false, showText };
+  const options = { store: memory(), host, availableAgent: false, showText };
   const view = await viewRun(shown, { state, seq: last }, options);
   const entries = [first, ...rest].map(entry => stamp(entry, record.runId));
   const document = makeShareDocument(assets, { view, entries });

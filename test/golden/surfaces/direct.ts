@@ -235,7 +235,7 @@ class Shown {
 }
 
 async function viewOf(run: Run, { agent, store, host }: Stage): Promise<RunView> {
-  const app = createRunsApp({ store, agents: new Map([['desk', agent]]), clock: host });
+  const app = createRunsApp({ store, agents: new Map([['desk', agent]]), host });
   const url = `http://127.0.0.1:4100/runs/${encodeURIComponent(run.id)}`;
   const response = await app.request(url, { headers: { host: '127.0.0.1:4100' } });
   app.close();

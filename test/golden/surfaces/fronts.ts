@@ -160,7 +160,7 @@ function serve(stage: Stage, api: (runs: ServedRuns) => MountedApi[]) {
   const agents = new Map([[agent.name, agent]]);
   const runs = new ServedRuns({ store, agents, host, log });
   const mounted = api(runs);
-  const app = createRunsApp({ store, agents, mounted, clock: host, log });
+  const app = createRunsApp({ store, agents, mounted, host, log });
   return { send: async (request: Request) => await app.request(request), close: () => app.close() };
 }
 

@@ -36,7 +36,7 @@ function openGateway(stage: Stage, config: JsonObject) {
     log,
     agentsByRun: new Map([[RESPONSES, record => api.service.agentFor(record)]]),
     admission: api.service.admission,
-    clock: host,
+    host,
   });
   const send = async (method: string, path: string, body?: object) =>
     await app.request(ORIGIN + path, {

@@ -29,7 +29,7 @@ beforeAll(() => {
       busy: [{ error: { code: 'rate-limit', message: 'too many', retryable: true } }],
     },
     {
-      clock: fastHost,
+      host: fastHost,
       hiddenWaitMs: 2_000_000,
       config: folder => ({
         mcp_servers: { desk: folder.server({ hidden: true, tools: { die: { side_effect: 'once' } } }) },

@@ -15,7 +15,7 @@ import {
 } from '../../support/server/runs-app.ts';
 
 /** Polls every 10 ms instead of after a second. */
-const clock: Host = {
+const host: Host = {
   ...systemHost,
   setTimer: (ms, wake, options) => systemHost.setTimer(Math.min(ms, 10), wake, options),
 };
@@ -68,7 +68,7 @@ test.each([
   ['with a feed', memory()],
   ['without one', withoutFeed(memory())],
 ])('changes of the list and of the inbox arrive, from a store %s', async (_, store) => {
-  const desk = makeApp({ store, clock, turns: [REFUND, DONE] });
+  const desk = makeApp({ store, host, turns: [REFUND, DONE] });
   const reader = await open(desk, '?summaries=1');
   await reader.until(events => events.some(({ event }) => event === 'ready'));
   const { runId, calls } = await desk.begin({
@@ -111,7 +111,7 @@ test('a stream of several resting runs has one keep-alive timer', async () => {
       return () => [end(), cancel()];
     },
   };
-  const desk = makeApp({ clock: counting, streamBounds: { keepAliveMs: 12 } });
+  const desk = makeApp({ host: counting, streamBounds: { keepAliveMs: 12 } });
   const runs = await Promise.all([1, 2, 3].map(() => desk.begin()));
   const { body } = await desk.send('GET', `/events?${runs.map(({ runId }) => `run=${runId}`).join('&')}`);
   let text = '';
@@ -126,10 +126,10 @@ test('many readers share one poller, and without readers nothing polls: a HEAD r
   const waiting = new Set<() => void>();
   let most = 0;
   const polling: Host = {
-    ...clock,
+    ...host,
     setTimer: (ms, wake, options) => {
-      if (ms !== 200) return clock.setTimer(ms, wake, options);
-      const cancel = clock.setTimer(ms, () => waiting.delete(end) && wake(), options);
+      if (ms !== 200) return host.setTimer(ms, wake, options);
+      const cancel = host.setTimer(ms, () => waiting.delete(end) && wake(), options);
       const end = () => {
         waiting.delete(end);
         cancel();
@@ -138,7 +138,7 @@ test('many readers share one poller, and without readers nothing polls: a HEAD r
       return end;
     },
   };
-  const desk = makeApp({ clock: polling });
+  const desk = makeApp({ host: polling });
   const readers = await Promise.all(Array.from({ length: 20 }, () => open(desk, '?summaries=1')));
   for (const reader of readers) await reader.until(events => events.length > 0);
   const { runId } = await desk.begin();

@@ -255,7 +255,7 @@ describe('a failure of the provider', () => {
     const config = (folder: Folder) => ({
       mcp_servers: { desk: folder.server({ require_approval: 'never' }) },
     });
-    own = new Gateway(scripts, { config, clock: fastHost });
+    own = new Gateway(scripts, { config, host: fastHost });
   });
   afterAll(() => own.close());
   const ask = async (model: string, more: object = {}) => {

@@ -10,7 +10,7 @@ let gateway: Gateway;
 
 beforeAll(async () => {
   provider = await CutProvider.listen();
-  gateway = new Gateway({}, { clock: fastHost });
+  gateway = new Gateway({}, { host: fastHost });
 });
 beforeEach(() => {
   vi.stubEnv('OPENAI_BASE_URL', provider.url);

@@ -143,7 +143,7 @@ test('a lease is renewed while five clients read a long journal', async () => {
     return lost;
   };
   const model = new PacedModel(['gate', 'Done.']);
-  const desk = makeApp({ model, store: counted.store, clock: host, agent: { host } });
+  const desk = makeApp({ model, store: counted.store, host, agent: { host } });
   const long = await makeApp({ turns: [DONE], store: counted.store }).begin();
   await lengthen(counted.store, long.runId, ENTRIES);
   const begun = (await (await desk.send('POST', '/runs', { input: 'go' })).json()) as RunView;

@@ -6,7 +6,7 @@ const TOKEN = 'correct-horse-battery-staple';
 
 function makeServer() {
   const host = new ManualHost();
-  const { send } = makeApp({ token: TOKEN, clock: host });
+  const { send } = makeApp({ token: TOKEN, host });
   const answered: number[] = [];
   const signIn = async (token: string) => {
     const response = await send('POST', '/session', { token });

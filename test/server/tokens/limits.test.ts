@@ -34,7 +34,7 @@ function makeGateway({ limits = {}, server, prices, host = new ManualHost(), sto
   const gateway = new Gateway(
     { fast: turns, slow: Array(20).fill(SLOW) },
     {
-      clock: host,
+      host,
       store,
       config: folder => ({
         tokens: {

@@ -158,19 +158,19 @@ describe('GET /readyz', () => {
   });
 
   test('is 503 while it fails or hangs; the cause is in the log only', async () => {
-    const clock = new ManualHost();
+    const host = new ManualHost();
     const failing = Object.assign(memory(), { list: () => Promise.reject(new Error('hunter2')) });
     const hanging = Object.assign(memory(), { list: () => new Promise<never>(() => {}) });
     for (const store of [failing, hanging]) {
-      const { send, log } = makeApp({ store, clock });
-      const answer = await clock.settle(send('GET', '/readyz'));
+      const { send, log } = makeApp({ store, host });
+      const answer = await host.settle(send('GET', '/readyz'));
       const text = await answer.text();
       expect(answer.status).toBe(503);
       expect(text).not.toContain('hunter2');
       expect(log.join()).toContain('The store is not ready');
     }
     expect(
-      (await errorOf(await clock.settle(makeApp({ store: hanging, clock }).send('GET', '/readyz')))).code,
+      (await errorOf(await host.settle(makeApp({ store: hanging, host }).send('GET', '/readyz')))).code,
     ).toBe('store-unavailable');
   });
 
@@ -183,21 +183,21 @@ describe('GET /readyz', () => {
   });
 
   test('a request waits ten seconds for a store that does not answer, and may take longer for one that does', async () => {
-    const clock = new ManualHost();
+    const host = new ManualHost();
     const slowly = <Value>(value: Value, ms: number) =>
-      new Promise<Value>(resolve => clock.setTimer(ms, () => resolve(value)));
+      new Promise<Value>(resolve => host.setTimer(ms, () => resolve(value)));
     const send = (list: () => Promise<RunList>) => {
       const store = Object.assign(memory(), { get: () => slowly(undefined, 45_000), list });
-      return clock.settle(makeApp({ store, clock }).send('GET', '/runs/run_1'));
+      return host.settle(makeApp({ store, host }).send('GET', '/runs/run_1'));
     };
-    const begun = clock.now();
+    const begun = host.now();
     const refused = await send(() => new Promise(() => {}));
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
     expect((await errorOf(refused)).code).toBe('store-unavailable');
-    expect(clock.now() - begun).toBe(12_000);
+    expect(host.now() - begun).toBe(12_000);
     const answered = await send(async () => ({ runs: [] }));
     expect(answered.status).toBe(404);
-    expect(clock.now() - begun).toBe(12_000 + 45_000);
+    expect(host.now() - begun).toBe(12_000 + 45_000);
   });
 });
 

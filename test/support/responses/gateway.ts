@@ -78,7 +78,7 @@ export class Gateway {
     {
       config = () => ({}),
       store = memory(),
-      clock = systemHost,
+      host = systemHost,
       model,
       // Long even on the fast clock, since a server process may start slowly.
       hiddenWaitMs = 2_000_000,
@@ -87,7 +87,7 @@ export class Gateway {
       hiddenWaitMs?: number;
       config?: (folder: Folder) => JsonObject;
       model?: string;
-      clock?: Host;
+      host?: Host;
     } = {},
   ) {
     this.folder = new Folder(scripts);
@@ -95,7 +95,7 @@ export class Gateway {
     const gateway = gatewayConfigSchema.parse({ models: this.folder.models, ...config(this.folder) });
     const api = createResponsesApi({
       store,
-      host: clock,
+      host,
       gateway,
       hiddenWaitMs,
       log: line => this.log.push(line),

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { ApiError, request } from '../data/request.ts';
+import { RequestError, request } from '../data/request.ts';
 import { submitOnEnter } from '../ui/form.tsx';
 
 /** Exchanges a token for a cookie and reloads the page. */
@@ -39,7 +39,7 @@ export function SignIn() {
 const problem = signal('');
 
 function describeFailure(error: unknown): string {
-  if (error instanceof ApiError && error.status === 401)
+  if (error instanceof RequestError && error.status === 401)
     return 'Wrong token. Use the token that the server was started with (AGENTCHART_TOKEN or --token).';
   return error instanceof Error ? error.message : String(error);
 }

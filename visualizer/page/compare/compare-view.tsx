@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { ApiError, type RunView, type StreamedEvent } from '../data/request.ts';
+import { RequestError, type RunView, type StreamedEvent } from '../data/request.ts';
 import { lostSince } from '../data/server-watch.ts';
 import type { Source } from '../data/source.ts';
 import { describeEvent } from '../render/describe-event.ts';
@@ -86,7 +86,7 @@ export function CompareView({ source, left, right }: { source: Source; left: str
 }
 
 function describeProblem(error: unknown): string {
-  if (error instanceof ApiError && error.status === 404)
+  if (error instanceof RequestError && error.status === 404)
     return 'One of the two runs is not here. It may have been deleted, or be in another store.';
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { ApiError, request } from './request.ts';
+import { RequestError, request } from './request.ts';
 
 const RETRY_MS = 1_000;
 
@@ -15,7 +15,7 @@ export async function readCaller(): Promise<void> {
   try {
     caller.value = await request<Caller>('/me');
   } catch (error) {
-    if (error instanceof ApiError && error.status === 0) setTimeout(() => void readCaller(), RETRY_MS);
+    if (error instanceof RequestError && error.status === 0) setTimeout(() => void readCaller(), RETRY_MS);
   }
 }
 

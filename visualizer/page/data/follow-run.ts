@@ -2,7 +2,7 @@ import { batch } from '@preact/signals';
 import { fromStored } from '../../../machines/snapshot.ts';
 import { Folded } from '../model/journal-fold.ts';
 import type { RunModel } from '../model/run-model.ts';
-import { ApiError } from './request.ts';
+import { RequestError } from './request.ts';
 import type { RunNews, Source } from './source.ts';
 
 const RECONNECT_MS = 1_000;
@@ -35,7 +35,7 @@ export function followRun(source: Source, model: RunModel, onMissing: () => void
     try {
       model.takeView(await source.view(runId));
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404 && !isOver) onMissing();
+      if (error instanceof RequestError && error.status === 404 && !isOver) onMissing();
     }
     looked = Date.now();
     looking = null;
@@ -103,8 +103,8 @@ export function followRun(source: Source, model: RunModel, onMissing: () => void
       if (before > 0) await loadOlder(source, model, before);
       await viewed;
     } catch (error) {
-      if (isOver || (error instanceof ApiError && error.status === 401)) return;
-      if (error instanceof ApiError && error.status === 404) return onMissing();
+      if (isOver || (error instanceof RequestError && error.status === 401)) return;
+      if (error instanceof RequestError && error.status === 404) return onMissing();
       if (model.connection.peek().type !== 'away')
         model.connection.value = { type: 'away', since: Date.now() };
       setTimeout(() => void begin(), RECONNECT_MS);

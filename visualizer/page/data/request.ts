@@ -12,8 +12,8 @@ export type {
 export type StreamedEvent = RunEvent & { runId: string; seq: number };
 
 /** An error response of the API; status 0 and code `unreachable` without a response. */
-export class ApiError extends Error {
-  override readonly name = 'ApiError';
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
   readonly status: number;
   readonly code: string;
   readonly by: string | undefined;
@@ -28,7 +28,7 @@ export class ApiError extends Error {
 
 /**
  * Sends a request and returns the JSON of the response; `null` for 204. Uses POST with a body, otherwise GET. Throws an
- * `ApiError`; after a 401 it also calls the `onUnauthorized` callback.
+ * `RequestError`; after a 401 it also calls the `onUnauthorized` callback.
  */
 export async function request<Answer>(path: string, body?: object, method?: string): Promise<Answer> {
   const response = await reach(path, {
@@ -50,7 +50,7 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(path, init);
   } catch {
-    throw new ApiError(
+    throw new RequestError(
       0,
       'unreachable',
       'No response from the server. Check that it is running, then try again.',
@@ -59,13 +59,13 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
 }
 
 /** Returns the error in a response. */
-export async function readError(response: Response): Promise<ApiError> {
+export async function readError(response: Response): Promise<RequestError> {
   const { status } = response;
   try {
     const { error } = (await response.json()) as { error: { code: unknown; message: unknown; by?: string } };
-    return new ApiError(status, String(error.code), String(error.message), error.by);
+    return new RequestError(status, String(error.code), String(error.message), error.by);
   } catch {
-    return new ApiError(status, 'unexpected', `The server answered ${status} ${response.statusText}.`);
+    return new RequestError(status, 'unexpected', `The server answered ${status} ${response.statusText}.`);
   }
 }
 

@@ -1,5 +1,5 @@
 import { actingAs } from './acting-as.ts';
-import { ApiError, type RunView, request, type StreamedEvent } from './request.ts';
+import { RequestError, type RunView, request, type StreamedEvent } from './request.ts';
 import type { EntriesPage } from './source.ts';
 
 const RETRY_MS = 500;
@@ -50,7 +50,7 @@ export async function sendCommand(command: string, body: object, place: CommandP
 
 /**
  * Sends a request that the server carries out once for each id, and sends it again while its reply is lost. Throws
- * `ApiError` if it is refused, or its reply is still lost after the last try.
+ * `RequestError` if it is refused, or its reply is still lost after the last try.
  */
 export async function sendOnce<Reply>(path: string, body: object): Promise<Reply> {
   const sent = { ...actingAs(), ...body, requestId: makeId() };
@@ -66,7 +66,7 @@ export async function sendOnce<Reply>(path: string, body: object): Promise<Reply
 
 /** Whether it is unknown if the server accepted the command. */
 function isLost(error: unknown): boolean {
-  return error instanceof ApiError && (error.status === 0 || error.status >= 500);
+  return error instanceof RequestError && (error.status === 0 || error.status >= 500);
 }
 
 async function findInJournal(
@@ -112,7 +112,7 @@ function makeId(): string {
 
 /** Explains an error to a person. */
 export function describeRefusal(error: unknown): string {
-  if (!(error instanceof ApiError)) return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof RequestError)) return error instanceof Error ? error.message : String(error);
   if (error.code !== 'already-decided') return error.message;
   return `${error.by ?? 'Another person'} already decided. ${error.message}`;
 }

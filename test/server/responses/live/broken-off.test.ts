@@ -32,7 +32,7 @@ beforeEach(() => {
       await inner.release(...args);
     },
   };
-  gateway = new Gateway({}, { clock: fastHost, store });
+  gateway = new Gateway({}, { host: fastHost, store });
 });
 afterEach(async () => await gateway.close());
 afterAll(async () => await provider.close());

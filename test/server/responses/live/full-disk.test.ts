@@ -17,7 +17,7 @@ beforeAll(async () => {
   provider = await GatedProvider.listen();
   const store = sqlite(makeFile());
   const desk = createAgent({ name: 'desk', store, model: scripted([{ text: 'Hello.' }]) });
-  gateway = new Gateway({}, { clock: fastHost, store, agents: new Map([['desk', desk]]) });
+  gateway = new Gateway({}, { host: fastHost, store, agents: new Map([['desk', desk]]) });
 });
 beforeEach(() => {
   vi.stubEnv('OPENAI_BASE_URL', provider.url);

@@ -189,7 +189,7 @@ describe('a request with an Idempotency-Key', () => {
   it('that failed before anything was done, so that clients may retry it, runs again', async () => {
     const cut = await CutProvider.listen();
     vi.stubEnv('OPENAI_BASE_URL', cut.url);
-    const fast = new Gateway({}, { clock: fastHost, model: 'openai-chat:any' });
+    const fast = new Gateway({}, { host: fastHost, model: 'openai-chat:any' });
     cut.play({ words: ['alpha'], cuts: [0, 0, 0, 0] });
     const key = newKey();
     expect((await send(key, ASK, fast)).status).toBe(503);

@@ -13,7 +13,7 @@ let gateway: Gateway;
 
 beforeAll(async () => {
   provider = await BreakingProvider.listen();
-  gateway = new Gateway({}, { clock: fastHost });
+  gateway = new Gateway({}, { host: fastHost });
 });
 beforeEach(() => {
   vi.stubEnv('OPENAI_BASE_URL', provider.url);

@@ -13,17 +13,17 @@ test.each([
 ])('a run of a newer chart is not taken, from a store that %s', async (_, listsOnly) => {
   const runs = memory();
   const store = listsOnly ? watchStore(runs, {}) : runs;
-  const clock = new ManualHost();
-  const agent = createAgent({ name: 'a', host: clock, store, model: scripted([{ text: 'done' }]) });
+  const host = new ManualHost();
+  const agent = createAgent({ name: 'a', host, store, model: scripted([{ text: 'done' }]) });
   const newer = agent.input('go', { runId: 'run_newer' });
   newer.chart = { ...newer.chart, version: newer.chart.version + 1, hash: 'newer' };
   await runs.create(newer);
   await runs.create(agent.input('go', { runId: 'run_own' }));
   const log: string[] = [];
   const agents = new Map([['a', agent]]);
-  const app = createRunsApp({ store, clock, agents, log: line => log.push(line) });
+  const app = createRunsApp({ store, host, agents, log: line => log.push(line) });
   expect(await app.pickUp()).toEqual(['run_own']);
-  await clock.advance(10 * POLL_INTERVAL_MS);
+  await host.advance(10 * POLL_INTERVAL_MS);
   expect(await store.get('run_own')).toMatchObject({ status: 'finished' });
   expect(await store.get('run_newer')).toMatchObject({ status: 'running', epoch: 0, seq: 1 });
   const stranded = expect.stringMatching(/^Run run_newer has something to do, .* than this program's/);

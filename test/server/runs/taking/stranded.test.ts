@@ -13,7 +13,7 @@ test('an approval that no process can carry out says so, is logged once, and bot
     store: nonDrivingStore(store),
     drives: false,
     agent: { version: '2' },
-    work: new WorkMetrics({ store, clock: systemHost }),
+    work: new WorkMetrics({ store, host: systemHost }),
   });
   const post = async (path: string, body: object) => await (await office.send('POST', path, body)).json();
   const stranded = {

@@ -73,10 +73,10 @@ async function approveAndDie(
 
 /** A later server; returns the lead's run after a few polls. */
 async function serve(store: Store, now: number, deep: boolean) {
-  const clock = new ManualHost({ now: now + 60_000, name: 'third_' });
-  const app = createRunsApp({ store, clock, agents: new Map([['lead', makeLead(store, clock, deep)]]) });
+  const host = new ManualHost({ now: now + 60_000, name: 'third_' });
+  const app = createRunsApp({ store, host, agents: new Map([['lead', makeLead(store, host, deep)]]) });
   await app.pickUp();
-  await clock.advance(4 * POLL_INTERVAL_MS);
+  await host.advance(4 * POLL_INTERVAL_MS);
   app.close();
   return await store.get(TOP);
 }
@@ -109,11 +109,11 @@ describe('a server that recovers runs', () => {
   test('continues with a run as soon as what it waits for has ended in another process', async () => {
     const store = memory();
     const rested = await rest(store, false);
-    const clock = new ManualHost({ now: rested.now, name: 'third_' });
-    const app = createRunsApp({ store, clock, agents: new Map([['lead', makeLead(store, clock, false)]]) });
+    const host = new ManualHost({ now: rested.now, name: 'third_' });
+    const app = createRunsApp({ store, host, agents: new Map([['lead', makeLead(store, host, false)]]) });
     expect(await app.pickUp()).toEqual([]);
     await untilReleased(store, rested);
-    await clock.idle();
+    await host.idle();
     expect(await store.get(TOP)).toMatchObject({ status: 'finished' });
     app.close();
   });
@@ -125,14 +125,14 @@ describe('a server that recovers runs', () => {
     const run = await makeLead(store, forking, false).open(TOP);
     const fork = await run.fork({ at: (await store.read(TOP)).length });
     expect(await store.get(fork.id)).toMatchObject({ status: 'waiting' });
-    const clock = new ManualHost({ now: forking.now(), name: 'third_' });
-    const app = createRunsApp({ store, clock, agents: new Map([['lead', makeLead(store, clock, false)]]) });
+    const host = new ManualHost({ now: forking.now(), name: 'third_' });
+    const app = createRunsApp({ store, host, agents: new Map([['lead', makeLead(store, host, false)]]) });
     await app.pickUp();
-    await clock.advance(4 * POLL_INTERVAL_MS);
+    await host.advance(4 * POLL_INTERVAL_MS);
     const claims = async () => (await wordsOf(store, fork.id)).filter(word => word.startsWith('run.claimed'));
     expect([(await store.get(fork.id))?.status, await claims()]).toEqual(['waiting', []]);
     await untilReleased(store, rested);
-    await clock.advance(60 * POLL_INTERVAL_MS);
+    await host.advance(60 * POLL_INTERVAL_MS);
     expect(await store.get(fork.id)).toMatchObject({ status: 'finished' });
     app.close();
   });
@@ -140,15 +140,15 @@ describe('a server that recovers runs', () => {
   test('finds what a process leaves behind in a store that tells nothing', async () => {
     const store = memory();
     const rested = await rest(store, false);
-    const clock = new ManualHost({ now: rested.now, name: 'third_' });
+    const host = new ManualHost({ now: rested.now, name: 'third_' });
     const silent = watchStore(store, {});
-    const agents = new Map([['lead', makeLead(silent, clock, false)]]);
-    const app = createRunsApp({ store: silent, clock, agents });
+    const agents = new Map([['lead', makeLead(silent, host, false)]]);
+    const app = createRunsApp({ store: silent, host, agents });
     expect(await app.pickUp()).toEqual([]);
-    await clock.advance(POLL_INTERVAL_MS);
+    await host.advance(POLL_INTERVAL_MS);
     await untilReleased(store, rested);
     expect(await store.get(TOP)).toMatchObject({ status: 'waiting' });
-    await clock.advance(2 * POLL_INTERVAL_MS);
+    await host.advance(2 * POLL_INTERVAL_MS);
     expect(await store.get(TOP)).toMatchObject({ status: 'finished' });
     app.close();
   });
@@ -160,38 +160,38 @@ describe('a server that recovers runs', () => {
     const tools = (run: () => Promise<string> | string) => [makeTool('look', { sideEffect: 'none', run })];
     const model = scripted([calls('look'), { text: 'done' }]);
     const frozen = createAgent({ name: 'a', host, store, model, tools: tools(() => gate.promise) });
-    const clock = new ManualHost({ name: 'second_' });
-    const agent = createAgent({ name: 'a', host: clock, store, model, tools: tools(() => 'seen') });
-    const app = createRunsApp({ store, clock, agents: new Map([['a', agent]]) });
+    const second = new ManualHost({ name: 'second_' });
+    const agent = createAgent({ name: 'a', host: second, store, model, tools: tools(() => 'seen') });
+    const app = createRunsApp({ store, host: second, agents: new Map([['a', agent]]) });
     await app.pickUp();
     const { id } = await frozen.start('go');
     await host.idle();
-    await clock.advance(POLL_INTERVAL_MS);
+    await second.advance(POLL_INTERVAL_MS);
     expect(await store.get(id)).toMatchObject({ status: 'running' });
-    await clock.advance(3 * POLL_INTERVAL_MS);
+    await second.advance(3 * POLL_INTERVAL_MS);
     expect(await store.get(id)).toMatchObject({ status: 'finished' });
     app.close();
   });
 
   test('retries a run that cannot be driven after doubling waits, and logs the reason', async () => {
     const store = memory();
-    const clock = new ManualHost();
+    const host = new ManualHost();
     const full = watchStore(store, {
       beforeAppend: () => Promise.reject(new Error('no space left')),
     });
-    const agent = createAgent({ name: 'a', host: clock, store: full, model: scripted([{ text: 'done' }]) });
+    const agent = createAgent({ name: 'a', host, store: full, model: scripted([{ text: 'done' }]) });
     await store.create(agent.input('go', { runId: 'run_left' }));
     const log: string[] = [];
     const agents = new Map([['a', agent]]);
-    const app = createRunsApp({ store, clock, agents, log: line => log.push(line) });
+    const app = createRunsApp({ store, host, agents, log: line => log.push(line) });
     expect(await app.pickUp()).toEqual(['run_left']);
-    await clock.advance(100 * POLL_INTERVAL_MS);
+    await host.advance(100 * POLL_INTERVAL_MS);
     const claims = (await wordsOf(store, 'run_left')).filter(word => word === 'run.claimed').length;
     expect(claims).toBeGreaterThan(3);
     expect(claims).toBeLessThan(9);
     expect(log[0]).toContain('no space left');
     app.close();
-    await clock.advance(100 * POLL_INTERVAL_MS);
+    await host.advance(100 * POLL_INTERVAL_MS);
     expect((await wordsOf(store, 'run_left')).filter(word => word === 'run.claimed')).toHaveLength(claims);
   });
 });
