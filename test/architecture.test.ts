@@ -45,7 +45,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   hosts: ['protocol', 'machines', 'engine', 'agent', 'stores'],
   'fronts/ai-sdk-ui': [...OF_SERVED, 'fronts/chat'],
   'fronts/chat': ['protocol'],
-  'fronts/react': ['protocol', 'machines', 'engine', 'adapters'],
+  'fronts/react': ['protocol', 'machines', 'engine'],
   'fronts/ag-ui': [...OF_SERVED, 'text', 'tools', 'fronts/chat'],
   'fronts/served': OF_SERVED,
   'fronts/mcp': [...OF_SERVED, 'text', 'tools', 'fronts/served'],

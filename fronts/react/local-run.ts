@@ -21,14 +21,8 @@ function follow(run: Run, store: SnapshotStore<Context>): () => void {
   const read = async (): Promise<void> => {
     await describeNow();
     let seq = 0;
-    let isNew = true;
     for await (const event of story) {
-      if (event.type === 'turn.opened') isNew = true;
-      if (event.type === 'turn.discarded') store.change({ text: '' });
-      if (event.type === 'text') {
-        store.change({ text: isNew ? event.text : store.getSnapshot().text + event.text });
-        isNew = false;
-      }
+      store.tell(event);
       if (!('seq' in event) || event.seq === seq) continue;
       seq = event.seq;
       await describeNow();

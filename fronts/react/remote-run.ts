@@ -1,21 +1,36 @@
-import { readSse } from '../../adapters/http/read-sse.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
-import type { Delta } from '../../protocol/effect.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import type { RunView } from '../../protocol/run-view.ts';
-import { type RemoteRunOptions, refuseUnknownOptions } from './remote-options.ts';
 import {
   type CommandAnswer,
   commandsOf,
   type ObservedRun,
   type RunSnapshot,
   SnapshotStore,
+  type StoryTold,
 } from './run-snapshot.ts';
 
-export type { RemoteRunOptions };
+/** Options of `remoteRun` and `useRun`. */
+export type RemoteRunOptions = {
+  /** Sent as a bearer token. */
+  token?: string | undefined;
+  /** Replaces the global `fetch`. */
+  fetch?: typeof fetch;
+};
+
+const NAMES: { readonly [Name in keyof RemoteRunOptions]-?: true } = { token: true, fetch: true };
+
+/** Throws a `TypeError` for an unknown option. A page does not load the names and codes of the engine for it. */
+export function refuseUnknownOptions(of: string, options: RemoteRunOptions): void {
+  const unknown = Object.keys(options).find(name => !Object.hasOwn(NAMES, name));
+  if (unknown !== undefined)
+    throw new TypeError(
+      `unknown option "${unknown}" of ${of}; expected one of ${Object.keys(NAMES).join(', ')}.`,
+    );
+}
 
 const RECONNECT = { baseMs: 500, maxMs: 10_000 };
-/** How long to collect entries before the view is read again, in ms. */
+/** How long to collect lines before the view is read again, in ms. */
 const GATHER_MS = 30;
 
 /** How often a command whose response was lost is sent again, and the waits before. */
@@ -30,8 +45,8 @@ const FINAL_STATUSES: readonly number[] = [400, 401, 403, 404];
 
 /**
  * Returns an observable run of the runs API (`…/runs/RUN` of `agentchart serve` or `runsApp`), for pages of any
- * framework. It combines the event stream and the run's view while it has subscribers, and reconnects a lost stream
- * after the last entry. The server makes all decisions.
+ * framework. It combines the run's story (`…/story/RUN`) and its view while it has subscribers, and asks for the rest of
+ * a story that broke off. The server makes all decisions.
  *
  * @example
  * const run = remoteRun('/runs/run_1f');
@@ -61,10 +76,8 @@ class Refused extends Error {
 }
 
 /**
- * R1 State, status and calls come from the view only. The stream triggers reading the view and delivers text
- *    immediately.
+ * R1 State, status and calls come from the view only. The story triggers reading the view and delivers text immediately.
  * R2 An older view never replaces a newer one.
- * R3 Text belongs to an attempt of a turn. The text of a discarded attempt is removed.
  */
 class RemoteRun {
   readonly store: SnapshotStore<RunView>;
@@ -72,7 +85,6 @@ class RemoteRun {
   readonly #options: RemoteRunOptions;
   #seq = 0;
   #viewSeq = -1;
-  #place = { turn: 0, attempt: 0 };
   /** Aborted when a command reached the server, so that a lost stream reconnects immediately. */
   #reached = new AbortController();
   #isReading = false;
@@ -131,8 +143,9 @@ class RemoteRun {
     while (!signal.aborted) {
       const before = this.#seq;
       try {
-        this.#takeView(await this.#json<RunView>(this.#url, undefined, signal));
-        if (await this.#readStream(signal)) return;
+        if (await this.#readView(signal)) return;
+        await this.#readStory(signal);
+        if (await this.#readView(signal)) return;
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof Refused && FINAL_STATUSES.includes(error.status)) {
@@ -148,43 +161,24 @@ class RemoteRun {
     }
   }
 
-  /** Reads the event stream. Returns whether the run has ended. */
-  async #readStream(signal: AbortSignal): Promise<boolean> {
-    const response = await this.#send(`${this.#url}/events`, {
-      headers: { accept: 'text/event-stream', 'last-event-id': String(this.#seq) },
-      signal,
-    });
-    for await (const { event, data } of readSse(chunksOf(response))) {
-      if (event === 'journal') this.#takeEntry(JSON.parse(data));
-      else if (event === 'text') this.#takeText(JSON.parse(data));
-      else if (event === 'delta') this.#takeDelta(JSON.parse(data));
-      else if (event === 'end') {
-        this.#takeView(await this.#json<RunView>(this.#url, undefined, signal));
-        return true;
-      }
+  /** Returns whether the run has ended. */
+  async #readView(signal: AbortSignal): Promise<boolean> {
+    const view = await this.#json<RunView>(this.#url, undefined, signal);
+    this.#takeView(view);
+    this.#seq ||= view.seq;
+    return view.status !== 'running' && view.status !== 'waiting';
+  }
+
+  /** Reads what follows until the run has ended. */
+  async #readStory(signal: AbortSignal): Promise<void> {
+    const url = this.#url.replace(/\/[^/]+(\/[^/]+)$/, '/story$1');
+    const response = await this.#send(`${url}?follow=1&after=${this.#seq}`, { headers: {}, signal });
+    for await (const line of linesOf(response)) {
+      if (line.runId !== undefined) continue;
+      this.store.tell(line);
+      this.#seq = line.seq ?? this.#seq;
+      if (this.#seq > this.#viewSeq) this.#look();
     }
-    return false;
-  }
-
-  #takeEntry({ seq }: { seq: number }): void {
-    this.#seq = Math.max(this.#seq, seq);
-    if (seq > this.#viewSeq) this.#look();
-  }
-
-  /** Takes the text of the running turn so far. */
-  #takeText({ turn, attempt, text }: { turn: number; attempt: number; text: string }): void {
-    this.#place = { turn, attempt };
-    this.store.change({ text });
-  }
-
-  #takeDelta(delta: Delta): void {
-    if (delta.type === 'text.discarded' && isAt(delta, this.#place)) this.store.change({ text: '' });
-    if (delta.type !== 'text.delta') return;
-    const { text } = this.store.getSnapshot();
-    const { turn, attempt } = delta;
-    const isSame = isAt(delta, this.#place);
-    this.#place = { turn, attempt };
-    this.store.change({ text: isSame ? text + delta.text : delta.text });
   }
 
   #takeView(view: RunView): void {
@@ -254,12 +248,6 @@ function newRequestId(): string {
   ).join('');
 }
 
-type Place = { turn: number; attempt: number };
-
-function isAt(one: Place, other: Place): boolean {
-  return one.turn === other.turn && one.attempt === other.attempt;
-}
-
 function unreachable(): Refused {
   return new Refused(0, { code: 'unreachable', message: 'No response from the server.' });
 }
@@ -274,17 +262,22 @@ async function refusalOf(response: Response): Promise<Refused> {
   }
 }
 
-async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array> {
-  const reader = body?.getReader();
-  if (reader === undefined) return;
+/** A line of a story; the members that are read here. `runId` is another run's. */
+type Line = StoryTold & { runId?: string; seq?: number };
+
+async function* linesOf({ body }: Response): AsyncGenerator<Line> {
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = (await reader?.read()) ?? { done: true };
       if (done) return;
-      yield value;
+      const lines = (rest + value).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) if (line !== '') yield JSON.parse(line) as Line;
     }
   } finally {
-    reader.cancel().catch(() => {});
+    reader?.cancel().catch(() => {});
   }
 }
 

@@ -93,6 +93,9 @@ export type ObservedRun<RunContext = unknown> = RunCommands & {
   subscribe(listener: Listener<RunSnapshot<RunContext>>): Unsubscribe;
 };
 
+/** What is shown of a run's story; other events are ignored. */
+export type StoryTold = { type: string; text?: string };
+
 /**
  * Holds a snapshot and its subscribers, and stays connected while there are subscribers.
  *
@@ -105,6 +108,7 @@ export class SnapshotStore<RunContext> {
   readonly #listeners = new Set<(snapshot: RunSnapshot<RunContext>) => void>();
   readonly #connect: () => () => void;
   #disconnect: (() => void) | null = null;
+  #isNewTurn = true;
 
   /** `connect` starts to update the store and returns a function that stops it. */
   constructor(runId: string, connect: () => () => void) {
@@ -133,6 +137,15 @@ export class SnapshotStore<RunContext> {
     if (names.every(name => isSame(before[name], changed[name]))) return;
     this.#snapshot = { ...before, ...changed };
     for (const notify of this.#listeners) notify(this.#snapshot);
+  }
+
+  /** Takes an event of the run's story: the text is that of the last attempt that has one. */
+  tell({ type, text = '' }: StoryTold): void {
+    if (type === 'turn.opened') this.#isNewTurn = true;
+    if (type === 'turn.discarded') this.change({ text: '' });
+    if (type !== 'text') return;
+    this.change({ text: this.#isNewTurn ? text : this.#snapshot.text + text });
+    this.#isNewTurn = false;
   }
 
   #leave(): void {

@@ -3,8 +3,7 @@ import type { Run } from '../../engine/run/run.ts';
 import type { Context } from '../../machines/context.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import { localRun } from './local-run.ts';
-import { type RemoteRunOptions, refuseUnknownOptions } from './remote-options.ts';
-import { remoteRun } from './remote-run.ts';
+import { type RemoteRunOptions, refuseUnknownOptions, remoteRun } from './remote-run.ts';
 import type { ObservedRun, RunCommands, RunSnapshot } from './run-snapshot.ts';
 
 /**
