@@ -43,10 +43,7 @@ export type LoadedRun = StoredFold & {
  * The content of a snapshot: the journal's format and the state. `inherited` is the transcript of the runs that
  * this one continues; present only if the store does not have them.
  */
-type RunImage = { format?: number; state: StoredState; inherited?: readonly Item[] };
-
-/** The format of images without a `format` member. */
-const FIRST_FORMAT = 1;
+type RunImage = { format: number; state: StoredState; inherited?: readonly Item[] };
 
 /**
  * Loads a run: folds its journal from the latest snapshot on. Throws `run-unknown`, `journal-damaged`, or
@@ -106,7 +103,7 @@ async function loadWithoutSnapshot(
 }
 
 /** The format and chart version that wrote an image. */
-export function writerOf({ format = FIRST_FORMAT, state }: RunImage): WrittenBy {
+export function writerOf({ format, state }: RunImage): WrittenBy {
   return { format, chart: state.chart };
 }
 
@@ -189,7 +186,7 @@ export function readImage(image: JsonValue, runId: string): RunImage {
 }
 
 function isRunImage(image: unknown): image is RunImage {
-  if (!isJsonObject(image) || !isJsonObject(image.state)) return false;
+  if (!isJsonObject(image) || typeof image.format !== 'number' || !isJsonObject(image.state)) return false;
   const { chart, context, value, status } = image.state;
   return isJsonObject(chart) && isJsonObject(context) && value !== undefined && status !== undefined;
 }

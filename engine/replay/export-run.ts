@@ -17,10 +17,7 @@ import { beginFold, foldEntry, hashState } from '../journal/load-run.ts';
 import { damagedJournal, readFromStart, type WholeJournal } from '../journal/read-journal.ts';
 
 /** The format of an export; the number changes with the format. Not frozen before 1.0. */
-export const EXPORT_FORMAT = 'agentchart-run/2';
-
-/** The previous format, with unchained hashes and without `end`; still supported by replay. */
-export const UNCHAINED_FORMAT = 'agentchart-run/1';
+export const EXPORT_FORMAT = 'agentchart-run/1';
 
 /** The run after the last entry of its journal. */
 type ExportedEnd = {
@@ -107,11 +104,6 @@ function foldChecked(journal: WholeJournal, record: RunRecord): ChartState {
 export function describeEnd(journal: readonly JournalEntry[], state: ChartState): ExportedEnd {
   const { status, epoch, updatedAt: at } = standingOf(journal, state);
   return { status, epoch, at, stateHash: hashState(state) };
-}
-
-/** Returns the SHA-256 of an event's canonical JSON, as 64 hex digits: its hash in an unchained export. */
-export function hashEvent(event: RunEvent | JsonValue): string {
-  return hashOf(toJson(event));
 }
 
 type Standing = Pick<RunRecord, 'status' | 'epoch' | 'createdAt' | 'updatedAt'>;

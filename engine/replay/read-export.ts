@@ -2,9 +2,9 @@ import * as z from 'zod';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { RunStatus } from '../../protocol/store.ts';
-import { EXPORT_FORMAT, UNCHAINED_FORMAT } from './export-run.ts';
+import { EXPORT_FORMAT } from './export-run.ts';
 
-const shape = {
+const run = {
   run: z.strictObject({
     runId: z.string(),
     agent: z.strictObject({ name: z.string(), version: z.exactOptional(z.string()) }),
@@ -16,10 +16,6 @@ const shape = {
     )
     .min(1),
   hashes: z.array(z.string()),
-};
-
-const chained = {
-  ...shape,
   end: z.strictObject({
     status: z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled'] satisfies RunStatus[]),
     epoch: z.number(),
@@ -29,22 +25,13 @@ const chained = {
   seal: z.string(),
 };
 
-const unchained = { ...shape, stateHash: z.string() };
+const runSchema = z.strictObject(run);
 
-const exportSchema = z.discriminatedUnion('format', [
-  z.strictObject({
-    format: z.literal(EXPORT_FORMAT),
-    ...chained,
-    chain: z.exactOptional(z.array(z.strictObject(chained))),
-  }),
-  z.strictObject({
-    format: z.literal(UNCHAINED_FORMAT),
-    ...unchained,
-    chain: z.exactOptional(z.array(z.strictObject(unchained))),
-  }),
-]);
-
-const runSchema = z.union([z.object(chained), z.object(unchained)]);
+const exportSchema = z.strictObject({
+  format: z.literal(EXPORT_FORMAT),
+  ...run,
+  chain: z.exactOptional(z.array(runSchema)),
+});
 
 /** An exported run as read from a file; its events are not validated. */
 export type UncheckedRun = z.infer<typeof runSchema>;
@@ -61,7 +48,7 @@ export function readExport(text: string, name: string): UncheckedExport {
     .looseObject({ format: z.exactOptional(z.unknown()) })
     .catch({})
     .parse(value);
-  if (format !== EXPORT_FORMAT && format !== UNCHAINED_FORMAT) {
+  if (format !== EXPORT_FORMAT) {
     const found = typeof format === 'string' ? `format ${JSON.stringify(format)}` : 'no format';
     throw invalid(name, `expected "format": "${EXPORT_FORMAT}", found ${found}`);
   }

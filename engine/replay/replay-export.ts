@@ -4,7 +4,7 @@ import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
 import { hashState } from '../journal/load-run.ts';
 import type { ExportedBlobs } from './export-blobs.ts';
-import { describeEnd, hashEvent, hashHead, hashNext, hashSeal } from './export-run.ts';
+import { describeEnd, hashHead, hashNext, hashSeal } from './export-run.ts';
 import { findDifference } from './find-difference.ts';
 import type { UncheckedExport, UncheckedRun } from './read-export.ts';
 import {
@@ -47,13 +47,13 @@ function recordingOf(
   blobs: ExportedBlobs | undefined,
 ): Recording {
   const { run, journal, hashes } = exported;
-  const hash = 'end' in exported ? chainHashes(run, continued) : ({ event }: Recorded) => hashEvent(event);
+  const hash = chainHashes(run, continued);
   const isComplete = entries.length === journal.length;
   return {
     runId: run.runId,
     entries,
     of: journal.length,
-    comparedWith: 'end' in exported ? 'the hash chain of the export' : 'the hashes of the export',
+    comparedWith: 'the hash chain of the export',
     checkEntry: (entry, place) => {
       if (entry.seq !== place) return `is missing: entry ${entry.seq} is in its place`;
       const difference = place === 1 ? checkHead(run, entry.event, continued?.run.runId) : null;
@@ -66,7 +66,7 @@ function recordingOf(
 }
 
 function chainHashes(run: UncheckedRun['run'], continued: UncheckedRun | undefined) {
-  let last = hashHead(run, continued !== undefined && 'seal' in continued ? continued.seal : undefined);
+  let last = hashHead(run, continued?.seal);
   return ({ seq, event }: Recorded): string => {
     last = hashNext(last, seq, event);
     return last;
@@ -78,14 +78,12 @@ function checkEnd(exported: UncheckedRun, state: ChartState): Problem | null {
   const { length } = journal;
   if (hashes.length > length)
     return { seq: length + 1, message: `is missing: ${hashes.length} entries were exported` };
-  const stateHash = 'end' in exported ? exported.end.stateHash : exported.stateHash;
   const hash = hashState(state);
-  if (hash !== stateHash)
+  if (hash !== exported.end.stateHash)
     return {
       seq: length,
-      message: `leads to a state with the hash ${hash}, but the export has ${stateHash}`,
+      message: `leads to a state with the hash ${hash}, but the export has ${exported.end.stateHash}`,
     };
-  if (!('end' in exported)) return null;
   const entries = journal.filter((entry): entry is JournalEntry => isRunEvent(entry.event));
   const end = describeEnd(entries, state);
   const difference = findDifference(toJson(exported.end), toJson(end));

@@ -37,19 +37,8 @@ export type JournalMigration = {
   migrate(events: readonly JsonObject[]): readonly JsonObject[];
 };
 
-/** The steps of this release; an agent's own steps are tried first. Charts 3, 4 and 6 read older journals unchanged. */
-export const OWN_MIGRATIONS: readonly JournalMigration[] = [
-  { from: { chart: 2 }, to: { chart: 3 }, migrate: events => events },
-  { from: { chart: 3 }, to: { chart: 4 }, migrate: events => events },
-  /** Chart 5 renames one event. */
-  {
-    from: { chart: 4 },
-    to: { chart: 5 },
-    migrate: events =>
-      events.map(event => (event.type === 'run.parked' ? { ...event, type: 'run.quarantined' } : event)),
-  },
-  { from: { chart: 5 }, to: { chart: 6 }, migrate: events => events },
-];
+/** The steps of this release from earlier charts and formats; an agent's own steps are tried first. */
+const OWN_MIGRATIONS: readonly JournalMigration[] = [];
 
 /** The versions recorded in a journal. */
 export type Versions = { format: number; chart: number; agent?: string };

@@ -8,7 +8,7 @@ import { formatGolden, type GoldenJournal, MADE, makeGolden } from './golden-jou
 
 /**
  * Regenerates the golden journals: `node test/golden/write-golden.ts`. `git diff` then shows the
- * changes. `chart-2/` to `chart-5/` stay: earlier releases wrote them.
+ * changes.
  */
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, createAgent, tool } from '../../agent/index.ts';
 import refunds from '../../examples/refund.ts';
+import { CHART_VERSION } from '../../machines/agent.ts';
 import type { Tool } from '../../protocol/tool.ts';
 
 /** `note` records what a tool did, for the tests to read. */
@@ -38,6 +39,9 @@ export function makeAgents({ note, toolMs }: Watch): Agent[] {
   return [
     createAgent({
       ...refunds.options,
+      migrations: [
+        { from: { chart: CHART_VERSION - 1 }, to: { chart: CHART_VERSION }, migrate: events => events },
+      ],
       model: scripted([{ toolCalls: [look] }, { toolCalls: [pay] }, answer]),
       tools: slow,
     }),

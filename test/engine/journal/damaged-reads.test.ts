@@ -23,14 +23,15 @@ const STATE = { chart: {}, context: {}, value: 'finished', status: 'done' };
 test.each<[string, JsonValue]>([
   ['no object', 'x'],
   ['an object without a state', { format: 1 }],
-  ['a state that is no object', { state: 1 }],
+  ['a state without a format', { state: STATE }],
+  ['a state that is no object', { format: 1, state: 1 }],
   ...Object.keys(STATE).map((missing): [string, JsonValue] => [
     `a state without ${missing}`,
-    { state: Object.fromEntries(Object.entries(STATE).filter(([name]) => name !== missing)) },
+    { format: 1, state: Object.fromEntries(Object.entries(STATE).filter(([name]) => name !== missing)) },
   ]),
 ])('a snapshot that is %s is damaged', (_, image) => {
   expect(() => readImage(image, RUN)).toThrow(expect.objectContaining({ code: 'journal-damaged' }));
-  expect(readImage({ state: STATE }, RUN)).toEqual({ state: STATE });
+  expect(readImage({ format: 1, state: STATE }, RUN)).toEqual({ format: 1, state: STATE });
 });
 
 test('a journal whose first entry is not the start of its run is damaged', async () => {

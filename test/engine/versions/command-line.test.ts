@@ -4,12 +4,12 @@ import { describe, expect, test } from 'vitest';
 import { chartIdentity } from '../../../machines/snapshot.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { AGENT, Desk, LIBRARY } from '../../support/cli/desk.ts';
-import { oldEvents } from '../../support/versions/old-journals.ts';
+import { OLDER, oldEvents } from '../../support/versions/old-journals.ts';
 import { rewriteJournal } from '../../support/versions/rewrite-journal.ts';
 
 const { version: CHART } = chartIdentity();
 
-/** A desk whose store has a journal of chart version 2 with a call in doubt. */
+/** A desk whose store has a journal of an older chart with a call in doubt. */
 async function deskWithOld(): Promise<Desk> {
   const desk = new Desk([]);
   const [started, ...events] = oldEvents('in-doubt');
@@ -20,12 +20,23 @@ async function deskWithOld(): Promise<Desk> {
   return desk;
 }
 
+/** The arguments that name an agent with a migration from the older chart; `migrate` is the step's code. */
+function knowing(desk: Desk, migrate = 'events => events'): [string, string] {
+  const step = `{ from: { chart: ${OLDER.version} }, to: { chart: ${CHART} }, migrate: ${migrate} }`;
+  const module = desk.write(
+    'knowing.mjs',
+    `import { createAgent } from ${JSON.stringify(LIBRARY)};
+     export default createAgent({ name: 'golden', version: '1', migrations: [${step}] });`,
+  );
+  return ['--agent', module];
+}
+
 describe.concurrent('show', () => {
   test('of a run of an older chart reports what is readable, and advises a migration', async () => {
     const desk = await deskWithOld();
-    const { code, stdout } = await desk.run(['show', 'run_old']);
+    const { code, stdout } = await desk.run(['show', 'run_old', ...knowing(desk)]);
     expect(code).toBe(1);
-    expect(stdout).toContain('needs-migration: it has chart version 2');
+    expect(stdout).toContain(`needs-migration: it has chart version ${OLDER.version}`);
     expect(stdout).toContain(
       '`agentchart migrate run_old` creates a run that continues from its current state',
     );
@@ -70,7 +81,7 @@ describe.concurrent('a command that changes a run', () => {
     const before = await desk.journal('run_old');
     const { code, stderr } = await desk.run(args, { AGENTCHART_MODEL: 'scripted:turns.json' });
     expect(code).toBe(1);
-    expect(stderr).toContain('it has chart version 2');
+    expect(stderr).toContain(`it has chart version ${OLDER.version}`);
     expect(stderr).toContain('agentchart migrate run_old');
     expect(await desk.journal('run_old')).toEqual(before);
   });
@@ -79,8 +90,9 @@ describe.concurrent('a command that changes a run', () => {
 describe.concurrent('migrate', () => {
   test('creates a run that continues, leaves the old run unchanged, and succeeds once', async () => {
     const desk = await deskWithOld();
+    const agent = knowing(desk);
     const before = await desk.journal('run_old');
-    const { code, stdout } = await desk.run(['migrate', 'run_old', '--json']);
+    const { code, stdout } = await desk.run(['migrate', 'run_old', ...agent, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({
       runId: 'run_old_m2',
@@ -89,13 +101,13 @@ describe.concurrent('migrate', () => {
       state: 'resting.inDoubt',
     });
     expect(await desk.journal('run_old')).toEqual(before);
-    const again = await desk.run(['migrate', 'run_old']);
+    const again = await desk.run(['migrate', 'run_old', ...agent]);
     expect(again).toMatchObject({ code: 4, stderr: expect.stringContaining('use run run_old_m2') });
     const shown = await desk.run(['show', 'run_old']);
     expect(shown.stdout).toContain('It was already migrated: use run run_old_m2.');
     const next = await desk.run(['show', 'run_old_m2']);
     expect(next).toMatchObject({ code: 0, stdout: expect.stringContaining('resting.inDoubt') });
-    const other = await desk.run(['migrate', 'run_old', '--as', 'run_other']);
+    const other = await desk.run(['migrate', 'run_old', ...agent, '--as', 'run_other']);
     expect(other).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('run_other  migrated from run_old'),
@@ -114,7 +126,7 @@ describe.concurrent('migrate', () => {
 
 describe.concurrent('a journal on disk with event types unknown to this release', () => {
   const newer = (text: string, seq: number) => {
-    if (seq === 1) return text.replace('"version":2,"hash"', `"version":${CHART + 1},"hash"`);
+    if (seq === 1) return text.replace(`"version":${OLDER.version},"hash"`, `"version":${CHART + 1},"hash"`);
     return seq === 3 ? text.replace('"calls.started"', '"calls.dreamt"') : text;
   };
 
@@ -143,20 +155,17 @@ describe.concurrent('a journal on disk with event types unknown to this release'
 
   test('is migrated by an agent whose migrations know them', async () => {
     const desk = await deskWithOld();
-    rewriteJournal(desk.store, 'run_old', (text, seq) => {
-      if (seq === 1) return text.replace('"version":2,"hash"', '"version":1,"hash"');
-      return seq === 3 ? text.replace('"calls.started"', '"calls.dreamt"') : text;
-    });
-    const agent = desk.write(
-      'knowing.mjs',
-      `import { createAgent } from ${JSON.stringify(LIBRARY)};
-       const awake = event => (event.type === 'calls.dreamt' ? { ...event, type: 'calls.started' } : event);
-       const migrations = [{ from: { chart: 1 }, to: { chart: 2 }, migrate: events => events.map(awake) }];
-       export default createAgent({ name: 'golden', version: '1', migrations });`,
+    rewriteJournal(desk.store, 'run_old', (text, seq) =>
+      seq === 3 ? text.replace('"calls.started"', '"calls.dreamt"') : text,
+    );
+    const agent = knowing(
+      desk,
+      `events => events.map(event =>
+        event.type === 'calls.dreamt' ? { ...event, type: 'calls.started' } : event)`,
     );
     const without = await desk.run(['migrate', 'run_old']);
     expect(without).toMatchObject({ code: 1, stderr: expect.stringContaining('Write a migration') });
-    const { code, stdout } = await desk.run(['migrate', 'run_old', '--agent', agent, '--json']);
+    const { code, stdout } = await desk.run(['migrate', 'run_old', ...agent, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ runId: 'run_old_m2', state: 'resting.inDoubt' });
   });

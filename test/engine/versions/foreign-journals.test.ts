@@ -6,6 +6,7 @@ import { exportRun } from '../../../engine/replay/export-run.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import { checkRun } from '../../../engine/versions/check-run.ts';
+import type { JournalMigration } from '../../../engine/versions/migrate-journal.ts';
 import { chartIdentity } from '../../../machines/snapshot.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../../protocol/event.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
@@ -13,12 +14,13 @@ import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
-import { OLD, put, storeOfOld, written } from '../../support/versions/old-journals.ts';
+import { FROM_OLDER, OLD, OLDER, put, storeOfOld, written } from '../../support/versions/old-journals.ts';
 
 const { version: CHART, hash: HASH } = chartIdentity();
 
-function agentOn(store: Store) {
+function agentOn(store: Store, migrations: JournalMigration[] = []) {
   return createAgent({
+    migrations,
     name: 'golden',
     host: new ManualHost(),
     store,
@@ -68,27 +70,27 @@ describe('a journal of an older chart', () => {
 
   test('is reported with the difference, the reason and advice', async () => {
     const store = await storeOfOld('in-doubt');
-    const report = await agentOn(store).check('in-doubt');
+    const report = await agentOn(store, [FROM_OLDER]).check('in-doubt');
     expect(report).toMatchObject({
       runId: 'in-doubt',
       verdict: 'needs-migration',
       opens: false,
-      differences: [{ what: 'chart', was: '2 (8aa94f228d0d3164)', is: `${CHART} (${HASH})` }],
+      differences: [{ what: 'chart', was: `${OLDER.version} (${OLDER.hash})`, is: `${CHART} (${HASH})` }],
     });
-    expect(report.reason).toContain('chart version 2');
+    expect(report.reason).toContain(`chart version ${OLDER.version}`);
     expect(report.advice).toContain("agent.migrate('in-doubt')");
-    await expect(agentOn(store).open('in-doubt')).rejects.toThrow(
+    await expect(agentOn(store, [FROM_OLDER]).open('in-doubt')).rejects.toThrow(
       `Run in-doubt cannot be opened with this program: ${report.reason}. ${report.advice}`,
     );
   });
 
   test('without a migration to this version has advice on where to write one', async () => {
     const store = memory();
-    await put(store, written('in-doubt', { chart: { version: 1, hash: 'of long ago' } }));
+    await put(store, written('in-doubt', { chart: OLDER }));
     const { verdict, advice } = await agentOn(store).check('in-doubt');
     expect(verdict).toBe('needs-migration');
     expect(advice).toContain(
-      `createAgent({ migrations: [{ from: { chart: 1 }, to: { chart: ${CHART} }, migrate }] })`,
+      `createAgent({ migrations: [{ from: { chart: ${OLDER.version} }, to: { chart: ${CHART} }, migrate }] })`,
     );
     expect(advice).toContain('docs/versions.md');
   });
@@ -154,8 +156,7 @@ describe('a snapshot', () => {
     await other.saveSnapshot('in-doubt', { seq, state: image });
     return { store: other, state };
   }
-  const foreign = (image: JsonObject) =>
-    Object.assign(image.state as JsonObject, { chart: { version: 1, hash: '' } });
+  const foreign = (image: JsonObject) => Object.assign(image.state as JsonObject, { chart: OLDER });
 
   test.each([
     ['another chart', foreign],
@@ -168,7 +169,7 @@ describe('a snapshot', () => {
   });
 
   test('of another chart does not make a journal of that chart readable', async () => {
-    const { store } = await withSnapshot(foreign, { chart: { version: 1, hash: '' } });
+    const { store } = await withSnapshot(foreign, { chart: OLDER });
     await expect(loadRun(store, 'in-doubt')).rejects.toMatchObject({ code: 'chart-mismatch' });
   });
 

@@ -10,7 +10,7 @@ import { ManualHost } from '../../../testing/manual-host.ts';
 import { foldAll } from '../../golden/golden-journal.ts';
 import { calls, eventsOf, makeTracedTool } from '../../support/engine/agents.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
-import { put } from '../../support/versions/old-journals.ts';
+import { FROM_OLDER, OLDER, put } from '../../support/versions/old-journals.ts';
 
 /** A parent whose sub-agent pays behind an approval. */
 function makeFamily(store: Store, keys: string[], options: Partial<AgentOptions> = {}) {
@@ -27,6 +27,7 @@ function makeFamily(store: Store, keys: string[], options: Partial<AgentOptions>
     store,
     model: scripted([calls(['ask', { input: 'pay' }]), { text: 'told' }]),
     tools: [payer.asTool({ name: 'ask', description: 'Pays.' })],
+    migrations: [FROM_OLDER],
     ...options,
   });
   return { agent, host };
@@ -43,7 +44,7 @@ async function waiting() {
   return { store, childId: open.runId, callId: open.callId };
 }
 
-/** The same runs as chart version 2 would have written them. */
+/** The same runs as an earlier chart would have written them. */
 async function writtenByOlder(store: Store): Promise<Store> {
   const older = memory();
   for (const { runId } of (await store.list()).runs.reverse()) {
@@ -51,7 +52,7 @@ async function writtenByOlder(store: Store): Promise<Store> {
     const [started, ...rest] = events as [RunStarted, ...RunEvent[]];
     const last = foldAll(events).at(-1);
     if (last === undefined) throw new Error(`run ${runId} is empty`);
-    await put(older, [{ ...started, chart: { version: 2, hash: 'older' } }, ...rest], statusOf(last));
+    await put(older, [{ ...started, chart: OLDER }, ...rest], statusOf(last));
   }
   return older;
 }

@@ -14,10 +14,9 @@ import { sqlite } from '../../../../stores/sqlite.ts';
 import { ManualHost } from '../../../../testing/manual-host.ts';
 import { makeGate, makeTool } from '../../../support/engine/agents.ts';
 import { childOf, makeFamily, PAYING, settleWith } from '../../../support/engine/family.ts';
-import { put } from '../../../support/versions/old-journals.ts';
+import { FROM_OLDER, OLDER, put } from '../../../support/versions/old-journals.ts';
 
 const RENAME: JournalMigration = { from: { agent: '1' }, to: { agent: '2' }, migrate: events => events };
-const OLDER = { version: chartIdentity().version - 1, hash: 'of the release before' };
 const LONG_MS = 4 * MIGRATE_AFTER_MS;
 
 let host = new ManualHost();
@@ -191,7 +190,7 @@ describe('a run of an older chart', () => {
       const status = runId === child ? 'running' : 'waiting';
       await put(store, [{ ...first, chart: OLDER }, ...rest], status);
     }
-    await startWorker(store, makeFamily({}, { store, host }));
+    await startWorker(store, makeFamily({ parent: { migrations: [FROM_OLDER] } }, { store, host }));
     await host.advance(LONG_MS);
     expect(await statuses(store)).toEqual({
       [run.id]: 'cancelled',
@@ -209,7 +208,8 @@ describe('a run of an older chart', () => {
       const approval = () => ({ required: true, expiresInMs: DEADLINE_MS });
       const turns = [{ toolCalls: [{ name: 'refund', arguments: {} }] }, { text: 'done' }];
       const tools = [makeTool('refund', { approval })];
-      return createAgent({ name: 'desk', store, host, tools, model: scripted(turns) });
+      const migrations = [FROM_OLDER];
+      return createAgent({ name: 'desk', store, host, tools, migrations, model: scripted(turns) });
     }
 
     /** Writes runs of the older chart that wait for an approval. */
