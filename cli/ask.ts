@@ -6,7 +6,7 @@ import { messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type Answer, type AnswerCommand, commandFor } from '../protocol/open/answer.ts';
 import type { Output } from './render/output.ts';
-import { HEADINGS, showCall } from './render/show-call.ts';
+import { HEADINGS, showCall } from './render/show-open.ts';
 
 type Asking = { run: Run; output: Output; by: string; after: number };
 type Waiting = Extract<Settled, { status: 'waiting' }>;

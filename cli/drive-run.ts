@@ -1,32 +1,31 @@
+import type { Agent } from '../agent/agent.ts';
 import { systemHost } from '../engine/driver/host.ts';
 import { checkOwner, checkOwnerName, isOwnerDead } from '../engine/driver/owner.ts';
 import type { Run } from '../engine/run/run.ts';
 import type { Settled } from '../engine/run/settled.ts';
+import type { ChartState } from '../machines/step.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import { commandFor } from '../protocol/open/answer.ts';
 import { shortenOwnerName } from '../protocol/owner-name.ts';
 import { isDriven, type Owner, type Store } from '../protocol/store.ts';
 import { askForDecisions } from './ask.ts';
 import { EXIT, exitCodeOfRun } from './exit-codes.ts';
-import { watchInterrupts } from './interrupts.ts';
-import type { CommandLines } from './render/command-lines.ts';
+import { type DriveOptions, userName } from './options.ts';
+import { watchInterrupts } from './process-end.ts';
 import type { Output } from './render/output.ts';
-import { showCall, showWaiting } from './render/show-call.ts';
-import { showStatus } from './render/show-end.ts';
-import type { View } from './render/terminal-view.ts';
+import { showCall, showStatus, showWaiting } from './render/show-open.ts';
+import { makeView, type View } from './render/terminal-view.ts';
+import type { Opened } from './store.ts';
 
-export type Drive = {
+type Driven = Opened & {
   run: Run;
-  store: Store;
-  output: Output;
-  view: View;
-  commands: CommandLines;
-  /** The last entry that was shown. */
-  after: number;
-  by: string;
-  /** Approve every gated call without asking. */
-  yes: boolean;
+  agent: Agent;
+  /** The fold before the first entry to show; `null` to show the run from its first event. */
+  begin: { state: ChartState; seq: number } | null;
+  options: DriveOptions;
 };
+
+type Drive = Driven & { view: View; by: string };
 
 /** How often an interrupted process checks whether it can exit, in ms. */
 const EXIT_CHECK_MS = 500;
@@ -38,7 +37,8 @@ const EXIT_CHECK_MS = 500;
  * The first Ctrl-C cancels a run that this process drives, and stops following any other. The second exits
  * at once; the run can be resumed.
  */
-export async function driveRun(drive: Drive): Promise<number> {
+export async function driveRun(driven: Driven): Promise<number> {
+  const drive = { ...driven, view: makeView(driven), by: driven.options.by ?? userName() };
   try {
     return await driveToRest(drive);
   } catch (error) {
@@ -56,7 +56,7 @@ function adviseResume(error: EngineError, { run, output, commands }: Drive): Eng
 
 async function driveToRest(drive: Drive): Promise<number> {
   const { run, output, view, commands } = drive;
-  const position = { seq: drive.after };
+  const position = { seq: drive.begin?.seq ?? 0 };
   for (;;) {
     const settled = await settle(drive, position);
     if (settled === 'left') return EXIT.left;
@@ -147,8 +147,8 @@ async function decide(
   settled: Extract<Settled, { status: 'waiting' }>,
   after: number,
 ): Promise<boolean> {
-  const { run, output, by, yes } = drive;
-  if (!yes || settled.approvals.length === 0) {
+  const { run, output, by, options } = drive;
+  if (options.yes !== true || settled.approvals.length === 0) {
     return output.canAsk && (await askForDecisions({ run, output, by, after }, settled));
   }
   let accepted = false;

@@ -4,13 +4,16 @@ import type { AgentOptions } from '../agent/agent-options.ts';
 import { moveListeners } from '../agent/listening/agent-listeners.ts';
 import { namesOf } from '../agent/sub-agents.ts';
 import { readStart } from '../engine/journal/read-journal.ts';
+import { checkRun } from '../engine/versions/check-run.ts';
+import type { VersionReport } from '../engine/versions/compare-versions.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { EngineError } from '../protocol/error.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
 import { nonDrivingStore } from '../stores/non-driving-store.ts';
 import { loadAgent } from './load-agent.ts';
-import { formatPath } from './render/format-path.ts';
+import { formatPath } from './render/format.ts';
+import type { Output } from './render/output.ts';
 
 /**
  * How to create the agent of a run again: agent module, model, or the request to a server. Journaled in
@@ -144,6 +147,19 @@ export async function makeOwnAgent(
   );
 }
 
+/** Runs `work`, then closes the agent. An error while closing is reported and does not change the outcome. */
+export async function withAgent<Result>(
+  agent: Agent,
+  output: Output,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } finally {
+    await agent.close().catch(error => output.problem(`Closing a tool server failed: ${String(error)}`));
+  }
+}
+
 /** Creates an agent that reads a run and submits commands, but never drives. Loads no module. */
 export function bareAgent(record: RunRecord, store: Store): Agent {
   return createAgent({ name: record.agent, store: nonDrivingStore(store) });
@@ -169,4 +185,44 @@ export async function makeForkModels(texts: readonly string[] = []) {
 export function absoluteModel(model: string): string {
   const [, file] = /^scripted:(.+)$/s.exec(model) ?? [];
   return file === undefined ? model : `scripted:${resolve(file)}`;
+}
+
+/** Compares a run with this release and, if `module` is given, with the agent of that module. */
+export async function checkVersions(
+  store: Store,
+  { runId }: RunRecord,
+  module: string | undefined,
+  output: Output,
+): Promise<VersionReport> {
+  if (module === undefined) return await checkRun(store, runId);
+  const { model } = { ...(await recallLaunch(store, runId)), ...readLaunch(undefined) };
+  const agent = await loadOnto(store, module, { withModel: model === undefined });
+  return await withAgent(agent, output, () => agent.check(runId));
+}
+
+/**
+ * Returns the agent whose migrations apply to a run: from `requested` (a module), else from the module that
+ * the run was started with, else one without migrations.
+ */
+export async function agentToMigrate(
+  store: Store,
+  { runId, agent: name }: RunRecord,
+  requested: string | undefined,
+): Promise<Agent> {
+  const module = requested ?? (await recallModule(store, runId));
+  return module === undefined
+    ? createAgent({ name, store })
+    : await loadOnto(store, module, { withModel: true });
+}
+
+/** Returns the module in the launch of the run, even if another release wrote the journal. */
+async function recallModule(store: Store, runId: string): Promise<string | undefined> {
+  const { launch } = (await readStart(store, runId)) ?? {};
+  return isJsonObject(launch) && typeof launch.module === 'string' ? launch.module : undefined;
+}
+
+/** Loads an agent onto `store`. `withModel: false` omits its model, for a run that uses another one. */
+async function loadOnto(store: Store, module: string, { withModel }: { withModel: boolean }): Promise<Agent> {
+  const { model, ...options } = (await loadAgent(module)).options;
+  return createAgent({ ...options, store, ...omitUndefined({ model: withModel ? model : undefined }) });
 }

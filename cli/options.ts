@@ -1,12 +1,30 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { userInfo } from 'node:os';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 
+/** Options of commands that open a store. */
+export type StoreOptions = { db?: string; json?: boolean };
+
 /** Options of commands that show events. */
-export type ShowOptions = { db?: string; json?: boolean; deltas?: boolean };
+export type ShowOptions = StoreOptions & { deltas?: boolean };
 
 /** Options of commands that drive a run. */
 export type DriveOptions = ShowOptions & { agent?: string; by?: string; yes?: boolean };
+
+export const DEFAULT_STORE = '.agentchart/runs.db';
+
+/** Returns the store, a file or the address of a PostgreSQL database: `db` (the `--db` option), else `AGENTCHART_DB`, else the default. */
+export function storeFile(db: string | undefined): string {
+  return db ?? (process.env.AGENTCHART_DB || DEFAULT_STORE);
+}
+
+/** The version of this package. */
+export function readVersion(): string {
+  const file = createRequire(import.meta.url).resolve('agentchart/package.json');
+  return String(JSON.parse(readFileSync(file, 'utf8')).version);
+}
 
 /** Returns the name of the OS user, the default of `--by`. */
 export function userName(): string {
@@ -34,30 +52,50 @@ export function parseJson(text: string, option: string): JsonValue {
   }
 }
 
-/** Parses a number. Throws `input-invalid`, which names the option. */
-export function readNumber(option: string, text: string): number {
+type NumberRule = { what?: string; isWhole?: boolean; from?: number; to?: number; advice?: string };
+
+/** Parses a number, by default any. Throws `input-invalid`, which names the option and `what` it must be. */
+export function readNumber(option: string, text: string, rule: NumberRule = {}): number {
+  const { what = 'a number', isWhole = false, from = -Infinity, to = Infinity, advice = '' } = rule;
   const number = Number(text);
-  if (text.trim() !== '' && Number.isFinite(number)) return number;
-  throw new EngineError('input-invalid', `${option} must be a number, got ${JSON.stringify(text)}.`);
+  const isNumber = isWhole ? /^-?\d+$/.test(text) : text.trim() !== '' && Number.isFinite(number);
+  if (isNumber && number >= from && number <= to) return number;
+  throw new EngineError('input-invalid', `${option} must be ${what}, got ${JSON.stringify(text)}.${advice}`);
 }
 
 /** Parses an entry number. Throws `input-invalid` unless `text` is an integer. */
 export function readEntryNumber(option: string, text: string): number {
-  if (/^-?\d+$/.test(text)) return Number(text);
-  throw new EngineError(
-    'input-invalid',
-    `${option} must be an entry number, got ${JSON.stringify(text)}. \`agentchart show RUN --events\` lists the entries.`,
-  );
+  const advice = ' `agentchart show RUN --events` lists the entries.';
+  return readNumber(option, text, { what: 'an entry number', isWhole: true, advice });
 }
 
 /** Returns the port that `--port` asks for. Throws `input-invalid` for anything else. */
 export function readPort(text: string): number {
-  const port = Number(text);
-  if (/^\d+$/.test(text) && port <= 65_535) return port;
+  const what = 'a number from 0 to 65535';
+  const advice = ' 0 picks a free port.';
+  return readNumber('--port', text, { what, isWhole: true, from: 0, to: 65_535, advice });
+}
+
+/** Returns the word that an option gives, `undefined` without one. Throws `input-invalid`, which lists the `known` words. */
+export function readOneOf<Word extends string>(
+  option: string,
+  known: readonly Word[],
+  text: string | undefined,
+): Word | undefined {
+  const word = known.find(one => one === text);
+  if (word !== undefined || text === undefined) return word;
   throw new EngineError(
     'input-invalid',
-    `--port must be a number from 0 to 65535, got "${text}". 0 picks a free port.`,
+    `${option} must be one of ${known.join(', ')}, got ${JSON.stringify(text)}.`,
   );
+}
+
+/** Throws `input-invalid` unless exactly one of the options is given. `options` maps flags to their values. */
+export function assertOneOf(options: Readonly<Record<string, unknown>>): void {
+  const found = Object.values(options).filter(value => value !== undefined).length;
+  if (found === 1) return;
+  const names = Object.keys(options).join(', ');
+  throw new EngineError('input-invalid', `Give exactly one of ${names}; got ${found}.`);
 }
 
 /** Returns the `--token` option, else `AGENTCHART_TOKEN` unless empty. Throws `input-invalid` for an empty option. */

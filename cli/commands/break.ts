@@ -4,9 +4,9 @@ import { EngineError } from '../../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { readRun, submitCommands } from '../change-run.ts';
 import { EXIT } from '../exit-codes.ts';
-import { readNumber, type ShowOptions } from '../options.ts';
+import { readNumber, readOneOf, type ShowOptions } from '../options.ts';
 
-export type BreakOptions = ShowOptions & {
+type BreakOptions = ShowOptions & {
   by?: string;
   id?: string;
   before?: string;
@@ -67,14 +67,8 @@ function explainUnknown(name: string, breakpoints: readonly Breakpoint[]): strin
 /** The breakpoint of the options; `null` without one. Throws `input-invalid`, which names the option. */
 function readBreakpoint(options: BreakOptions): Omit<Breakpoint, 'id'> | null {
   const { before, tool, where, turn, costOver, once } = options;
-  const next = HELD_ACTIONS.find(action => action === before);
-  if (before !== undefined && next === undefined)
-    throw new EngineError(
-      'input-invalid',
-      `--before must be one of ${HELD_ACTIONS.join(', ')}, got ${JSON.stringify(before)}.`,
-    );
   const read = omitUndefined({
-    next,
+    next: readOneOf('--before', HELD_ACTIONS, before),
     tool,
     turn: turn === undefined ? undefined : readNumber('--turn', turn),
     costOver: costOver === undefined ? undefined : readNumber('--cost-over', costOver),

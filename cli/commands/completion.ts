@@ -21,7 +21,7 @@ const SHELLS: Readonly<Record<string, (commands: readonly Completed[]) => string
 const RUN_IDS = `agentchart runs --json --limit 50 2>/dev/null | sed -n 's/^{"runId":"\\([A-Za-z0-9_.:-]*\\)".*/\\1/p'`;
 
 /** Implements `agentchart completion`: prints a script for a shell, made from the commands of the program. */
-export function completion(shell: string, program: Command): number {
+export function completion(shell: string, _options: object, { parent: program }: Command): number {
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (write === undefined)
     throw new EngineError(
@@ -32,7 +32,8 @@ export function completion(shell: string, program: Command): number {
   return EXIT.done;
 }
 
-function describeCommands(program: Command): Completed[] {
+function describeCommands(program: Command | null): Completed[] {
+  if (program === null) return [];
   const help = program.createHelp();
   return help.visibleCommands(program).map(command => ({
     name: command.name(),

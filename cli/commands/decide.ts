@@ -1,10 +1,10 @@
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { type Answer, commandFor, type OpenReference } from '../../protocol/open/answer.ts';
-import { assertOneOf, changeRun } from '../change-run.ts';
-import { type DriveOptions, parseJson } from '../options.ts';
+import { changeRun } from '../change-run.ts';
+import { assertOneOf, type DriveOptions, parseJson } from '../options.ts';
 
-export type ApproveOptions = DriveOptions & { input?: string; digest?: string; sticky?: boolean };
+type ApproveOptions = DriveOptions & { input?: string; digest?: string; sticky?: boolean };
 
 /** Implements `agentchart approve`. */
 export async function approve(id: string, callId: string, options: ApproveOptions): Promise<number> {
@@ -14,7 +14,7 @@ export async function approve(id: string, callId: string, options: ApproveOption
   return await give(id, options, open, { type: 'approve', ...omitUndefined({ input, sticky }) });
 }
 
-export type RejectOptions = DriveOptions & { reason?: string };
+type RejectOptions = DriveOptions & { reason?: string };
 
 /** Implements `agentchart reject`. */
 export async function reject(id: string, callId: string, options: RejectOptions): Promise<number> {
@@ -27,7 +27,7 @@ export async function reject(id: string, callId: string, options: RejectOptions)
   );
 }
 
-export type AnswerOptions = DriveOptions & { output: string };
+type AnswerOptions = DriveOptions & { output: string };
 
 /** Implements `agentchart answer`. */
 export async function answer(id: string, callId: string, options: AnswerOptions): Promise<number> {
@@ -35,7 +35,7 @@ export async function answer(id: string, callId: string, options: AnswerOptions)
   return await give(id, options, { kind: 'result', callId }, { type: 'result', output });
 }
 
-export type ResolveOptions = DriveOptions & {
+type ResolveOptions = DriveOptions & {
   retry?: boolean;
   force?: boolean;
   happened?: string;

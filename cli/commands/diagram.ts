@@ -1,8 +1,8 @@
 import { chartToJson, chartToMermaid } from '../../visualizer/mermaid.ts';
-import { assertOneOf } from '../change-run.ts';
 import { EXIT } from '../exit-codes.ts';
+import { assertOneOf } from '../options.ts';
 
-export type DiagramOptions = { mermaid?: boolean; json?: boolean; svg?: boolean };
+type DiagramOptions = { mermaid?: boolean; json?: boolean; svg?: boolean };
 
 /** Implements `agentchart diagram`. */
 export async function diagram(options: DiagramOptions): Promise<number> {

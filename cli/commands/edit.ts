@@ -5,7 +5,7 @@ import { changeRun, readRun } from '../change-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { type DriveOptions, parseJson, readNumber, readPiped, type ShowOptions } from '../options.ts';
 
-export type EditOptions = DriveOptions & {
+type EditOptions = DriveOptions & {
   show?: boolean;
   text?: string;
   calls?: string;

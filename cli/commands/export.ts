@@ -3,20 +3,20 @@ import { writeFileSync } from 'node:fs';
 import { exportBlobs } from '../../engine/replay/export-blobs.ts';
 import { exportRun } from '../../engine/replay/export-run.ts';
 import { findDifference } from '../../engine/replay/find-difference.ts';
-import { recordRun } from '../../engine/replay/record-run.ts';
+import { type Recording, recordRun } from '../../engine/replay/record-run.ts';
+import type { Outcome } from '../../engine/run/describe-outcome.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { playRun } from '../../testing/play/play-run.ts';
+import { formatLiteral } from '../../visualizer/breach-test.ts';
 import { EXIT } from '../exit-codes.ts';
-import { findRun } from '../find-run.ts';
-import { storeFile, withExistingStore } from '../open-store.ts';
-import { formatPath } from '../render/format-path.ts';
-import { formatTest } from '../render/format-test.ts';
-import { Output } from '../render/output.ts';
-import { formatSafeJson } from '../render/show-safely.ts';
+import { readVersion, type StoreOptions } from '../options.ts';
+import { formatPath, formatSafeJson, showSafely } from '../render/format.ts';
+import type { Output } from '../render/output.ts';
+import { withRun } from '../store.ts';
 
-export type ExportOptions = { db?: string; json?: boolean; out?: string; test?: boolean; version: string };
+type ExportOptions = StoreOptions & { out?: string; test?: boolean };
 
 type Recorded = Awaited<ReturnType<typeof recordRun>>;
 
@@ -24,20 +24,17 @@ type Recorded = Awaited<ReturnType<typeof recordRun>>;
  * Implements `agentchart export`. Writes a JSON document with the run and the runs that it continues, followed
  * by the parts of its large results, one JSON line each. With `test`, writes a vitest file instead.
  */
-export async function exportToFile(id: string, options: ExportOptions): Promise<number> {
-  const output = new Output({ json: options.json === true });
-  return await withExistingStore(storeFile(options.db), async store => {
-    const { runId } = await findRun(store, id);
-    if (options.test === true) return await writeTest(store, runId, options, output);
+export async function exportToFile(id: string, { out, test, ...options }: ExportOptions): Promise<number> {
+  return await withRun(id, options, async ({ store, output, record: { runId } }) => {
+    if (test === true) return await writeTest(store, runId, out, output);
     const exported = await exportRun(store, runId);
-    const { out } = options;
     if (out === undefined) {
       await writeOut(`${formatSafeJson(exported, output.json ? 0 : 2)}\n`);
       for await (const part of exportBlobs(store, exported)) await writeOut(`${formatSafeJson(part, 0)}\n`);
       return EXIT.done;
     }
     write(out, `${formatSafeJson(exported, 2)}\n`);
-    for await (const part of exportBlobs(store, exported)) append(out, `${formatSafeJson(part, 0)}\n`);
+    for await (const part of exportBlobs(store, exported)) write(out, `${formatSafeJson(part, 0)}\n`, 'a');
     const entries = exported.journal.length;
     const { stateHash } = exported.end;
     if (output.json) output.data({ runId, file: out, entries, stateHash });
@@ -46,32 +43,26 @@ export async function exportToFile(id: string, options: ExportOptions): Promise<
   });
 }
 
-/** Writes the test of a run. Throws `refused` if the test would fail. */
 async function writeTest(
   store: Store,
   runId: string,
-  options: ExportOptions,
+  out: string | undefined,
   output: Output,
 ): Promise<number> {
-  const { out, version } = options;
-  const text = await makeTest(store, runId, version);
-  if (out === undefined) {
-    if (output.json) output.data({ runId, test: text });
-    else process.stdout.write(text);
-    return EXIT.done;
-  }
-  write(out, text);
-  if (output.json) output.data({ runId, file: out });
+  const test = await makeTest(store, runId);
+  if (out !== undefined) write(out, test);
+  if (output.json) output.data(out === undefined ? { runId, test } : { runId, file: out });
+  else if (out === undefined) process.stdout.write(test);
   else output.line(`Exported ${runId} as a test. To run it: npx vitest run ${formatPath(out)}`);
   return EXIT.done;
 }
 
 /** Returns the source of a run's test. Throws `refused` if the test would fail. */
-export async function makeTest(store: Store, runId: string, version: string): Promise<string> {
+export async function makeTest(store: Store, runId: string): Promise<string> {
   const recorded = await recordRun(store, runId);
   await assertPlayable(recorded, runId);
   const agent = recorded.recording.at(-1)?.started.agent.name ?? '';
-  return formatTest(recorded, { runId, agent, version });
+  return formatTest(recorded, { runId, agent, version: readVersion() });
 }
 
 async function assertPlayable({ recording, outcome }: Recorded, runId: string): Promise<void> {
@@ -92,8 +83,6 @@ async function writeOut(text: string): Promise<void> {
   if (!process.stdout.write(text)) await once(process.stdout, 'drain');
 }
 
-const append = (file: string, text: string) => write(file, text, 'a');
-
 function write(file: string, text: string, flag: 'w' | 'a' = 'w'): void {
   try {
     writeFileSync(file, text, { flag });
@@ -101,4 +90,34 @@ function write(file: string, text: string, flag: 'w' | 'a' = 'w'): void {
     const message = `Cannot write ${formatPath(file)}: ${messageOf(cause)}. Choose another --out.`;
     throw new EngineError('input-invalid', message, { file }, { cause });
   }
+}
+
+/** Returns the source of a vitest file that replays a recording and compares the outcomes. */
+export function formatTest(
+  { recording, outcome }: { recording: Recording; outcome: Outcome },
+  { runId, agent, version }: { runId: string; agent: string; version: string },
+): string {
+  return `/**
+ * Replays run ${commented(runId)} of agent ${commented(agent)}: the recorded model turns, tool results and decisions, in
+ * their original order. Needs no API key and no network.
+ *
+ * Generated by agentchart ${version}: agentchart export ${commented(runId)} --test --out FILE
+ */
+import { type Outcome, type Recording, playRun } from 'agentchart/testing';
+import { expect, test } from 'vitest';
+
+/** The recorded runs, in order: first those that the last one continues. */
+const recording: Recording = ${formatLiteral(recording)};
+
+/** The recorded outcome. */
+const outcome: Outcome = ${formatLiteral(outcome)};
+
+test(${formatSafeJson(`run ${runId} replays to the same outcome`)}, async () => {
+  expect(await playRun(recording)).toEqual(outcome);
+});
+`;
+}
+
+function commented(text: string): string {
+  return showSafely(text).replaceAll('*/', '* /');
 }

@@ -1,25 +1,22 @@
-import type { Agent } from '../../agent/agent.ts';
 import { loadRunAt } from '../../engine/journal/load-run.ts';
-import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { ForkModel } from '../../engine/run/forks/copy-journal.ts';
-import type { Run } from '../../engine/run/run.ts';
+import { isDoubtedInFork } from '../../engine/run/forks/doubt-calls.ts';
+import { findCall } from '../../machines/calls.ts';
+import type { Context } from '../../machines/context.ts';
+import type { RunParams } from '../../protocol/config.ts';
 import { EngineError } from '../../protocol/error.ts';
-import { omitUndefined } from '../../protocol/json.ts';
-import type { Store } from '../../protocol/store.ts';
-import { withAgent } from '../change-run.ts';
-import { detectEarlyExit } from '../detect-early-exit.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { type Answer, commandFor } from '../../protocol/open/answer.ts';
+import type { RunCommand } from '../../protocol/run-command.ts';
+import { printEntries } from '../change-run.ts';
 import { driveRun } from '../drive-run.ts';
 import { EXIT } from '../exit-codes.ts';
-import { findRun } from '../find-run.ts';
-import { absoluteModel, bareAgent, makeOwnAgent, readLaunch, recallLaunch } from '../launch.ts';
-import { storeFile, withExistingStore } from '../open-store.ts';
-import { type DriveOptions, readEntryNumber, userName } from '../options.ts';
-import { CommandLines } from '../render/command-lines.ts';
-import { makeView, orderEvent } from '../render/make-view.ts';
-import { Output } from '../render/output.ts';
-import { type ForkChanges, readChanges } from './read-fork-changes.ts';
+import { absoluteModel, bareAgent, makeOwnAgent, readLaunch, recallLaunch, withAgent } from '../launch.ts';
+import { type DriveOptions, parseJson, readEntryNumber, userName } from '../options.ts';
+import { detectEarlyExit } from '../process-end.ts';
+import { withRun } from '../store.ts';
 
-export type ForkOptions = DriveOptions &
+type ForkOptions = DriveOptions &
   ForkChanges & {
     at: string;
     drive: boolean;
@@ -29,40 +26,38 @@ export type ForkOptions = DriveOptions &
     model?: string;
   };
 
-type Fork = { run: Run; store: Store; output: Output; commands: CommandLines };
-
-/** Implements `agentchart fork`. */
+/** Implements `agentchart fork`. Shows all events of the fork as JSON, but only new ones as text. */
 export async function fork(id: string, options: ForkOptions): Promise<number> {
-  const output = new Output({ json: options.json === true });
   const at = readEntryNumber('--at', options.at);
   if (options.message?.trim() === '') throw new EngineError('input-invalid', '--message must not be empty.');
-  const { by = userName() } = options;
+  const { message, paused, replayTools, by = userName() } = options;
   const changesFor = readChanges(options, by);
   const model = options.model === undefined ? undefined : await nameModel(options.model);
   const named = omitUndefined({ model: model?.launch });
-  const file = storeFile(options.db);
   return await detectEarlyExit(() =>
-    withExistingStore(file, async store => {
-      const source = await findRun(store, id);
+    withRun(id, options, async ({ record, ...opened }) => {
+      const { store, output, commands } = opened;
       const agent = options.drive
         ? await makeOwnAgent(
-            source,
+            record,
             store,
-            { ...(await recallLaunch(store, source.runId)), ...named },
+            { ...(await recallLaunch(store, record.runId)), ...named },
             { ...readLaunch(options.agent), ...named },
           )
-        : bareAgent(source, store);
+        : bareAgent(record, store);
       return await withAgent(agent, output, async () => {
-        const { message, paused, replayTools } = options;
         const changes = await changesFor(
-          async () => (await loadRunAt(store, source.runId, at)).state.context,
+          async () => (await loadRunAt(store, record.runId, at)).state.context,
         );
         const how = { message, paused, replayTools, model, commands: changes, by };
-        const run = await (await agent.open(source.runId)).fork({ at, ...how });
-        const shown = { run, store, output, commands: new CommandLines(file) };
+        const run = await (await agent.open(record.runId)).fork({ at, ...how });
         if (!output.json)
-          output.line({ style: 'bold', text: run.id }, `  fork of ${source.runId} at entry ${at}`);
-        return options.drive ? await driveFork(shown, agent, options) : await showFork(shown);
+          output.line({ style: 'bold', text: run.id }, `  fork of ${record.runId} at entry ${at}`);
+        const begin = output.json ? null : run.durable;
+        if (options.drive) return await driveRun({ ...opened, run, agent, begin, options });
+        if (output.json) await printEntries(store, run.id, output);
+        else output.line('To resume: ', { style: 'cyan', text: commands.of('resume', run.id) });
+        return EXIT.done;
       });
     }),
   );
@@ -75,26 +70,54 @@ async function nameModel(text: string): Promise<ForkModel> {
   return { launch, provider, model };
 }
 
-/** Shows all events of the fork as JSON, but only new ones as text. */
-async function driveFork(fork: Fork, agent: Agent, { deltas, by, yes }: ForkOptions): Promise<number> {
-  const { run, store, output, commands } = fork;
-  const begin = output.json ? null : run.durable;
-  return await driveRun({
-    run,
-    store,
-    output,
-    commands,
-    view: makeView({ output, runId: run.id, agent, deltas: deltas === true, begin }),
-    after: begin?.seq ?? 0,
-    by: by ?? userName(),
-    yes: yes === true,
-  });
+/** What a fork does differently, as options of `agentchart fork`. */
+type ForkChanges = {
+  setParam?: readonly string[];
+  approve?: string;
+  reject?: string;
+  result?: string;
+  input?: string;
+  output?: string;
+  text?: string;
+};
+
+/**
+ * Reads the options. Returns a function that makes the commands of a fork, and reads the context of the original at that
+ * entry where it needs it. Throws `input-invalid` for options that are not JSON or that need each other.
+ */
+function readChanges(
+  changes: ForkChanges,
+  by: string,
+): (readContext: () => Promise<Context>) => Promise<RunCommand[]> {
+  const { approve, reject, result, text, setParam = [] } = changes;
+  if (changes.input !== undefined && approve === undefined)
+    throw new EngineError('input-invalid', '--input is the edited input of a call: give --approve CALL too.');
+  if ((changes.output === undefined) !== (result === undefined))
+    throw new EngineError('input-invalid', 'Give --result CALL and --output JSON together.');
+  const params = Object.fromEntries(setParam.map(readParam));
+  const input = changes.input === undefined ? {} : { input: parseJson(changes.input, '--input') };
+  const output = changes.output === undefined ? null : parseJson(changes.output, '--output');
+  const decide = (callId: string | undefined, answer: Answer) =>
+    callId === undefined ? [] : [commandFor({ kind: 'approval', callId }, answer, { by })];
+  return async readContext => [
+    ...(setParam.length > 0 ? [{ type: 'set-params', params: params as RunParams, by } as const] : []),
+    ...(text === undefined ? [] : [{ type: 'edit-turn', text, by } as const]),
+    ...decide(approve, { type: 'approve', ...input }),
+    ...decide(reject, { type: 'reject' }),
+    ...(result === undefined ? [] : [giveResult(await readContext(), result, output, by)]),
+  ];
 }
 
-async function showFork({ run, store, output, commands }: Fork): Promise<number> {
-  if (!output.json) output.line('To resume: ', { style: 'cyan', text: commands.of('resume', run.id) });
-  else
-    for (const { seq, event } of await readJournal(store, run.id))
-      output.data(orderEvent({ ...event, runId: run.id, seq }));
-  return EXIT.done;
+function readParam(text: string): [string, JsonObject[string]] {
+  const at = text.indexOf('=');
+  if (at > 0) return [text.slice(0, at), parseJson(text.slice(at + 1), '--set-param')];
+  throw new EngineError('input-invalid', `--set-param must be NAME=JSON, got ${JSON.stringify(text)}.`);
+}
+
+/** A call that is in doubt in the fork is resolved; any other one is answered. */
+function giveResult(context: Context, callId: string, output: JsonValue, by: string): RunCommand {
+  const call = findCall(context, callId);
+  return call !== undefined && isDoubtedInFork(call)
+    ? commandFor({ kind: 'doubt', callId }, { type: 'happened', output }, { by })
+    : commandFor({ kind: 'result', callId }, { type: 'result', output }, { by });
 }

@@ -1,19 +1,19 @@
 import { replayExport } from '../../engine/replay/replay-export.ts';
 import type { ReplayedEntry, ReplayObserver, ReplayReport } from '../../engine/replay/replay-journal.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
-import { describeSettled } from '../../engine/run/settled.ts';
-import { statePath } from '../../machines/step.ts';
+import { describeSettled, listUnsettled, type Settled } from '../../engine/run/settled.ts';
+import { hasEnded } from '../../machines/standing.ts';
+import { type ChartState, statePath } from '../../machines/step.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { EXIT } from '../exit-codes.ts';
-import { findRun } from '../find-run.ts';
-import { storeFile, withExistingStore } from '../open-store.ts';
-import { readEntryNumber } from '../options.ts';
+import { readEntryNumber, type StoreOptions, storeFile } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
 import { Output } from '../render/output.ts';
-import { showPlace } from '../render/show-place.ts';
-import { isFile, readExportFile } from './inspecting/read-export-file.ts';
+import { HEADINGS, showCall } from '../render/show-open.ts';
+import { withRun } from '../store.ts';
+import { isFile, readExportFile } from './read-export-file.ts';
 
-export type ReplayOptions = { db?: string; json?: boolean; until?: string };
+type ReplayOptions = StoreOptions & { until?: string };
 
 /** Implements `agentchart replay`, for a run of the store or an exported file. Loads no agent. */
 export async function replay(named: string, options: ReplayOptions): Promise<number> {
@@ -22,8 +22,8 @@ export async function replay(named: string, options: ReplayOptions): Promise<num
   const observe = output.json ? makeJsonObserver(output) : makeTerminalObserver(output);
   const report = isFile(named)
     ? await replayFile(named, observe, until)
-    : await withExistingStore(storeFile(options.db), async store =>
-        replayRun(store, (await findRun(store, named)).runId, observe, { until }),
+    : await withRun(named, options, ({ store, record }) =>
+        replayRun(store, record.runId, observe, { until }),
       );
   const commands = new CommandLines(storeFile(options.db));
   if (output.json) output.data(toLine(report, { withPlace: until !== undefined }));
@@ -46,13 +46,7 @@ async function replayFile(
 
 function makeJsonObserver(output: Output) {
   return ({ runId, seq, event, state, next }: ReplayedEntry) =>
-    output.data({
-      runId,
-      seq,
-      type: event.type,
-      state: statePath(state),
-      ...omitUndefined({ next }),
-    });
+    output.data({ runId, seq, type: event.type, state: statePath(state), ...omitUndefined({ next }) });
 }
 
 /** Prints each entry, with the state that it leads to and the reason if either is new. */
@@ -86,7 +80,7 @@ function toLine({ end, ...report }: ReplayReport, { withPlace }: { withPlace: bo
 }
 
 function showReport(output: Output, { equal, entries, of, redacted, comparedWith, end }: ReplayReport): void {
-  const fact = makeFact(output);
+  const fact = output.facts(9);
   fact('entries', entries === of ? String(entries) : `${entries} of ${of}`);
   if (redacted > 0)
     fact('redacted', `${redacted} ${redacted === 1 ? 'value' : 'values'}, known only by digest`);
@@ -99,6 +93,38 @@ function showReport(output: Output, { equal, entries, of, redacted, comparedWith
   fact('equal', `${equal ? 'yes' : 'no'}, ${comparison}`);
 }
 
-function makeFact(output: Output) {
-  return (label: string, text: string) => output.line({ style: 'dim', text: label.padEnd(9) }, text);
+/** Prints the state of a run after the last replayed entry, which may be long past. */
+function showPlace(
+  output: Output,
+  { runId, entries, of, end }: ReplayReport,
+  commands: CommandLines | null,
+): void {
+  if (end === null) return;
+  const fact = output.facts(9);
+  const { context } = end.state;
+  fact('why', context.next?.why ?? 'no decision yet');
+  const settled = describeSettled(end.state, text => text);
+  if (settled === null) showRunning(output, end.state);
+  else if (settled.status === 'waiting') showOpenCalls(output, settled, context.now);
+  else fact('status', settled.status);
+  if (entries === of) return;
+  output.line({ style: 'yellow', text: `The journal continues to entry ${of}.` });
+  if (commands === null || hasEnded(end.state)) return;
+  output.line('To start a new run from here: ', {
+    style: 'cyan',
+    text: commands.of('fork', runId, '--at', String(entries)),
+  });
+}
+
+function showRunning(output: Output, { context }: ChartState): void {
+  const { turn } = context;
+  const calls = listUnsettled(context);
+  for (const { callId, name, status } of calls) output.line(`  ${name} (${callId}), ${status}`);
+  if (calls.length === 0) output.line(`  attempt ${turn.attempt} of turn ${turn.number}`);
+}
+
+function showOpenCalls(output: Output, settled: Extract<Settled, { status: 'waiting' }>, now: number): void {
+  for (const open of settled.open)
+    if (open.kind !== 'pause') showCall(output, open, HEADINGS[open.kind], now);
+  if (settled.paused) output.line({ style: 'yellow', text: 'The run is paused.' });
 }

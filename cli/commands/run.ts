@@ -1,21 +1,15 @@
-// cli/commands: what each command does. `cli/program/` declares their options and arguments.
-
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { parseLabels } from '../../protocol/listing/label.ts';
-import type { Store } from '../../protocol/store.ts';
-import { withAgent } from '../change-run.ts';
-import { detectEarlyExit } from '../detect-early-exit.ts';
 import { driveRun } from '../drive-run.ts';
-import { findRun } from '../find-run.ts';
-import { type Launch, makeAgent, readLaunch, recallLaunch } from '../launch.ts';
-import { storeFile, withStore } from '../open-store.ts';
-import { type DriveOptions, parseJson, readPiped, userName } from '../options.ts';
+import { makeAgent, readLaunch, recallLaunch, withAgent } from '../launch.ts';
+import { type DriveOptions, parseJson, readPiped, storeFile } from '../options.ts';
+import { detectEarlyExit } from '../process-end.ts';
 import { CommandLines } from '../render/command-lines.ts';
-import { makeView } from '../render/make-view.ts';
 import { Output } from '../render/output.ts';
+import { findRun, withStore } from '../store.ts';
 
-export type RunCommandOptions = DriveOptions & {
+type RunOptions = DriveOptions & {
   stream: boolean;
   continues?: string;
   context?: string;
@@ -24,55 +18,28 @@ export type RunCommandOptions = DriveOptions & {
 };
 
 /** Implements `agentchart run`. A run that continues another uses its agent and model by default. */
-export async function run(words: readonly string[], options: RunCommandOptions): Promise<number> {
+export async function run(words: readonly string[], options: RunOptions): Promise<number> {
   const input = await readInput(words);
   const runContext = options.context === undefined ? undefined : parseJson(options.context, '--context');
   const labels = options.label === undefined ? undefined : parseLabels(options.label);
   const output = new Output({ json: options.json === true });
   const file = storeFile(options.db);
+  const { stream, title } = options;
   return await detectEarlyExit(() =>
     withStore(file, async store => {
       const continues =
         options.continues === undefined ? undefined : (await findRun(store, options.continues)).runId;
-      const launch = await chooseLaunch(store, continues, options.agent);
+      const recalled = continues === undefined ? {} : await recallLaunch(store, continues);
+      const launch = { ...recalled, ...readLaunch(options.agent) };
       const agent = await makeAgent(launch, store);
       return await withAgent(agent, output, async () => {
-        const started = await agent.start(input, {
-          stream: options.stream,
-          launch,
-          runContext,
-          ...omitUndefined({ continues, labels, title: options.title }),
-        });
-        const view = makeView({
-          output,
-          runId: started.id,
-          agent,
-          deltas: options.deltas === true,
-          begin: null,
-        });
-        return await driveRun({
-          run: started,
-          store,
-          output,
-          view,
-          after: 0,
-          commands: new CommandLines(file),
-          by: options.by ?? userName(),
-          yes: options.yes === true,
-        });
+        const further = omitUndefined({ continues, labels, title });
+        const started = await agent.start(input, { stream, launch, runContext, ...further });
+        const commands = new CommandLines(file);
+        return await driveRun({ run: started, agent, store, output, commands, begin: null, options });
       });
     }),
   );
-}
-
-async function chooseLaunch(
-  store: Store,
-  continues: string | undefined,
-  module: string | undefined,
-): Promise<Launch> {
-  const requested = readLaunch(module);
-  if (continues === undefined) return requested;
-  return { ...(await recallLaunch(store, continues)), ...requested };
 }
 
 async function readInput(words: readonly string[]): Promise<string> {

@@ -5,17 +5,13 @@ import { parseLabels } from '../../protocol/listing/label.ts';
 import { MOST_LISTED } from '../../protocol/listing/run-list.ts';
 import type { ListFilter, RunList, RunRecord, RunStatus } from '../../protocol/store.ts';
 import { EXIT } from '../exit-codes.ts';
-import { hasStore, storeFile, withExistingStore } from '../open-store.ts';
-import { readTime } from '../options.ts';
-import { formatStore } from '../render/format-path.ts';
-import { formatDistance } from '../render/format-time.ts';
+import { readNumber, readOneOf, readTime, type StoreOptions, storeFile } from '../options.ts';
+import { formatDistance, formatStore, showSafely } from '../render/format.ts';
 import { Output } from '../render/output.ts';
-import { STATUS_STYLES } from '../render/show-end.ts';
-import { showSafely } from '../render/show-safely.ts';
+import { STATUS_STYLES } from '../render/show-open.ts';
+import { hasStore, withStore } from '../store.ts';
 
-export type RunsOptions = {
-  db?: string;
-  json?: boolean;
+type RunsOptions = StoreOptions & {
   status?: string;
   waiting?: boolean;
   agent?: string;
@@ -35,7 +31,7 @@ export async function runs(options: RunsOptions): Promise<number> {
   const filter: ListFilter = { ...readFilter(options), onDamaged: error => damaged.push(error) };
   const file = storeFile(options.db);
   const none: RunList = { runs: [] };
-  const page = hasStore(file) ? await withExistingStore(file, store => store.list(filter)) : none;
+  const page = hasStore(file) ? await withStore(file, store => store.list(filter)) : none;
   if (output.json) for (const record of page.runs) output.data(record);
   else if (page.runs.length > 0) showTable(output, page.runs, options.wide === true);
   else if (damaged.length === 0)
@@ -151,19 +147,12 @@ function readFilter(options: RunsOptions): ListFilter {
 }
 
 function readLimit(text = '50'): number {
-  const limit = Number(text);
-  if (Number.isInteger(limit) && limit > 0 && limit <= MOST_LISTED) return limit;
-  throw new EngineError(
-    'input-invalid',
-    `--limit must be a positive integer up to ${MOST_LISTED}, got "${text}".`,
-  );
+  const what = `a positive integer up to ${MOST_LISTED}`;
+  return readNumber('--limit', text, { what, isWhole: true, from: 1, to: MOST_LISTED });
 }
 
 function readStatus({ status: text, waiting }: RunsOptions): RunStatus | undefined {
-  const known = Object.keys(STATUS_STYLES) as RunStatus[];
-  const status = known.find(one => one === text);
-  if (text !== undefined && status === undefined)
-    throw new EngineError('input-invalid', `--status must be one of ${known.join(', ')}, got "${text}".`);
+  const status = readOneOf('--status', Object.keys(STATUS_STYLES) as RunStatus[], text);
   if (waiting !== true) return status;
   if (status === undefined || status === 'waiting') return 'waiting';
   throw new EngineError(

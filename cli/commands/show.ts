@@ -1,42 +1,44 @@
 import { once } from 'node:events';
+import { systemHost } from '../../engine/driver/host.ts';
+import { isOwnerDead } from '../../engine/driver/owner.ts';
 import { findContradiction } from '../../engine/journal/late-evidence.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
 import { readPages } from '../../engine/journal/read-journal.ts';
 import { openResult } from '../../engine/run/read-result.ts';
 import { listUnsettled, type Settled } from '../../engine/run/settled.ts';
 import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
+import type { VersionDifference, VersionReport } from '../../engine/versions/compare-versions.ts';
 import { statusOf } from '../../machines/standing.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
-import type { JournalEntry } from '../../protocol/event.ts';
+import { describeBytes } from '../../protocol/content/read-content.ts';
+import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import type { RunRecord, Store } from '../../protocol/store.ts';
-import { checkVersions } from '../check-versions.ts';
+import { textOf } from '../../protocol/message.ts';
+import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
 import { EXIT } from '../exit-codes.ts';
-import { findRun } from '../find-run.ts';
-import { type Launch, recallLaunch } from '../launch.ts';
-import { storeFile, withExistingStore } from '../open-store.ts';
-import { CommandLines } from '../render/command-lines.ts';
-import { describeEvent } from '../render/describe-event.ts';
-import { formatClock } from '../render/format-time.ts';
-import { orderEvent } from '../render/make-view.ts';
-import { Output } from '../render/output.ts';
-import { type LateResult, showRun } from '../render/show-run.ts';
-import { showUnread, showVersions } from '../render/show-versions.ts';
+import { checkVersions, type Launch, recallLaunch } from '../launch.ts';
+import type { StoreOptions } from '../options.ts';
+import type { CommandLines } from '../render/command-lines.ts';
+import {
+  describeEvent,
+  formatClock,
+  formatDistance,
+  formatPath,
+  nameModels,
+  shorten,
+  showValue,
+} from '../render/format.ts';
+import type { Output } from '../render/output.ts';
+import { showEnd, showStatus, showWaiting } from '../render/show-open.ts';
+import { orderEvent } from '../render/terminal-view.ts';
+import { withRun } from '../store.ts';
 
-export type ShowCommandOptions = {
-  db?: string;
-  json?: boolean;
-  events?: boolean;
-  result?: string;
-  agent?: string;
-};
+type ShowOptions = StoreOptions & { events?: boolean; result?: string; agent?: string };
 
 /** Implements `agentchart show`. Needs no agent; with `agent`, also compares versions. */
-export async function show(id: string, options: ShowCommandOptions): Promise<number> {
-  const output = new Output({ json: options.json === true });
-  const file = storeFile(options.db);
-  return await withExistingStore(file, async store => {
-    const record = await findRun(store, id);
+export async function show(id: string, options: ShowOptions): Promise<number> {
+  return await withRun(id, options, async ({ store, record, output, commands }) => {
     if (options.result !== undefined) return await showResult(store, record, options.result);
     if (options.events === true) return await showEvents(store, record, output);
     const versions = await checkVersions(store, record, options.agent, output);
@@ -47,7 +49,7 @@ export async function show(id: string, options: ShowCommandOptions): Promise<num
     if (output.json) output.data({ ...summarize({ record, state, settled, launch }), versions });
     else {
       const late = await readLateResults(store, record);
-      showRun(output, { record, state, settled, launch, commands: new CommandLines(file), late });
+      showRun(output, { record, state, settled, launch, commands, late });
       showVersions(output, versions);
     }
     return EXIT.done;
@@ -87,12 +89,180 @@ async function showResult(store: Store, { runId }: RunRecord, callId: string): P
 }
 
 async function showEvents(store: Store, { runId }: RunRecord, output: Output): Promise<number> {
-  for await (const page of readPages(store, runId)) for (const entry of page) showEntry(entry, runId, output);
+  for await (const page of readPages(store, runId))
+    for (const { seq, event } of page) {
+      const place = `${String(seq).padStart(5)}  ${formatClock(event.at)}  `;
+      if (output.json) output.data(orderEvent({ ...event, runId, seq }));
+      else output.line({ style: 'dim', text: place }, event.type.padEnd(20), describeEvent(event));
+    }
   return EXIT.done;
 }
 
-function showEntry({ seq, event }: JournalEntry, runId: string, output: Output): void {
-  if (output.json) return output.data(orderEvent({ ...event, runId, seq }));
-  const place = `${String(seq).padStart(5)}  ${formatClock(event.at)}  `;
-  output.line({ style: 'dim', text: place }, event.type.padEnd(20), describeEvent(event));
+type ShownRun = {
+  record: RunRecord;
+  state: ChartState;
+  /** Includes what its sub-agents wait for; `null` while the run is running. */
+  settled: Settled | null;
+  launch: Launch;
+  commands: CommandLines;
+  /** Results that arrived after the run had stopped waiting for them. */
+  late: readonly LateResult[];
+};
+
+/** A result that arrived after the run had stopped waiting for it. */
+type LateResult = Extract<RunEvent, { type: 'tool.late' }>;
+
+/** How many of the last items of the conversation are shown. */
+const SHOWN_ITEMS = 30;
+const MAX_LINE = 160;
+
+/** Prints the facts of a run, its conversation, and what it waits for or how it ended. */
+function showRun(output: Output, shown: ShownRun): void {
+  showFacts(output, shown);
+  showConversation(output, shown);
+  showSituation(output, shown);
+}
+
+function showFacts(output: Output, { record, state, launch }: ShownRun): void {
+  const { agent, config } = state.context;
+  const now = systemHost.now();
+  const fact = output.facts(10);
+  output.line({ style: 'bold', text: record.runId });
+  fact(
+    'agent',
+    [agent.name, agent.version ?? '', launch.module === undefined ? '' : `(${formatPath(launch.module)})`]
+      .filter(Boolean)
+      .join(' '),
+  );
+  fact('model', formatModel(launch.model) ?? nameModels(config.models));
+  if (record.continues !== undefined) fact('continues', record.continues);
+  const { parent } = state.context;
+  if (parent !== null) fact('parent', `${parent.runId} (call ${parent.callId})`);
+  fact('started', `${formatDistance(record.createdAt, now)}, ${record.seq} events`);
+  fact('state', [statePath(state), explainState(state)].filter(Boolean).join(' — '));
+  if (record.status === 'running') fact('driven by', describeDriver(record, now));
+}
+
+/** The reason of the last decision; a cancellation is not a decision of the chart. */
+function explainState({ status, value, context }: ChartState): string {
+  return status === 'done' && value === 'cancelled' ? 'on request' : (context.next?.why ?? '');
+}
+
+/** A script's path is absolute in the launch. */
+function formatModel(model: string | undefined): string | undefined {
+  return model?.replace(/^scripted:(.+)$/s, (_, file: string) => `scripted:${formatPath(file)}`);
+}
+
+function describeDriver(record: RunRecord, now: number): string {
+  const { owner } = record;
+  if (owner === undefined) return 'no process; resume the run';
+  const name = `process ${owner.pid} on ${owner.host}`;
+  return isDriven(record, now, isOwnerDead) ? name : `no process (${name} is gone); resume the run`;
+}
+
+function showConversation(output: Output, { record, state, commands }: ShownRun): void {
+  const { transcript } = state.context;
+  output.line({ style: 'dim', text: 'conversation' });
+  const hidden = transcript.length - SHOWN_ITEMS;
+  if (hidden > 0) output.line(`  (${hidden} earlier items)`);
+  for (const item of transcript.slice(-SHOWN_ITEMS)) {
+    output.line('  ', describeItem(item));
+    if (item.type !== 'tool_result' || item.blob === undefined) continue;
+    const full = commands.result(record.runId, item.callId);
+    output.line({ style: 'dim', text: `    ${describeBytes(item.blob.bytes)}; full result: ${full}` });
+  }
+}
+
+function describeItem(item: Item): string {
+  switch (item.type) {
+    case 'message': {
+      const others = item.content.filter(part => part.type !== 'text').map(part => `[${part.type}]`);
+      return `${item.role}: ${[shorten(textOf(item), MAX_LINE), ...others].join(' ')}`;
+    }
+    case 'reasoning':
+      return `reasoning: ${shorten(item.text, MAX_LINE)}`;
+    case 'tool_call':
+      return `→ ${item.name} ${showValue(item.arguments, MAX_LINE)}`;
+    case 'tool_result':
+      return `← ${item.isError ? 'error ' : ''}${showValue(item.output, MAX_LINE)}`;
+    case 'provider_item':
+      return `[${item.kind}]`;
+    case 'approval_request':
+    case 'approval_response':
+    case 'tool_list':
+      return `[${item.type}]`;
+  }
+}
+
+function showSituation(output: Output, { record, state, settled, commands, late }: ShownRun): void {
+  const { runId } = record;
+  if (settled === null) {
+    const { usage, turns } = state.context;
+    for (const { callId, name, status } of listUnsettled(state.context))
+      output.line(`  ${name} (${callId}), ${status}`);
+    return showStatus(output, 'running', { usage, turns });
+  }
+  if (settled.status !== 'waiting') {
+    showEnd(output, settled, { runId, commands, isTextShown: false });
+    return showLate(
+      late.filter(({ contradicts }) => contradicts !== undefined),
+      state,
+      output,
+    );
+  }
+  showWaiting(output, settled, commands, state.context, systemHost.now());
+  const doubted = new Set(settled.doubts.map(({ callId }) => callId));
+  const telling = late.filter(({ callId, contradicts }) => doubted.has(callId) || contradicts !== undefined);
+  showLate(telling, state, output);
+  showStatus(output, 'waiting', settled);
+}
+
+function showLate(late: readonly LateResult[], { context }: ChartState, output: Output): void {
+  for (const { callId, isError, output: result, contradicts } of late) {
+    const made = context.transcript.find(item => item.type === 'tool_call' && item.callId === callId);
+    const name = made?.type === 'tool_call' ? made.name : 'call';
+    const outcome = `${name} (${callId}) ${isError ? 'failed with' : 'returned'} ${showValue(result, MAX_LINE)}`;
+    output.line({ style: 'yellow', text: 'late result: ' }, outcome);
+    if (contradicts === undefined) continue;
+    output.line(
+      { style: 'red', text: 'CONTRADICTION: ' },
+      `the result of ${name} (${callId}) arrived late, but ${contradicts}`,
+    );
+  }
+}
+
+/** Prints the version differences of a run, if there are any. */
+function showVersions(output: Output, report: VersionReport): void {
+  const { verdict, differences, reason, advice, migratedTo } = report;
+  if (verdict === 'same' && migratedTo === undefined) return;
+  const style = verdict === 'same' || verdict === 'compatible' ? 'cyan' : 'yellow';
+  const why = reason === undefined ? '' : `: ${reason}`;
+  output.line({ style: 'dim', text: 'versions  ' }, { style, text: verdict }, why);
+  for (const difference of differences) output.line('  ', describeDifference(difference));
+  if (advice !== undefined) output.line('  ', advice);
+}
+
+function describeDifference({ what, name, was, is, effect }: VersionDifference): string {
+  const named = [what, name].filter(Boolean).join(' ');
+  return `${named} ${describeChange(was, is)}: ${effect}`;
+}
+
+function describeChange(was: string | null, is: string | null): string {
+  if (was === null) return 'new';
+  return is === null ? 'removed' : `${was} → ${is}`;
+}
+
+/** Prints what is known about a run whose journal cannot be read. Returns the exit code. */
+function showUnread(output: Output, record: RunRecord, report: VersionReport): number {
+  if (output.json) {
+    output.data({ ...record, versions: report });
+    return EXIT.failed;
+  }
+  const fact = output.facts(10);
+  output.line({ style: 'bold', text: record.runId });
+  fact('agent', record.agent);
+  fact('started', `${formatDistance(record.createdAt, systemHost.now())}, ${record.seq} events`);
+  fact('status', `${record.status} (according to the release that wrote it)`);
+  showVersions(output, report);
+  return EXIT.failed;
 }

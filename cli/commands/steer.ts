@@ -3,7 +3,7 @@ import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { changeRun, submitCommands } from '../change-run.ts';
 import type { DriveOptions, ShowOptions } from '../options.ts';
-import { formatClock } from '../render/format-time.ts';
+import { formatClock } from '../render/format.ts';
 
 /** Implements `agentchart pause`. */
 export async function pause(id: string, options: ShowOptions): Promise<number> {

@@ -4,28 +4,20 @@ import type { RunSpan } from '../../fronts/otel/run-span.ts';
 import { traceRun } from '../../fronts/otel/trace-run.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { EXIT } from '../exit-codes.ts';
-import { findRun } from '../find-run.ts';
-import { storeFile, withExistingStore } from '../open-store.ts';
-import { Output } from '../render/output.ts';
-import { showSafely } from '../render/show-safely.ts';
+import { readVersion, type StoreOptions } from '../options.ts';
+import { showSafely } from '../render/format.ts';
+import type { Output } from '../render/output.ts';
+import { withRun } from '../store.ts';
 
-export type TracesOptions = {
-  db?: string;
-  json?: boolean;
-  otlp?: string;
-  content?: boolean;
-  version: string;
-};
+type TracesOptions = StoreOptions & { otlp?: string; content?: boolean };
 
 /**
  * Implements `agentchart traces`: posts the spans of a run and of its sub-agents' runs to a receiver, or prints them
  * without `otlp`. The same run gives the same ids every time. Returns 1 if the receiver does not take them.
  */
 export async function traces(id: string, options: TracesOptions): Promise<number> {
-  const output = new Output({ json: options.json === true });
   if (options.otlp !== undefined) checkUrl(options.otlp);
-  return await withExistingStore(storeFile(options.db), async store => {
-    const { runId } = await findRun(store, id);
+  return await withRun(id, options, async ({ store, output, record: { runId } }) => {
     const spans = traceRun(store, runId, { content: options.content === true });
     if (options.otlp === undefined) return await print(spans, output);
     try {
@@ -33,7 +25,7 @@ export async function traces(id: string, options: TracesOptions): Promise<number
         url: options.otlp,
         headers: readHeaders(process.env.OTEL_EXPORTER_OTLP_HEADERS),
         service: process.env.OTEL_SERVICE_NAME || 'agentchart',
-        version: options.version,
+        version: readVersion(),
         sleep: ms => sleep(systemHost, ms),
       });
       const url = tracesUrl(options.otlp);

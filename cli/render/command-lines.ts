@@ -1,6 +1,6 @@
 import type { OpenCall } from '../../engine/run/settled.ts';
-import { DEFAULT_STORE } from '../open-store.ts';
-import { formatPath, formatStore, isDatabase } from './format-path.ts';
+import { DEFAULT_STORE } from '../options.ts';
+import { formatPath, formatStore, isDatabase } from './format.ts';
 
 /** Builds the commands that messages suggest, ready to paste into the same shell. */
 export class CommandLines {

@@ -1,13 +1,12 @@
 /**
  * Rendering: how the commands print runs, events, calls and reports.
  *
- * `Output` below is the only code that writes to stdout and stderr. The `format-*` and `describe-*` files turn
- * values into text; the `show-*` files print one thing each; `make-view.ts` chooses how a run is shown while it
- * is driven or followed (`terminal-view.ts` for people, JSON Lines for programs).
+ * `Output` below is the only code that writes to stdout and stderr. `format.ts` turns values into text; the
+ * `show-*` files print one thing each; `terminal-view.ts` shows a run while it is driven or followed.
  */
 import { Console } from 'node:console';
 import { styleText } from 'node:util';
-import { formatSafeJson, showSafely } from './show-safely.ts';
+import { formatSafeJson, showSafely } from './format.ts';
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Segment = string | { style: Style; text: string };
@@ -50,6 +49,11 @@ export class Output {
   line(...segments: Segment[]): void {
     this.endLine();
     this.#people.write(`${this.render(segments)}\n`);
+  }
+
+  /** Returns a function that writes lines of a dimmed label, `width` characters wide, and a text. */
+  facts(width: number): (label: string, text: string) => void {
+    return (label, text) => this.line({ style: 'dim', text: label.padEnd(width) }, text);
   }
 
   /** Writes text that continues the current line. */

@@ -1,8 +1,8 @@
 import type { ForwardReport } from '../../explore/forward/explore-from.ts';
 import type { PathEntry } from '../../explore/place.ts';
 import type { BreachReport, ExplorationReport } from '../../explore/report.ts';
-import { describeUnfinished, NOT_PROVED } from '../../visualizer/describe-exploration.ts';
-import { describeEvent } from './describe-event.ts';
+import { describeStart, describeUnfinished, NOT_PROVED } from '../../visualizer/describe-exploration.ts';
+import { describeEvent } from './format.ts';
 import type { Output, Segment } from './output.ts';
 
 const APPROVALS: Readonly<Record<ExplorationReport['tools'][number]['approval'], string>> = {
@@ -29,15 +29,13 @@ export function showExploration(output: Output, report: ExplorationReport | Forw
     output.line({ style: 'dim', text: '  tool ' }, name, { style: 'dim', text: `  ${traits.join(', ')}` });
   }
   output.line('');
-  const rows: [string, string][] = [
-    ['states', `${states}${complete ? ' (all)' : ' (incomplete)'}`],
-    ['edges', `${edges.taken} of ${edges.total} in the chart`],
-    ['crash points', String(crashPoints)],
-    ['decisions', String(decisions)],
-    ['steps', String(steps)],
-    ['invariants', `${report.invariants.length}, checked at every step`],
-  ];
-  for (const [label, text] of rows) output.line({ style: 'dim', text: label.padEnd(14) }, text);
+  const row = output.facts(14);
+  row('states', `${states}${complete ? ' (all)' : ' (incomplete)'}`);
+  row('edges', `${edges.taken} of ${edges.total} in the chart`);
+  row('crash points', String(crashPoints));
+  row('decisions', String(decisions));
+  row('steps', String(steps));
+  row('invariants', `${report.invariants.length}, checked at every step`);
   if (edges.missing.length > 0 && !('at' in report)) {
     output.line('');
     output.line({ style: 'dim', text: 'edges not reached:' });
@@ -83,4 +81,21 @@ function describeEntry({ event, state, why }: PathEntry, index: number): Segment
 /** Replaces the guard of a decision by the name of what was decided. */
 function shortenEdge(edge: string): string {
   return edge.replace(/always \[\{"type":"next","params":\{"type":"(\w+)"[^\]]*\]/, 'decided $1');
+}
+
+/** Prints what may still happen to a run: states, approvals, and what it may still spend. */
+export function showAhead(output: Output, report: ForwardReport): void {
+  const { runId, at, state, ahead, starts, approvals, left, complete } = report;
+  const row = output.facts(14);
+  output.line({ style: 'bold', text: runId }, ` at entry ${at}: ${state}`);
+  output.line('');
+  row('can come', ahead.map(one => `${one.state} (${one.path.length})`).join(', ') || 'nothing');
+  for (const { callId, name } of approvals) row('asks now', `${name} (${callId})`);
+  for (const start of starts) row(start.tool, describeStart(start, complete));
+  const { turns, toolCalls, tokens, cost } = left;
+  row('turns left', `${turns.most}, after ${turns.spent}`);
+  row('calls left', `${toolCalls.most}, after ${toolCalls.spent}`);
+  row('tokens left', `${tokens.most ?? 'no limit'}, after ${tokens.spent}`);
+  row('cost left', `${cost.most ?? 'no limit'}, after ${cost.spent}`);
+  output.line('');
 }

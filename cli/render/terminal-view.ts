@@ -1,4 +1,5 @@
-import type { RunHappening } from '../../engine/run/run.ts';
+import type { Agent } from '../../agent/agent.ts';
+import type { Run, RunHappening } from '../../engine/run/run.ts';
 import type { Settled } from '../../engine/run/settled.ts';
 import { Story } from '../../engine/story/read-story.ts';
 import type { StoryEvent } from '../../engine/story/tell-story.ts';
@@ -11,13 +12,13 @@ import {
   describeFailedTurn,
   describePlayed,
   describeTurn,
+  formatSpan,
   INTERRUPTED,
   nameModels,
   showValue,
-} from './describe-event.ts';
-import { formatSpan } from './format-time.ts';
+} from './format.ts';
 import type { Output, Segment } from './output.ts';
-import { showEnd } from './show-end.ts';
+import { showEnd } from './show-open.ts';
 
 type Entry = Extract<RunHappening, { seq: number }>;
 type Of<Type extends Entry['type']> = Extract<Entry, { type: Type }>;
@@ -244,3 +245,43 @@ const STEP_IN_TURN: { readonly [Type in Entry['type']]?: string } = {
   'text.started': 'text is streaming',
   'calls.started': 'the model calls tools',
 };
+
+type ViewOptions = {
+  output: Output;
+  run: Pick<Run, 'id'>;
+  agent: Agent;
+  /** The fold before the first entry to show; `null` to show the run from its first event. */
+  begin: { state: ChartState; seq: number } | null;
+  /** `deltas`: JSON output includes them. */
+  options: { deltas?: boolean };
+};
+
+/** Returns the view for the format of `output`: JSON Lines or text. */
+export function makeView({ output, run, agent, begin, options }: ViewOptions): View {
+  if (output.json) return makeJsonView(output, run.id, { deltas: options.deltas === true });
+  const filters = agent.options.textFilters ?? [];
+  return new TerminalView({ output, runId: run.id, filters, ...(begin !== null && { begin }) });
+}
+
+function makeJsonView(output: Output, runId: string, { deltas }: { deltas: boolean }): View {
+  return {
+    take(happening) {
+      if ('seq' in happening) output.data(orderEvent(happening));
+      else if (deltas) output.data({ runId, ...happening });
+    },
+    end(settled) {
+      if (settled.status === 'failed') output.problem(`${settled.error.code}: ${settled.error.message}`);
+    },
+  };
+}
+
+/** Returns an event as commands print it in JSON: run, sequence number, time and type come first. */
+export function orderEvent({
+  runId,
+  seq,
+  at,
+  type,
+  ...facts
+}: Extract<RunHappening, { seq: number }>): object {
+  return { runId, seq, at, type, ...facts };
+}

@@ -7,7 +7,7 @@ import {
   toolResults,
 } from '../../agent/index.ts';
 // In a project of your own: from 'agentchart'.
-import { showSafely } from '../../cli/render/show-safely.ts';
+import { showSafely } from '../../cli/render/format.ts';
 import { citations } from './tools.ts';
 
 type Turn = Extract<RunHappening, { type: 'turn.completed' }>;

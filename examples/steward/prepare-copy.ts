@@ -1,6 +1,6 @@
 import { cpSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
-import { formatPath } from '../../cli/render/format-path.ts';
+import { formatPath } from '../../cli/render/format.ts';
 
 const LEFT_OUT = new Set(['node_modules', '.git', '.agentchart']);
 

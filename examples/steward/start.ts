@@ -6,7 +6,7 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { formatPath } from '../../cli/render/format-path.ts';
+import { formatPath } from '../../cli/render/format.ts';
 import { startStandInModel } from '../stand-in/model.ts';
 import { startStandIn } from '../stand-in/wire/provider.ts';
 import { environmentOf, WAYS } from '../stand-in/wire/ways.ts';

@@ -13,6 +13,8 @@ import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RestateCalls } from './ingress.ts';
 import { DRIVE_SERVICE, RUN_OBJECT } from './requests.ts';
+import { type Agent, createAgent } from '../../agent/agent.ts';
+import type { RestateStore } from './restate-store.ts';
 
 /** How long one request waits until the run rests, in ms. */
 const REST_MS = 30_000;
@@ -141,4 +143,17 @@ async function findLostDelivery(calls: RestateCalls, runId: string): Promise<num
      and starts_with(invoked_by_target, '${sender}') limit 1`,
   );
   return alive.length === 0 ? meta.working : undefined;
+}
+
+type Hosting = {
+  store: RestateStore;
+  calls: RestateCalls;
+  /** Returns the host of a run that this process drives; `undefined` for a run that it only follows. */
+  own?(parts: RunParts): RunHost | undefined;
+};
+
+/** Returns a copy of an agent whose runs have their journals in Restate. */
+export function hostAgent(agent: Agent, { store, calls, own }: Hosting): Agent {
+  const makeRunHost = (parts: RunParts) => own?.(parts) ?? new FollowedRun(parts, calls);
+  return createAgent({ ...agent.options, store, makeRunHost });
 }

@@ -11,6 +11,7 @@ import type {
   StoredSnapshot,
   StoredText,
 } from '../../protocol/store.ts';
+import type { Serde } from '@restatedev/restate-sdk';
 
 /** The virtual object of a run; its key is the run's id. */
 export const RUN_OBJECT = 'AgentchartRun';
@@ -150,3 +151,17 @@ export type TextRequests = {
   clear: { input: { redactions?: number }; output: undefined };
   forget: { input: { until: number }; output: undefined };
 };
+
+/**
+ * Serializes values as JSON, and `undefined` as no bytes. Equal to the serde of Restate's SDK, which is optional and
+ * may not be installed.
+ */
+export function json<Value>(): Serde<Value> {
+  return {
+    contentType: 'application/json',
+    serialize: value =>
+      value === undefined ? new Uint8Array() : new TextEncoder().encode(JSON.stringify(value)),
+    deserialize: bytes =>
+      bytes.length === 0 ? (undefined as Value) : JSON.parse(new TextDecoder().decode(bytes)),
+  };
+}

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { createAgent, tool } from '../../agent/index.ts';
-import { formatTest } from '../../cli/render/format-test.ts';
+import { formatTest } from '../../cli/commands/export.ts';
 import { recordRun } from '../../engine/replay/record-run.ts';
 import { explore, type Invariants } from '../../testing/index.ts';
 import { formatBreachTest } from '../../visualizer/breach-test.ts';

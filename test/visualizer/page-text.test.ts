@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { showValue } from '../../cli/render/describe-event.ts';
+import { showValue } from '../../cli/render/format.ts';
 import { content } from '../../protocol/content/content.ts';
 import { describeBreakpoint } from '../../protocol/debugger/describe-breakpoint.ts';
 import { sketchValue } from '../../visualizer/page/model/state-diff.ts';

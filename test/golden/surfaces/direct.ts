@@ -1,6 +1,6 @@
 import { CommandLines } from '../../../cli/render/command-lines.ts';
 import { Output } from '../../../cli/render/output.ts';
-import { showWaiting } from '../../../cli/render/show-call.ts';
+import { showWaiting } from '../../../cli/render/show-open.ts';
 import { TerminalView } from '../../../cli/render/terminal-view.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import type { Run } from '../../../engine/run/run.ts';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { READER } from '../../../access/caller.ts';
 import { makeTest } from '../../../cli/commands/export.ts';
-import { loadExport } from '../../../cli/commands/inspecting/load-export.ts';
+import { loadExport } from '../../../cli/commands/inspect.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { statePath } from '../../../machines/step.ts';
 import type { RunEvent, RunStarted } from '../../../protocol/event.ts';
@@ -21,7 +21,7 @@ const assets: PageAssets = { html: () => '<p>page</p>', find: path => FILES[path
 
 const desk = makeApp({
   assets,
-  exportTest: (store, runId) => makeTest(store, runId, '1.0.0'),
+  exportTest: makeTest,
   turns: [
     { text: HOSTILE, toolCalls: [{ name: 'refund', arguments: { orderId: HOSTILE, cents: 4200 } }] },
     { text: HOSTILE },

@@ -1,6 +1,6 @@
 import type { Agent } from '../../../agent/index.ts';
 import { Deliveries } from '../../../hosts/restate/drive-run.ts';
-import { hostAgent } from '../../../hosts/restate/host-agent.ts';
+import { hostAgent } from '../../../hosts/restate/followed-run.ts';
 import { RestateStore } from '../../../hosts/restate/restate-store.ts';
 import { makeServices } from '../../../hosts/restate/services.ts';
 import type { RestateStandIn } from './restate-stand-in.ts';

@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { systemHost } from '../engine/driver/host.ts';
 import { type CurrentCall, currentCall, trackCalls } from '../engine/run/current-call.ts';
 import { messageOf } from '../protocol/error.ts';
 import { EXIT } from './exit-codes.ts';
-import { showSafely } from './render/show-safely.ts';
+import { showSafely } from './render/format.ts';
 
 /**
  * Runs `work`. If the process exits with 0 before `work` is done, prints an error and changes the exit code:
@@ -67,4 +68,33 @@ function describeOther(thrown: unknown): string {
     return `Uncaught: ${messageOf(thrown)}`;
   }
   return `Uncaught: ${messageOf(thrown)}`;
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/** A terminal and a package runner may both forward one key press; repeats within this many ms count once. */
+const SAME_PRESS_MS = 250;
+
+/** Calls `first` on the first SIGINT or SIGTERM and `again` on each later one. Returns a function that stops listening. */
+export function watchInterrupts({ first, again }: { first(): void; again(): void }): () => void {
+  let last: { signal: NodeJS.Signals; at: number } | null = null;
+  const listen = (signal: NodeJS.Signals) => {
+    const before = last;
+    const at = systemHost.monotonic();
+    if (before?.signal === signal && at - before.at < SAME_PRESS_MS) return;
+    last = { signal, at };
+    if (before === null) first();
+    else again();
+  };
+  for (const signal of SIGNALS) process.on(signal, listen);
+  return () => {
+    for (const signal of SIGNALS) process.off(signal, listen);
+  };
+}
+
+/** Resolves at the first SIGINT or SIGTERM; a second one exits at once. */
+export function untilInterrupted(): Promise<void> {
+  return new Promise<void>(first => {
+    watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
+  });
 }

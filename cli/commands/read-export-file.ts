@@ -1,9 +1,9 @@
 import { constants, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { ExportedBlobs } from '../../../engine/replay/export-blobs.ts';
-import { readExport, type UncheckedExport } from '../../../engine/replay/read-export.ts';
-import { EngineError, messageOf } from '../../../protocol/error.ts';
-import { formatPath } from '../../render/format-path.ts';
+import { ExportedBlobs } from '../../engine/replay/export-blobs.ts';
+import { readExport, type UncheckedExport } from '../../engine/replay/read-export.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import { formatPath } from '../render/format.ts';
 
 /** An export, its large results, and their parts if they are kept. */
 export type ExportFile = { exported: UncheckedExport; blobs: ExportedBlobs };

@@ -2,28 +2,30 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Agent } from '../../../agent/agent.ts';
-import { agentNamed } from '../../../agent/sub-agents.ts';
-import { systemHost } from '../../../engine/driver/host.ts';
-import { messageOf } from '../../../protocol/error.ts';
-import { listAll, type Store } from '../../../protocol/store.ts';
-import { RESPONSES } from '../../../server/responses/wire/response-spec.ts';
-import type { Deployed } from '../../../server/runs/find-stranding.ts';
-import { ServedAgents } from '../../../server/runs/served-agents.ts';
-import { memory } from '../../../stores/memory.ts';
-import { describeDatabase as describePostgres } from '../../../stores/postgres/describe-database.ts';
-import { postgres } from '../../../stores/postgres.ts';
-import { backUpDatabase } from '../../../stores/sqlite/database/back-up-database.ts';
-import { describeDatabase as describeSqlite } from '../../../stores/sqlite/database/describe-database.ts';
-import { sqlite } from '../../../stores/sqlite.ts';
-import { EXIT } from '../../exit-codes.ts';
-import { loadAgent } from '../../load-agent.ts';
-import { missingStore, storeFile } from '../../open-store.ts';
-import { formatStore, isDatabase } from '../../render/format-path.ts';
-import { Output } from '../../render/output.ts';
-import { type Finding, findProblem } from './find-problem.ts';
+import type { Agent } from '../../agent/agent.ts';
+import { agentNamed } from '../../agent/sub-agents.ts';
+import { systemHost } from '../../engine/driver/host.ts';
+import { isOwnerDead } from '../../engine/driver/owner.ts';
+import { messageOf } from '../../protocol/error.ts';
+import type { Stranding } from '../../protocol/run-view.ts';
+import { isDriven, listAll, type RunRecord, type Store } from '../../protocol/store.ts';
+import { RESPONSES } from '../../server/responses/wire/response-spec.ts';
+import { type Deployed, findStranding } from '../../server/runs/find-stranding.ts';
+import { ServedAgents } from '../../server/runs/served-agents.ts';
+import { memory } from '../../stores/memory.ts';
+import { describeDatabase as describePostgres } from '../../stores/postgres/describe-database.ts';
+import { postgres } from '../../stores/postgres.ts';
+import { backUpDatabase } from '../../stores/sqlite/database/back-up-database.ts';
+import { describeDatabase as describeSqlite } from '../../stores/sqlite/database/describe-database.ts';
+import { sqlite } from '../../stores/sqlite.ts';
+import { EXIT } from '../exit-codes.ts';
+import { loadAgent } from '../load-agent.ts';
+import { type StoreOptions, storeFile } from '../options.ts';
+import { formatStore, isDatabase } from '../render/format.ts';
+import { Output } from '../render/output.ts';
+import { missingStore } from '../store.ts';
 
-export type DoctorOptions = { db?: string; json?: boolean; agent?: string[] };
+type DoctorOptions = StoreOptions & { agent?: string[] };
 
 type Tables = { version: number | null; current: number; synchronousCommit?: string };
 
@@ -154,8 +156,7 @@ function showTables(output: Output, file: string, tables: Tables): void {
   const store = formatStore(file);
   const migrates = version !== null && version < current;
   if (output.json) return output.data({ type: 'store', store, reachable: true, migrates, ...tables });
-  const fact = (label: string, text: string) =>
-    output.line({ style: 'dim', text: label.padEnd(WIDTH) }, text);
+  const fact = output.facts(WIDTH);
   fact('store', store);
   fact('tables', describeVersion(version, current));
   if (synchronousCommit === 'off')
@@ -179,8 +180,7 @@ function showSummary(output: Output, counts: Counts, loaded: readonly Agent[]): 
     output.data({ type: 'summary', runs, stranded, inDoubt, deadOwners, damaged, ...others, agents });
     return;
   }
-  const fact = (label: string, text: string) =>
-    output.line({ style: 'dim', text: label.padEnd(WIDTH) }, text);
+  const fact = output.facts(WIDTH);
   if (agents.length === 0)
     fact('agents', 'not compared: give the module of each agent that you deploy with --agent');
   else fact('agents', agents.join(', '));
@@ -188,4 +188,51 @@ function showSummary(output: Output, counts: Counts, loaded: readonly Agent[]): 
     'summary',
     `${runs} ${runs === 1 ? 'run has' : 'runs have'} not ended: ${stranded} stranded, ${migrates} to be migrated, ${inDoubt} in doubt, ${deadOwners} without their driver, ${damaged} damaged`,
   );
+}
+
+/** What a deploy may need to know about a run that has not ended. */
+type Finding = Omit<Stranding, 'type'> & {
+  type: Stranding['type'] | 'in-doubt' | 'dead-owner' | 'damaged';
+};
+
+/** Returns what is to report about a run. Reads its first entry only if its record has no chart. */
+async function findProblem(
+  store: Store,
+  record: RunRecord,
+  deployed: Deployed,
+  now: number,
+): Promise<Finding[]> {
+  const stranded = await findStranding(store, record, deployed).catch(
+    (error): Finding => ({
+      type: 'damaged',
+      runId: record.runId,
+      reason: messageOf(error),
+      advice: 'Restore the store from a backup, or delete the run.',
+    }),
+  );
+  return [stranded, findDoubt(record), findDeadOwner(record, now)].filter(finding => finding !== undefined);
+}
+
+function findDoubt({ runId, state, waitsFor = [] }: RunRecord): Finding | undefined {
+  const doubts = waitsFor.filter(({ type }) => type === 'doubt');
+  if (doubts.length === 0 && state !== 'resting.inDoubt') return undefined;
+  const names = doubts.map(({ name, callId }) => `${name} (${callId})`).join(', ');
+  return {
+    type: 'in-doubt',
+    runId,
+    reason: `in doubt: ${names || 'a call'}`,
+    advice: `Find out whether the call happened, then use \`agentchart resolve ${runId} CALL\`.`,
+  };
+}
+
+function findDeadOwner(record: RunRecord, now: number): Finding | undefined {
+  const { runId, owner } = record;
+  if (owner === undefined || isDriven(record, now, isOwnerDead)) return undefined;
+  const cause = isOwnerDead(owner) ? 'is gone' : 'let its lease expire';
+  return {
+    type: 'dead-owner',
+    runId,
+    reason: `process ${owner.pid} on ${owner.host} drove it and ${cause}`,
+    advice: 'A worker that has its agent takes it.',
+  };
 }

@@ -1,33 +1,41 @@
-import type { Caller } from '../../../access/caller.ts';
-import { systemHost } from '../../../engine/driver/host.ts';
-import { messageOf } from '../../../protocol/error.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
-import { Tokens } from '../../../server/access/tokens.ts';
-import { createRunsApp } from '../../../server/app.ts';
-import { assertMayBind } from '../../../server/bind-address.ts';
-import { createGateway } from '../../../server/gateway.ts';
-import { WorkMetrics } from '../../../server/metrics/work-metrics.ts';
-import type { PageAssets } from '../../../server/page-assets.ts';
-import { describeGatewayConfig, EMPTY_GATEWAY } from '../../../server/responses/gateway/gateway-config.ts';
-import { readGatewayConfig } from '../../../server/responses/gateway/read-gateway-config.ts';
-import type { Serving } from '../../../server/serve.ts';
-import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
-import { pageAssets } from '../../../visualizer/page-assets.ts';
-import { reportUncaught } from '../../detect-early-exit.ts';
-import { EXIT } from '../../exit-codes.ts';
-import { bareAgent, makeAgents, makeForkModels, readLaunch } from '../../launch.ts';
-import { storeFile, withStore } from '../../open-store.ts';
-import { readPort, readToken } from '../../options.ts';
-import { formatStore } from '../../render/format-path.ts';
-import { makeTest } from '../export.ts';
-import { listen } from '../fronts/listen.ts';
-import { serveFronts } from '../fronts/serve-fronts.ts';
+import type { Caller } from '../../access/caller.ts';
+import { AgentListeners } from '../../agent/listening/agent-listeners.ts';
+import { webhook } from '../../agent/listening/webhook.ts';
+import { systemHost } from '../../engine/driver/host.ts';
+import { createA2aApi } from '../../fronts/a2a/a2a-api.ts';
+import { createAgUiApi } from '../../fronts/ag-ui/handler.ts';
+import { createChatApi } from '../../fronts/ai-sdk-ui/chat/chat-handler.ts';
+import { createMcpApi } from '../../fronts/mcp/mcp-api.ts';
+import { stateKeyOf } from '../../fronts/mcp/state-key.ts';
+import { ServedRuns, type ServedRunsOptions } from '../../fronts/served/served-runs.ts';
+import { messageOf } from '../../protocol/error.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import type { Store } from '../../protocol/store.ts';
+import { Tokens } from '../../server/access/tokens.ts';
+import { createRunsApp } from '../../server/app.ts';
+import { assertMayBind } from '../../server/bind-address.ts';
+import { createGateway } from '../../server/gateway.ts';
+import { WorkMetrics } from '../../server/metrics/work-metrics.ts';
+import type { MountedApi } from '../../server/mounted-api.ts';
+import type { PageAssets } from '../../server/page-assets.ts';
+import { describeGatewayConfig, EMPTY_GATEWAY } from '../../server/responses/gateway/gateway-config.ts';
+import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
+import type { WebhooksConfig } from '../../server/responses/gateway/webhooks-config.ts';
+import { beginWithin } from '../../server/runs/begin-run.ts';
+import type { Serving } from '../../server/serve.ts';
+import { nonDrivingStore } from '../../stores/non-driving-store.ts';
+import { pageAssets } from '../../visualizer/page-assets.ts';
+import { EXIT } from '../exit-codes.ts';
+import { bareAgent, makeAgents, makeForkModels, readLaunch } from '../launch.ts';
+import { readPort, readToken, readVersion, storeFile } from '../options.ts';
+import { reportUncaught } from '../process-end.ts';
+import { formatStore } from '../render/format.ts';
+import { withStore } from '../store.ts';
 import { exploreInProcess } from './explore-in-process.ts';
-import { sendWebhooks } from './send-webhooks.ts';
-import { readFormat, ServerLog } from './serve-log.ts';
-import { readGrace, shutDown, untilInterrupted } from './shut-down.ts';
+import { makeTest } from './export.ts';
+import { listen, readFormat, readGrace, ServerLog, shutDown, untilStopped } from './serving.ts';
 
-export type ServeOptions = {
+type ServeOptions = {
   db?: string;
   agent?: string[];
   forkModel?: string[];
@@ -39,7 +47,6 @@ export type ServeOptions = {
   drive: boolean;
   log?: string;
   configSchema?: boolean;
-  version: string;
 };
 
 /** How long a request waits for PostgreSQL if the process drives no runs, in ms. */
@@ -77,27 +84,18 @@ export async function serve(options: ServeOptions): Promise<number> {
       store,
       config: gateway,
       ...omitUndefined({ model }),
-      log: line => log.problem(line),
+      log: warn,
     });
     const hasToken = callers.length > 0;
     const { admission } = service;
-    const fronts = serveFronts({
-      store,
-      agents,
-      launches,
-      admission,
-      file,
-      version: options.version,
-      hasToken,
-      log,
-    });
+    const fronts = serveFronts({ store, agents, launches, admission, file, hasToken, log });
     const app = createRunsApp({
       store,
       agents,
       launches,
       modelLaunches,
       address: options.host,
-      version: options.version,
+      version: readVersion(),
       admission,
       ...omitUndefined({ token, tokens: gateway.tokens, corsOrigins: gateway.cors?.origins, assets: page }),
       mounted: [messages, responses, chat, ...fronts],
@@ -108,14 +106,14 @@ export async function serve(options: ServeOptions): Promise<number> {
       ...(launches.size > 0 && {
         exploreAgent: (name, given) => exploreInProcess(launches.get(name)?.module, file, given),
       }),
-      exportTest: (from, runId) => makeTest(from, runId, options.version),
-      log: line => log.problem(line),
+      exportTest: makeTest,
+      log: warn,
       ...omitUndefined({ onRequest: log.reportRequest }),
     });
     await service.begin(HIDDEN_START_MS);
     const serving = await listen(app, { host: options.host, port }, log);
     if (serving === null) return EXIT.failed;
-    const ended = untilInterrupted(log);
+    const ended = untilStopped(log);
     const webhooks = sendWebhooks(work.store, gateway.webhooks);
     announce(log, { serving, file, agents: [...agents.keys()], callers, drives: options.drive });
     if (options.drive)
@@ -180,4 +178,37 @@ function announce(
 function printConfigSchema(): number {
   process.stdout.write(`${JSON.stringify(describeGatewayConfig(), null, 2)}\n`);
   return EXIT.done;
+}
+
+type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'launches' | 'admission'>> & {
+  /** The database, beside which keys are kept. */
+  file: string;
+  /** Whether callers need a token. */
+  hasToken: boolean;
+  log: ServerLog;
+};
+
+/** The protocols in which `agentchart serve` offers its agents besides its own; none without agents. */
+function serveFronts({ file, log, hasToken, ...served }: FrontsOptions): MountedApi[] {
+  if (served.agents.size === 0) return [];
+  const report = (line: string) => log.problem(line);
+  const agents = [...served.agents.values()];
+  const begin = beginWithin(served);
+  const runs = new ServedRuns({ ...served, log: report });
+  return [
+    createMcpApi({ runs, key: () => stateKeyOf(file, report), version: readVersion(), log: report }),
+    createA2aApi({ runs, hasToken, log: report }),
+    createChatApi(agents, { begin, log: report }),
+    createAgUiApi(agents, { begin, log: report }),
+  ];
+}
+
+/**
+ * Sends the configured webhooks about all runs of the store, whichever process drives them. Of several servers on a
+ * store, one sends each. The store keeps how far each has come.
+ */
+function sendWebhooks(store: Store, webhooks: WebhooksConfig = {}): { close(): void } {
+  const listeners = new AgentListeners({ name: 'serve', store }, systemHost, () => true);
+  for (const config of Object.values(webhooks)) listeners.add(webhook(config));
+  return listeners;
 }

@@ -1,25 +1,23 @@
-import { LONGEST_NAP_MS, systemHost } from '../../../engine/driver/host.ts';
-import { EngineError } from '../../../protocol/error.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
-import type { Store } from '../../../protocol/store.ts';
-import { createRunsApp } from '../../../server/app.ts';
-import { assertMayBind } from '../../../server/bind-address.ts';
-import { createGateway } from '../../../server/gateway.ts';
-import { WorkMetrics } from '../../../server/metrics/work-metrics.ts';
-import { readGatewayConfig } from '../../../server/responses/gateway/read-gateway-config.ts';
-import { createRunWorker } from '../../../server/runs/run-worker.ts';
-import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
-import { reportUncaught } from '../../detect-early-exit.ts';
-import { EXIT } from '../../exit-codes.ts';
-import { bareAgent, makeAgents, makeForkModels, readLaunch } from '../../launch.ts';
-import { storeFile, withStore } from '../../open-store.ts';
-import { readPort, readToken } from '../../options.ts';
-import { formatStore } from '../../render/format-path.ts';
-import { listen } from '../fronts/listen.ts';
-import { readFormat, ServerLog } from './serve-log.ts';
-import { readGrace, shutDown, untilInterrupted } from './shut-down.ts';
+import { LONGEST_NAP_MS, systemHost } from '../../engine/driver/host.ts';
+import { EngineError } from '../../protocol/error.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import type { Store } from '../../protocol/store.ts';
+import { createRunsApp } from '../../server/app.ts';
+import { assertMayBind } from '../../server/bind-address.ts';
+import { createGateway } from '../../server/gateway.ts';
+import { WorkMetrics } from '../../server/metrics/work-metrics.ts';
+import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
+import { createRunWorker } from '../../server/runs/run-worker.ts';
+import { nonDrivingStore } from '../../stores/non-driving-store.ts';
+import { EXIT } from '../exit-codes.ts';
+import { bareAgent, makeAgents, makeForkModels, readLaunch } from '../launch.ts';
+import { readNumber, readPort, readToken, readVersion, storeFile } from '../options.ts';
+import { reportUncaught } from '../process-end.ts';
+import { formatStore } from '../render/format.ts';
+import { withStore } from '../store.ts';
+import { listen, readFormat, readGrace, ServerLog, shutDown, untilStopped } from './serving.ts';
 
-export type WorkerOptions = {
+type WorkerOptions = {
   db?: string;
   agent?: string[];
   forkModel?: string[];
@@ -30,7 +28,6 @@ export type WorkerOptions = {
   port?: string;
   token?: string;
   log?: string;
-  version: string;
 };
 
 /** How many runs one process may drive at once. */
@@ -78,7 +75,7 @@ export async function work(options: WorkerOptions): Promise<number> {
       ...omitUndefined({ agentsByRun }),
     });
     metrics.countWith(taker);
-    const ended = untilInterrupted(log);
+    const ended = untilStopped(log);
     const names = [...agents.keys(), ...(gateway === undefined ? [] : ['the requests to /v1'])];
     log.notice(
       [
@@ -129,7 +126,7 @@ async function serveProbes(options: WorkerOptions, { store, metrics, log }: Prob
     fallbackAgentFor: record => bareAgent(record, store),
     work: metrics,
     address: options.host,
-    version: options.version,
+    version: readVersion(),
     log: line => log.problem(line),
     ...omitUndefined({ token, onRequest: log.reportRequest }),
   });
@@ -137,10 +134,6 @@ async function serveProbes(options: WorkerOptions, { store, metrics, log }: Prob
 }
 
 function readSlots(text: string): number {
-  const slots = Number(text);
-  if (/^\d+$/.test(text) && slots >= 1 && slots <= MOST_SLOTS) return slots;
-  throw new EngineError(
-    'input-invalid',
-    `--slots must be a whole number from 1 to ${MOST_SLOTS}, got "${text}".`,
-  );
+  const what = `a whole number from 1 to ${MOST_SLOTS}`;
+  return readNumber('--slots', text, { what, isWhole: true, from: 1, to: MOST_SLOTS });
 }

@@ -1,33 +1,23 @@
 import { Console } from 'node:console';
-import { systemHost } from '../../../engine/driver/host.ts';
-import { createMcpApi } from '../../../fronts/mcp/mcp-api.ts';
-import type { McpFrontOptions } from '../../../fronts/mcp/mcp-front.ts';
-import { type McpServing, serveMcpStdio } from '../../../fronts/mcp/mcp-stdio.ts';
-import { stateKeyOf } from '../../../fronts/mcp/state-key.ts';
-import { ServedRuns } from '../../../fronts/served/served-runs.ts';
-import { EngineError, messageOf } from '../../../protocol/error.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
-import { Admission } from '../../../server/access/admission.ts';
-import { createRunsApp } from '../../../server/app.ts';
-import { assertMayBind } from '../../../server/bind-address.ts';
-import { reportUncaught } from '../../detect-early-exit.ts';
-import { EXIT } from '../../exit-codes.ts';
-import { watchInterrupts } from '../../interrupts.ts';
-import { makeAgents } from '../../launch.ts';
-import { storeFile, withStore } from '../../open-store.ts';
-import { readPort, readToken } from '../../options.ts';
-import { ServerLog } from '../serving/serve-log.ts';
-import { shutDown } from '../serving/shut-down.ts';
-import { listen } from './listen.ts';
+import { systemHost } from '../../engine/driver/host.ts';
+import { createMcpApi } from '../../fronts/mcp/mcp-api.ts';
+import type { McpFrontOptions } from '../../fronts/mcp/mcp-front.ts';
+import { type McpServing, serveMcpStdio } from '../../fronts/mcp/mcp-stdio.ts';
+import { stateKeyOf } from '../../fronts/mcp/state-key.ts';
+import { ServedRuns } from '../../fronts/served/served-runs.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import { Admission } from '../../server/access/admission.ts';
+import { createRunsApp } from '../../server/app.ts';
+import { assertMayBind } from '../../server/bind-address.ts';
+import { EXIT } from '../exit-codes.ts';
+import { makeAgents } from '../launch.ts';
+import { readPort, readToken, readVersion, storeFile } from '../options.ts';
+import { reportUncaught, untilInterrupted } from '../process-end.ts';
+import { withStore } from '../store.ts';
+import { listen, ServerLog, shutDown } from './serving.ts';
 
-export type McpOptions = {
-  db?: string;
-  agent?: string[];
-  port?: string;
-  host: string;
-  token?: string;
-  version: string;
-};
+type McpOptions = { db?: string; agent?: string[]; port?: string; host: string; token?: string };
 
 /** How long calls in progress may take when the process ends, in ms. */
 const GRACE_MS = 2_000;
@@ -59,14 +49,12 @@ export async function mcp(options: McpOptions): Promise<number> {
       log: report,
     });
     await store.list({ limit: 1 });
-    const front = { runs, key: () => stateKeyOf(file, report), version: options.version, log: report };
+    const front = { runs, key: () => stateKeyOf(file, report), version: readVersion(), log: report };
     const serving = await (options.port === undefined
       ? serveMcpStdio(front)
       : serveHttp(front, { ...options, port: options.port }, log));
     if (serving === null) return EXIT.failed;
-    const interrupted = new Promise<void>(first => {
-      watchInterrupts({ first: () => first(), again: () => process.exit(EXIT.left) });
-    });
+    const interrupted = untilInterrupted();
     serving.begun.then(() => runs.pickUp()).catch(error => report(`Cannot resume runs: ${messageOf(error)}`));
     await Promise.race([serving.ended, interrupted]);
     runs.close();
@@ -78,7 +66,7 @@ export async function mcp(options: McpOptions): Promise<number> {
 /** Serves MCP over HTTP, behind the checks of `agentchart serve`. */
 async function serveHttp(
   front: McpFrontOptions,
-  { port, host, version, ...options }: McpOptions & { port: string },
+  { port, host, ...options }: McpOptions & { port: string },
   log: ServerLog,
 ): Promise<McpServing | null> {
   const token = readToken(options.token);
@@ -89,7 +77,7 @@ async function serveHttp(
     store,
     agents,
     address: host,
-    version,
+    version: readVersion(),
     mounted,
     log: front.log,
     ...omitUndefined({ token }),

@@ -1,36 +1,35 @@
-import { resolve } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { dirname, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Agent } from '../../../agent/agent.ts';
-import { agentNamed } from '../../../agent/sub-agents.ts';
-import { readFromStart } from '../../../engine/journal/read-journal.ts';
-import { type ExploreOptions, explore } from '../../../explore/explore.ts';
-import { exploreFrom, type ForwardReport } from '../../../explore/forward/explore-from.ts';
-import type { ExplorationReport } from '../../../explore/report.ts';
-import { EngineError } from '../../../protocol/error.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
-import type { RunRecord, Store } from '../../../protocol/store.ts';
-import type { Tool, ToolSource } from '../../../protocol/tool.ts';
-import { type ConnectedTools, connectTools } from '../../../tools/connect-tools.ts';
-import { EXIT } from '../../exit-codes.ts';
-import { findRun } from '../../find-run.ts';
-import { bareAgent, recallLaunch } from '../../launch.ts';
-import { loadAgent } from '../../load-agent.ts';
-import { storeFile, withExistingStore } from '../../open-store.ts';
-import { readEntryNumber } from '../../options.ts';
-import { formatPath } from '../../render/format-path.ts';
-import { Output } from '../../render/output.ts';
-import { showExploration } from '../../render/show-exploration.ts';
-import { type Explored, saveBreachTests } from './save-breach-tests.ts';
-import { showAhead } from './show-ahead.ts';
+import type { Agent } from '../../agent/agent.ts';
+import { agentNamed } from '../../agent/sub-agents.ts';
+import { readFromStart } from '../../engine/journal/read-journal.ts';
+import { type CheckedPath, checkPath } from '../../explore/check-path.ts';
+import { type ExploreOptions, explore } from '../../explore/explore.ts';
+import { exploreFrom, type ForwardReport, readPast } from '../../explore/forward/explore-from.ts';
+import type { BreachReport, ExplorationReport } from '../../explore/report.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
+import type { ChartEvent, JournalEntry } from '../../protocol/event.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
+import type { Tool, ToolSource } from '../../protocol/tool.ts';
+import { type ConnectedTools, connectTools } from '../../tools/connect-tools.ts';
+import { formatBreachTest } from '../../visualizer/breach-test.ts';
+import { EXIT } from '../exit-codes.ts';
+import { bareAgent, recallLaunch } from '../launch.ts';
+import { loadAgent } from '../load-agent.ts';
+import { readEntryNumber, readNumber, type StoreOptions } from '../options.ts';
+import { formatPath } from '../render/format.ts';
+import { Output } from '../render/output.ts';
+import { showAhead, showExploration } from '../render/show-exploration.ts';
+import { withRun } from '../store.ts';
 
-export type ExploreCommandOptions = {
-  db?: string;
+type ExploreCommandOptions = StoreOptions & {
   agent?: string;
   at?: string;
   maxStates?: string;
   connect?: boolean;
   saveTest?: string;
-  json?: boolean;
 };
 
 /** The environment variable of a process that sends its progress to its parent process: `{ states }`. */
@@ -42,13 +41,20 @@ export const REPORTS_PROGRESS = 'AGENTCHART_REPORTS_PROGRESS';
  */
 export async function exploreAgent(id: string | undefined, options: ExploreCommandOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
-  const maxStates = readMaxStates(options.maxStates);
+  const what = 'a positive integer';
+  const maxStates =
+    options.maxStates === undefined
+      ? undefined
+      : readNumber('--max-states', options.maxStates, {
+          what,
+          isWhole: true,
+          from: 1,
+          to: Number.MAX_SAFE_INTEGER,
+        });
   const explored =
     id === undefined
       ? await findAgent(options)
-      : await withExistingStore(storeFile(options.db), async store =>
-          findExploredRun(store, await findRun(store, id), options),
-        );
+      : await withRun(id, options, ({ store, record }) => findExploredRun(store, record, options));
   const { agent, exports } = explored;
   const connected = options.connect === true ? await connectTools(sourcesOf(agent)) : undefined;
   try {
@@ -149,9 +155,50 @@ function sourcesOf(agent: Agent): ToolSource[] {
   );
 }
 
-function readMaxStates(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const number = Number(text);
-  if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number > 0) return number;
-  throw new EngineError('input-invalid', `--max-states must be a positive integer, got "${text}".`);
+/** What is explored: an agent of a module, from the start or from the last of a run's `entries`. */
+type Explored = {
+  agent: Agent;
+  module?: string;
+  exports: ExploreOptions;
+  entries?: readonly JournalEntry[];
+};
+
+/** Writes a vitest file with a test for each breach that one path shows. Throws `input-invalid` if it cannot be written. */
+function saveBreachTests(
+  output: Output,
+  file: string,
+  { agent, module, exports, entries }: Explored,
+  { breaches }: ExplorationReport,
+): void {
+  const found = breaches.flatMap(({ invariant, path }) => {
+    const checked = pathOf(path, entries);
+    const isShown = checked !== null && checkPath(agent, checked, exports).length > 0;
+    return isShown ? [{ invariant, ...checked }] : [];
+  });
+  const [first] = found;
+  if (first === undefined || module === undefined) {
+    if (!output.json) output.line('No test was written: there is no breach that a test can show.');
+    return;
+  }
+  const from = relative(dirname(resolve(file)), resolve(module)).replaceAll('\\', '/');
+  const imported = from.startsWith('.') ? from : `./${from}`;
+  try {
+    writeFileSync(file, formatBreachTest({ module: imported, past: first.past, breaches: found }));
+  } catch (cause) {
+    const message = `Cannot write ${formatPath(file)}: ${messageOf(cause)}. Choose another --save-test.`;
+    throw new EngineError('input-invalid', message, { file }, { cause });
+  }
+  if (!output.json) output.line(`Saved as a test. To run it: npx vitest run ${formatPath(file)}`);
+}
+
+/** Returns the events of a breach; those of a run come after its entries. */
+function pathOf(path: BreachReport['path'], entries: Explored['entries']): CheckedPath | null {
+  const events = path.map(({ event }) => event);
+  const isChart = (event: (typeof events)[number]): event is ChartEvent => event.type !== 'run.started';
+  const [first] = events;
+  if (entries !== undefined) {
+    const { started, past } = readPast(entries);
+    return { past: [started, ...past], path: events.filter(isChart) };
+  }
+  return first?.type === 'run.started' ? { past: [first], path: events.filter(isChart) } : null;
 }
