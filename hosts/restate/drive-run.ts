@@ -7,7 +7,7 @@ import { Supervisor } from '../../engine/driver/supervisor.ts';
 import { loadLog } from '../../engine/journal/run-log.ts';
 import type { RunParts } from '../../engine/run/run-options.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import { hostAgent } from './host-agent.ts';
+import { hostAgent } from './followed-run.ts';
 import type { RestateCalls } from './ingress.ts';
 import type { Quarantine } from './requests.ts';
 import { RestateStore } from './restate-store.ts';

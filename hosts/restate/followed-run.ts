@@ -1,3 +1,4 @@
+import { type Agent, createAgent } from '../../agent/agent.ts';
 import { sleep } from '../../engine/driver/host.ts';
 import { POLL_MS } from '../../engine/driver/look-for-entries.ts';
 import type { RunHost } from '../../engine/driver/run-host.ts';
@@ -13,7 +14,6 @@ import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RestateCalls } from './ingress.ts';
 import { DRIVE_SERVICE, RUN_OBJECT } from './requests.ts';
-import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { RestateStore } from './restate-store.ts';
 
 /** How long one request waits until the run rests, in ms. */

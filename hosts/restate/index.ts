@@ -12,7 +12,7 @@
 import type { Agent } from '../../agent/agent.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { Deliveries } from './drive-run.ts';
-import { hostAgent } from './host-agent.ts';
+import { hostAgent } from './followed-run.ts';
 import { callsOver, type RestateAddress } from './ingress.ts';
 import { RestateStore } from './restate-store.ts';
 import { makeServices } from './services.ts';

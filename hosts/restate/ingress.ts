@@ -1,7 +1,6 @@
 import { connect, HttpCallError, Opts } from '@restatedev/restate-sdk-clients';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import { json } from './json-serde.ts';
-import { RUN_OBJECT, type RunRequests, TEXT_OBJECT, type TextRequests } from './requests.ts';
+import { json, RUN_OBJECT, type RunRequests, TEXT_OBJECT, type TextRequests } from './requests.ts';
 
 /** The addresses of Restate. */
 export type RestateAddress = {

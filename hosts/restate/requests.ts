@@ -1,3 +1,4 @@
+import type { Serde } from '@restatedev/restate-sdk';
 import type { EngineErrorCode } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type {
@@ -11,7 +12,6 @@ import type {
   StoredSnapshot,
   StoredText,
 } from '../../protocol/store.ts';
-import type { Serde } from '@restatedev/restate-sdk';
 
 /** The virtual object of a run; its key is the run's id. */
 export const RUN_OBJECT = 'AgentchartRun';

@@ -4,7 +4,7 @@ import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { titleOf } from '../../protocol/listing/label.ts';
-import { changedRun } from '../../protocol/listing/work.ts';
+import { changedRun, isChangedRun } from '../../protocol/listing/work.ts';
 import type {
   AdoptedRun,
   AppendGuard,
@@ -32,6 +32,7 @@ import { choose, readListFilter } from '../../stores/list-query.ts';
 import { WHOLE } from '../../stores/page.ts';
 import { redactIn } from '../../stores/redact-run.ts';
 import {
+  assertUnredacted,
   closedStore,
   countByStatus,
   describeStart,
@@ -45,12 +46,8 @@ import {
 } from '../../stores/run-record.ts';
 import type { RestateCalls } from './ingress.ts';
 import { deleteRun, pruneRunsOf, readMetas } from './remove-runs.ts';
-import type { RunMeta } from './requests.ts';
+import type { ReadAnswer, RunMeta } from './requests.ts';
 import { restateDeltas } from './text-object.ts';
-import { isChangedRun } from '../../protocol/listing/work.ts';
-import type { Page } from '../../protocol/store.ts';
-import { assertUnredacted, missingRun } from '../../stores/run-record.ts';
-import type { ReadAnswer } from './requests.ts';
 
 /** The owner that is reported for a run that this process was not asked to drive. */
 const RESTATE = { id: 'restate', host: 'restate', pid: 0, startedAt: '' };
@@ -337,7 +334,7 @@ type KeptEntries = { entries: NonNullable<ReadAnswer>['entries']; end?: number }
  * Reads one page of a journal in as many requests as it needs, and all of them again if the run is redacted meanwhile.
  * Throws `run-unknown`, and like `Store.read` for a page with `redactions`.
  */
-export async function readEntries(
+async function readEntries(
   calls: RestateCalls,
   runId: string,
   after: number,

@@ -1,26 +1,17 @@
-import type { ObjectSharedContext } from '@restatedev/restate-sdk';
-import { omitUndefined } from '../../protocol/json.ts';
+import type { ObjectContext, ObjectSharedContext } from '@restatedev/restate-sdk';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { Standing } from '../../protocol/store.ts';
 import { recordClaim } from '../../stores/lease.ts';
 import { reopens, unknownProgress } from '../../stores/run-record.ts';
-import { json } from './requests.ts';
 import {
+  type AppendRequest,
+  DRIVE_SERVICE,
+  json,
   type KeptEntry,
   RUN_OBJECT,
   type RunMeta,
   type RunRequests,
   TEXT_OBJECT,
-  type Tombstone,
-} from './requests.ts';
-import type { ObjectContext } from '@restatedev/restate-sdk';
-import type { JsonValue } from '../../protocol/json.ts';
-import type { Standing } from '../../protocol/store.ts';
-import {
-  type AppendRequest,
-  DRIVE_SERVICE,
-  type KeptEntry,
-  RUN_OBJECT,
-  type RunMeta,
-  type RunRequests,
   type Tombstone,
   type Watcher,
 } from './requests.ts';
@@ -347,15 +338,13 @@ function clearText(ctx: RunContext, redactions: number): void {
 }
 
 /** The members of Restate's context that the handlers use. */
-export type RunContext = Pick<
+type RunContext = Pick<
   ObjectContext,
   'key' | 'get' | 'set' | 'clear' | 'clearAll' | 'genericSend' | 'genericCall' | 'date' | 'resolveAwakeable'
 >;
 
-type Input<Name extends keyof RunRequests> = RunRequests[Name]['input'];
-
 /** Returns the meta of a new run. `tombstone`: of a deleted run with the same id. */
-export function newMeta(record: RunMeta['record'], tombstone: Tombstone | null): RunMeta {
+function newMeta(record: RunMeta['record'], tombstone: Tombstone | null): RunMeta {
   return {
     record: { ...record, epoch: tombstone?.epoch ?? 0 },
     base: 0,
@@ -369,15 +358,15 @@ export function newMeta(record: RunMeta['record'], tombstone: Tombstone | null):
 }
 
 /** The meta of a run after a handler, and the messages to send once it is stored. */
-export type Change = { meta: RunMeta; sends: ((ctx: RunContext) => void)[] };
+type Change = { meta: RunMeta; sends: ((ctx: RunContext) => void)[] };
 
 /** Returns a change without messages. */
-export function changeOf(meta: RunMeta): Change {
+function changeOf(meta: RunMeta): Change {
   return { meta, sends: [] };
 }
 
 /** Notifies the watchers whose event has occurred, stores the meta, and sends the messages. */
-export function commit(ctx: RunContext, change: Change): void {
+function commit(ctx: RunContext, change: Change): void {
   const { meta, sends } = change;
   for (const watcher of meta.watchers) if (isMet(meta, watcher)) resolve(change, watcher);
   meta.watchers = meta.watchers.filter(watcher => !isMet(meta, watcher));
@@ -386,7 +375,7 @@ export function commit(ctx: RunContext, change: Change): void {
 }
 
 /** Stores the entries of an append and applies their consequences. */
-export async function take(ctx: RunContext, change: Change, request: AppendRequest): Promise<void> {
+async function take(ctx: RunContext, change: Change, request: AppendRequest): Promise<void> {
   const { meta } = change;
   const { epoch, events, at, standing } = request;
   const wasEnded = hasEnded(meta);
@@ -401,7 +390,7 @@ export async function take(ctx: RunContext, change: Change, request: AppendReque
 }
 
 /** Stores entries. The state's hash is stored with the last entry. */
-export function keep(ctx: RunContext, meta: RunMeta, events: readonly JsonValue[], stateHash?: string): void {
+function keep(ctx: RunContext, meta: RunMeta, events: readonly JsonValue[], stateHash?: string): void {
   for (const [index, event] of events.entries()) {
     const isLast = index === events.length - 1;
     meta.record.seq += 1;
@@ -411,11 +400,7 @@ export function keep(ctx: RunContext, meta: RunMeta, events: readonly JsonValue[
 }
 
 /** Delivers the run if it is running; schedules a wake-up if it rests until a time. */
-export async function takeStanding(
-  ctx: RunContext,
-  change: Change,
-  { status, wakeAt }: Standing,
-): Promise<void> {
+async function takeStanding(ctx: RunContext, change: Change, { status, wakeAt }: Standing): Promise<void> {
   const { record, working } = change.meta;
   record.status = status;
   if (status === 'running' && working === null) deliver(ctx, change);
@@ -424,7 +409,7 @@ export async function takeStanding(
 }
 
 /** Schedules a wake-up at `wakeAt` (ms since the epoch), unless one is already scheduled. */
-export async function wakeBy(ctx: RunContext, change: Change, wakeAt: number): Promise<void> {
+async function wakeBy(ctx: RunContext, change: Change, wakeAt: number): Promise<void> {
   const { record } = change.meta;
   if (wakeAt === record.wakeAt) return;
   record.wakeAt = wakeAt;
@@ -432,7 +417,7 @@ export async function wakeBy(ctx: RunContext, change: Change, wakeAt: number): P
 }
 
 /** Delivers the run now, or again after the delivery in progress. */
-export function deliver({ key }: RunContext, { meta, sends }: Change): void {
+function deliver({ key }: RunContext, { meta, sends }: Change): void {
   if (meta.working !== null) {
     meta.isCalledAgain = true;
     return;
@@ -447,7 +432,7 @@ export function deliver({ key }: RunContext, { meta, sends }: Change): void {
 }
 
 /** Sends a request to the object of another run, or a delayed request to this one. */
-export function callRun<Name extends keyof RunRequests>(
+function callRun<Name extends keyof RunRequests>(
   { sends }: Change,
   runId: string,
   method: Name,
@@ -459,7 +444,7 @@ export function callRun<Name extends keyof RunRequests>(
 }
 
 /** Resolves a watcher's awakeable. */
-export function resolve({ sends }: Change, { awakeable }: Watcher): void {
+function resolve({ sends }: Change, { awakeable }: Watcher): void {
   sends.push(ctx => ctx.resolveAwakeable(awakeable, true));
 }
 
@@ -470,12 +455,12 @@ function isMet(meta: RunMeta, { reason }: Watcher): boolean {
 }
 
 /** Records that no process drives the run. */
-export function dropOwner({ record }: RunMeta): void {
+function dropOwner({ record }: RunMeta): void {
   delete record.owner;
   delete record.leaseUntil;
 }
 
 /** Whether the run has finished, failed or been cancelled. */
-export function hasEnded({ record: { status } }: RunMeta): boolean {
+function hasEnded({ record: { status } }: RunMeta): boolean {
   return status !== 'running' && status !== 'waiting';
 }

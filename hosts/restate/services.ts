@@ -1,7 +1,6 @@
 import type { Context } from '@restatedev/restate-sdk';
 import type { Deliveries, Delivery } from './drive-run.ts';
-import { json } from './json-serde.ts';
-import { DRIVE_SERVICE, type Quarantine, RUN_OBJECT, TEXT_OBJECT } from './requests.ts';
+import { DRIVE_SERVICE, json, type Quarantine, RUN_OBJECT, TEXT_OBJECT } from './requests.ts';
 import { runHandlers, sharedRunHandlers } from './run-object.ts';
 import { sharedTextHandlers, textHandlers } from './text-object.ts';
 

@@ -1,8 +1,7 @@
 import type { ObjectContext, ObjectSharedContext } from '@restatedev/restate-sdk';
 import type { DeltaStore, StoredText } from '../../protocol/store.ts';
 import type { RestateCalls } from './ingress.ts';
-import { json } from './json-serde.ts';
-import { TEXT_OBJECT, type TextRequests } from './requests.ts';
+import { json, TEXT_OBJECT, type TextRequests } from './requests.ts';
 
 type TextContext = Pick<ObjectContext, 'key' | 'get' | 'set' | 'clear' | 'genericSend'>;
 
