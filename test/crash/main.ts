@@ -3,7 +3,6 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../../protocol/error.ts';
-import { setup as buildPrograms } from '../support/build-programs.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../support/stores/postgres-server.ts';
 import { removeTemporaryFolders } from '../support/temporary-folders.ts';
 import { killWorkers } from '../support/workers/kill-workers.ts';
@@ -134,7 +133,6 @@ async function runAll(): Promise<void> {
 
 /** Kills workers of `agentchart worker` while runs are in progress, and prints what became of the runs. */
 async function runWorkers(): Promise<void> {
-  await buildPrograms();
   const server = await startServer();
   const pool = new WorkerPool(server?.url);
   const killed = await killWorkers(pool, { runs: 200, workers: 3, kills: 60, pauseMs: 300 });
@@ -148,7 +146,6 @@ async function runWorkers(): Promise<void> {
 /** Lets PostgreSQL fail in each way while runs are in flight, and prints a line of JSON for each. */
 async function runOutages(): Promise<void> {
   requirePostgres();
-  await buildPrograms();
   const problems = await proveOutages(outcome => console.log(JSON.stringify(outcome)));
   removeTemporaryFolders();
   for (const problem of problems) console.error(problem);

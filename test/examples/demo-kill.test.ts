@@ -13,7 +13,6 @@ import type { Pace } from '../../examples/kill/setup.ts';
 import { type ChartState, readChart } from '../../visualizer/chart-graph.ts';
 import { edgeId, mergeEdges } from '../../visualizer/merge-edges.ts';
 import { SKETCH_ARROWS, SKETCH_BOXES } from '../../visualizer/page/run/chart/chart-sketch.ts';
-import { takesTurn } from '../support/in-turn.ts';
 import { TAKES_ALL } from '../support/sample.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
@@ -37,34 +36,31 @@ function makeTemporary(): { temporary: string; env: NodeJS.ProcessEnv } {
 }
 
 describe.concurrent('npm run demo:kill', () => {
-  test.runIf(takesTurn(0, 3))(
-    'unattended, shows that the plain loop pays twice and the chart once, and leaves nothing behind',
-    async () => {
-      const { temporary, env } = makeTemporary();
-      const { code, output } = await new Promise<{ code: number; output: string }>(resolve => {
-        execFile(process.execPath, [START, '--once'], { env }, (error, stdout, stderr) =>
-          resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr }),
-        );
-      });
-      expect(output).toContain('ended by SIGKILL');
-      expect(output).toContain(`A plain loop: finished. Its ledger, $198.00:\n  ${LINE}\n  ${LINE}\n`);
-      expect(output).toContain(
-        `agentchart: in doubt: it asks whether the refund happened. Its ledger, $99.00:\n  ${LINE}\n`,
+  test('unattended, shows that the plain loop pays twice and the chart once, and leaves nothing behind', async () => {
+    const { temporary, env } = makeTemporary();
+    const { code, output } = await new Promise<{ code: number; output: string }>(resolve => {
+      execFile(process.execPath, [START, '--once'], { env }, (error, stdout, stderr) =>
+        resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr }),
       );
-      expect(output).toContain(
-        `agentchart: finished. Its ledger, $99.00:\n  ${LINE}\nThe plain loop paid twice`,
-      );
-      expect(code).toBe(0);
-      expect(readdirSync(temporary)).toEqual([]);
-    },
-  );
+    });
+    expect(output).toContain('ended by SIGKILL');
+    expect(output).toContain(`A plain loop: finished. Its ledger, $198.00:\n  ${LINE}\n  ${LINE}\n`);
+    expect(output).toContain(
+      `agentchart: in doubt: it asks whether the refund happened. Its ledger, $99.00:\n  ${LINE}\n`,
+    );
+    expect(output).toContain(
+      `agentchart: finished. Its ledger, $99.00:\n  ${LINE}\nThe plain loop paid twice`,
+    );
+    expect(code).toBe(0);
+    expect(readdirSync(temporary)).toEqual([]);
+  });
 
   test('exits with a usage error for an unknown option', () => {
     const { status, stderr } = spawnSync(process.execPath, [START, '--twice'], { encoding: 'utf8' });
     expect([status, stderr]).toEqual([2, expect.stringContaining('npm run demo:kill')]);
   });
 
-  test.runIf(HAS_TERMINAL && takesTurn(1, 3))(
+  test.runIf(TAKES_ALL && HAS_TERMINAL)(
     'on a terminal, serves its page until Ctrl-C, which ends every process',
     async () => {
       const { temporary, env } = makeTemporary();
@@ -164,7 +160,7 @@ describe.skipIf(CHROMIUM === undefined).concurrent('in a browser', () => {
   });
   afterAll(() => closePages(browser));
 
-  test.runIf(takesTurn(2, 3))(
+  test.runIf(TAKES_ALL)(
     'killed at every point, the plain loop pays twice; the chart asks and pays once',
     async ({ expect, onTestFinished }) => {
       const paces = [PACE.inModel, PACE.quick, PACE.beforePaying, PACE.afterPaying];

@@ -12,7 +12,7 @@ import { sampled } from '../support/sample.ts';
 
 /**
  * `npm start` with AGENTCHART_MODEL and the stand-in in each provider's wire format. A normal run tests Gemini
- * in two processes and another provider, which changes daily; `npm run test:all` tests all.
+ * in two processes and one other provider; `npm run test:all` tests all.
  */
 
 const AT_ONCE = Math.min(4, Math.max(2, availableParallelism()));

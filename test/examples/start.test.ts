@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { HAS_TERMINAL, startOnTerminal } from '../support/examples/npm-start.ts';
 import { runProgram } from '../support/examples/run-program.ts';
-import { takesTurn } from '../support/in-turn.ts';
 import { TAKES_ALL } from '../support/sample.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -62,24 +61,21 @@ describe.concurrent('npm start', () => {
     expect(code).toBe(0);
   });
 
-  test.runIf(takesTurn(0, 3))(
-    '--crash kills the process after the write, resumes, and does not write again',
-    async () => {
-      const { code, output } = await runStart(makeFolder(), '--crash');
-      expect(output).toMatch(/Process (\d+) was killed by SIGKILL/);
-      expect(output).toMatch(
-        /The journal ends at entry \d+: \d+ approval\.decided, \d+ tool\.started, but no tool\.settled\./,
-      );
-      expect(output).toMatch(
-        /Process \d+ called .*: \d+ approval\.decided, \d+ tool\.started, \d+ tool\.interrupted, \d+ tool\.settled\./,
-      );
-      expect(output).toMatch(/was last modified at .*: unchanged\./);
-      expect(output.match(/tool\.started/g)?.length).toBeLessThanOrEqual(4);
-      expect(code).toBe(0);
-    },
-  );
+  test('--crash kills the process after the write, resumes, and does not write again', async () => {
+    const { code, output } = await runStart(makeFolder(), '--crash');
+    expect(output).toMatch(/Process (\d+) was killed by SIGKILL/);
+    expect(output).toMatch(
+      /The journal ends at entry \d+: \d+ approval\.decided, \d+ tool\.started, but no tool\.settled\./,
+    );
+    expect(output).toMatch(
+      /Process \d+ called .*: \d+ approval\.decided, \d+ tool\.started, \d+ tool\.interrupted, \d+ tool\.settled\./,
+    );
+    expect(output).toMatch(/was last modified at .*: unchanged\./);
+    expect(output.match(/tool\.started/g)?.length).toBeLessThanOrEqual(4);
+    expect(code).toBe(0);
+  });
 
-  test.runIf(takesTurn(1, 3))('editing a file of the user’s own folder changes the report', async () => {
+  test.runIf(TAKES_ALL)('editing a file of the user’s own folder changes the report', async () => {
     const cwd = makeFolder();
     const own = join(cwd, 'notes');
     cpSync(documents, own, { recursive: true });
@@ -94,7 +90,7 @@ describe.concurrent('npm start', () => {
     expect(existsSync(join(own, 'REPORT.md'))).toBe(false);
   });
 
-  test.runIf(HAS_TERMINAL && takesTurn(2, 3))(
+  test.runIf(TAKES_ALL && HAS_TERMINAL)(
     'asks on a terminal, and keeps serving the page until Ctrl-C',
     async () => {
       const terminal = startOnTerminal(makeFolder());

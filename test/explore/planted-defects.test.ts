@@ -37,13 +37,13 @@ const roomy = createAgent({ name: 'roomy', tools: [lookup, refund] });
 
 /** `npm test` plants a sixth of the defects of each kind. */
 const PLANTED = [...PLANTED_IN_CALLS, ...PLANTED_IN_RUNS];
-const OF_THE_DAY = sampledByKind(PLANTED, 6, ({ breaks }) => breaks);
+const SAMPLED = sampledByKind(PLANTED, 6, ({ breaks }) => breaks);
 
 /** Most defects are found early; the others set `maxStates`. */
 const FEW_STATES = 250;
 
 describe('explore finds a planted defect', () => {
-  it.each(OF_THE_DAY)('$name', ({ machine, breaks, within, maxStates = FEW_STATES }) => {
+  it.each(SAMPLED)('$name', ({ machine, breaks, within, maxStates = FEW_STATES }) => {
     const { breaches } = explore(agent, { machine, maxStates });
     const breach = breaches.find(({ invariant }) => invariant === breaks);
     expect(breach, breaches.map(({ invariant }) => invariant).join('\n')).toBeDefined();
@@ -51,7 +51,7 @@ describe('explore finds a planted defect', () => {
     if (within !== undefined) expect(breach?.path.length).toBeLessThanOrEqual(within + 1);
   });
 
-  const overruns = OF_THE_DAY.filter(({ breaks }) => breaks === WITHIN_LIMITS);
+  const overruns = SAMPLED.filter(({ breaks }) => breaks === WITHIN_LIMITS);
   it.each(overruns)('$name, with high limits', ({ machine, breaks, maxStates = FEW_STATES }) => {
     const { breaches } = explore(roomy, { machine, maxStates });
     expect(breaches.map(({ invariant }) => invariant)).toContain(breaks);

@@ -174,10 +174,10 @@ const PLANTED: Planted[] = [
 ];
 
 /** `npm test` plants a sixth of the defects of each kind. */
-const OF_THE_DAY = sampledByKind(PLANTED, 6, ([, , breaks]) => breaks.source);
+const SAMPLED = sampledByKind(PLANTED, 6, ([, , breaks]) => breaks.source);
 
 describe('explore finds a defect', () => {
-  it.each(OF_THE_DAY)('%s', (_, machine, breaks, maxStates = 500) => {
+  it.each(SAMPLED)('%s', (_, machine, breaks, maxStates = 500) => {
     const { breaches, complete } = explore(agent, { machine, maxStates });
     const breach = breaches.find(({ invariant }) => breaks.test(invariant));
     expect(breach, breaches.map(({ invariant }) => invariant).join('\n')).toBeDefined();

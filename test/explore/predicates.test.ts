@@ -3,7 +3,6 @@ import * as z from 'zod';
 import { type AgentOptions, createAgent, tool } from '../../agent/index.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type BreachReport, explore, type Invariants, type Moment } from '../../testing/index.ts';
-import { takesTurn } from '../support/in-turn.ts';
 import { TAKES_ALL } from '../support/sample.ts';
 
 /** User predicates, and agents that break them. */
@@ -159,7 +158,7 @@ describe('a user predicate', () => {
     ]);
   });
 
-  it.runIf(takesTurn(0, 2))('that reads the transcript finds a refund after an earlier refund', () => {
+  it.runIf(TAKES_ALL)('that reads the transcript finds a refund after an earlier refund', () => {
     const notAgain: Invariants = [
       function refundsOnlyOnce({ context }) {
         const done = context.transcript.filter(item => item.type === 'tool_result' && item.output === 'paid');
@@ -275,7 +274,7 @@ describe('the report of an exploration', () => {
     expect(() => explore(agent, { maxMs: 0 })).toThrow(EngineError);
   });
 
-  it.runIf(takesTurn(1, 2))('is complete for a small agent', () => {
+  it.runIf(TAKES_ALL)('is complete for a small agent', () => {
     const options = { tools: [ask], finishers: [forbidden], retry: { attempts: 1 } };
     const report = explore(agentWith(options), { maxStates: 40_000 });
     expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });

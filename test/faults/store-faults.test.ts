@@ -8,7 +8,7 @@ import { makeFile } from '../support/stores/make-file.ts';
 
 /**
  * `npm run test:all` tests each kind of fault at each call, with each recovery and on both stores, in minutes.
- * Otherwise each call gets one kind in `SHARE`, and each kind one call in `SHARE`; the selection changes daily.
+ * Otherwise each call gets one kind in `SHARE`, and each kind one call in `SHARE`.
  */
 const ALL = TAKES_ALL;
 const SHARE = 5;

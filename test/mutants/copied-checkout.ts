@@ -35,9 +35,6 @@ type Report = {
 
 type Ended = Report & { ended: Outcome['type'] };
 
-/** The same samples in each run. */
-const AGENTCHART_SEED = '1';
-
 /** A test that hangs because of a mutant fails after this time. */
 const TEST_TIMEOUT_MS = 20_000;
 
@@ -64,19 +61,6 @@ export class CopiedCheckout {
         this.remove();
         process.exit(1);
       });
-  }
-
-  /** Lists the test files that share processes: the quick ones, or those of a day. */
-  list(which: 'quick' | 'usual'): string[] {
-    const args = ['list', '--filesOnly', '--json', '--project', 'shared'];
-    const listed = execFileSync(process.execPath, [this.#vitest, ...args], {
-      cwd: this.#root,
-      env: { ...process.env, AGENTCHART_SEED, AGENTCHART_TESTS: which },
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    const files: { file: string }[] = JSON.parse(listed);
-    return files.map(({ file }) => relative(this.#root, file));
   }
 
   /** Runs the tests with `source` in place of the file, until one fails or `limitMs` have passed. */
@@ -136,7 +120,7 @@ export class CopiedCheckout {
     const reporters = ['--reporter', 'json', '--outputFile', output];
     const child = spawn(process.execPath, [this.#vitest, 'run', ...timeouts, ...reporters, ...args], {
       cwd: this.#root,
-      env: { ...process.env, AGENTCHART_SEED, TMPDIR: this.#temporary },
+      env: { ...process.env, TMPDIR: this.#temporary },
       stdio: 'ignore',
       detached: true,
     });

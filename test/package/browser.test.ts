@@ -3,9 +3,8 @@ import { build } from 'esbuild';
 import type { Browser } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { build as buildWithVite } from 'vite';
-import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startStandIn } from '../runtimes/stand-in.ts';
-import { testInTurn } from '../support/in-turn.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
 /**
@@ -69,9 +68,8 @@ describe.skipIf(CHROMIUM === undefined)('in a browser tab', () => {
   });
   afterAll(() => closePages(browser));
 
-  const testBundler = testInTurn(3);
   for (const [name, bundle] of BUNDLERS)
-    testBundler(`bundled by ${name}, an agent, its actors and the adapters work`, async () => {
+    test(`bundled by ${name}, an agent, its actors and the adapters work`, async () => {
       await using standIn = await startStandIn({
         '/': '<!doctype html><link rel="icon" href="data:,"><script type="module" src="page.js"></script>',
         '/page.js': await bundle(),

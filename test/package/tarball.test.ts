@@ -19,11 +19,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'vite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { takesTurn } from '../support/in-turn.ts';
 import { driveNotes } from '../support/package/drive-notes.ts';
 import { findPackages, measureInBrowser } from '../support/package/measure-bundle.ts';
 import { packCheckout } from '../support/package/pack-checkout.ts';
+import { TAKES_ALL } from '../support/sample.ts';
 import { CHROMIUM } from '../support/visualizer/browser.ts';
+
+/** `npm test` compiles with the newer one. */
+const COMPILERS = TAKES_ALL ? ['typescript', 'typescript-5.9'] : ['typescript'];
 
 const STRICT = { strict: true, module: 'nodenext', target: 'es2023' };
 
@@ -112,48 +115,50 @@ function listEntries(): string[] {
   return entries.map(entry => `agentchart${entry.slice(1)}`);
 }
 
-test.runIf(takesTurn(0, 3))(
-  "the README's agent asks a person, one approves in another process, and with every entry it compiles under strict without types of other packages, in TypeScript 5.9 and 7",
-  async () => {
-    writeFileSync(join(project, 'example.ts'), readExample());
-    writeFileSync(
-      join(project, 'entries.ts'),
-      listEntries()
-        .map((entry, index) => `export * as entry${index} from '${entry}';`)
-        .join('\n'),
-    );
-    writeFileSync(join(project, 'typed.ts'), TYPED);
-    const compilerOptions = { ...STRICT, skipLibCheck: false, types: [], outDir: 'out' };
-    writeFileSync(
-      join(project, 'tsconfig.json'),
-      JSON.stringify({ compilerOptions, files: ['example.ts', 'entries.ts', 'typed.ts'] }),
-    );
-    for (const compiler of ['typescript', 'typescript-5.9'])
-      await inProject(process.execPath, [join(root, 'node_modules', compiler, 'bin/tsc'), '-p', '.']);
-    const script = [
-      { toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1001', cents: 4200 } }] },
-      { text: 'Paid back.' },
-    ];
-    writeFileSync(join(project, 'script.json'), JSON.stringify(script));
-    const command = [join(installed, 'dist/cli/main.js'), '--agent', 'out/example.js', '--json'];
-    const [main = '', ...options] = command;
-    const scripted = { AGENTCHART_MODEL: 'scripted:script.json' };
-    const asked = await inProject(
-      process.execPath,
-      [main, 'run', ...options, 'Refund A-1001.'],
-      scripted,
-    ).catch((failed: { code: number; stdout: string }) => failed);
-    expect(asked).toMatchObject({ code: 3 });
-    const run = /run_\w+/.exec(asked.stdout)?.[0] ?? expect.unreachable();
-    const { stdout } = await inProject(
-      process.execPath,
-      [main, 'approve', run, 'call_0_0', ...options],
-      scripted,
-    );
-    expect(stdout).toContain('Paid back.');
-    expect(stdout).toContain('paid 4200 cents back for A-1001');
-  },
-);
+test("the README's agent asks a person, one approves in another process, and with every entry it compiles under strict without types of other packages, in TypeScript 5.9 and 7", async () => {
+  writeFileSync(join(project, 'example.ts'), readExample());
+  writeFileSync(
+    join(project, 'entries.ts'),
+    listEntries()
+      .map((entry, index) => `export * as entry${index} from '${entry}';`)
+      .join('\n'),
+  );
+  writeFileSync(join(project, 'typed.ts'), TYPED);
+  const compilerOptions = { ...STRICT, skipLibCheck: false, types: [], outDir: 'out' };
+  writeFileSync(
+    join(project, 'tsconfig.json'),
+    JSON.stringify({ compilerOptions, files: ['example.ts', 'entries.ts', 'typed.ts'] }),
+  );
+  for (const compiler of COMPILERS)
+    await inProject(process.execPath, [
+      join(root, 'node_modules', compiler, 'bin/tsc'),
+      ...(compiler === 'typescript' ? ['--singleThreaded'] : []),
+      '-p',
+      '.',
+    ]);
+  const script = [
+    { toolCalls: [{ name: 'refund', arguments: { orderId: 'A-1001', cents: 4200 } }] },
+    { text: 'Paid back.' },
+  ];
+  writeFileSync(join(project, 'script.json'), JSON.stringify(script));
+  const command = [join(installed, 'dist/cli/main.js'), '--agent', 'out/example.js', '--json'];
+  const [main = '', ...options] = command;
+  const scripted = { AGENTCHART_MODEL: 'scripted:script.json' };
+  const asked = await inProject(
+    process.execPath,
+    [main, 'run', ...options, 'Refund A-1001.'],
+    scripted,
+  ).catch((failed: { code: number; stdout: string }) => failed);
+  expect(asked).toMatchObject({ code: 3 });
+  const run = /run_\w+/.exec(asked.stdout)?.[0] ?? expect.unreachable();
+  const { stdout } = await inProject(
+    process.execPath,
+    [main, 'approve', run, 'call_0_0', ...options],
+    scripted,
+  );
+  expect(stdout).toContain('Paid back.');
+  expect(stdout).toContain('paid 4200 cents back for A-1001');
+});
 
 test('npx agentchart works', async () => {
   const { stdout } = await inProject('npx', ['--no-install', 'agentchart', 'diagram', '--mermaid']);
@@ -274,7 +279,7 @@ test('every declaration has a map, which refers to a source in the package', () 
   expect(sourceless).toEqual([]);
 });
 
-test.runIf(takesTurn(1, 3))(
+test.runIf(TAKES_ALL)(
   'publint has no remark, and the types of every entry resolve for ES modules and bundlers',
   async () => {
     const check = join(root, 'test/support/package/fixtures/check-package.mjs');
@@ -283,7 +288,7 @@ test.runIf(takesTurn(1, 3))(
   },
 );
 
-describe.runIf(takesTurn(2, 3))('the apps of examples/apps', () => {
+describe.runIf(TAKES_ALL)('the apps of examples/apps', () => {
   const apps = join(project, 'apps');
 
   /** Runs an app to its end, with a scripted model. */

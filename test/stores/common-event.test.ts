@@ -5,9 +5,9 @@ import { isCommonEvent, isRunEvent } from '../../protocol/is-run-event.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { describeFormat } from '../golden/format.ts';
 import { readGolden } from '../golden/golden-journal.ts';
+import { TAKES_ALL } from '../support/sample.ts';
 
-const RUNS = Number(process.env.RANDOM_RUNS ?? 3_000);
-const SEED = process.env.RANDOM_RUNS === undefined ? { seed: 3 } : {};
+const RUNS = TAKES_ALL ? 30_000 : 3_000;
 
 const EVENTS = ['edges', 'runs']
   .flatMap(readGolden)
@@ -107,7 +107,7 @@ describe('a value accepted without the schemas is accepted by them and equals th
   const schemas = Object.entries(describeFormat().events);
 
   test.each(schemas)('%s, generated from its schema', (_type, schema) => {
-    fc.assert(fc.property(valuesOf(schema), held), { ...SEED, numRuns: RUNS / 15 });
+    fc.assert(fc.property(valuesOf(schema), held), { numRuns: RUNS / 15 });
   });
 
   test('any event, generated from its schema and changed', () => {
@@ -116,7 +116,7 @@ describe('a value accepted without the schemas is accepted by them and equals th
       fc.property(made, fc.array(change, { minLength: 1, maxLength: 2 }), (event, changes) =>
         held(changes.reduce(changedAt, event)),
       ),
-      { ...SEED, numRuns: RUNS },
+      { numRuns: RUNS },
     );
   });
 

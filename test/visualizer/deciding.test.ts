@@ -3,14 +3,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
-import { testInTurn } from '../support/in-turn.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
 /** The time that events have moves only when a test moves it. */
 const CLOCK = `globalThis.now = 1; Object.defineProperty(Event.prototype, 'timeStamp', { get: () => now });`;
-
-const inTurn = testInTurn(2);
 
 const ORDERS = [1, 2, 3, 4, 5, 6].map(number => `B-${number}`);
 
@@ -131,50 +128,47 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     expect(await settledDecisions()).toMatchObject([{ by: 'Grace' }, { by: 'Grace' }]);
   });
 
-  inTurn(
-    'Escape, another decision, other inputs and another decider end what a press has asked',
-    async () => {
-      await visit('/inbox');
-      const isOver = async (): Promise<void> => {
-        await expect.poll(() => asked('').count()).toBe(0);
-        await page.keyboard.press('Enter');
-        expect(await settledDecisions()).toEqual([]);
-      };
-      await page.keyboard.press('a');
-      await asked('B-1').waitFor();
-      await page.keyboard.press('Escape');
-      await isOver();
-
-      await page.keyboard.press('a');
-      await page.keyboard.press('j');
-      await isOver();
-      await approve().click();
-      await asked('B-2').waitFor();
-
-      await page.keyboard.press('r');
-      await page.getByLabel('Reason').fill('Too much.');
-      await page.keyboard.press('Enter');
-      await asked('Reject refund of $42.00 for B-2?').waitFor();
-      await page.keyboard.type(' Really');
+  test('Escape, another decision, other inputs and another decider end what a press has asked', async () => {
+    await visit('/inbox');
+    const isOver = async (): Promise<void> => {
       await expect.poll(() => asked('').count()).toBe(0);
       await page.keyboard.press('Enter');
-      await asked('Reject refund').waitFor();
-      await wait(600);
-      await page.getByLabel('Reason').press('Control+Enter');
-      await expect.poll(decisions).toMatchObject([{ callId: 'call_0_1', reason: 'Too much. Really' }]);
+      expect(await settledDecisions()).toEqual([]);
+    };
+    await page.keyboard.press('a');
+    await asked('B-1').waitFor();
+    await page.keyboard.press('Escape');
+    await isOver();
 
-      await page.getByText('B-3').first().waitFor();
-      await approve().click();
-      await asked('B-3').waitFor();
-      await run.approve('call_0_2', { by: 'Ada' });
-      await page.getByText('B-4').first().waitFor();
-      expect(await asked('').count()).toBe(0);
-      await wait(600);
-      await approve().click();
-      await asked('B-4').waitFor();
-      expect(await settledDecisions()).toHaveLength(2);
-    },
-  );
+    await page.keyboard.press('a');
+    await page.keyboard.press('j');
+    await isOver();
+    await approve().click();
+    await asked('B-2').waitFor();
+
+    await page.keyboard.press('r');
+    await page.getByLabel('Reason').fill('Too much.');
+    await page.keyboard.press('Enter');
+    await asked('Reject refund of $42.00 for B-2?').waitFor();
+    await page.keyboard.type(' Really');
+    await expect.poll(() => asked('').count()).toBe(0);
+    await page.keyboard.press('Enter');
+    await asked('Reject refund').waitFor();
+    await wait(600);
+    await page.getByLabel('Reason').press('Control+Enter');
+    await expect.poll(decisions).toMatchObject([{ callId: 'call_0_1', reason: 'Too much. Really' }]);
+
+    await page.getByText('B-3').first().waitFor();
+    await approve().click();
+    await asked('B-3').waitFor();
+    await run.approve('call_0_2', { by: 'Ada' });
+    await page.getByText('B-4').first().waitFor();
+    expect(await asked('').count()).toBe(0);
+    await wait(600);
+    await approve().click();
+    await asked('B-4').waitFor();
+    expect(await settledDecisions()).toHaveLength(2);
+  });
 
   test('what was typed is kept when another person decides first, with who decided what', async () => {
     for (const path of ['/inbox', `/runs/${run.id}`]) {
@@ -192,7 +186,7 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     }
   });
 
-  inTurn('while an edit is open, its changes are approved or discarded, and nothing else', async () => {
+  test('while an edit is open, its changes are approved or discarded, and nothing else', async () => {
     await visit('/inbox');
     await page.keyboard.press('e');
     const edited = page.getByLabel('Edited input');

@@ -1,6 +1,5 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { testInTurn } from '../support/in-turn.ts';
 import { sampled } from '../support/sample.ts';
 import {
   CHROMIUM,
@@ -16,8 +15,6 @@ import { ServedRuns } from '../support/visualizer/served-runs.ts';
 if (CHROMIUM === undefined) console.log('The page is not tested: no Chromium here (set CHROMIUM_PATH).');
 
 const ASK = 'Ada writes that order A-1001 arrived broken. Pay back what she paid.';
-
-const inTurn = testInTurn(3);
 
 describe.skipIf(CHROMIUM === undefined)('the page', () => {
   let browser: Browser;
@@ -87,7 +84,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  inTurn('the list of runs shows their titles, and a hostile title as text', async () => {
+  test('the list of runs shows their titles, and a hostile title as text', async () => {
     const titled = await startAtRest('refunds');
     const hostile = '<img src=x onerror="document.title=1">\u202ehidden';
     await startAtRest('refunds', hostile);
@@ -97,7 +94,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  inTurn('text streams in; after a reload in the middle it is shown again and continues', async () => {
+  test('text streams in; after a reload in the middle it is shown again and continues', async () => {
     demo.gate.close(3);
     const run = await api.start('cut', 'Go');
     const watched = await visit(`/runs/${run.id}`);
@@ -116,7 +113,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  inTurn('an approval with an edit shows the change first, and reports an invalid edit', async () => {
+  test('an approval with an edit shows the change first, and reports an invalid edit', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Edit…' }).click();
@@ -136,7 +133,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems.filter(problem => !problem.includes('400'))).toEqual([]);
   });
 
-  inTurn('a rejection reaches the model with its reason', async () => {
+  test('a rejection reaches the model with its reason', async () => {
     const { page, problems } = await visit(await startAtRest('refunds'));
     await page.getByRole('button', { name: 'Reject…' }).click();
     await page.getByLabel('Reason').fill('the photo shows no damage');
@@ -146,7 +143,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  inTurn('the second decider gets the name of the first', async () => {
+  test('the second decider gets the name of the first', async () => {
     const run = await api.start('refunds', ASK);
     await run.settled();
     const { page, problems } = await visit(`/runs/${run.id}`);
@@ -164,24 +161,21 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems.filter(problem => !problem.includes('409'))).toEqual([]);
   });
 
-  inTurn(
-    'a call in doubt shows the known facts, and continues once the user confirms that it happened',
-    async () => {
-      const watched = await visit(await startAtRest('releases'));
-      const { page } = watched;
-      await page.locator('#state-resting-inDoubt.current').waitFor();
-      await page.getByText('the connection was lost after the request was sent').first().waitFor();
-      await page.getByText('Idempotency key:').waitFor();
-      await page.getByRole('button', { name: 'It happened…' }).click();
-      await page.getByLabel('Its result').fill('{"url": "https://example.test"}');
-      await decideWith(page.getByRole('button', { name: 'It happened', exact: true }));
-      await page.locator('.reply').getByText('Version 2.4.0 is out.').waitFor();
-      await expect.poll(() => watched.countOf('state-resting-inDoubt')).toBe('×1');
-      expect(watched.problems).toEqual([]);
-    },
-  );
+  test('a call in doubt shows the known facts, and continues once the user confirms that it happened', async () => {
+    const watched = await visit(await startAtRest('releases'));
+    const { page } = watched;
+    await page.locator('#state-resting-inDoubt.current').waitFor();
+    await page.getByText('the connection was lost after the request was sent').first().waitFor();
+    await page.getByText('Idempotency key:').waitFor();
+    await page.getByRole('button', { name: 'It happened…' }).click();
+    await page.getByLabel('Its result').fill('{"url": "https://example.test"}');
+    await decideWith(page.getByRole('button', { name: 'It happened', exact: true }));
+    await page.locator('.reply').getByText('Version 2.4.0 is out.').waitFor();
+    await expect.poll(() => watched.countOf('state-resting-inDoubt')).toBe('×1');
+    expect(watched.problems).toEqual([]);
+  });
 
-  inTurn('a call that the client runs is answered on the page', async () => {
+  test('a call that the client runs is answered on the page', async () => {
     const { page, problems } = await visit(await startAtRest('lab'));
     await page.getByLabel('Result for the model').fill('{"metres": 3}');
     await decideWith(page.getByRole('button', { name: 'Answer' }));
@@ -189,7 +183,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  inTurn('a lost server is reported; once it is back, the run continues where it was', async () => {
+  test('a lost server is reported; once it is back, the run continues where it was', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Approve' }).waitFor();
@@ -205,42 +199,39 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems.filter(problem => !problem.includes('ERR_'))).toEqual([]);
   });
 
-  inTurn(
-    'hostile output is text: nothing runs, nothing is fetched or reordered, and a megabyte stays folded',
-    async () => {
-      const watched = await visit(await startAtRest('reader'));
-      const { page } = watched;
-      await page.locator('#state-finished.current').waitFor();
-      const folded = page.locator('.call details:not([open]) > summary');
-      const unfold = async () => {
-        while ((await folded.count()) > 0) await folded.first().click();
-        return await page.getByText('\\u001b[31mred').first().isVisible();
-      };
-      await expect.poll(unfold).toBe(true);
-      await page.getByText(HOSTILE.markup).first().waitFor();
-      await page.getByText('\\u001b[31mred').first().waitFor();
-      await page.getByText('safe\\u{202e}txt.exe\\u{2066}\\u{200f} ␛[31mred␛[0m').first().waitFor();
-      await page
-        .getByRole('button', { name: /Show more \(99\d k characters left\)/ })
-        .first()
-        .waitFor();
-      expect(await page.evaluate('document.body.textContent.length')).toBeLessThan(60_000);
-      expect(await page.evaluate('[typeof owned, document.images.length, document.title]')).toEqual([
-        'undefined',
-        0,
-        'finished · reader · Agentchart',
-      ]);
-      await page
-        .getByRole('button', { name: /Show more/ })
-        .first()
-        .click();
-      await page.getByRole('button', { name: /Show more \(93\d k characters left\)/ }).waitFor();
-      await watched.screenshot('hostile');
-      expect(watched.problems).toEqual([]);
-    },
-  );
+  test('hostile output is text: nothing runs, nothing is fetched or reordered, and a megabyte stays folded', async () => {
+    const watched = await visit(await startAtRest('reader'));
+    const { page } = watched;
+    await page.locator('#state-finished.current').waitFor();
+    const folded = page.locator('.call details:not([open]) > summary');
+    const unfold = async () => {
+      while ((await folded.count()) > 0) await folded.first().click();
+      return await page.getByText('\\u001b[31mred').first().isVisible();
+    };
+    await expect.poll(unfold).toBe(true);
+    await page.getByText(HOSTILE.markup).first().waitFor();
+    await page.getByText('\\u001b[31mred').first().waitFor();
+    await page.getByText('safe\\u{202e}txt.exe\\u{2066}\\u{200f} ␛[31mred␛[0m').first().waitFor();
+    await page
+      .getByRole('button', { name: /Show more \(99\d k characters left\)/ })
+      .first()
+      .waitFor();
+    expect(await page.evaluate('document.body.textContent.length')).toBeLessThan(60_000);
+    expect(await page.evaluate('[typeof owned, document.images.length, document.title]')).toEqual([
+      'undefined',
+      0,
+      'finished · reader · Agentchart',
+    ]);
+    await page
+      .getByRole('button', { name: /Show more/ })
+      .first()
+      .click();
+    await page.getByRole('button', { name: /Show more \(93\d k characters left\)/ }).waitFor();
+    await watched.screenshot('hostile');
+    expect(watched.problems).toEqual([]);
+  });
 
-  inTurn('a failed attempt is shown in its place, and a failed run gives advice', async () => {
+  test('a failed attempt is shown in its place, and a failed run gives advice', async () => {
     const retried = await visit(await startAtRest('flaky'));
     await retried.page.getByText('Attempt 1 of script failed: overloaded (HTTP 529)').waitFor();
     await retried.page.locator('.reply').getByText('Here now.').waitFor();
@@ -250,7 +241,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect([...retried.problems, ...broken.problems]).toEqual([]);
   });
 
-  inTurn('a run is paused, stepped and cancelled after one confirmation', async () => {
+  test('a run is paused, stepped and cancelled after one confirmation', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Pause' }).click();
@@ -267,29 +258,26 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  inTurn(
-    'a server with a token asks for it, rejects a wrong token, and remembers the right one',
-    async () => {
-      await api.close();
-      api = await ServedRuns.listen(demo.agents, { token: 'open sesame' });
-      const { page } = await visit(await startAtRest('refunds'));
-      await page.getByLabel('Token').fill('wrong');
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByText('Wrong token').waitFor();
-      await page.getByLabel('Token').fill('open sesame');
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.locator('#state-resting-awaitingApproval.current').waitFor();
-      await page.reload();
-      await page.locator('#state-resting-awaitingApproval.current').waitFor();
-    },
-  );
+  test('a server with a token asks for it, rejects a wrong token, and remembers the right one', async () => {
+    await api.close();
+    api = await ServedRuns.listen(demo.agents, { token: 'open sesame' });
+    const { page } = await visit(await startAtRest('refunds'));
+    await page.getByLabel('Token').fill('wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('Wrong token').waitFor();
+    await page.getByLabel('Token').fill('open sesame');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.locator('#state-resting-awaitingApproval.current').waitFor();
+    await page.reload();
+    await page.locator('#state-resting-awaitingApproval.current').waitFor();
+  });
 
-  inTurn('an unknown run is reported as unknown', async () => {
+  test('an unknown run is reported as unknown', async () => {
     const { page } = await visit('/runs/run_nobody');
     await page.getByRole('heading', { name: 'Run not found' }).waitFor();
   });
 
-  inTurn('an approval can be given with the keyboard alone', async () => {
+  test('an approval can be given with the keyboard alone', async () => {
     const { page, problems } = await visit(await startAtRest('refunds'));
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     for (let presses = 0; presses < 60; presses += 1) {

@@ -4,7 +4,6 @@ import * as z from 'zod';
 import { openaiChat } from '../../adapters/openai-chat.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, tool } from '../../agent/index.ts';
-import { testInTurn } from '../support/in-turn.ts';
 import {
   CHROMIUM,
   closePages,
@@ -16,8 +15,6 @@ import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
 const REPORT = Array.from({ length: 120 }, (_, line) => `Line ${line + 1} of the report.`).join('\n');
-
-const inTurn = testInTurn(2);
 
 describe.skipIf(CHROMIUM === undefined)('the run view', () => {
   let browser: Browser;
@@ -110,53 +107,47 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1');
   });
 
-  inTurn(
-    "the inspector links to what was captured of an agent's model calls, and of no other agent's",
-    async () => {
-      const link = async (agent: string) => {
-        const run = await api.start(agent, 'Go.');
-        const page = await visit(`${api.url}/runs/${run.id}`);
-        await page.getByRole('slider', { name: 'Entry' }).press('End');
-        for (let at = 0; at < 3; at += 1) {
-          const found = page.getByRole('link', { name: 'Request to the provider and its reply' });
-          if ((await found.count()) > 0) return await found.getAttribute('href');
-          await page.getByRole('slider', { name: 'Entry' }).press('ArrowLeft');
-        }
-        return null;
-      };
-      const href = await link('captured');
-      const response = await fetch(`${api.url}${href}`);
-      expect(await response.json()).toMatchObject([{ path: '/chat/completions', status: 200 }]);
-      expect(await link('publisher')).toBeNull();
-    },
-  );
+  test("the inspector links to what was captured of an agent's model calls, and of no other agent's", async () => {
+    const link = async (agent: string) => {
+      const run = await api.start(agent, 'Go.');
+      const page = await visit(`${api.url}/runs/${run.id}`);
+      await page.getByRole('slider', { name: 'Entry' }).press('End');
+      for (let at = 0; at < 3; at += 1) {
+        const found = page.getByRole('link', { name: 'Request to the provider and its reply' });
+        if ((await found.count()) > 0) return await found.getAttribute('href');
+        await page.getByRole('slider', { name: 'Entry' }).press('ArrowLeft');
+      }
+      return null;
+    };
+    const href = await link('captured');
+    const response = await fetch(`${api.url}${href}`);
+    expect(await response.json()).toMatchObject([{ path: '/chat/completions', status: 200 }]);
+    expect(await link('publisher')).toBeNull();
+  });
 
-  inTurn(
-    'a long text to approve is a text, its unseen part is marked, and the button stays in view',
-    async () => {
-      const page = await visit(await rest('publisher'));
-      const approve = page.getByRole('button', { name: 'Approve' });
-      await page.getByText('not read to the end').waitFor();
-      const box = page.getByRole('region', { name: 'Input of publish' });
-      expect(await box.innerText()).toContain('Line 1 of the report.\nLine 2 of the report.');
-      const { y = 0, height = 0 } = (await approve.boundingBox()) ?? {};
-      expect(y + height).toBeLessThan(page.viewportSize()?.height ?? 0);
-      await page.evaluate(`document.querySelector('.seen-scroll').scrollTo(0, 1e6)`);
-      await page.getByText('not read to the end').waitFor({ state: 'detached' });
-      await decideWith(approve);
-      await page.locator('.reply strong', { hasText: 'checked' }).waitFor();
-      expect(await page.locator('.reply .markdown').last().innerText()).toBe('See the checked answer.');
-    },
-  );
+  test('a long text to approve is a text, its unseen part is marked, and the button stays in view', async () => {
+    const page = await visit(await rest('publisher'));
+    const approve = page.getByRole('button', { name: 'Approve' });
+    await page.getByText('not read to the end').waitFor();
+    const box = page.getByRole('region', { name: 'Input of publish' });
+    expect(await box.innerText()).toContain('Line 1 of the report.\nLine 2 of the report.');
+    const { y = 0, height = 0 } = (await approve.boundingBox()) ?? {};
+    expect(y + height).toBeLessThan(page.viewportSize()?.height ?? 0);
+    await page.evaluate(`document.querySelector('.seen-scroll').scrollTo(0, 1e6)`);
+    await page.getByText('not read to the end').waitFor({ state: 'detached' });
+    await decideWith(approve);
+    await page.locator('.reply strong', { hasText: 'checked' }).waitFor();
+    expect(await page.locator('.reply .markdown').last().innerText()).toBe('See the checked answer.');
+  });
 
-  inTurn('equal failures of a turn are one, in the words of the provider', async () => {
+  test('equal failures of a turn are one, in the words of the provider', async () => {
     const page = await visit(await rest('failing'));
     await page.getByText('3 attempts (1 to 3)').waitFor();
     expect(await page.locator('.failure .long.prose').innerText()).toBe('529 Try later');
     expect(await page.locator('.block.failure').count()).toBe(1);
   });
 
-  inTurn('a draft outlives a reload', async () => {
+  test('a draft outlives a reload', async () => {
     const page = await visit(await rest('refunds'));
     await page.getByRole('button', { name: 'Reject…' }).click();
     await page.getByLabel('Reason').fill('half a reason');
@@ -187,7 +178,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     expect([...methods]).toEqual(['GET']);
   });
 
-  inTurn('the inspector does not repeat the answer that the conversation shows', async () => {
+  test('the inspector does not repeat the answer that the conversation shows', async () => {
     const page = await visit(await rest('flaky'));
     const inspector = page.getByRole('complementary', { name: 'Inspector' });
     await inspector.getByText('The text of 9 characters is in the conversation.').waitFor();

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { formatSpan } from '../../visualizer/page/render/format.ts';
-import { testInTurn } from '../support/in-turn.ts';
 import { sampled } from '../support/sample.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
 import {
@@ -16,8 +15,6 @@ import {
 } from '../support/visualizer/browser.ts';
 import { type DemoAgents, HOSTILE, makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
-
-const inTurn = testInTurn(3);
 
 describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   let browser: Browser;
@@ -55,15 +52,12 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   /** The name of the element that has the focus. */
   const focused = ({ page }: WatchedPage): Promise<string> => page.evaluate('document.activeElement.tagName');
 
-  inTurn(
-    'on a tablet, the input of a call in the decision bar and its buttons share the width, one above the other',
-    async () => {
-      const run = await startAtRest('refunds', 'Pay Ada back.');
-      const { page } = await visit(`/runs/${run.id}`, { width: 768, height: 1024 });
-      const input = await page.getByRole('region', { name: /^Input of refund/ }).boundingBox();
-      expect(input?.width).toBeGreaterThan(600);
-    },
-  );
+  test('on a tablet, the input of a call in the decision bar and its buttons share the width, one above the other', async () => {
+    const run = await startAtRest('refunds', 'Pay Ada back.');
+    const { page } = await visit(`/runs/${run.id}`, { width: 768, height: 1024 });
+    const input = await page.getByRole('region', { name: /^Input of refund/ }).boundingBox();
+    expect(input?.width).toBeGreaterThan(600);
+  });
 
   test.each([768, 1280])('the names of the columns are above their columns, %d px wide', async width => {
     await startAtRest('refunds', 'Pay Ada back.');
@@ -126,40 +120,36 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  inTurn(
-    'the list finds runs by title, agent and state, shows why they wait, and cancels several at once',
-    async () => {
-      const first = await startAtRest('refunds', 'Pay Ada back.');
-      const second = await startAtRest('refunds', 'Pay Bob back.');
-      await startAtRest('broken', 'Say hello.');
-      const watched = await visit('/');
-      const { page } = watched;
-      const rows = page.getByRole('region', { name: 'Runs' }).getByRole('listitem');
-      await expect.poll(() => rows.count()).toBe(3);
-      expect(await rows.nth(0).innerText()).toContain('approve refund');
-      expect(await rows.nth(2).innerText()).toContain('authentication');
-      await page.getByLabel('Search').fill('bob');
-      await expect.poll(() => rows.count()).toBe(1);
-      expect(new URL(page.url()).searchParams.get('q')).toBe('bob');
-      await page.getByLabel('Search').fill('');
-      await page.getByRole('button', { name: 'waiting', exact: true }).click();
-      await expect.poll(() => rows.count()).toBe(2);
-      for (const name of ['Choose Pay Ada back.', 'Choose Pay Bob back.'])
-        await page.getByLabel(name).check();
-      await page.getByRole('link', { name: 'Compare' }).waitFor();
-      await page.getByRole('button', { name: 'Cancel', exact: true }).click();
-      await page.getByRole('button', { name: 'Really cancel them?' }).click();
-      await page.getByText('2 runs cancelled.').waitFor();
-      expect([(await first.settled()).status, (await second.settled()).status]).toEqual([
-        'cancelled',
-        'cancelled',
-      ]);
-      await page.getByText('No runs match.').waitFor();
-      expect(watched.problems).toEqual([]);
-    },
-  );
+  test('the list finds runs by title, agent and state, shows why they wait, and cancels several at once', async () => {
+    const first = await startAtRest('refunds', 'Pay Ada back.');
+    const second = await startAtRest('refunds', 'Pay Bob back.');
+    await startAtRest('broken', 'Say hello.');
+    const watched = await visit('/');
+    const { page } = watched;
+    const rows = page.getByRole('region', { name: 'Runs' }).getByRole('listitem');
+    await expect.poll(() => rows.count()).toBe(3);
+    expect(await rows.nth(0).innerText()).toContain('approve refund');
+    expect(await rows.nth(2).innerText()).toContain('authentication');
+    await page.getByLabel('Search').fill('bob');
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(new URL(page.url()).searchParams.get('q')).toBe('bob');
+    await page.getByLabel('Search').fill('');
+    await page.getByRole('button', { name: 'waiting', exact: true }).click();
+    await expect.poll(() => rows.count()).toBe(2);
+    for (const name of ['Choose Pay Ada back.', 'Choose Pay Bob back.']) await page.getByLabel(name).check();
+    await page.getByRole('link', { name: 'Compare' }).waitFor();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await page.getByRole('button', { name: 'Really cancel them?' }).click();
+    await page.getByText('2 runs cancelled.').waitFor();
+    expect([(await first.settled()).status, (await second.settled()).status]).toEqual([
+      'cancelled',
+      'cancelled',
+    ]);
+    await page.getByText('No runs match.').waitFor();
+    expect(watched.problems).toEqual([]);
+  });
 
-  inTurn('two runs are compared up to their first difference', async () => {
+  test('two runs are compared up to their first difference', async () => {
     const run = await startAtRest('refunds', 'Pay Ada back.');
     const fork = await run.fork({
       at: seqOf(await demo.store.read(run.id), 'turn.completed', 2),
@@ -184,7 +174,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  inTurn('every view says that the server is lost, and no longer once it is back', async () => {
+  test('every view says that the server is lost, and no longer once it is back', async () => {
     const run = await startAtRest('refunds', 'Pay Ada back.');
     const paths = [
       '/',
@@ -206,7 +196,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     for (const page of pages) await lost(page).waitFor({ state: 'detached' });
   });
 
-  inTurn('a run is shared as one file, which plays offline and shows no contents', async () => {
+  test('a run is shared as one file, which plays offline and shows no contents', async () => {
     const run = await startAtRest('refunds', 'Pay Ada back.');
     const watched = await visit(`/runs/${run.id}`);
     const { page } = watched;
@@ -224,7 +214,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  inTurn('an agent shows its tools with their side effects and gates', async () => {
+  test('an agent shows its tools with their side effects and gates', async () => {
     const watched = await visit('/agents');
     const { page } = watched;
     await page.getByRole('link', { name: 'refunds' }).click();
@@ -236,7 +226,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  inTurn('hostile texts stay texts, in every view', async () => {
+  test('hostile texts stay texts, in every view', async () => {
     const reader = await startAtRest('reader', `${HOSTILE.markup} ${HOSTILE.order} ${HOSTILE.ansi}`);
     await startAtRest('lab', HOSTILE.markup);
     for (const path of ['/', '/inbox', `/compare/${reader.id}..${reader.id}`]) {

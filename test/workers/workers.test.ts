@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { readOwnerName } from '../../protocol/owner-name.ts';
 import { built } from '../support/built.ts';
-import { takesTurn, testInTurn } from '../support/in-turn.ts';
+import { TAKES_ALL } from '../support/sample.ts';
 import { POSTGRES_BIN } from '../support/stores/postgres-server.ts';
 import { killWorkers } from '../support/workers/kill-workers.ts';
 import { makePools, STORES } from '../support/workers/pools.ts';
@@ -13,7 +13,6 @@ const OWN_NAMESPACE = ['unshare', '-r', '--pid', '--fork', '--kill-child', '--mo
 const canUnshare = spawnSync(OWN_NAMESPACE[0] ?? '', [...OWN_NAMESPACE.slice(1), 'true']).status === 0;
 
 const pools = makePools();
-const inTurn = testInTurn(2);
 
 describe.each(STORES)('workers on %s', kind => {
   test('workers drive runs that a server with --no-drive accepted, each exactly once; decisions go through the server', async () => {
@@ -47,9 +46,10 @@ describe.each(STORES)('workers on %s', kind => {
     expect(await web.ended).toBe(0);
   });
 
-  inTurn('hand over under load: nothing in doubt, and others continue at once', async () => {
+  test.runIf(TAKES_ALL)('hand over under load: nothing in doubt, and others continue at once', async () => {
     const pool = await pools.make(kind);
-    const pace = { modelMs: 50, toolMs: 600 };
+    // A lease that ends long after the others have continued, if they do at once.
+    const pace = { modelMs: 50, toolMs: 600, leaseMs: 90_000 };
     const first = await pool.startWorker(pace, ['--slots', '8']);
     const ids = await pool.begin(30);
     expect(await pool.until(() => pool.noted('paid').length >= 4)).toBe(true);
@@ -62,7 +62,6 @@ describe.each(STORES)('workers on %s', kind => {
     const inHand = await inHandOfFirst();
     first.kill('SIGTERM');
     expect(await first.ended).toBe(0);
-    const exited = performance.now();
     expect(await inHandOfFirst()).toEqual([]);
     const handed = new Set(inHand.map(({ runId }) => runId));
     const isTaken = async () =>
@@ -70,8 +69,7 @@ describe.each(STORES)('workers on %s', kind => {
         ({ runId, status, owner }) =>
           !handed.has(runId) || status === 'finished' || owner?.pid === second.child.pid,
       );
-    expect(await pool.until(isTaken, 6_000)).toBe(true);
-    expect(performance.now() - exited).toBeLessThan(6_000);
+    expect(await pool.until(isTaken, 45_000)).toBe(true);
     expect(await pool.rests()).toBe(true);
     expect(await pool.tally()).toEqual({ finished: ids.length });
     expect(pool.doubles()).toEqual([]);
@@ -85,7 +83,7 @@ describe.each(STORES)('workers on %s', kind => {
     expect(killed.finished + killed.doubted).toBe(16);
   });
 
-  inTurn('that are stopped for longer than their lease are fenced when they continue', async () => {
+  test('that are stopped for longer than their lease are fenced when they continue', async () => {
     const pool = await pools.make(kind);
     const pace = { toolMs: 300, leaseMs: 1_000 };
     const stopped = await pool.startWorker({ ...pace, toolMs: 3_000 }, ['--port', '0']);
@@ -107,7 +105,7 @@ describe.each(STORES)('workers on %s', kind => {
     });
   });
 
-  test.runIf(canUnshare && takesTurn(0, 2))('in other PID namespaces are not taken for dead', async () => {
+  test.runIf(TAKES_ALL && canUnshare)('in other PID namespaces are not taken for dead', async () => {
     const pool = await pools.make(kind);
     const pace = { toolMs: 2_000 };
     await pool.startWorker(pace, [], OWN_NAMESPACE);
@@ -182,7 +180,7 @@ describe('agentchart worker', () => {
     expect(ended.stderr).not.toMatch(/^\s+at /m);
   });
 
-  test.runIf(POSTGRES_BIN !== undefined && takesTurn(1, 2))(
+  test.runIf(TAKES_ALL && POSTGRES_BIN !== undefined)(
     'survives an outage, and causes no doubt by it',
     async () => {
       const pool = await pools.make('postgres');
@@ -205,7 +203,7 @@ describe('agentchart worker', () => {
 describe('agentchart serve', () => {
   const LONGEST_ANSWER_MS = 30_000;
 
-  test.runIf(POSTGRES_BIN !== undefined && takesTurn(0, 2))(
+  test.runIf(POSTGRES_BIN !== undefined)(
     'says when to ask again while its database is cut off, whether it drives or not; a start that is repeated counts once',
     async () => {
       const { pool, proxy } = await pools.makeBehindProxy();

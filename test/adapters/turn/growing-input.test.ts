@@ -19,9 +19,9 @@ import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import { calling, request, result } from '../../support/adapters/requests.ts';
+import { TAKES_ALL } from '../../support/sample.ts';
 
-const RUNS = Number(process.env.RANDOM_RUNS ?? 30);
-const SEED = process.env.RANDOM_RUNS === undefined ? { seed: 7 } : {};
+const RUNS = TAKES_ALL ? 300 : 30;
 
 type Open = (options: {
   model: string;
@@ -204,7 +204,7 @@ describe.each(Object.entries(DIALECTS))('%s', (_name, open) => {
           expect(await kept.send(transcript)).toEqual(await opened().send(transcript));
         }
       }),
-      { ...SEED, numRuns: RUNS },
+      { numRuns: RUNS },
     );
   });
 });
@@ -224,7 +224,7 @@ test('the input after a stored turn is the same as the end of the whole input', 
         expect(inputAfter(transcript, options)).toEqual(inputOf(transcript, options));
       }
     }),
-    { ...SEED, numRuns: RUNS * 20 },
+    { numRuns: RUNS * 20 },
   );
 });
 

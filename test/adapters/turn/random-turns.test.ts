@@ -13,13 +13,12 @@ import { DIALECTS, PROVIDERS } from '../../support/adapters/random-dialects.ts';
 import { calling, collect, request, sumOf } from '../../support/adapters/requests.ts';
 import { expectReadFrom, expectSound, turnIn, turnOrError } from '../../support/adapters/sound-turn.ts';
 import { writtenTurn } from '../../support/adapters/written-turns.ts';
+import { TAKES_ALL } from '../../support/sample.ts';
 
 /**
- * Number of runs of a property for the first provider of a dialect; the others get a third. `RANDOM_RUNS`
- * overrides it and makes the turns differ each time.
+ * Number of runs of a property for the first provider of a dialect; the others get a third.
  */
-const RUNS = Number(process.env.RANDOM_RUNS ?? 24);
-const SEED = process.env.RANDOM_RUNS === undefined ? { seed: 1 } : {};
+const RUNS = TAKES_ALL ? 240 : 24;
 const seed = fc.integer();
 
 describe.each([...DIALECTS, ...PROVIDERS])(
@@ -54,7 +53,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
           });
           expect(await generate(bytesOf(wire.whole(written)), random)).toEqual(streamed);
         }),
-        { ...SEED, numRuns },
+        { numRuns },
       );
     });
 
@@ -70,7 +69,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
           const half = whole.slice(0, Math.floor(random() * whole.length));
           expect(await turnOrError(generate(half, random))).toBeNull();
         }),
-        { ...SEED, numRuns },
+        { numRuns },
       );
     });
 
@@ -88,7 +87,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
           for (const { name } of turn.toolCalls) if (name !== '') expect(names).toContain(name);
           if (!doubles) expect(turn.toolCalls.length).toBeLessThanOrEqual(names.length);
         }),
-        { ...SEED, numRuns },
+        { numRuns },
       );
     });
 
@@ -109,7 +108,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
             if (turn !== null) expectReadFrom(bytes, turn);
           }
         }),
-        { ...SEED, numRuns },
+        { numRuns },
       );
     });
 
@@ -134,7 +133,7 @@ describe.each([...DIALECTS, ...PROVIDERS])(
           const turn = await turnOrError(stream(bytes, contentType, seeded(start)).then(turnIn));
           expect(turn?.toolCalls ?? []).toEqual([]);
         }),
-        { ...SEED, numRuns },
+        { numRuns },
       );
     });
   },

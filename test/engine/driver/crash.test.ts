@@ -53,7 +53,7 @@ describe('E3: no unreported second execution', () => {
     for (const point of new Set(passed)) expect(fired.get(point), point).toBeGreaterThan(0);
   });
 
-  /** `npm test` takes a daily sample of a fifteenth of the pairs, and every crash during a reconcile. */
+  /** `npm test` takes a thirtieth of the pairs, and every crash during a reconcile. */
   test('a second crash during recovery loses nothing and repeats nothing unreported', async () => {
     const { passed } = await runDrill();
     const { reconciling } = await crashOnce(passed.length);

@@ -13,7 +13,7 @@ import type { Job } from '../../crash/scenario.ts';
 import { SAMPLE_SEED, TAKES_ALL } from '../../support/sample.ts';
 
 /**
- * A daily sample that covers every point. `npm run test:all` takes a larger one, `npm run crash` takes all.
+ * A sample that covers every point. `npm run test:all` takes a larger one, `npm run crash` takes all.
  */
 const SIZE = TAKES_ALL
   ? { singles: 90, scenarios: 120, controls: 24, moments: 14 }

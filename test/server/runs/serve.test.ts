@@ -4,14 +4,15 @@ import { describe, expect, test } from 'vitest';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { built } from '../../support/built.ts';
 import { AGENT, calling, Desk, REFUND, typesOf } from '../../support/cli/desk.ts';
-import { testInTurn } from '../../support/in-turn.ts';
+import { TAKES_ALL } from '../../support/sample.ts';
 import { countTo, until } from '../../support/server/runs-app.ts';
 import { getAs, ServedDesk, upload, Watcher } from '../../support/server/served-desk.ts';
 import { findPort } from '../../support/stores/postgres-server.ts';
 
 const done = { text: 'Done.' };
 
-const inTurn = testInTurn(2);
+/** Each starts one to three servers. */
+const inAll = test.runIf(TAKES_ALL);
 
 describe.concurrent('agentchart serve', () => {
   test('prints its address, agents and database, serves its page, and exits 0', async () => {
@@ -35,7 +36,7 @@ describe.concurrent('agentchart serve', () => {
     expect(ended.stderr).toMatch(/agents +desk\n/);
   });
 
-  inTurn('without --agent serves a default agent on AGENTCHART_MODEL', async () => {
+  test('without --agent serves a default agent on AGENTCHART_MODEL', async () => {
     const served = await ServedDesk.start(new Desk([done]), { args: [] });
     const runId = await served.begin();
     const end = await served.viewOnce(runId, ({ status }) => status === 'finished');
@@ -43,7 +44,7 @@ describe.concurrent('agentchart serve', () => {
     await served.stop();
   });
 
-  inTurn('without an agent and a model shows runs and starts none', async () => {
+  inAll('without an agent and a model shows runs and starts none', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const { runId } = await desk.begin();
     const served = await ServedDesk.start(desk, { args: [] }, {});
@@ -52,7 +53,7 @@ describe.concurrent('agentchart serve', () => {
     expect((await served.stop()).stderr).toContain('agents   none');
   });
 
-  inTurn('on a port in use exits 1 and says what to do', async () => {
+  inAll('on a port in use exits 1 and says what to do', async () => {
     const desk = new Desk([done]);
     const served = await ServedDesk.start(desk);
     const second = await desk.run(['serve', '--port', String(served.port)], desk.model);
@@ -77,7 +78,7 @@ describe.concurrent('agentchart serve', () => {
     expect(ended.stderr).toContain(expected);
   });
 
-  inTurn('on all interfaces requires its token, and never prints it', async () => {
+  test('on all interfaces requires its token, and never prints it', async () => {
     const environment = { AGENTCHART_TOKEN: 'hunter2-hunter2' };
     const desk = new Desk([done], environment);
     const served = await ServedDesk.start(desk, { args: ['--agent', AGENT, '--host', '0.0.0.0'] });
@@ -88,20 +89,17 @@ describe.concurrent('agentchart serve', () => {
     expect(ended.stderr + ended.stdout).not.toContain('hunter2');
   });
 
-  inTurn(
-    'a body of 100 MB is refused before it is read, however it is sent, and the server keeps running',
-    async () => {
-      const served = await ServedDesk.start(new Desk([done]));
-      const json = { 'content-type': 'application/json' };
-      const announced = { ...json, 'content-length': String(100 * 1024 * 1024) };
-      expect(await upload(`${served.url}/runs`, 100, announced)).toBe(413);
-      expect(await upload(`${served.url}/runs`, 100, json)).toBe(413);
-      expect(await (await fetch(`${served.url}/runs`)).json()).toEqual({ runs: [] });
-      await served.stop();
-    },
-  );
+  test('a body of 100 MB is refused before it is read, however it is sent, and the server keeps running', async () => {
+    const served = await ServedDesk.start(new Desk([done]));
+    const json = { 'content-type': 'application/json' };
+    const announced = { ...json, 'content-length': String(100 * 1024 * 1024) };
+    expect(await upload(`${served.url}/runs`, 100, announced)).toBe(413);
+    expect(await upload(`${served.url}/runs`, 100, json)).toBe(413);
+    expect(await (await fetch(`${served.url}/runs`)).json()).toEqual({ runs: [] });
+    await served.stop();
+  });
 
-  inTurn('cannot be reached under another name', async () => {
+  inAll('cannot be reached under another name', async () => {
     const served = await ServedDesk.start(new Desk([done]));
     const answers = await Promise.all(
       ['evil.example', 'a b', 'localhost.evil.example'].map(host => getAs(host, `${served.url}/runs`)),
@@ -113,7 +111,7 @@ describe.concurrent('agentchart serve', () => {
 });
 
 describe.concurrent('a run that clients watch', () => {
-  inTurn('is followed over a restart of the server without a gap or a repeat', async () => {
+  inAll('is followed over a restart of the server without a gap or a repeat', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const first = await ServedDesk.start(desk, { port: await findPort() });
     const runId = await first.begin();
@@ -129,29 +127,26 @@ describe.concurrent('a run that clients watch', () => {
     await second.stop();
   });
 
-  inTurn(
-    'shows decisions of the command line, and the error for a second decision names who decided',
-    async () => {
-      const desk = new Desk([calling(REFUND), done]);
-      const served = await ServedDesk.start(desk);
-      const runId = await served.begin();
-      const watchers = [1, 2].map(() => new Watcher(`${served.url}/runs/${runId}/events`));
-      await Promise.all(watchers.map(watcher => watcher.sees('turn.completed')));
-      const approved = await desk.run(['approve', runId, 'call_0_0', '--by', 'ada']);
-      expect(approved.code).toBe(0);
-      for (const watcher of watchers) {
-        expect(await watcher.seesEnd()).toBe('finished');
-        expect(await watcher.sees('approval.decided')).toMatchObject({ by: 'ada' });
-        expect(watcher.seqs).toEqual(countTo(watcher.journal.length));
-      }
-      const late = await served.post(`/runs/${runId}/reject`, { callId: 'call_0_0', by: 'bob' });
-      expect(late.status).toBe(409);
-      expect(await late.json()).toMatchObject({ error: { code: 'already-decided', by: 'ada' } });
-      await served.stop();
-    },
-  );
+  test('shows decisions of the command line, and the error for a second decision names who decided', async () => {
+    const desk = new Desk([calling(REFUND), done]);
+    const served = await ServedDesk.start(desk);
+    const runId = await served.begin();
+    const watchers = [1, 2].map(() => new Watcher(`${served.url}/runs/${runId}/events`));
+    await Promise.all(watchers.map(watcher => watcher.sees('turn.completed')));
+    const approved = await desk.run(['approve', runId, 'call_0_0', '--by', 'ada']);
+    expect(approved.code).toBe(0);
+    for (const watcher of watchers) {
+      expect(await watcher.seesEnd()).toBe('finished');
+      expect(await watcher.sees('approval.decided')).toMatchObject({ by: 'ada' });
+      expect(watcher.seqs).toEqual(countTo(watcher.journal.length));
+    }
+    const late = await served.post(`/runs/${runId}/reject`, { callId: 'call_0_0', by: 'bob' });
+    expect(late.status).toBe(409);
+    expect(await late.json()).toMatchObject({ error: { code: 'already-decided', by: 'ada' } });
+    await served.stop();
+  });
 
-  inTurn('cannot be decided by the command line once a client decided it', async () => {
+  test('cannot be decided by the command line once a client decided it', async () => {
     const desk = new Desk([calling(REFUND), done]);
     const served = await ServedDesk.start(desk);
     const runId = await served.begin();
@@ -182,7 +177,7 @@ describe.concurrent('a run that clients watch', () => {
     return { served, socket, closed, received: () => Buffer.concat(chunks).toString() };
   }
 
-  inTurn(
+  inAll(
     'continues while a client stops reading, and the client gets all events once it reads again',
     async () => {
       const { served, socket, received } = await finishUnread(100_000);
@@ -193,7 +188,7 @@ describe.concurrent('a run that clients watch', () => {
     },
   );
 
-  inTurn('continues when a client falls too far behind, and the client is disconnected', async () => {
+  test('continues when a client falls too far behind, and the client is disconnected', async () => {
     const { served, closed, received } = await finishUnread(400_000);
     await closed;
     expect(received()).not.toContain('event: end');
@@ -217,34 +212,31 @@ describe.concurrent('a server that exits', () => {
     expect((await second.stop()).stderr).toContain(`resuming ${runId}`);
   });
 
-  inTurn(
-    'by SIGTERM lets a call in progress end and releases its lease: no doubt, no standstill',
-    async () => {
-      const desk = new Desk([calling('settle'), done]);
-      const first = await ServedDesk.start(desk);
-      const runId = await first.begin();
-      const watcher = new Watcher(`${first.url}/runs/${runId}/events`);
-      await watcher.sees('tool.started');
-      watcher.close();
-      const ended = first.stop();
-      await first.started.printed('Stopping');
-      desk.write('ready', '');
-      expect((await ended).code).toBe(0);
-      expect(typesOf(await desk.journal(runId)).at(-1)).toBe('tool.settled');
-      const store = sqlite(desk.store);
-      expect(await store.get(runId)).toMatchObject({ status: 'running', epoch: 1 });
-      expect(await store.get(runId)).not.toHaveProperty('owner');
-      await store.close();
-      const second = await ServedDesk.start(desk);
-      await second.viewOnce(runId, ({ status }) => status === 'finished');
-      const claims = (await desk.journal(runId)).filter(({ type }) => type === 'run.claimed');
-      expect(claims).toHaveLength(2);
-      expect(claims[1]).not.toHaveProperty('replaces');
-      await second.stop();
-    },
-  );
+  test('by SIGTERM lets a call in progress end and releases its lease: no doubt, no standstill', async () => {
+    const desk = new Desk([calling('settle'), done]);
+    const first = await ServedDesk.start(desk);
+    const runId = await first.begin();
+    const watcher = new Watcher(`${first.url}/runs/${runId}/events`);
+    await watcher.sees('tool.started');
+    watcher.close();
+    const ended = first.stop();
+    await first.started.printed('Stopping');
+    desk.write('ready', '');
+    expect((await ended).code).toBe(0);
+    expect(typesOf(await desk.journal(runId)).at(-1)).toBe('tool.settled');
+    const store = sqlite(desk.store);
+    expect(await store.get(runId)).toMatchObject({ status: 'running', epoch: 1 });
+    expect(await store.get(runId)).not.toHaveProperty('owner');
+    await store.close();
+    const second = await ServedDesk.start(desk);
+    await second.viewOnce(runId, ({ status }) => status === 'finished');
+    const claims = (await desk.journal(runId)).filter(({ type }) => type === 'run.claimed');
+    expect(claims).toHaveLength(2);
+    expect(claims[1]).not.toHaveProperty('replaces');
+    await second.stop();
+  });
 
-  test.each(['wait', 'ignore'])(
+  test.each(TAKES_ALL ? ['wait', 'ignore'] : ['ignore'])(
     'by SIGTERM leaves its runs resumable, with a tool that can %s after the grace time',
     async tool => {
       const desk = new Desk([calling(tool), done]);
@@ -265,7 +257,7 @@ describe.concurrent('a server that exits', () => {
     },
   );
 
-  inTurn('exits immediately on a second signal', async () => {
+  inAll('exits immediately on a second signal', async () => {
     const desk = new Desk([calling('ignore'), done]);
     const served = await ServedDesk.start(desk);
     const runId = await served.begin();
@@ -281,7 +273,7 @@ describe.concurrent('a server that exits', () => {
     expect(typesOf(await desk.journal(runId))).not.toContain('run.cancelled');
   });
 
-  inTurn('leaves a run that another process drives to that process', async () => {
+  test('leaves a run that another process drives to that process', async () => {
     const desk = new Desk([calling('wait'), done]);
     const driving = desk.start(['run', '--agent', AGENT, '--json', 'go'], desk.model);
     driving.child.stdin.end();
@@ -297,7 +289,7 @@ describe.concurrent('a server that exits', () => {
     await served.stop();
   });
 
-  inTurn('leaves a run that waits for a deadline to the next server, which resumes it', async () => {
+  inAll('leaves a run that waits for a deadline to the next server, which resumes it', async () => {
     const desk = new Desk([calling('publish'), done]);
     const args = ['--agent', built('test/support/server/fixtures/brief-approval.ts')];
     const first = await ServedDesk.start(desk, { args });

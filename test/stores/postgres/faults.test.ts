@@ -7,7 +7,6 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { begin, makeOwner, receive, request } from '../../../stores/conformance/samples.ts';
 import { postgres } from '../../../stores/postgres.ts';
-import { testInTurn } from '../../support/in-turn.ts';
 import { startProxy } from '../../support/stores/postgres-proxy.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';
 
@@ -36,7 +35,6 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
     server = await startPostgres(['fsync=on']);
   });
   afterAll(() => server.stop());
-  const inTurn = testInTurn(3);
 
   /** Drives 40 runs through the fault: each payment is made once, and no run changes its driver or is in doubt. */
   async function driveThrough(store: Store, fault: () => Promise<void>) {
@@ -56,32 +54,25 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
     await store.close();
   }
 
-  inTurn(
-    'that crashes and comes back while 40 runs are under way leaves no doubt, no loss and no double',
-    () =>
-      driveThrough(postgres(server.url, { schema: 'crash' }), async () => {
-        await server.crash();
-        await server.start();
-      }),
-  );
+  test('that crashes and comes back while 40 runs are under way leaves no doubt, no loss and no double', () =>
+    driveThrough(postgres(server.url, { schema: 'crash' }), async () => {
+      await server.crash();
+      await server.start();
+    }));
 
-  inTurn('that stands still for longer than a lease while 40 runs are under way changes no run', () =>
+  test('that stands still for longer than a lease while 40 runs are under way changes no run', () =>
     driveThrough(postgres(server.url, { schema: 'paused' }), async () => {
       expect(await server.pauseFor(1_500)).toBeGreaterThan(1);
-    }),
-  );
+    }));
 
-  inTurn(
-    'whose replies to every fourth commit are lost while 40 runs are under way changes no run',
-    async () => {
-      const proxy = await startProxy(server.url);
-      await driveThrough(postgres(proxy.url, { schema: 'cut' }), async () => {
-        proxy.dropReplies(/INSERT INTO "cut"\.appends/, { every: 4, times: 40 });
-        await expect.poll(() => proxy.dropped()).toBeGreaterThan(5);
-      });
-      await proxy.close();
-    },
-  );
+  test('whose replies to every fourth commit are lost while 40 runs are under way changes no run', async () => {
+    const proxy = await startProxy(server.url);
+    await driveThrough(postgres(proxy.url, { schema: 'cut' }), async () => {
+      proxy.dropReplies(/INSERT INTO "cut"\.appends/, { every: 4, times: 40 });
+      await expect.poll(() => proxy.dropped()).toBeGreaterThan(5);
+    });
+    await proxy.close();
+  });
 
   test('whose reply to a commit is lost: the append, the claim and the run count once', async () => {
     const proxy = await startProxy(server.url);

@@ -75,7 +75,7 @@ export class Desk {
 
   /**
    * Runs a command to its end, with `input` on its stdin. Most commands of a test file share a process and run one
-   * after another; each has a process of its own in `npm run test:all`, and one in `ALONE` each day.
+   * after another; each has a process of its own in `npm run test:all`, and one in `ALONE` in `npm test`.
    */
   async run(args: readonly string[], environment: Environment = {}, input = ''): Promise<Ended> {
     commands += 1;
