@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { isJsonObject, type JsonObject } from './json.ts';
 import type { NamesOf } from './options/refuse-unknown.ts';
+import { content } from './schemas/content.ts';
 import { lazySchema } from './schemas/lazy-schema.ts';
 import type { Settings } from './turn.ts';
 
@@ -90,7 +91,7 @@ export const paramLimitsSchema = lazySchema(() => {
 /** Overrides of the agent's configuration for the following turns. `tools` are names of the agent's tools. */
 export const runParamsSchema = lazySchema(() =>
   z.object({
-    instructions: z.exactOptional(z.string()),
+    instructions: z.exactOptional(content(z.string())),
     settings: z.exactOptional(settingsSchema),
     toolChoice: z.exactOptional(toolChoiceSchema),
     tools: z.exactOptional(z.array(z.string())),

@@ -6,6 +6,7 @@ import { type BlobReference, blobSchema, itemSchema } from './item.ts';
 import type { JsonValue } from './json.ts';
 import { labelsSchema, titleSchema } from './listing/label.ts';
 import { isRedaction } from './redaction.ts';
+import { content, isContentOf } from './schemas/content.ts';
 import { lazySchema } from './schemas/lazy-schema.ts';
 import { finishReasonSchema, usageSchema } from './turn.ts';
 
@@ -22,10 +23,14 @@ const asked = lazySchema(() => z.exactOptional(z.record(text, text)));
 const json = lazySchema(() => z.custom<JsonValue>(value => value !== undefined));
 const text = lazySchema(() => z.string());
 const optionalText = lazySchema(() => z.exactOptional(text));
+/** Content: what people, models and tools say, and who they are. */
+const contentText = lazySchema(() => content(z.string()));
+const optionalContent = lazySchema(() => z.exactOptional(contentText));
+const contentJson = lazySchema(() => content(json));
 /** If present, `output` holds only the head and the tail of a larger result. */
 const blob = lazySchema(() => z.exactOptional(blobSchema));
 const continuation = lazySchema(() =>
-  z.object({ provider: text, model: text, instructions: text, token: json }),
+  z.object({ provider: text, model: text, instructions: contentText, token: json }),
 );
 
 function event<Type extends string, Shape extends z.core.$ZodShape>(type: Type, shape: Shape) {
@@ -46,7 +51,7 @@ const qualifiedCallSchema = lazySchema(() =>
   z.object({
     callId: text,
     name: text,
-    input: json,
+    input: contentJson,
     /** Binds decisions to this tool and this input. */
     digest: text,
     sideEffect: z.enum(['none', 'idempotent', 'once']),
@@ -54,13 +59,13 @@ const qualifiedCallSchema = lazySchema(() =>
     executedBy: z.enum(['engine', 'client']),
     /** A person must decide before it runs. */
     gate: z.boolean(),
-    reason: optionalText,
+    reason: optionalContent,
     /** When the approval expires, in ms since the epoch. */
     expiresAt: z.exactOptional(z.number()),
     /** The tool's own limit, in bytes; see `RunConfig`. */
     maxResultBytes: z.exactOptional(z.int().check(z.positive())),
     /** Why the call cannot run; the model reads it as the result. */
-    error: optionalText,
+    error: optionalContent,
   }),
 );
 export type QualifiedCall = z.infer<typeof qualifiedCallSchema>;
@@ -68,7 +73,7 @@ export type QualifiedCall = z.infer<typeof qualifiedCallSchema>;
 const failureSchema = lazySchema(() =>
   z.object({
     code: text,
-    message: text,
+    message: contentText,
     status: z.exactOptional(z.number()),
     provider: optionalText,
     model: optionalText,
@@ -102,9 +107,9 @@ const runStartedSchema = lazySchema(() =>
     config: runConfigSchema,
     input: z.array(itemSchema),
     /** What the caller passed about this run, as the agent's `runContext` schema returned it. */
-    runContext: z.exactOptional(json),
+    runContext: z.exactOptional(contentJson),
     labels: z.exactOptional(labelsSchema),
-    title: z.exactOptional(titleSchema),
+    title: z.exactOptional(content(titleSchema)),
     continues: optionalText,
     /** The run whose journal was copied, and the last entry of the copy. */
     forkOf: z.exactOptional(z.object({ runId: text, at: z.int() })),
@@ -125,39 +130,48 @@ export type RunStarted = z.infer<typeof runStartedSchema>;
 export const inputEventSchema = lazySchema(() =>
   z.discriminatedUnion('type', [
     runStartedSchema,
-    input('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalText }),
+    input('message.received', { items: z.array(itemSchema).check(z.minLength(1)), by: optionalContent }),
     input('approval.decided', {
       callId: text,
       decision: z.discriminatedUnion('type', [
         /** `input` is the validated edited input, and `editDigest` its digest. */
-        z.object({ type: z.literal('approve'), input: z.exactOptional(json), editDigest: optionalText }),
-        z.object({ type: z.literal('reject'), reason: optionalText }),
-        z.object({ type: z.literal('answer'), output: json, isError: z.exactOptional(z.boolean()), blob }),
+        z.object({
+          type: z.literal('approve'),
+          input: z.exactOptional(contentJson),
+          editDigest: optionalText,
+        }),
+        z.object({ type: z.literal('reject'), reason: optionalContent }),
+        z.object({
+          type: z.literal('answer'),
+          output: contentJson,
+          isError: z.exactOptional(z.boolean()),
+          blob,
+        }),
       ]),
       digest: text,
       /** Also applies to later calls of the same tool. */
       sticky: z.exactOptional(z.boolean()),
-      by: optionalText,
+      by: optionalContent,
     }),
     input('result.received', {
       callId: text,
-      output: json,
+      output: contentJson,
       blob,
       isError: z.boolean(),
       /** The sub-agent's run that gave the result: only that run can. */
       childRunId: optionalText,
       spent: z.exactOptional(spentSchema),
-      by: optionalText,
+      by: optionalContent,
     }),
     input('doubt.resolved', {
       callId: text,
       resolution: z.discriminatedUnion('type', [
         /** `force`: retry even though an earlier attempt may still be running. */
         z.object({ type: z.literal('retry'), force: z.exactOptional(z.literal(true)) }),
-        z.object({ type: z.literal('happened'), output: json, blob }),
-        z.object({ type: z.literal('failed'), reason: text }),
+        z.object({ type: z.literal('happened'), output: contentJson, blob }),
+        z.object({ type: z.literal('failed'), reason: contentText }),
       ]),
-      by: optionalText,
+      by: optionalContent,
     }),
     /**
      * Accepted between turns. `items` is the new transcript, `calls` are the calls of its last turn that have no result
@@ -167,9 +181,11 @@ export const inputEventSchema = lazySchema(() =>
       items: z.array(itemSchema),
       calls: z.array(qualifiedCallSchema),
       results: z.exactOptional(
-        z.array(z.object({ callId: text, output: json, isError: z.boolean(), shown: optionalText, blob })),
+        z.array(
+          z.object({ callId: text, output: contentJson, isError: z.boolean(), shown: optionalContent, blob }),
+        ),
       ),
-      by: optionalText,
+      by: optionalContent,
     }),
     /**
      * Accepted at rest, before a call of the turn has started. `items` and `calls` replace those of the latest turn, and
@@ -177,26 +193,26 @@ export const inputEventSchema = lazySchema(() =>
      */
     input('turn.edited', {
       turn: z.int(),
-      text,
+      text: contentText,
       items: z.array(itemSchema),
       calls: z.array(qualifiedCallSchema),
-      by: optionalText,
+      by: optionalContent,
     }),
     /** Accepted before the call starts. `digest`: of the call that is replaced; approvals of it no longer apply. */
-    input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalText }),
+    input('call.edited', { callId: text, digest: text, call: qualifiedCallSchema, by: optionalContent }),
     /** Replaces the run's breakpoints. */
-    input('breakpoints.set', { breakpoints: breakpointsSchema, matched: matchedSchema, by: optionalText }),
+    input('breakpoints.set', { breakpoints: breakpointsSchema, matched: matchedSchema, by: optionalContent }),
     /** Applies to the following turns; replaces earlier parameters. */
-    input('params.changed', { params: runParamsSchema, by: optionalText }),
-    input('pause.requested', { by: optionalText }),
+    input('params.changed', { params: runParamsSchema, by: optionalContent }),
+    input('pause.requested', { by: optionalContent }),
     /** The driver ends the run; after `deadline` (ms since the epoch), any process may, with `run.cancelled`. */
-    input('cancel.requested', { by: optionalText, reason: optionalText, deadline: z.number() }),
-    input('step.requested', { by: optionalText }),
-    input('run.unpaused', { by: optionalText }),
+    input('cancel.requested', { by: optionalContent, reason: optionalContent, deadline: z.number() }),
+    input('step.requested', { by: optionalContent }),
+    input('run.unpaused', { by: optionalContent }),
     /** The engine paused the run: several processes in a row died while they drove it, or an actor's snapshot could not be stored. */
-    input('run.quarantined', { reason: text }),
+    input('run.quarantined', { reason: contentText }),
     /** `unsettled`: the ids of the calls without a result. */
-    input('run.cancelled', { by: optionalText, reason: optionalText, unsettled: z.array(text) }),
+    input('run.cancelled', { by: optionalContent, reason: optionalContent, unsettled: z.array(text) }),
   ]),
 );
 export type InputEvent = z.infer<typeof inputEventSchema>;
@@ -212,7 +228,7 @@ export const reportEventSchema = lazySchema(() =>
       provider: text,
       model: text,
       finishReason: finishReasonSchema,
-      text,
+      text: contentText,
       items: z.array(itemSchema),
       calls: z.array(qualifiedCallSchema),
       usage: z.nullable(usageSchema),
@@ -235,9 +251,9 @@ export const reportEventSchema = lazySchema(() =>
     report('tool.started', { callId: text, attempt: z.int(), key: text }),
     report('tool.settled', {
       callId: text,
-      output: json,
+      output: contentJson,
       isError: z.boolean(),
-      shown: optionalText,
+      shown: optionalContent,
       blob,
       spent: z.exactOptional(spentSchema),
       /** The tool was not executed: the result is that of this entry of the run that was forked. */
@@ -246,12 +262,12 @@ export const reportEventSchema = lazySchema(() =>
     /** A new process found the call started and without a result. */
     report('tool.interrupted', { callId: text }),
     /** `returned`: the tool's function has ended, so this attempt can have no further side effect. */
-    report('tool.doubted', { callId: text, reason: text, returned: z.exactOptional(z.literal(true)) }),
+    report('tool.doubted', { callId: text, reason: contentText, returned: z.exactOptional(z.literal(true)) }),
     report('tool.suspended', { callId: text, childRunId: text }),
     report('timer.fired', {}),
-    report('finishers.completed', { text: optionalText, output: z.exactOptional(json) }),
+    report('finishers.completed', { text: optionalContent, output: z.exactOptional(contentJson) }),
     /** `code`: the failure code of the run if the answer is rejected too often. */
-    report('finishers.rejected', { feedback: text, code: optionalText }),
+    report('finishers.rejected', { feedback: contentText, code: optionalText }),
   ]),
 );
 export type ReportEvent = z.infer<typeof reportEventSchema>;
@@ -267,16 +283,16 @@ const bookkeepingEventSchema = lazySchema(() =>
      */
     event('tool.late', {
       callId: text,
-      output: json,
+      output: contentJson,
       blob,
       isError: z.boolean(),
       attempt: z.exactOptional(z.int()),
-      contradicts: optionalText,
+      contradicts: optionalContent,
     }),
     /** Data that a surface such as the gateway keeps with a run; `by` names the surface, `note` has its own format. */
     event('run.noted', { by: text, note: json }),
     /** Values of earlier entries were replaced by digests. A path is a JSON Pointer that begins with the entry's seq. */
-    event('run.redacted', { paths: z.array(text).check(z.minLength(1)), by: optionalText }),
+    event('run.redacted', { paths: z.array(text).check(z.minLength(1)), by: optionalContent }),
   ]),
 );
 export type BookkeepingEvent = z.infer<typeof bookkeepingEventSchema>;
@@ -293,13 +309,27 @@ export const runEventSchema = lazySchema(() =>
 );
 export type RunEvent = z.infer<typeof runEventSchema>;
 
+let byType: ReadonlyMap<string, z.core.$ZodType> | undefined;
+
+/** The schemas of all events, by type. */
+function schemasByType(): ReadonlyMap<string, z.core.$ZodType> {
+  byType ??= new Map<string, z.core.$ZodType>(
+    [inputEventSchema, reportEventSchema, bookkeepingEventSchema].flatMap(({ def }) =>
+      def.options.flatMap(option => option.def.shape.type.def.values.map(type => [type, option] as const)),
+    ),
+  );
+  return byType;
+}
+
 /** The types of all events. */
 export function listRunEventTypes(): readonly string[] {
-  return [
-    ...inputEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
-    ...reportEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
-    ...bookkeepingEventSchema.def.options.flatMap(({ def }) => def.shape.type.def.values),
-  ];
+  return [...schemasByType().keys()];
+}
+
+/** Whether the value at `path` in an event is content, which may be redacted. */
+export function isContent(type: RunEvent['type'], path: readonly string[]): boolean {
+  const schema = schemasByType().get(type);
+  return schema !== undefined && isContentOf(schema, path);
 }
 
 /** An event and its number in a journal, from 1 without gaps. `stateHash`: of the state after it, if it was recorded. */

@@ -1,28 +1,35 @@
 import * as z from 'zod/mini';
 import type { JsonValue } from './json.ts';
+import { content } from './schemas/content.ts';
 import { lazySchema } from './schemas/lazy-schema.ts';
 
 const json = lazySchema(() => z.custom<JsonValue>(value => value !== undefined));
+const contentText = lazySchema(() => content(z.string()));
+const contentJson = lazySchema(() => content(json));
 const id = lazySchema(() => z.exactOptional(z.string().check(z.minLength(1))));
 
 /**
  * Data that must go back to the provider unchanged: Anthropic signatures, OpenAI encrypted reasoning, Gemini thought
  * signatures. An adapter sends it only if `provider` is its own.
  */
-const opaqueSchema = lazySchema(() => z.object({ provider: z.string(), data: json }));
+const opaqueSchema = lazySchema(() => z.object({ provider: z.string(), data: contentJson }));
 export type Opaque = z.infer<typeof opaqueSchema>;
 const opaque = lazySchema(() => z.exactOptional(opaqueSchema));
 
 /** A part of a message. */
 const partSchema = lazySchema(() =>
   z.discriminatedUnion('type', [
-    z.object({ type: z.literal('text'), text: z.string(), annotations: z.exactOptional(z.array(json)) }),
+    z.object({
+      type: z.literal('text'),
+      text: contentText,
+      annotations: z.exactOptional(z.array(contentJson)),
+    }),
     /** `url` may be a `data:` URL. `detail`: the resolution at which the model sees it, in OpenAI's words. */
-    z.object({ type: z.literal('image'), url: z.string(), detail: z.exactOptional(z.string()) }),
+    z.object({ type: z.literal('image'), url: contentText, detail: z.exactOptional(z.string()) }),
     z.object({
       type: z.literal('file'),
-      url: z.string(),
-      name: z.exactOptional(z.string()),
+      url: contentText,
+      name: z.exactOptional(contentText),
       mediaType: z.exactOptional(z.string()),
     }),
   ]),
@@ -42,7 +49,7 @@ const messageSchema = lazySchema(() =>
 export type MessageItem = z.infer<typeof messageSchema>;
 
 const reasoningSchema = lazySchema(() =>
-  z.object({ type: z.literal('reasoning'), id, text: z.string(), opaque }),
+  z.object({ type: z.literal('reasoning'), id, text: contentText, opaque }),
 );
 export type ReasoningItem = z.infer<typeof reasoningSchema>;
 
@@ -53,7 +60,7 @@ const toolCallItemSchema = lazySchema(() =>
     id,
     callId: z.string().check(z.minLength(1)),
     name: z.string(),
-    arguments: z.string(),
+    arguments: contentText,
     opaque,
   }),
 );
@@ -79,9 +86,9 @@ const toolResultItemSchema = lazySchema(() =>
     type: z.literal('tool_result'),
     id,
     callId: z.string().check(z.minLength(1)),
-    output: json,
+    output: contentJson,
     isError: z.boolean(),
-    shown: z.exactOptional(z.string()),
+    shown: z.exactOptional(contentText),
     blob: z.exactOptional(blobSchema),
   }),
 );
@@ -106,7 +113,7 @@ const controlItemSchema = lazySchema(() =>
       id,
       callId: z.string(),
       name: z.string(),
-      arguments: z.string(),
+      arguments: contentText,
       label: z.exactOptional(z.string()),
     }),
     z.object({
@@ -114,7 +121,7 @@ const controlItemSchema = lazySchema(() =>
       id,
       callId: z.string(),
       approve: z.boolean(),
-      reason: z.exactOptional(z.string()),
+      reason: z.exactOptional(contentText),
     }),
     /** `error`: why listing the server's tools failed. */
     z.object({

@@ -1,6 +1,7 @@
 // protocol/debugger: breakpoints, which are part of a run's state.
 
 import * as z from 'zod/mini';
+import { content } from '../schemas/content.ts';
 import { lazySchema } from '../schemas/lazy-schema.ts';
 
 const text = lazySchema(() => z.string().check(z.minLength(1), z.maxLength(200)));
@@ -46,7 +47,7 @@ const breakpointSchema = lazySchema(() =>
       z.object({
         path: z.string().check(z.maxLength(500), z.regex(/^input(?:\.|$)/)),
         op: z.enum(['=', '!=', '<', '<=', '>', '>=']),
-        value: scalar,
+        value: content(scalar),
       }),
     ),
     /** It is removed when the run continues from it: "run to here". */

@@ -5,7 +5,7 @@ import { toStored } from '../../../machines/snapshot.ts';
 import { hasEnded } from '../../../machines/standing.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import { blobsOf, type JournalEntry } from '../../../protocol/event.ts';
+import { blobsOf, isContent, type JournalEntry } from '../../../protocol/event.ts';
 import { isRunEvent } from '../../../protocol/is-run-event.ts';
 import { canonicalJson, isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import { isRedaction, redactionOf } from '../../../protocol/redaction.ts';
@@ -14,14 +14,13 @@ import { hashOf } from '../digest.ts';
 import { beginFold, foldEntry, hashState } from '../load-run.ts';
 import type { WholeJournal } from '../read-journal.ts';
 import { capturesOf } from '../run-blobs.ts';
-import { isContent } from './content-paths.ts';
 import { followPointer, type Place, pointerTo, replaceAt, textsOf } from './journal-pointer.ts';
 import { withMatches } from './match-breakpoints.ts';
 
 /**
  * Redaction replaces a value by a text with its digest.
  *
- * R1 Only content is redacted (`content-paths.ts`).
+ * R1 Only content is redacted (`content` of `protocol/schemas/content.ts`).
  * R2 The redacted journal takes the same course: after every entry the chart is in the same state, and putting the
  *    values back into the final fold gives the original fold.
  * R3 Pending work is not redacted: calls without a result, the parameters of future turns, and the run context and the

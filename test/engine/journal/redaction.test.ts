@@ -4,7 +4,6 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent, type Tool } from '../../../agent/index.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
-import { isContent } from '../../../engine/journal/redaction/content-paths.ts';
 import { pointerTo, textsOf } from '../../../engine/journal/redaction/journal-pointer.ts';
 import { redactContents } from '../../../engine/journal/redaction/redact-contents.ts';
 import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
@@ -14,7 +13,7 @@ import { replayExport } from '../../../engine/replay/replay-export.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import { statePath } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
+import { isContent, type JournalEntry, type RunEvent } from '../../../protocol/event.ts';
 import { toJson } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
