@@ -1,85 +1,103 @@
-import type { ChartEvent } from '../protocol/event.ts';
+import type { RunConfig } from '../protocol/config.ts';
+import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { costOf } from '../protocol/listing/cost.ts';
+import { textOf } from '../protocol/message.ts';
 import { passBreakpoint } from './breakpoints.ts';
-import { callsWith, changeCall, findCall, isBusy, resultOf, settleCall } from './calls.ts';
-import type { Call, Context, LastTurn } from './context.ts';
-import { chooseAction } from './decide-next-action.ts';
-import { admitCalls, countOutcome } from './folding/admit-calls.ts';
-import { decideApproval, resolveDoubt } from './folding/decisions.ts';
-import { editCall, editTranscript, editTurn } from './folding/edits.ts';
-import { answerOf, describeTurn } from './folding/last-turn.ts';
-import { addSpent, addUsage, modelOf } from './limits.ts';
+import { callsWith, changeCall, findCall, isBusy, openRound, resultOf, settleCall } from './calls.ts';
+import type { Call, CallStatus, Context, LastTurn } from './context.ts';
+import { chooseAction, isAnswer } from './decide-next-action.ts';
+import { addSpent, addUsage, limitsOf, modelOf } from './limits.ts';
 
 type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
+
+/** What the chart does with an event of a type. */
+type Folded<Type extends ChartEvent['type']> = {
+  /** For a report about a call: the statuses in which the call takes it. In any other, it is stale. */
+  of?: readonly CallStatus[];
+  /** Returns the context after the event. */
+  fold(context: Context, event: Of<Type>): Context;
+};
+
+const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
+  'message.received': { fold: receiveMessage },
+  'approval.decided': { fold: decideApproval },
+  'result.received': {
+    fold: (context, event) => settleCall(addSpent(context, event.spent), event.callId, resultOf(event)),
+  },
+  'doubt.resolved': { fold: resolveDoubt },
+  'transcript.edited': { fold: editTranscript },
+  'turn.edited': { fold: editTurn },
+  'call.edited': { fold: editCall },
+  'breakpoints.set': {
+    fold: ({ matched: _, ...context }, { breakpoints, matched }) => ({
+      ...context,
+      breakpoints,
+      ...omitUndefined({ matched }),
+    }),
+  },
+  'params.changed': { fold: (context, { params }) => ({ ...context, params }) },
+  'pause.requested': { fold: context => ({ ...context, paused: true }) },
+  'cancel.requested': {
+    fold: (context, { type: _, at, requestId, asked, ...cancelling }) => ({ ...context, cancelling }),
+  },
+  'step.requested': {
+    fold: context => ({
+      ...continueFrom(context),
+      paused: true,
+      quarantined: null,
+      steps: context.steps + 1,
+    }),
+  },
+  'run.unpaused': {
+    fold: context => ({ ...continueFrom(context), paused: false, quarantined: null, steps: 0 }),
+  },
+  'run.quarantined': { fold: quarantine },
+  'run.cancelled': { fold: context => context },
+  'text.started': { fold: context => ({ ...context, turn: { ...context.turn, shown: true } }) },
+  'calls.started': { fold: context => context },
+  'turn.completed': { fold: completeTurn },
+  'turn.failed': { fold: failTurn },
+  'tool.started': {
+    of: ['queued', 'running', 'reconciling'],
+    fold: (context, { at, callId, attempt, key }) =>
+      changeCall(beginActivity(context, at), callId, { status: 'running', attempt, key }),
+  },
+  'tool.settled': { of: ['running', 'reconciling'], fold: settleTool },
+  'tool.interrupted': {
+    of: ['running'],
+    fold: (context, { at, callId }) => interruptTool({ ...context, activeSince: at }, callId),
+  },
+  'tool.doubted': {
+    of: ['running', 'reconciling'],
+    fold: (context, { at, callId, reason }) =>
+      changeCall(endActivity(context, at), callId, { status: 'doubted', doubt: reason }),
+  },
+  'tool.suspended': {
+    of: ['running'],
+    fold: (context, { at, callId, childRunId }) =>
+      changeCall(endActivity(context, at), callId, { status: 'waiting', childRunId }),
+  },
+  'timer.fired': { fold: fireTimer },
+  'finishers.completed': { fold: completeFinishers },
+  'finishers.rejected': { fold: rejectAnswer },
+};
 
 /** Returns the context after an event. Pure; the guards have already checked that the event is allowed. */
 export function fold(context: Context, event: ChartEvent): Context {
   const now = event.at > context.now ? { ...context, now: event.at } : context;
-  switch (event.type) {
-    case 'message.received':
-      return receiveMessage(now, event);
-    case 'approval.decided':
-      return decideApproval(now, event);
-    case 'result.received':
-      return receiveResult(now, event);
-    case 'doubt.resolved':
-      return resolveDoubt(now, event);
-    case 'transcript.edited':
-      return editTranscript(now, event);
-    case 'turn.edited':
-      return editTurn(now, event);
-    case 'call.edited':
-      return editCall(now, event);
-    case 'breakpoints.set':
-      return setBreakpoints(now, event);
-    case 'params.changed':
-      return { ...now, params: event.params };
-    case 'pause.requested':
-      return { ...now, paused: true };
-    case 'cancel.requested':
-      return requestCancel(now, event);
-    case 'step.requested':
-      return { ...continueFrom(now), paused: true, quarantined: null, steps: now.steps + 1 };
-    case 'run.unpaused':
-      return { ...continueFrom(now), paused: false, quarantined: null, steps: 0 };
-    case 'run.quarantined':
-      return quarantine(now, event);
-    case 'run.cancelled':
-      return now;
-    case 'text.started':
-      return { ...now, turn: { ...now.turn, shown: true } };
-    case 'calls.started':
-      return now;
-    case 'turn.completed':
-      return completeTurn(now, event);
-    case 'turn.failed':
-      return failTurn(now, event);
-    case 'tool.started':
-      return changeCall(beginActivity(now, event.at), event.callId, {
-        status: 'running',
-        attempt: event.attempt,
-        key: event.key,
-      });
-    case 'tool.settled':
-      return settleTool(endActivity(now, event.at), event);
-    case 'tool.interrupted':
-      return interruptTool({ ...now, activeSince: event.at }, event.callId);
-    case 'tool.doubted':
-      return changeCall(endActivity(now, event.at), event.callId, { status: 'doubted', doubt: event.reason });
-    case 'tool.suspended':
-      return changeCall(endActivity(now, event.at), event.callId, {
-        status: 'waiting',
-        childRunId: event.childRunId,
-      });
-    case 'timer.fired':
-      return fireTimer(now);
-    case 'finishers.completed':
-      return completeFinishers(now, event);
-    case 'finishers.rejected':
-      return rejectAnswer(now, event);
-  }
+  return entryOf(event.type).fold(now, event);
+}
+
+/** Whether a call of this status takes the report. Reports that are not about calls always fit. */
+export function fitsStatus(type: ChartEvent['type'], status: CallStatus | undefined): boolean {
+  const { of } = entryOf(type);
+  return of === undefined || (status !== undefined && of.includes(status));
+}
+
+function entryOf(type: ChartEvent['type']): Folded<ChartEvent['type']> {
+  return FOLDED[type] as Folded<ChartEvent['type']>;
 }
 
 /** A breakpoint that holds the run does not hold the same action again. */
@@ -138,13 +156,6 @@ function failTurn(context: Context, event: Of<'turn.failed'>): Context {
   };
 }
 
-function requestCancel(
-  context: Context,
-  { type: _, at, requestId, asked, ...cancelling }: Of<'cancel.requested'>,
-): Context {
-  return { ...context, cancelling };
-}
-
 /** Keeps unfinished work: the model call is repeated, and the batch continues with its unsettled calls. */
 function quarantine(context: Context, { reason }: Of<'run.quarantined'>): Context {
   const quarantined = { ...context, paused: true, quarantined: reason, steps: 0 };
@@ -153,14 +164,11 @@ function quarantine(context: Context, { reason }: Of<'run.quarantined'>): Contex
   return { ...quarantined, failure: { ...failure, unfinished: true } };
 }
 
-function receiveResult(context: Context, event: Of<'result.received'>): Context {
-  return settleCall(addSpent(context, event.spent), event.callId, resultOf(event));
-}
-
 function settleTool(context: Context, event: Of<'tool.settled'>): Context {
-  const { callId, isError, spent } = event;
+  const { at, callId, isError, spent } = event;
   const digest = findCall(context, callId)?.digest;
-  const counted = digest === undefined ? context : countOutcome(context, digest, isError);
+  const ended = endActivity(context, at);
+  const counted = digest === undefined ? ended : countOutcome(ended, digest, isError);
   return settleCall(addSpent(counted, spent), callId, resultOf(event));
 }
 
@@ -220,9 +228,244 @@ function endActivity(context: Context, at: number): Context {
     : { ...context, activeMs: context.activeMs + Math.max(0, at - since), activeSince: at };
 }
 
-function setBreakpoints(
-  { matched: _, ...context }: Context,
-  { breakpoints, matched }: Of<'breakpoints.set'>,
-): Context {
-  return { ...context, breakpoints, ...omitUndefined({ matched }) };
+/** Returns what a run keeps about a turn that has just completed. */
+function describeTurn(context: Context, event: Of<'turn.completed'>): LastTurn {
+  const { config, turn, lastTurn, answer, transcript } = context;
+  const { provider, finishReason } = event;
+  const continues = lastTurn?.finishReason === 'pause' && lastTurn.calls === 0 && answer !== null;
+  const completed = { provider, finishReason, calls: event.calls.length, final: turn.final };
+  return {
+    ...completed,
+    draft: isDraft(config, completed),
+    from: transcript.length,
+    ...(continues && { before: answer.text }),
+  };
+}
+
+type Completed = Pick<LastTurn, 'final' | 'calls' | 'finishReason'>;
+
+/** Whether the turn only plans: the answer is one more call, with tools off. */
+function isDraft(config: RunConfig, { final, calls, finishReason }: Completed): boolean {
+  const over = finishReason !== 'pause' && finishReason !== 'content_filter';
+  return config.finalAnswer === 'separate' && !final && calls === 0 && over;
+}
+
+/** The answer if the run ended after this turn. The text of a paused turn continues in the next one. */
+function answerOf(turn: LastTurn, text: string): Context['answer'] {
+  const asksForCalls = turn.calls > 0 && !turn.final && turn.finishReason !== 'content_filter';
+  return asksForCalls || turn.draft ? null : { text: (turn.before ?? '') + text };
+}
+
+/** The text and the calls of the latest turn, as an edit of the turn replaces them. */
+export function latestReply({ lastTurn, transcript, calls }: Context): {
+  text: string;
+  calls: Pick<Call, 'callId' | 'name' | 'input'>[];
+} {
+  const items = lastTurn?.from === undefined || lastTurn.draft ? [] : transcript.slice(lastTurn.from);
+  const text = items
+    .flatMap(item => (item.type === 'message' && item.role === 'assistant' ? [textOf(item)] : []))
+    .join('');
+  return { text, calls: calls.map(({ callId, name, input }) => ({ callId, name, input })) };
+}
+
+/**
+ * Opens a round of calls, each with the status that approvals, sticky rules and limits give it. With `refusal`, none of
+ * them runs. A call of the current round stays as it is.
+ */
+function admitCalls(context: Context, qualified: QualifiedCall[], refusal: string | null): Context {
+  let { toolCalls, deniedCalls } = context;
+  const limits = limitsOf(context);
+  const calls = qualified.map((call): Call => {
+    const known = findCall(context, call.callId);
+    if (known !== undefined) return known;
+    const rest = { ...call, attempt: 0 };
+    const refusedCall = (output: string): Call => ({
+      ...rest,
+      status: 'settled',
+      result: { output, isError: true },
+    });
+    if (refusal !== null) return refusedCall(refusal);
+    if (call.error !== undefined) return refusedCall(call.error);
+    const counts = call.executedBy === 'engine';
+    if (counts && toolCalls >= limits.toolCalls) {
+      deniedCalls += 1;
+      return refusedCall(`Not run: the run's limit of ${limits.toolCalls} tool calls is reached.`);
+    }
+    if (counts) toolCalls += 1;
+    const rule = call.gate ? context.sticky.find(({ tool }) => tool === call.name) : undefined;
+    if (rule?.decision === 'reject') return refusedCall(rejection(rule.reason));
+    if (call.gate && rule === undefined) return { ...rest, status: 'gated' };
+    return { ...rest, status: call.executedBy === 'client' ? 'waiting' : 'ready' };
+  });
+  const failed = qualified.filter(call => refusal === null && call.error !== undefined);
+  const counted = failed.reduce((state, { digest }) => countOutcome(state, digest, true), context);
+  return openRound({ ...counted, toolCalls, deniedCalls }, calls);
+}
+
+/** Counts consecutive failures of a call, if the run has a limit on them. */
+function countOutcome(context: Context, digest: string, failed: boolean): Context {
+  if (context.config.limits.repeatedFailures === undefined) return context;
+  const { [digest]: before = 0, ...others } = context.failures;
+  return { ...context, failures: failed ? { ...others, [digest]: before + 1 } : others };
+}
+
+/** Applies a decision about a gated call: approve, reject or answer. */
+function decideApproval(context: Context, event: Of<'approval.decided'>): Context {
+  const { callId, decision } = event;
+  const call = findCall(context, callId);
+  if (call === undefined) return context;
+  const ruled = event.sticky === true ? addStickyRule(context, call.name, decision) : context;
+  switch (decision.type) {
+    case 'approve':
+      return approveCall(ruled, call, decision);
+    case 'reject':
+      return settleCall(ruled, callId, { output: rejection(decision.reason), isError: true });
+    case 'answer':
+      return settleCall(ruled, callId, resultOf(decision));
+  }
+}
+
+type Decision = Of<'approval.decided'>['decision'];
+
+function approveCall(
+  context: Context,
+  call: Call,
+  { input, editDigest }: Extract<Decision, { type: 'approve' }>,
+) {
+  const status = call.executedBy === 'client' ? 'waiting' : 'ready';
+  if (input === undefined) return changeCall(context, call.callId, { status });
+  const edited = changeCall(context, call.callId, {
+    status,
+    input,
+    digest: editDigest ?? call.digest,
+    edited: true,
+  });
+  return { ...edited, edits: [...edited.edits, { callId: call.callId, input }] };
+}
+
+/** A rule applies to later calls of the tool; an answer applies only to its own call. */
+function addStickyRule(context: Context, tool: string, decision: Decision): Context {
+  if (decision.type === 'answer') return context;
+  const rule = {
+    tool,
+    decision: decision.type,
+    ...(decision.type === 'reject' && decision.reason !== undefined ? { reason: decision.reason } : {}),
+  };
+  return { ...context, sticky: [...context.sticky.filter(other => other.tool !== tool), rule] };
+}
+
+/** Returns the result of a rejected call, which the model reads. */
+function rejection(reason: string | undefined): string {
+  return reason === undefined
+    ? 'Not run: the call was rejected.'
+    : `Not run: the call was rejected: ${reason}`;
+}
+
+/** Applies a person's resolution of a call in doubt. */
+function resolveDoubt(context: Context, { callId, resolution }: Of<'doubt.resolved'>): Context {
+  switch (resolution.type) {
+    case 'retry':
+      return changeCall(context, callId, { status: 'ready' });
+    case 'happened':
+      return settleCall(context, callId, resultOf(resolution));
+    case 'failed':
+      return settleCall(context, callId, { output: resolution.reason, isError: true });
+  }
+}
+
+/**
+ * Replaces the transcript. Calls that it still contains keep their status; the others are dropped. Without open calls,
+ * the run finishes if the last item is an answer, and otherwise calls the model.
+ */
+function editTranscript(context: Context, event: Of<'transcript.edited'>): Context {
+  const { items, calls } = event;
+  const { lastTurn } = context;
+  const last = items.at(-1);
+  const edited: Context = {
+    ...context,
+    edited: true,
+    transcript: items,
+    calls: keptCalls(context, event),
+    resultsAt: endOfCalls(items, calls),
+    continuation: null,
+    failure: null,
+    sentBack: null,
+    finishersDone: false,
+    answer: last !== undefined && isAnswer(last) ? { text: textOf(last) } : null,
+    lastTurn: lastTurn && withoutPlace(lastTurn),
+  };
+  return admitCalls(edited, calls, null);
+}
+
+function withoutPlace({ provider, final }: LastTurn): LastTurn {
+  return { provider, final, finishReason: 'stop', calls: 0, draft: false };
+}
+
+/** The calls of the edited round that are already known: from their given results or from the current round. */
+function keptCalls(
+  context: Context,
+  { calls, results = [] }: Pick<Of<'transcript.edited'>, 'calls' | 'results'>,
+): Call[] {
+  const outcomes = new Map(results.map(({ callId, ...result }) => [callId, result]));
+  return calls.flatMap((call): Call[] => {
+    const result = outcomes.get(call.callId);
+    if (result !== undefined) return [{ ...call, attempt: 0, status: 'settled', result }];
+    const known = findCall(context, call.callId);
+    return known?.digest === call.digest ? [known] : [];
+  });
+}
+
+/** The index after the last of the calls; `null` if that is the end, or without calls. */
+function endOfCalls(items: readonly Item[], calls: readonly QualifiedCall[]): number | null {
+  const ids = new Set(calls.map(({ callId }) => callId));
+  const place = items.findLastIndex(item => item.type === 'tool_call' && ids.has(item.callId)) + 1;
+  return place === 0 || place === items.length ? null : place;
+}
+
+/**
+ * Replaces the items and the calls of the latest turn. A call that keeps its id and digest keeps its status; the others
+ * are admitted like new ones, and those that they replace no longer count.
+ */
+function editTurn(context: Context, event: Of<'turn.edited'>): Context {
+  const { lastTurn, transcript, config } = context;
+  if (lastTurn?.from === undefined) return context;
+  const { items, calls, text } = event;
+  const finishReason = calls.length > 0 ? 'tool_calls' : 'stop';
+  const counted = { ...lastTurn, calls: calls.length, finishReason } as const;
+  const turn = { ...counted, draft: isDraft(config, counted) };
+  const kept = keptCalls(context, { calls });
+  const dropped = context.calls.filter(call => !kept.includes(call));
+  const edited: Context = {
+    ...context,
+    lastTurn: turn,
+    transcript: [...transcript.slice(0, lastTurn.from), ...(turn.draft ? [] : items)],
+    calls: kept,
+    open: kept.length,
+    resultsAt: null,
+    continuation: null,
+    finishersDone: false,
+    toolCalls: context.toolCalls - dropped.filter(wasCounted).length,
+    edits: context.edits.filter(({ callId }) => dropped.every(call => call.callId !== callId)),
+    answer: answerOf(turn, text),
+  };
+  return admitCalls(edited, calls, null);
+}
+
+/** Whether the call counted as a tool call, and has not run. */
+function wasCounted({ executedBy, status }: Call): boolean {
+  return executedBy === 'engine' && (status === 'ready' || status === 'gated');
+}
+
+/** Replaces a call that has not started. It needs an approval again, unless a sticky rule gives it. */
+function editCall(context: Context, { callId, call }: Of<'call.edited'>): Context {
+  const isAllowed = context.sticky.some(({ tool, decision }) => tool === call.name && decision === 'approve');
+  const ready = call.executedBy === 'client' ? 'waiting' : 'ready';
+  const { reason: _, expiresAt: __, ...before } = findCall(context, callId) ?? call;
+  const calls = context.calls.map(one => (one.callId === callId ? ({ ...before } as Call) : one));
+  const changed = changeCall({ ...context, calls }, callId, {
+    ...call,
+    status: call.gate && !isAllowed ? 'gated' : ready,
+    edited: true,
+  });
+  return { ...changed, edits: [...changed.edits, { callId, input: call.input }] };
 }

@@ -1,23 +1,13 @@
 import type { ChartEvent, QualifiedCall } from '../protocol/event.ts';
 import { findCall } from './calls.ts';
 import type { CallStatus, Context } from './context.ts';
-
-/** The call statuses in which a report is valid; in any other status it is stale. */
-const FITTING: Partial<Record<ChartEvent['type'], readonly CallStatus[]>> = {
-  'tool.started': ['queued', 'running', 'reconciling'],
-  'tool.settled': ['running', 'reconciling'],
-  'tool.interrupted': ['running'],
-  'tool.doubted': ['running', 'reconciling'],
-  'tool.suspended': ['running'],
-};
+import { fitsStatus } from './fold.ts';
 
 /** Whether a report comes from the latest service start and concerns an open call. */
 export function isCurrent(context: Context, event: ChartEvent): boolean {
   if (!('generation' in event) || event.generation !== context.generation) return false;
-  const fitting = FITTING[event.type];
-  if (fitting === undefined || !('callId' in event)) return true;
-  const call = findCall(context, event.callId);
-  return call !== undefined && fitting.includes(call.status);
+  const call = 'callId' in event ? findCall(context, event.callId) : undefined;
+  return fitsStatus(event.type, call?.status);
 }
 
 /** Whether the call is gated, has not expired, and has the digest that the decision refers to. */

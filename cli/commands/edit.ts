@@ -1,4 +1,4 @@
-import { latestReply } from '../../machines/folding/last-turn.ts';
+import { latestReply } from '../../machines/fold.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { changeRun, readRun } from '../change-run.ts';

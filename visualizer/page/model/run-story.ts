@@ -1,7 +1,7 @@
 import type { StoryEvent, StoryTeller } from '../../../engine/story/tell-story.ts';
 import { findCall } from '../../../machines/calls.ts';
 import type { Context } from '../../../machines/context.ts';
-import { latestReply } from '../../../machines/folding/last-turn.ts';
+import { latestReply } from '../../../machines/fold.ts';
 import { type ChartState, statePath } from '../../../machines/step.ts';
 import type { Failure, QualifiedCall } from '../../../protocol/event.ts';
 import type { Item, MessageItem } from '../../../protocol/item.ts';

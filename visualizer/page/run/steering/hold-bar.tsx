@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { latestReply } from '../../../../machines/folding/last-turn.ts';
+import { latestReply } from '../../../../machines/fold.ts';
 import { canEditTurn } from '../../../../machines/guards.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
 import { dropDrafts, hasDrafts } from '../../data/drafts.ts';
