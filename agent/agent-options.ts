@@ -1,14 +1,14 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { MakeRunHost } from '../engine/driver/run-options.ts';
+import type { DriveWatcher } from '../engine/events/watch-drive.ts';
+import type { Host } from '../engine/host/host.ts';
 import type {
   AgentDefinition,
   Instructions,
   OutputContract,
   PrepareTurn,
   Retry,
-} from '../engine/definition.ts';
-import type { Host } from '../engine/driver/host.ts';
-import type { DriveWatcher } from '../engine/driver/watch-drive.ts';
-import type { MakeRunHost } from '../engine/run/run-options.ts';
+} from '../engine/services/definition.ts';
 import type { JournalMigration } from '../engine/versions/migrate-journal.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { DEFAULT_LIMITS, type Limits, limitsSchema, type Prices } from '../protocol/config.ts';

@@ -1,11 +1,11 @@
-import { type AgentDefinition, runConfigOf } from '../engine/definition.ts';
-import type { Host } from '../engine/driver/host.ts';
-import { digestTools } from '../engine/journal/digest.ts';
-import type { RequestRecord } from '../engine/journal/request-ids.ts';
-import { addItemIds, itemsOf } from '../engine/run/command.ts';
+import type { Host } from '../engine/host/host.ts';
+import { addItemIds, itemsOf } from '../engine/log/command.ts';
+import type { RequestRecord } from '../engine/log/request-ids.ts';
 import type { Run } from '../engine/run/run.ts';
+import { type AgentDefinition, runConfigOf } from '../engine/services/definition.ts';
 import { chartIdentity } from '../machines/snapshot.ts';
 import type { Limits } from '../protocol/config.ts';
+import { digestTools } from '../protocol/content/digest.ts';
 import { EngineError } from '../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
 import { type Item, itemSchema } from '../protocol/item.ts';

@@ -1,6 +1,6 @@
-import type { AgentDefinition } from '../engine/definition.ts';
 import { type LoadedRun, loadRun } from '../engine/journal/load-run.ts';
-import { checkRun } from '../engine/versions/check-run.ts';
+import { checkRun } from '../engine/migrations/check-run.ts';
+import type { AgentDefinition } from '../engine/services/definition.ts';
 import type { VersionReport } from '../engine/versions/compare-versions.ts';
 import { versionMismatch } from '../engine/versions/version-mismatch.ts';
 import { EngineError } from '../protocol/error.ts';

@@ -20,19 +20,20 @@ export { toolCallsOf } from '../adapters/streams/tool-calls-of.ts';
 export { type ResultLike, toolResultFrom } from '../adapters/streams/tool-result-from.ts';
 export { WatchedTurn, watchTurn } from '../adapters/streams/watch-turn.ts';
 export { textOfResult } from '../adapters/turn/result-content.ts';
-export type { Instructions, PrepareTurn, Retry, TurnPreparation } from '../engine/definition.ts';
-export { type FaultPoint, type Host, systemHost } from '../engine/driver/host.ts';
 export type { LiveOptions } from '../engine/driver/live.ts';
-export { type RedactRunOptions, redactRun } from '../engine/journal/redaction/redact-run.ts';
-export type { CallReference } from '../engine/run/call-reference.ts';
+export { type FaultPoint, type Host, systemHost } from '../engine/host/host.ts';
 export {
   type CallStorage,
   type CurrentCall,
   currentCall,
   trackCalls,
-} from '../engine/run/current-call.ts';
-export type { CommandResult, SubmitResult } from '../engine/run/explain-refusal.ts';
+} from '../engine/host/running-calls.ts';
+export { type RedactRunOptions, redactRun } from '../engine/journal/redaction/redact-run.ts';
+export type { CommandResult, SubmitResult } from '../engine/log/refusal.ts';
+export type { MigrateOptions } from '../engine/migrations/migrate-run.ts';
+export type { CallReference } from '../engine/run/call-reference.ts';
 export type { Run, RunHappening } from '../engine/run/run.ts';
+export type { Instructions, PrepareTurn, Retry, TurnPreparation } from '../engine/services/definition.ts';
 export type { StoryEvent, TurnPart } from '../engine/story/story-event.ts';
 export type {
   VersionDifference,
@@ -40,7 +41,6 @@ export type {
   VersionVerdict,
 } from '../engine/versions/compare-versions.ts';
 export type { JournalMigration, JournalVersion } from '../engine/versions/migrate-journal.ts';
-export type { MigrateOptions } from '../engine/versions/migrate-run.ts';
 export type { Context } from '../machines/context.ts';
 export { decideNextAction } from '../machines/decide-next-action.ts';
 export { toolResults } from '../machines/tool-results.ts';

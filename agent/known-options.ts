@@ -1,4 +1,4 @@
-import type { Retry } from '../engine/definition.ts';
+import type { Retry } from '../engine/services/definition.ts';
 import type { JournalMigration, JournalVersion } from '../engine/versions/migrate-journal.ts';
 import { LIMIT_NAMES, PRICE_NAMES, SETTING_NAMES } from '../protocol/config.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';

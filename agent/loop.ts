@@ -1,7 +1,7 @@
-import { type Host, systemHost } from '../engine/driver/host.ts';
 import { actorsOf, type LiveOptions, type ServiceActors } from '../engine/driver/live.ts';
+import { type Host, systemHost } from '../engine/host/host.ts';
 import { makeServices } from '../engine/services/make-services.ts';
-import type { ChildRuns } from '../engine/sub-agents/child-runs.ts';
+import type { ChildRuns } from '../engine/sub-agents/sub-agents.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';

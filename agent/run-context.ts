@@ -1,4 +1,4 @@
-import type { AgentDefinition } from '../engine/definition.ts';
+import type { AgentDefinition } from '../engine/services/definition.ts';
 import { describeNonJson, findNonJson, isPlain, type NonJson } from '../engine/services/find-non-json.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import { type JsonValue, toBoundedText } from '../protocol/json.ts';

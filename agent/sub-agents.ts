@@ -1,6 +1,6 @@
 import { readPage } from '../engine/journal/read-journal.ts';
 import type { Run } from '../engine/run/run.ts';
-import type { ChildRequest, ChildRuns, StoryAgent } from '../engine/sub-agents/child-runs.ts';
+import type { ChildRequest, ChildRuns, StoryAgent } from '../engine/sub-agents/sub-agents.ts';
 import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';

@@ -1,7 +1,7 @@
 import { createInterface, type Interface } from 'node:readline/promises';
-import { systemHost } from '../engine/driver/host.ts';
+import { systemHost } from '../engine/host/host.ts';
+import type { Open, OpenCall, Settled } from '../engine/log/settled.ts';
 import type { Run } from '../engine/run/run.ts';
-import type { Open, OpenCall, Settled } from '../engine/run/settled.ts';
 import { messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type Answer, type AnswerCommand, commandFor } from '../protocol/open/answer.ts';

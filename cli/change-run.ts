@@ -1,8 +1,8 @@
 import { loadRun } from '../engine/journal/load-run.ts';
 import { readJournal } from '../engine/journal/read-journal.ts';
-import type { CommandResult, Stranded } from '../engine/run/explain-refusal.ts';
+import type { CommandResult, Stranded } from '../engine/log/refusal.ts';
+import { listUnsettled } from '../engine/log/settled.ts';
 import type { Run } from '../engine/run/run.ts';
-import { listUnsettled } from '../engine/run/settled.ts';
 import { hasEnded } from '../machines/standing.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';

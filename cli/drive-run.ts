@@ -1,8 +1,8 @@
 import type { Agent } from '../agent/agent.ts';
-import { systemHost } from '../engine/driver/host.ts';
-import { checkOwner, checkOwnerName, isOwnerDead } from '../engine/driver/owner.ts';
+import { systemHost } from '../engine/host/host.ts';
+import { checkOwner, checkOwnerName, isOwnerDead } from '../engine/host/owner.ts';
+import type { Settled } from '../engine/log/settled.ts';
 import type { Run } from '../engine/run/run.ts';
-import type { Settled } from '../engine/run/settled.ts';
 import type { ChartState } from '../machines/step.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import { commandFor } from '../protocol/open/answer.ts';

@@ -1,4 +1,4 @@
-import type { Settled } from '../engine/run/settled.ts';
+import type { Settled } from '../engine/log/settled.ts';
 import { EngineError, type EngineErrorCode, messageOf, setupError } from '../protocol/error.ts';
 
 /** Exit codes of all commands. `incomplete`: an exploration without a breach that is no proof. `left`: a second Ctrl-C, or a Ctrl-C that stopped following a run. */

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { systemHost } from '../engine/driver/host.ts';
-import { type CurrentCall, currentCall, trackCalls } from '../engine/run/current-call.ts';
+import { systemHost } from '../engine/host/host.ts';
+import { type CurrentCall, currentCall, trackCalls } from '../engine/host/running-calls.ts';
 import { messageOf } from '../protocol/error.ts';
 import { EXIT } from './exit-codes.ts';
 import { showSafely } from './render/format.ts';

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { callsEnded, countRunningCalls } from '../engine/services/running-calls.ts';
+import { callsEnded, countRunningCalls } from '../engine/host/running-calls.ts';
 import { EngineError } from '../protocol/error.ts';
 import { listAll, type RunRecord, type Store } from '../protocol/store.ts';
 import { type PostgresOptions, postgres } from '../stores/postgres.ts';

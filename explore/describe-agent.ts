@@ -1,7 +1,7 @@
 import type { Agent } from '../agent/agent.ts';
 import { defineAgent } from '../agent/agent-options.ts';
 import { readRunContextNow } from '../agent/run-context.ts';
-import { runConfigOf } from '../engine/definition.ts';
+import { runConfigOf } from '../engine/services/definition.ts';
 import type { RunConfig } from '../protocol/config.ts';
 import { EngineError } from '../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';

@@ -1,6 +1,6 @@
-import type { CommandResult } from '../engine/run/explain-refusal.ts';
+import type { CommandResult } from '../engine/log/refusal.ts';
+import type { Settled } from '../engine/log/settled.ts';
 import type { Run } from '../engine/run/run.ts';
-import type { Settled } from '../engine/run/settled.ts';
 import { decideNextAction } from '../machines/decide-next-action.ts';
 import { PARAM_NAMES, type RunParams } from '../protocol/config.ts';
 import { EngineError } from '../protocol/error.ts';

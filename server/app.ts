@@ -2,7 +2,7 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import { compress } from 'hono/compress';
 import { cors } from 'hono/cors';
 import type { Caller } from '../access/caller.ts';
-import { type Host, systemHost } from '../engine/driver/host.ts';
+import { type Host, systemHost } from '../engine/host/host.ts';
 import type { TokensConfig } from './access/access-config.ts';
 import { Admission } from './access/admission.ts';
 import { Gate } from './access/gate.ts';

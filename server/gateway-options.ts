@@ -1,4 +1,4 @@
-import type { Host } from '../engine/driver/host.ts';
+import type { Host } from '../engine/host/host.ts';
 import type { Store } from '../protocol/store.ts';
 import type { GatewayConfig } from './responses/gateway/gateway-config.ts';
 

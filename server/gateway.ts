@@ -1,5 +1,5 @@
-import { systemHost } from '../engine/driver/host.ts';
-import { warn } from '../engine/warn.ts';
+import { systemHost } from '../engine/host/host.ts';
+import { warn } from '../engine/host/warn.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { Admission } from './access/admission.ts';

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import type { Caller } from '../access/caller.ts';
-import type { Host } from '../engine/driver/host.ts';
+import type { Host } from '../engine/host/host.ts';
 import { addUsage } from '../machines/limits.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Usage } from '../protocol/turn.ts';

@@ -1,4 +1,4 @@
-import { warn } from '../engine/warn.ts';
+import { warn } from '../engine/host/warn.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { type Agents, listAgents } from './agent-names.ts';

@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from 'hono';
-import type { Host } from '../engine/driver/host.ts';
+import type { Host } from '../engine/host/host.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import type { Store } from '../protocol/store.ts';
 import { ApiError } from './error-envelope.ts';

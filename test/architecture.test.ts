@@ -73,6 +73,23 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** The rooms of the engine that each of its rooms may import. */
+const ENGINE: Readonly<Record<string, readonly string[]>> = {
+  host: [],
+  versions: [],
+  events: ['host'],
+  journal: ['host', 'versions'],
+  listening: ['host'],
+  log: ['host', 'events', 'journal'],
+  replay: ['journal', 'log'],
+  'sub-agents': ['host', 'events', 'journal', 'log'],
+  services: ['host', 'versions', 'events', 'journal', 'log', 'sub-agents'],
+  story: ['host', 'events', 'journal', 'sub-agents'],
+  driver: ['host', 'versions', 'events', 'journal', 'log', 'sub-agents', 'services'],
+  run: ['host', 'versions', 'events', 'journal', 'log', 'sub-agents', 'services', 'story', 'driver'],
+  migrations: ['host', 'versions', 'journal', 'sub-agents', 'run'],
+};
+
 /** The only places that may import a package: folders or files. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   xstate: ['machines/', 'engine/driver/live.ts'],
@@ -203,6 +220,28 @@ describe('the architecture', () => {
     );
     expect(own.length).toBeGreaterThan(0);
     expect(wrong).toEqual([]);
+  });
+
+  it.each(Object.entries(ENGINE))('engine/%s/ imports only the rooms [%s] of the engine', (room, allowed) => {
+    const rooms = Object.keys(ENGINE);
+    expect(allowed.filter(other => rooms.indexOf(other) >= rooms.indexOf(room))).toEqual([]);
+    const own = sources.filter(({ file }) => file.startsWith(`engine/${room}/`));
+    const wrong = own.flatMap(({ file, imports }) =>
+      imports.flatMap(imported => {
+        const [layer, target = ''] = relative(ROOT, join(ROOT, dirname(file), imported)).split(/[\\/]/);
+        const fits = !imported.startsWith('.') || layer !== 'engine' || [room, ...allowed].includes(target);
+        return fits ? [] : [`${file} imports ${imported}`];
+      }),
+    );
+    expect(own.length).toBeGreaterThan(0);
+    expect(wrong).toEqual([]);
+  });
+
+  it('each file of the engine is in one of its rooms', () => {
+    const strays = sources
+      .map(({ file }) => file.split('/'))
+      .filter(([layer, room = '']) => layer === 'engine' && !(room in ENGINE));
+    expect(strays).toEqual([]);
   });
 
   it.each(Object.entries(PACKAGE_HOMES))('%s is imported only in [%s]', (name, homes) => {

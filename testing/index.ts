@@ -23,8 +23,8 @@ export {
   splitAt,
   startReplayServer,
 } from '../adapters/conformance.ts';
+export type { Outcome } from '../engine/replay/describe-outcome.ts';
 export type { RecordedEvent, RecordedRun, RecordedTool, Recording } from '../engine/replay/record-run.ts';
-export type { Outcome } from '../engine/run/describe-outcome.ts';
 export { type CheckedPath, type CheckPathOptions, checkPath } from '../explore/check-path.ts';
 export type { ToolSamples } from '../explore/describe-agent.ts';
 export { type ExploreOptions, explore } from '../explore/explore.ts';

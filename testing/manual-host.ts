@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { FaultPoint, Host } from '../engine/driver/host.ts';
+import type { FaultPoint, Host } from '../engine/host/host.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 
 /** The longest that `settle` lets pass on the manual clock. */

@@ -1,10 +1,10 @@
 // agent/listening: listeners and webhooks of an agent, which get its notices from the store's feed.
 
-import type { Host } from '../../engine/driver/host.ts';
-import { isOwnerDead, makeOwner } from '../../engine/driver/owner.ts';
-import type { DriveWatcher } from '../../engine/driver/watch-drive.ts';
+import type { DriveWatcher } from '../../engine/events/watch-drive.ts';
+import type { Host } from '../../engine/host/host.ts';
+import { isOwnerDead, makeOwner } from '../../engine/host/owner.ts';
+import { warn } from '../../engine/host/warn.ts';
 import { FeedFollower, type FeedReader } from '../../engine/listening/feed-follower.ts';
-import { warn } from '../../engine/warn.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { FeedEntry } from '../../protocol/listing/feed.ts';
 import type { Store } from '../../protocol/store.ts';

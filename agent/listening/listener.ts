@@ -1,4 +1,4 @@
-import type { Host } from '../../engine/driver/host.ts';
+import type { Host } from '../../engine/host/host.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 

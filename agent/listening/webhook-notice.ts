@@ -1,5 +1,5 @@
 import { loadRun } from '../../engine/journal/load-run.ts';
-import { describeSettled, type Open } from '../../engine/run/settled.ts';
+import { describeSettled, type Open } from '../../engine/log/settled.ts';
 import { hashText } from '../../protocol/content/hash-text.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';

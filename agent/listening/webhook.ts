@@ -1,4 +1,4 @@
-import { type Host, sleep } from '../../engine/driver/host.ts';
+import { type Host, sleep } from '../../engine/host/host.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { hashText } from '../../protocol/content/hash-text.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
-import { systemHost } from '../../engine/driver/host.ts';
+import { systemHost } from '../../engine/host/host.ts';
 import type { Store } from '../../protocol/store.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { gatewayConfigSchema } from '../../server/responses/gateway/gateway-config.ts';

@@ -1,5 +1,5 @@
 /** A process that drives the runs of a store as `agentchart worker` does: `node bench/stores/worker.ts ADDRESS MODEL_MS SLOTS`. */
-import { systemHost } from '../../engine/driver/host.ts';
+import { systemHost } from '../../engine/host/host.ts';
 import { createRunWorker } from '../../server/runs/run-worker.ts';
 import { AGENT, makeAgent } from './bench-agent.ts';
 import { openStore } from './open-stores.ts';

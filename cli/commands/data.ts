@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { isOwnerDead } from '../../engine/driver/owner.ts';
+import { isOwnerDead } from '../../engine/host/owner.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { parseLabels } from '../../protocol/listing/label.ts';

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import type { Outcome } from '../../engine/replay/describe-outcome.ts';
 import { exportBlobs } from '../../engine/replay/export-blobs.ts';
 import { exportRun } from '../../engine/replay/export-run.ts';
-import { findDifference } from '../../engine/replay/find-difference.ts';
 import { type Recording, recordRun } from '../../engine/replay/record-run.ts';
-import type { Outcome } from '../../engine/run/describe-outcome.ts';
+import { findDifference } from '../../protocol/content/find-difference.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';

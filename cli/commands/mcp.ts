@@ -1,5 +1,5 @@
 import { Console } from 'node:console';
-import { systemHost } from '../../engine/driver/host.ts';
+import { systemHost } from '../../engine/host/host.ts';
 import { createMcpApi } from '../../fronts/mcp/mcp-api.ts';
 import type { McpFrontOptions } from '../../fronts/mcp/mcp-front.ts';
 import { type McpServing, serveMcpStdio } from '../../fronts/mcp/mcp-stdio.ts';

@@ -1,7 +1,7 @@
+import { describeSettled, listUnsettled, type Settled } from '../../engine/log/settled.ts';
 import { replayExport } from '../../engine/replay/replay-export.ts';
 import type { ReplayedEntry, ReplayObserver, ReplayReport } from '../../engine/replay/replay-journal.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
-import { describeSettled, listUnsettled, type Settled } from '../../engine/run/settled.ts';
 import { hasEnded } from '../../machines/standing.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { omitUndefined } from '../../protocol/json.ts';

@@ -1,4 +1,4 @@
-import { systemHost } from '../../engine/driver/host.ts';
+import { systemHost } from '../../engine/host/host.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { parseLabels } from '../../protocol/listing/label.ts';

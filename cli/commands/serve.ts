@@ -1,7 +1,7 @@
 import type { Caller } from '../../access/caller.ts';
 import { AgentListeners } from '../../agent/listening/agent-listeners.ts';
 import { webhook } from '../../agent/listening/webhook.ts';
-import { systemHost } from '../../engine/driver/host.ts';
+import { systemHost } from '../../engine/host/host.ts';
 import { createA2aApi } from '../../fronts/a2a/a2a-api.ts';
 import { createAgUiApi } from '../../fronts/ag-ui/handler.ts';
 import { createChatApi } from '../../fronts/ai-sdk-ui/chat/chat-handler.ts';

@@ -1,5 +1,5 @@
 import { drivesOf } from '../../engine/driver/drives.ts';
-import { systemHost } from '../../engine/driver/host.ts';
+import { systemHost } from '../../engine/host/host.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { RequestRecord } from '../../server/access/request-record.ts';

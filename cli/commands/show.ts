@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import { systemHost } from '../../engine/driver/host.ts';
-import { isOwnerDead } from '../../engine/driver/owner.ts';
+import { systemHost } from '../../engine/host/host.ts';
+import { isOwnerDead } from '../../engine/host/owner.ts';
 import { findContradiction } from '../../engine/journal/late-evidence.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
 import { readPages } from '../../engine/journal/read-journal.ts';
+import { listUnsettled, type Settled } from '../../engine/log/settled.ts';
 import { openResult } from '../../engine/run/read-result.ts';
-import { listUnsettled, type Settled } from '../../engine/run/settled.ts';
-import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
+import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import type { VersionDifference, VersionReport } from '../../engine/versions/compare-versions.ts';
 import { statusOf } from '../../machines/standing.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';

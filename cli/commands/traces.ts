@@ -1,4 +1,4 @@
-import { sleep, systemHost } from '../../engine/driver/host.ts';
+import { sleep, systemHost } from '../../engine/host/host.ts';
 import { postSpans, tracesUrl } from '../../fronts/otel/otlp.ts';
 import type { RunSpan } from '../../fronts/otel/run-span.ts';
 import { traceRun } from '../../fronts/otel/trace-run.ts';

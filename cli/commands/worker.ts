@@ -1,4 +1,4 @@
-import { LONGEST_NAP_MS, systemHost } from '../../engine/driver/host.ts';
+import { LONGEST_NAP_MS, systemHost } from '../../engine/host/host.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';

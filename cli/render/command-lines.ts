@@ -1,4 +1,4 @@
-import type { OpenCall } from '../../engine/run/settled.ts';
+import type { OpenCall } from '../../engine/log/settled.ts';
 import { DEFAULT_STORE } from '../options.ts';
 import { formatPath, formatStore, isDatabase } from './format.ts';
 

@@ -1,4 +1,4 @@
-import { listUnsettled, type OpenCall, type Settled } from '../../engine/run/settled.ts';
+import { listUnsettled, type OpenCall, type Settled } from '../../engine/log/settled.ts';
 import type { Context } from '../../machines/context.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';

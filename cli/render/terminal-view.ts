@@ -1,6 +1,6 @@
 import type { Agent } from '../../agent/agent.ts';
+import type { Settled } from '../../engine/log/settled.ts';
 import type { Run, RunHappening } from '../../engine/run/run.ts';
-import type { Settled } from '../../engine/run/settled.ts';
 import { Story } from '../../engine/story/read-story.ts';
 import type { StoryEvent } from '../../engine/story/tell-story.ts';
 import { findCall } from '../../machines/calls.ts';

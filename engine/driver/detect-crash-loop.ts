@@ -6,7 +6,7 @@ import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
 import { type Fold, loadRun } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
-import { childIdsOf } from '../sub-agents/child-runs.ts';
+import { childIdsOf } from '../sub-agents/sub-agents.ts';
 
 /** A run is quarantined after this many processes in a row died without making progress on it. */
 export const MAX_CRASHES = 5;

@@ -12,21 +12,20 @@ import { isThrown } from '../../protocol/error.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { CommandOptions } from '../../protocol/run-command.ts';
-import { SharedText } from '../deltas/share-text.ts';
+import type { RunEvents } from '../events/run-events.ts';
+import { SharedText } from '../events/share-text.ts';
+import { POLL_MS, runSoon, settledWithin } from '../host/host.ts';
+import { findLiveAttempt } from '../journal/find-live-attempt.ts';
+import { playFrom } from '../journal/recorded-calls.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
-import type { RunLog } from '../journal/run-log.ts';
-import type { Snapshots } from '../journal/snapshots.ts';
-import { cancelRun } from '../run/command.ts';
-import type { AppendOutcome } from '../run/explain-refusal.ts';
-import { playFrom } from '../run/forks/recorded-calls.ts';
-import type { RunEvents } from '../run/run-events.ts';
-import type { RunOptions } from '../run/run-options.ts';
+import { cancelRun } from '../log/command.ts';
+import type { AppendOutcome } from '../log/refusal.ts';
+import type { RunLog } from '../log/run-log.ts';
+import type { Snapshots } from '../log/snapshots.ts';
 import { Cancelled, type Report, type ServiceScope, Stop, Stopped, Yielding } from '../services/service.ts';
-import { waitsForOriginal } from '../sub-agents/child-runs.ts';
-import { findLiveAttempt } from './find-live-attempt.ts';
-import { runSoon, settledWithin } from './host.ts';
+import { waitsForOriginal } from '../sub-agents/sub-agents.ts';
 import type { Lease } from './lease.ts';
-import { lookForEntries } from './look-for-entries.ts';
+import type { RunOptions } from './run-options.ts';
 
 type DriverOptions = Pick<
   RunOptions,
@@ -345,4 +344,45 @@ export class Driver {
     this.#log.stopDriving();
     void this.#shared?.close();
   }
+}
+
+/** How often a store that notifies of inputs and claims is looked at, in ms: for what it did not report. */
+const WATCHED_POLL_MS = 5_000;
+
+/**
+ * Calls `look` when other processes may have appended to the run: when the store tells, and at intervals. The intervals
+ * are also those at which a lease can be renewed in time. One call at a time; a change during a call causes another.
+ * Returns a function that ends it.
+ */
+function lookForEntries(
+  { store, host, runId, leaseMs }: Pick<RunOptions, 'store' | 'host' | 'runId' | 'leaseMs'>,
+  look: () => Promise<void>,
+): () => void {
+  let isOver = false;
+  let isLooking = false;
+  let isTold = false;
+  let cancelTimer = () => {};
+  const lookNow = async () => {
+    isTold = true;
+    if (isLooking) return;
+    isLooking = true;
+    while (isTold && !isOver) {
+      isTold = false;
+      await look();
+    }
+    isLooking = false;
+  };
+  const endWatching = store.watch?.(runId, () => void lookNow());
+  const intervalMs = endWatching === undefined ? POLL_MS : Math.min(WATCHED_POLL_MS, Math.ceil(leaseMs / 3));
+  const schedule = () => {
+    cancelTimer = host.setTimer(intervalMs, () => {
+      void lookNow().finally(() => isOver || schedule());
+    });
+  };
+  schedule();
+  return () => {
+    isOver = true;
+    cancelTimer();
+    endWatching?.();
+  };
 }

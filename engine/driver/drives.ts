@@ -1,6 +1,6 @@
 import type { Store } from '../../protocol/store.ts';
+import { type Host, settledWithin } from '../host/host.ts';
 import type { DriveOutcome } from './driver.ts';
-import { type Host, settledWithin } from './host.ts';
 
 /** A run that this process drives. */
 interface Drive {

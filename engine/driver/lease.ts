@@ -1,6 +1,6 @@
 import type { Store } from '../../protocol/store.ts';
-import type { RunOptions } from '../run/run-options.ts';
-import { elapsedSince, type Moment, momentOf } from './host.ts';
+import { elapsedSince, type Moment, momentOf } from '../host/host.ts';
+import type { RunOptions } from './run-options.ts';
 
 /** `leasedAt`: the moment right before the claim. */
 type LeaseOptions = Pick<RunOptions, 'store' | 'host' | 'runId' | 'leaseMs'> & {

@@ -10,7 +10,8 @@ import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refus
 import type { Tool } from '../../protocol/tool.ts';
 import type { Settings } from '../../protocol/turn.ts';
 import { cutText } from '../../text/cut-text.ts';
-import type { PrepareTurn } from '../definition.ts';
+import { GRACE_MS, type Host, settledWithin, systemHost } from '../host/host.ts';
+import type { PrepareTurn } from '../services/definition.ts';
 import { makeModelTurn } from '../services/model-turn.ts';
 import {
   Cancelled,
@@ -21,7 +22,6 @@ import {
   Stopped,
   Yielding,
 } from '../services/service.ts';
-import { GRACE_MS, type Host, settledWithin, systemHost } from './host.ts';
 import { type PersistCalls, SnapshotBarrier } from './snapshot-barrier.ts';
 
 /*

@@ -1,7 +1,7 @@
 import { backOffMs } from '../../protocol/back-off.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import { type Host, sleep } from './host.ts';
+import { type Host, sleep } from '../host/host.ts';
 
 /** The calls of `persist` for one actor, by all its services. `returned` resolves once the latest has returned. */
 export type PersistCalls = { returned: Promise<unknown> };

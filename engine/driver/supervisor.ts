@@ -2,23 +2,22 @@ import { hasEnded, isAtRest } from '../../machines/standing.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isDriven } from '../../protocol/store.ts';
+import { watchDrive, watchEnd } from '../events/watch-drive.ts';
+import { LONGEST_NAP_MS, type Moment, momentOf, POLL_MS, sleep } from '../host/host.ts';
 import { describeMigrated } from '../journal/read-journal.ts';
-import type { RunLog } from '../journal/run-log.ts';
-import { Snapshots } from '../journal/snapshots.ts';
-import { cancelRun, type MakeCommand } from '../run/command.ts';
-import type { Stranded, SubmitResult } from '../run/explain-refusal.ts';
-import type { RunOptions, RunParts } from '../run/run-options.ts';
-import { describeNow, type Settled } from '../run/settled.ts';
-import { suspendedCalls } from '../sub-agents/child-runs.ts';
-import { addChildren, deliverToParent, findOrphan } from '../sub-agents/run-children.ts';
+import { cancelRun, type MakeCommand } from '../log/command.ts';
+import type { Stranded, SubmitResult } from '../log/refusal.ts';
+import type { RunLog } from '../log/run-log.ts';
+import { describeNow, type Settled } from '../log/settled.ts';
+import { Snapshots } from '../log/snapshots.ts';
+import { addChildren, deliverToParent, findOrphan } from '../sub-agents/children.ts';
+import { suspendedCalls } from '../sub-agents/sub-agents.ts';
 import { detectCrashLoop } from './detect-crash-loop.ts';
 import { type DriveOutcome, Driver } from './driver.ts';
 import { type Drives, drivesOf } from './drives.ts';
-import { LONGEST_NAP_MS, type Moment, momentOf, sleep } from './host.ts';
 import { Lease } from './lease.ts';
-import { POLL_MS } from './look-for-entries.ts';
-import type { RunHost } from './run-host.ts';
-import { watchDrive, watchEnd } from './watch-drive.ts';
+import type { RunOptions, RunParts } from './run-options.ts';
+import type { RunHost } from './run-supervisor.ts';
 
 /** `failed`: driving failed in this process and has not been retried. */
 type Stage =

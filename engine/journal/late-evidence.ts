@@ -3,11 +3,14 @@ import type { ChartState } from '../../machines/step.ts';
 import type { BookkeepingEvent, CommandEvent, JournalEntry } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { Host } from '../driver/host.ts';
-import { trackRecord } from '../services/running-calls.ts';
-import type { LateOutcome } from '../services/service.ts';
+import type { Host } from '../host/host.ts';
+import { trackRecord } from '../host/running-calls.ts';
 import { appendEvidence } from './append-evidence.ts';
 import { readJournal } from './read-journal.ts';
+import type { BoundOutput } from './run-blobs.ts';
+
+/** The outcome of an attempt that ended after its run had moved on. */
+export type LateOutcome = { callId: string; attempt: number; isError: boolean } & BoundOutput;
 
 /**
  * The outcomes of `once` calls among events that the run no longer accepts. `before`: the state that the events were

@@ -1,6 +1,7 @@
 import { fromStored, type StoredState, toStored } from '../../machines/snapshot.ts';
 import { hasEnded, isAtRest, statusOf } from '../../machines/standing.ts';
 import { type ChartState, initial, next } from '../../machines/step.ts';
+import { hashOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
 import {
   type ChartEvent,
@@ -14,7 +15,6 @@ import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json
 import type { Progress, Standing, Store } from '../../protocol/store.ts';
 import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
-import { hashOf } from './digest.ts';
 import { progressOf } from './progress.ts';
 import {
   damagedJournal,

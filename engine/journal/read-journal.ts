@@ -3,7 +3,7 @@ import type { JournalEntry, RunStarted } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { isChangedRun } from '../../protocol/listing/work.ts';
 import type { Page, Store } from '../../protocol/store.ts';
-import { runSoon } from '../driver/host.ts';
+import { runSoon } from '../host/host.ts';
 import type { WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
 

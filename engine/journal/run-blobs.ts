@@ -1,5 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
+import { hashParts } from '../../protocol/content/digest.ts';
 import { hashText } from '../../protocol/content/hash-text.ts';
 import { readContent } from '../../protocol/content/read-content.ts';
 import { EngineError } from '../../protocol/error.ts';
@@ -8,10 +9,8 @@ import type { BlobReference } from '../../protocol/item.ts';
 import { canonicalJson, type JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { boundContent } from '../../text/bound-content.ts';
-import { cutText, fitsBytes, MODEL_READS_BYTES, utf8Length } from '../../text/cut-text.ts';
-import type { Host } from '../driver/host.ts';
-import type { Command } from '../run/command.ts';
-import { hashParts } from './digest.ts';
+import { cutText, MODEL_READS_BYTES, utf8Length } from '../../text/cut-text.ts';
+import type { Host } from '../host/host.ts';
 import type { JournalStore } from './read-journal.ts';
 
 /**
@@ -142,37 +141,6 @@ export class RunBlobs {
 /** The largest result of this call that is kept in the journal, in bytes: set by its tool or its agent. */
 export function maxResultBytesOf(context: Context, callId: string): number {
   return findCall(context, callId)?.maxResultBytes ?? context.config.maxResultBytes ?? MAX_RESULT_BYTES;
-}
-
-/** The command, with an output that is too large for the journal stored as a blob. */
-export async function boundCommand<Submitted extends Command>(
-  command: Submitted,
-  context: Context,
-  blobs: RunBlobs,
-): Promise<Command> {
-  const bound = async (callId: string, output: JsonValue): Promise<BoundOutput> => {
-    const maxBytes = maxResultBytesOf(context, callId);
-    const status = findCall(context, callId)?.status ?? 'settled';
-    const text = JSON.stringify(output);
-    if (status === 'settled' || fitsBytes(text, maxBytes)) return { output };
-    return await blobs.put(output, typeof output === 'string' ? output : text, maxBytes);
-  };
-  switch (command.type) {
-    case 'result.received':
-      return { ...command, ...(await bound(command.callId, command.output)) };
-    case 'approval.decided': {
-      const { callId, decision } = command;
-      if (decision.type !== 'answer') return command;
-      return { ...command, decision: { ...decision, ...(await bound(callId, decision.output)) } };
-    }
-    case 'doubt.resolved': {
-      const { callId, resolution } = command;
-      if (resolution.type !== 'happened') return command;
-      return { ...command, resolution: { ...resolution, ...(await bound(callId, resolution.output)) } };
-    }
-    default:
-      return command;
-  }
 }
 
 /** Returns the reference to the captured requests of a model call, if there are any; the store may not have them. */

@@ -3,8 +3,7 @@
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { FeedEntry, StoreFeed } from '../../protocol/listing/feed.ts';
 import type { Owner, RunRecord, Store } from '../../protocol/store.ts';
-import { type Host, sleep } from '../driver/host.ts';
-import { POLL_MS } from '../driver/look-for-entries.ts';
+import { type Host, POLL_MS, sleep } from '../host/host.ts';
 
 /** How long a process keeps the cursor of a named reader before it must save it again, in ms. */
 const LEASE_MS = 15_000;

@@ -12,7 +12,7 @@ import type { Store } from '../../protocol/store.ts';
 import type { SideEffect } from '../../protocol/tool.ts';
 import { beginFold, foldEntry } from '../journal/load-run.ts';
 import { readFromStart, type WholeJournal } from '../journal/read-journal.ts';
-import { describeOutcome, type Outcome } from '../run/describe-outcome.ts';
+import { describeOutcome, type Outcome } from './describe-outcome.ts';
 
 /**
  * Recordings: the turns of the model, the results of tools and the inputs of people, in their order, for tests that

@@ -1,11 +1,11 @@
 import type { ChartState } from '../../machines/step.ts';
+import { findDifference } from '../../protocol/content/find-difference.ts';
 import { blobsOf, type JournalEntry, type RunEvent } from '../../protocol/event.ts';
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
 import { hashState } from '../journal/load-run.ts';
 import type { ExportedBlobs } from './export-blobs.ts';
 import { describeEnd, hashHead, hashNext, hashSeal } from './export-run.ts';
-import { findDifference } from './find-difference.ts';
 import type { UncheckedExport, UncheckedRun } from './read-export.ts';
 import {
   cutJournal,

@@ -5,8 +5,8 @@ import type { RunEvent } from '../../protocol/event.ts';
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
+import { checkDigests } from '../journal/check-digests.ts';
 import { beginFold, hashState, isOfChart } from '../journal/load-run.ts';
-import { checkDigests } from './export-run.ts';
 
 /**
  * Replay: folds a journal again and compares the states with the stored snapshot, hashes and record. `replay-run.ts`

@@ -1,5 +1,6 @@
 import { fromStored, type StoredState, toStored } from '../../machines/snapshot.ts';
 import type { ChartState } from '../../machines/step.ts';
+import { findDifference } from '../../protocol/content/find-difference.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
@@ -7,7 +8,6 @@ import { foldEntry, hashState, readImage } from '../journal/load-run.ts';
 import { readFromStart, readPage, readUnredacted } from '../journal/read-journal.ts';
 import { findBlobFaults, RunBlobs } from '../journal/run-blobs.ts';
 import { compareRecord, standingOf } from './export-run.ts';
-import { findDifference } from './find-difference.ts';
 import {
   cutJournal,
   type Recorded,

@@ -3,10 +3,10 @@ import type { Context } from '../../machines/context.ts';
 import type { CallCommand, RunCommand } from '../../protocol/run-command.ts';
 import type { Store } from '../../protocol/store.ts';
 import { readJournal } from '../journal/read-journal.ts';
-import type { RunHandle, SoughtCall } from '../sub-agents/child-runs.ts';
-import type { RunChildren } from '../sub-agents/run-children.ts';
-import { APPLIES_TO, isOwnCall } from './command.ts';
-import { type Refusal, refuse } from './explain-refusal.ts';
+import { APPLIES_TO, isOwnCall } from '../log/command.ts';
+import { type Refusal, refuse } from '../log/refusal.ts';
+import type { RunChildren } from '../sub-agents/children.ts';
+import type { RunHandle, SoughtCall } from '../sub-agents/sub-agents.ts';
 
 /** Where a command goes: to the run itself, or to a child run, which applies it or passes it on. */
 export type Route =

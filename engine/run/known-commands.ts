@@ -20,8 +20,8 @@ import type {
   RunCommand,
   YieldOptions,
 } from '../../protocol/run-command.ts';
+import type { BatchOptions, StoryBatchOptions, StoryReadOptions } from '../events/read-events.ts';
 import type { ForkOptions } from './forks/fork-run.ts';
-import type { BatchOptions, StoryBatchOptions, StoryReadOptions } from './read-events.ts';
 
 /* The names of the options of commands, and the checks that refuse others with `input-invalid`. */
 

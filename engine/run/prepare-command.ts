@@ -1,15 +1,15 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, Context } from '../../machines/context.ts';
 import type { CallCommand, RunCommand } from '../../protocol/run-command.ts';
-import { findLateSuccess, findLiveAttempt } from '../driver/find-live-attempt.ts';
-import { recordRequest, recordRequests } from '../journal/request-ids.ts';
-import { boundCommand, type CommandStore, RunBlobs } from '../journal/run-blobs.ts';
+import type { RunOptions } from '../driver/run-options.ts';
+import { findLateSuccess, findLiveAttempt } from '../journal/find-live-attempt.ts';
+import { type CommandStore, RunBlobs } from '../journal/run-blobs.ts';
+import { boundCommand, type Command, type MakeCommand, makeDecision, makeInput } from '../log/command.ts';
+import { type Refusal, refuse } from '../log/refusal.ts';
+import { recordRequest, recordRequests } from '../log/request-ids.ts';
 import { becameOnce } from '../services/call-run.ts';
 import type { CallRouter } from './call-router.ts';
-import { type Command, type MakeCommand, makeDecision, makeInput } from './command.ts';
 import { editCall, editTurn } from './edits/edit-turn.ts';
-import { type Refusal, refuse } from './explain-refusal.ts';
-import type { RunOptions } from './run-options.ts';
 
 type Surroundings = Pick<RunOptions, 'runId' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools'> & {
   store: CommandStore;

@@ -22,39 +22,40 @@ import type {
   YieldOptions,
 } from '../../protocol/run-command.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
-import { FollowedText } from '../deltas/follow-text.ts';
-import { momentOf } from '../driver/host.ts';
-import type { RunHost } from '../driver/run-host.ts';
+import type { RunOptions } from '../driver/run-options.ts';
+import type { RunHost } from '../driver/run-supervisor.ts';
 import { Supervisor } from '../driver/supervisor.ts';
-import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
-import { RunBlobs } from '../journal/run-blobs.ts';
-import { RunLog } from '../journal/run-log.ts';
-import { FamilyStory, oneByOne } from '../story/family-story.ts';
-import { tellHappenings, textsIn } from '../story/read-story.ts';
-import type { StoryEvent } from '../story/tell-story.ts';
-import type { RunHandle } from '../sub-agents/child-runs.ts';
-import { RunChildren } from '../sub-agents/run-children.ts';
-import { type AnswerOf, type CallReference, type InputOf, referTo } from './call-reference.ts';
-import { editTranscript, retryCall } from './edits/edit-transcript.ts';
-import type { CommandResult, SubmitResult } from './explain-refusal.ts';
-import { type ForkOptions, forkRun } from './forks/fork-run.ts';
-import { commandOf, knownCommands, knownOptions } from './known-commands.ts';
-import { refuseLive } from './prepare-command.ts';
+import { FollowedText } from '../events/follow-text.ts';
 import {
   type BatchOptions,
   type EventSource,
-  eventSourceOf,
   readBatches,
   readEvents,
   type StoryBatchOptions,
   type StoryReadOptions,
-} from './read-events.ts';
-import { RunEvents, type RunHappening } from './run-events.ts';
-import type { RunOptions } from './run-options.ts';
-import type { Settled } from './settled.ts';
+} from '../events/read-events.ts';
+import { SharedPages } from '../events/readers/shared-pages.ts';
+import { RunEvents, type RunHappening } from '../events/run-events.ts';
+import { momentOf, POLL_MS, sleep } from '../host/host.ts';
+import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
+import { readPage } from '../journal/read-journal.ts';
+import { RunBlobs } from '../journal/run-blobs.ts';
+import type { CommandResult, SubmitResult } from '../log/refusal.ts';
+import { RunLog } from '../log/run-log.ts';
+import type { Settled } from '../log/settled.ts';
+import { FamilyStory, oneByOne } from '../story/family-story.ts';
+import { tellHappenings, textsIn } from '../story/read-story.ts';
+import type { StoryEvent } from '../story/tell-story.ts';
+import { RunChildren } from '../sub-agents/children.ts';
+import type { RunHandle } from '../sub-agents/sub-agents.ts';
+import { type AnswerOf, type CallReference, type InputOf, referTo } from './call-reference.ts';
+import { editTranscript, retryCall } from './edits/edit-transcript.ts';
+import { type ForkOptions, forkRun } from './forks/fork-run.ts';
+import { commandOf, knownCommands, knownOptions } from './known-commands.ts';
+import { refuseLive } from './prepare-command.ts';
 import { Submitter } from './submitter.ts';
 
-export type { RunHappening } from './run-events.ts';
+export type { RunHappening } from '../events/run-events.ts';
 
 /**
  * A handle on one run: this process drives it, follows another process that does, or holds it at rest.
@@ -394,4 +395,30 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   get source(): Pick<RunOptions, 'store' | 'host' | 'showText' | 'textFilters'> {
     return this.#options;
   }
+}
+
+type SourceParts = Pick<RunOptions, 'store' | 'host' | 'runId'> & {
+  log: RunLog;
+  events: RunEvents;
+  runHost: Pick<RunHost, 'standing' | 'failure' | 'refresh'>;
+  followed: FollowedText;
+};
+
+/** What readers need, from the parts of a run. */
+function eventSourceOf(parts: SourceParts): EventSource {
+  const { runId, store, host, log, events, runHost, followed } = parts;
+  const refresh = () => runHost.refresh();
+  const read = (after: number) => readPage(store, runId, after);
+  const pages = new SharedPages({ runId, read, refresh, isShared: () => events.readers > 1 });
+  events.dropShared = () => pages.clear();
+  return {
+    runId,
+    events,
+    lastSeq: () => log.durable.seq,
+    readPage: after => pages.readAfter(after, log.durable.seq),
+    standing: () => runHost.standing,
+    failure: () => runHost.failure,
+    refresh: () => refresh().then(() => followed.read()),
+    nap: () => sleep(host, POLL_MS),
+  };
 }

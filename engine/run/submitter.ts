@@ -1,16 +1,16 @@
 import type { Context } from '../../machines/context.ts';
 import { hasEnded } from '../../machines/standing.ts';
 import type { CommandOptions, RunCommand } from '../../protocol/run-command.ts';
-import type { RunHost } from '../driver/run-host.ts';
-import type { RunHandle } from '../sub-agents/child-runs.ts';
-import { endRun } from '../sub-agents/run-children.ts';
+import type { RunParts } from '../driver/run-options.ts';
+import type { RunHost } from '../driver/run-supervisor.ts';
+import type { Command, MakeCommand } from '../log/command.ts';
+import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from '../log/refusal.ts';
+import { endRun } from '../sub-agents/children.ts';
+import type { RunHandle } from '../sub-agents/sub-agents.ts';
 import { CallRouter } from './call-router.ts';
-import type { Command, MakeCommand } from './command.ts';
-import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from './explain-refusal.ts';
 import type { CheckCommands } from './forks/fork-commands.ts';
 import { knownCommands } from './known-commands.ts';
 import { boundInput, prepareCommand, prepareCommands } from './prepare-command.ts';
-import type { RunParts } from './run-options.ts';
 
 /** Submits the commands of one run: finds the run that each is for, prepares it, and has the host append it. */
 export class Submitter {

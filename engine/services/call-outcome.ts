@@ -5,7 +5,7 @@ import { messageOf } from '../../protocol/error.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
 import { maxResultBytesOf } from '../journal/run-blobs.ts';
-import type { ChildOutcome } from '../sub-agents/run-child.ts';
+import type { ChildOutcome } from './drive-child.ts';
 import { readOutput } from './read-output.ts';
 import type { ServiceScope } from './service.ts';
 

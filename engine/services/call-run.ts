@@ -6,14 +6,13 @@ import type { Spent } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
 import { cutText } from '../../text/cut-text.ts';
-import { sleep } from '../driver/host.ts';
-import { withinCall } from '../run/current-call.ts';
-import type { PlayedCall } from '../run/forks/recorded-calls.ts';
-import type { ChildAnswer, ChildRuns } from '../sub-agents/child-runs.ts';
-import { runChild } from '../sub-agents/run-child.ts';
+import { sleep } from '../host/host.ts';
+import { endWithin, isCallRunning, trackCall, withinCall } from '../host/running-calls.ts';
+import type { PlayedCall } from '../journal/recorded-calls.ts';
+import type { ChildAnswer, ChildRuns } from '../sub-agents/sub-agents.ts';
 import { boundResult, describeLate, type FullResult, hasReturned, type Outcome } from './call-outcome.ts';
+import { runChild } from './drive-child.ts';
 import { readOutput } from './read-output.ts';
-import { endWithin, isCallRunning, trackCall } from './running-calls.ts';
 import { Cancelled, LONGEST_REASON_BYTES, type ServiceScope, Stopped } from './service.ts';
 
 /** The parts of an agent that run its tool batches. */

@@ -1,6 +1,6 @@
 import { messageOf } from '../../protocol/error.ts';
 import { DEEPEST_JSON, isTooDeep, type JsonValue, toJson } from '../../protocol/json.ts';
-import type { OutputContract } from '../definition.ts';
+import type { OutputContract } from './definition.ts';
 
 /** The validated value of an answer, or the feedback for the model. */
 type CheckedOutput = { output: JsonValue } | { fault: string };

@@ -2,8 +2,8 @@ import { toolResults } from '../../machines/tool-results.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Finisher, ToolResult } from '../../protocol/finisher.ts';
 import type { JsonValue } from '../../protocol/json.ts';
-import type { OutputContract } from '../definition.ts';
 import { checkOutput } from './check-output.ts';
+import type { OutputContract } from './definition.ts';
 import type { Service, ServiceScope } from './service.ts';
 
 /**

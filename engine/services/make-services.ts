@@ -6,9 +6,9 @@
 import type { ServiceName } from '../../protocol/effect.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
-import type { AgentDefinition } from '../definition.ts';
-import type { DriveWatcher } from '../driver/watch-drive.ts';
-import type { ChildRuns } from '../sub-agents/child-runs.ts';
+import type { DriveWatcher } from '../events/watch-drive.ts';
+import type { ChildRuns } from '../sub-agents/sub-agents.ts';
+import type { AgentDefinition } from './definition.ts';
 import { makeFinishers } from './finishers.ts';
 import { makeModelTurn } from './model-turn.ts';
 import type { Service } from './service.ts';

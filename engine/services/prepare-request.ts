@@ -1,5 +1,6 @@
 import type { Context } from '../../machines/context.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
+import { digestOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
@@ -11,8 +12,7 @@ import type {
   ToolChoice,
   ToolDefinition,
 } from '../../protocol/turn.ts';
-import type { Instructions, PrepareTurn } from '../definition.ts';
-import { digestOf } from '../journal/digest.ts';
+import type { Instructions, PrepareTurn } from './definition.ts';
 
 /** The parts of an agent that make up a request. */
 export type TurnParts = {

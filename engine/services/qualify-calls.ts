@@ -1,9 +1,9 @@
+import { digestCall } from '../../protocol/content/digest.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import { assertBounded, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { type Approval, readApproval, type Tool } from '../../protocol/tool.ts';
 import type { ToolCall } from '../../protocol/turn.ts';
-import { digestCall } from '../journal/digest.ts';
 
 type QualifyOptions = { runId: string; runContext: unknown; now: number; tools: ReadonlyMap<string, Tool> };
 

@@ -2,12 +2,10 @@ import type { Context } from '../../machines/context.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import type { Host } from '../driver/host.ts';
-import type { BoundOutput, RunBlobs } from '../journal/run-blobs.ts';
-import type { PlayCall } from '../run/forks/recorded-calls.ts';
-
-/** The outcome of an attempt that ended after its run had moved on. */
-export type LateOutcome = { callId: string; attempt: number; isError: boolean } & BoundOutput;
+import type { Host } from '../host/host.ts';
+import type { LateOutcome } from '../journal/late-evidence.ts';
+import type { PlayCall } from '../journal/recorded-calls.ts';
+import type { RunBlobs } from '../journal/run-blobs.ts';
 
 type Unstamped<Event> = Event extends ReportEvent ? Omit<Event, 'at' | 'generation'> : never;
 

@@ -1,4 +1,4 @@
-import { LONGEST_NAP_MS, sleep } from '../driver/host.ts';
+import { LONGEST_NAP_MS, sleep } from '../host/host.ts';
 import type { Service } from './service.ts';
 
 /**

@@ -1,11 +1,11 @@
 /* The stories of a family, merged: of a run and of the runs of its sub-agents, at any depth. */
 import type { ChartState } from '../../machines/step.ts';
 import type { Store } from '../../protocol/store.ts';
-import { type Host, sleep } from '../driver/host.ts';
+import { stoppable } from '../events/readers/stoppable.ts';
+import { type RunHappening, stamp } from '../events/run-events.ts';
+import { type Host, sleep } from '../host/host.ts';
 import { readPages } from '../journal/read-journal.ts';
-import { stoppable } from '../run/readers/stoppable.ts';
-import { type RunHappening, stamp } from '../run/run-events.ts';
-import { childRunIdOf, type RunHandle, type StoryAgent } from '../sub-agents/child-runs.ts';
+import { childRunIdOf, type RunHandle, type StoryAgent } from '../sub-agents/sub-agents.ts';
 import { beginStory, type Story } from './read-story.ts';
 import type { StoryEvent } from './tell-story.ts';
 

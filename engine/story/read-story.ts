@@ -2,10 +2,10 @@ import type { ChartState } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
+import { stoppable } from '../events/readers/stoppable.ts';
+import type { RunHappening } from '../events/run-events.ts';
 import { beginFold, foldEntry, loadRunAt } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
-import { stoppable } from '../run/readers/stoppable.ts';
-import type { RunHappening } from '../run/run-events.ts';
 import { type StoryEvent, type StoryOptions, StoryTeller } from './tell-story.ts';
 
 /** Folds a run and tells its story: takes what readers get of a run, in order. */

@@ -1,8 +1,8 @@
 import type { Call } from '../../machines/context.ts';
 import { chartIdentity, compareChart, type StoredState } from '../../machines/snapshot.ts';
+import { digestTools, type ToolDigest } from '../../protocol/content/digest.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../../protocol/event.ts';
 import type { Tool } from '../../protocol/tool.ts';
-import { digestTools, type ToolDigest } from '../journal/digest.ts';
 
 /**
  * Versions: compares the versions recorded in a journal with the current code. `check-run.ts` reports on a stored run,

@@ -1,4 +1,6 @@
 import { chartIdentity } from '../../machines/snapshot.ts';
+import { digestCall } from '../../protocol/content/digest.ts';
+import { findDifference } from '../../protocol/content/find-difference.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import {
   JOURNAL_FORMAT,
@@ -15,8 +17,6 @@ import {
   omitUndefined,
   toJson,
 } from '../../protocol/json.ts';
-import { digestCall } from '../journal/digest.ts';
-import { findDifference } from '../replay/find-difference.ts';
 
 /** The versions from which or to which a step migrates. Versions not given match any, or stay unchanged. */
 export type JournalVersion = {

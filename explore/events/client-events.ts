@@ -1,5 +1,5 @@
-import { digestCall } from '../../engine/journal/digest.ts';
 import type { Call, Context } from '../../machines/context.ts';
+import { digestCall } from '../../protocol/content/digest.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';

@@ -1,5 +1,5 @@
-import { digestCall } from '../../engine/journal/digest.ts';
 import type { Context } from '../../machines/context.ts';
+import { digestCall } from '../../protocol/content/digest.ts';
 import type { QualifiedCall } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Environment, Round } from '../environment/environment.ts';

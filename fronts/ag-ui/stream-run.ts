@@ -1,10 +1,10 @@
 import type { Agent } from '../../agent/agent.ts';
 import { storyAgentOf } from '../../agent/sub-agents.ts';
-import { type Host, systemHost } from '../../engine/driver/host.ts';
+import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/events/readers/streamed-body.ts';
+import { type Host, systemHost } from '../../engine/host/host.ts';
 import { progressOf } from '../../engine/journal/progress.ts';
-import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/run/readers/streamed-body.ts';
+import { listUnsettled } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { listUnsettled } from '../../engine/run/settled.ts';
 import { FamilyStory } from '../../engine/story/family-story.ts';
 import { statusOf } from '../../machines/standing.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';

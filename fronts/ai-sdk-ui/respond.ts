@@ -1,4 +1,4 @@
-import { EVENT_STREAM_HEADERS, streamedBody } from '../../engine/run/readers/streamed-body.ts';
+import { EVENT_STREAM_HEADERS, streamedBody } from '../../engine/events/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { readStory } from '../../engine/story/read-story.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';

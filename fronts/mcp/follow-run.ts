@@ -1,5 +1,5 @@
 import type { ElicitRequestFormParams, ServerContext } from '@modelcontextprotocol/server';
-import { listOpen } from '../../engine/run/settled.ts';
+import { listOpen } from '../../engine/log/settled.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { OpenCall, Settled } from '../../protocol/run-view.ts';

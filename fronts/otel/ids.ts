@@ -1,4 +1,4 @@
-import type { ModelCall } from '../../engine/driver/watch-drive.ts';
+import type { ModelCall } from '../../engine/events/watch-drive.ts';
 import { hashText } from '../../protocol/content/hash-text.ts';
 
 /** The trace of a run and of all runs below it, as 32 hex digits. `rootId` is the id of the topmost run. */

@@ -1,6 +1,6 @@
 import type { Meter } from '@opentelemetry/api';
 import { type Agent, createAgent } from '../../agent/agent.ts';
-import type { DriveWatcher } from '../../engine/driver/watch-drive.ts';
+import type { DriveWatcher } from '../../engine/events/watch-drive.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
 import { makeEmitter } from './emit-span.ts';

@@ -1,4 +1,4 @@
-import type { ModelCall, WatchedDrive } from '../../engine/driver/watch-drive.ts';
+import type { ModelCall, WatchedDrive } from '../../engine/events/watch-drive.ts';
 import { readPages } from '../../engine/journal/read-journal.ts';
 import type { RunHappening } from '../../engine/run/run.ts';
 import type { JournalEntry } from '../../protocol/event.ts';

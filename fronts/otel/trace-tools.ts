@@ -1,5 +1,5 @@
 import type { Context } from '@opentelemetry/api';
-import type { ModelCall } from '../../engine/driver/watch-drive.ts';
+import type { ModelCall } from '../../engine/events/watch-drive.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { AgentTool, Tool, ToolCallContext, ToolSource } from '../../protocol/tool.ts';
 import type { TracePlace } from './fold-spans.ts';

@@ -3,9 +3,9 @@
 import type { Caller } from '../../access/caller.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { StartOptions } from '../../agent/begin-journal.ts';
-import { type Host, systemHost } from '../../engine/driver/host.ts';
+import { type Host, systemHost } from '../../engine/host/host.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
+import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Settled } from '../../protocol/run-view.ts';

@@ -1,4 +1,4 @@
-import { sleep, systemHost } from '../../engine/driver/host.ts';
+import { sleep, systemHost } from '../../engine/host/host.ts';
 import type { DeleteOptions, PruneOptions, Store } from '../../protocol/store.ts';
 import { findAwaited, type Kinship, planDeletion } from '../../stores/plan-deletion.ts';
 import { planPruning, pruneRuns } from '../../stores/prune.ts';

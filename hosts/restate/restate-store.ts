@@ -1,4 +1,4 @@
-import { sleep, systemHost } from '../../engine/driver/host.ts';
+import { sleep, systemHost } from '../../engine/host/host.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
 import { isRunEvent } from '../../protocol/is-run-event.ts';

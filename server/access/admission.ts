@@ -1,5 +1,5 @@
 import type { Caller } from '../../access/caller.ts';
-import type { Host } from '../../engine/driver/host.ts';
+import type { Host } from '../../engine/host/host.ts';
 import type { Prices } from '../../protocol/config.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { ApiError } from '../error-envelope.ts';

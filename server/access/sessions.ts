@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Caller } from '../../access/caller.ts';
-import type { Host } from '../../engine/driver/host.ts';
+import type { Host } from '../../engine/host/host.ts';
 
 const LASTS_MS = 7 * 24 * 3_600_000;
 const MOST_SESSIONS = 1_000;

@@ -1,4 +1,4 @@
-import { type Host, sleep } from '../../engine/driver/host.ts';
+import { type Host, sleep } from '../../engine/host/host.ts';
 
 /** The number of recent failures without a delay; each is forgotten after `INTERVAL_MS`. */
 const FREE = 5;

@@ -1,5 +1,5 @@
 import { drivesOf } from '../../engine/driver/drives.ts';
-import type { Host } from '../../engine/driver/host.ts';
+import type { Host } from '../../engine/host/host.ts';
 import type { Store } from '../../protocol/store.ts';
 import { Durations, describeFamily } from './prometheus.ts';
 

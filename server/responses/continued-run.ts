@@ -6,7 +6,7 @@
  * So the id of a call names its response and the history before it, and a request that answers the calls with the same
  * history continues the run. With any other history, and for other ids, a new run starts from the messages.
  */
-import { digestOf } from '../../engine/journal/digest.ts';
+import { digestOf } from '../../protocol/content/digest.ts';
 import { isJsonObject, isTooDeep, type JsonValue, toJson } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { Answer } from './answer/answer.ts';

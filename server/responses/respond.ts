@@ -7,7 +7,7 @@ import {
   frameOnce,
   KEEP_ALIVE_COMMENT,
   streamedBody,
-} from '../../engine/run/readers/streamed-body.ts';
+} from '../../engine/events/readers/streamed-body.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import type { AnswerEnd } from './answer/answer-event.ts';
 import { describeResponsesError, type ErrorType, ResponsesError } from './api-error.ts';

@@ -1,6 +1,6 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
-import { nextReaderTurn } from '../../engine/run/readers/reader-turns.ts';
+import { nextReaderTurn } from '../../engine/events/readers/reader-turns.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { MountedApi } from '../mounted-api.ts';
 import { readBody } from '../read-body.ts';

@@ -1,6 +1,6 @@
 import type { Caller } from '../../access/caller.ts';
 import { type Agent, createAgent } from '../../agent/agent.ts';
-import { type Host, sleep } from '../../engine/driver/host.ts';
+import { type Host, sleep } from '../../engine/host/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { hasEnded } from '../../machines/standing.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';

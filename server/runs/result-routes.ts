@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
+import { streamedBody } from '../../engine/events/readers/streamed-body.ts';
 import { openCapture, openResult } from '../../engine/run/read-result.ts';
-import { streamedBody } from '../../engine/run/readers/streamed-body.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { RunsEnv } from '../runs-env.ts';

@@ -1,5 +1,5 @@
 import { ANYONE, type Caller, seesRun } from '../../access/caller.ts';
-import type { Host } from '../../engine/driver/host.ts';
+import type { Host } from '../../engine/host/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Labels } from '../../protocol/listing/label.ts';

@@ -1,12 +1,12 @@
 import type { Context } from 'hono';
 import type * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
-import { isOwnerDead } from '../../engine/driver/owner.ts';
-import { digestOf } from '../../engine/journal/digest.ts';
+import { isOwnerDead } from '../../engine/host/owner.ts';
 import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
-import { recordRequest } from '../../engine/journal/request-ids.ts';
+import { recordRequest } from '../../engine/log/request-ids.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { suspendedCalls } from '../../engine/sub-agents/child-runs.ts';
+import { suspendedCalls } from '../../engine/sub-agents/sub-agents.ts';
+import { digestOf } from '../../protocol/content/digest.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { parseLabels } from '../../protocol/listing/label.ts';

@@ -1,10 +1,10 @@
 import * as z from 'zod';
-import type { Host } from '../../engine/driver/host.ts';
-import { isOwnerDead } from '../../engine/driver/owner.ts';
+import type { Host } from '../../engine/host/host.ts';
+import { isOwnerDead } from '../../engine/host/owner.ts';
 import type { Fold } from '../../engine/journal/load-run.ts';
 import { progressOf } from '../../engine/journal/progress.ts';
-import { listOpen, listUnsettled } from '../../engine/run/settled.ts';
-import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
+import { listOpen, listUnsettled } from '../../engine/log/settled.ts';
+import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { limitsSchema } from '../../protocol/config.ts';

@@ -1,5 +1,5 @@
 import { agentNamed } from '../../agent/sub-agents.ts';
-import type { Host } from '../../engine/driver/host.ts';
+import type { Host } from '../../engine/host/host.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { WorkRequest } from '../../protocol/store.ts';
 import { Strandings } from './find-stranding.ts';

@@ -1,7 +1,7 @@
 // server/runs: the runs API. `run-registry.ts` holds runs open, `take-runs.ts` finds those to drive,
 // `run-worker.ts` is both for a process; the folders hold the routes.
 
-import type { Host } from '../../engine/driver/host.ts';
+import type { Host } from '../../engine/host/host.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Admission } from '../access/admission.ts';
 import type { WorkCounter } from '../metrics/work-metrics.ts';

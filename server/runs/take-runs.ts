@@ -1,5 +1,5 @@
-import { elapsedSince, type Host, type Moment, momentOf } from '../../engine/driver/host.ts';
-import { isOwnerDead } from '../../engine/driver/owner.ts';
+import { elapsedSince, type Host, type Moment, momentOf } from '../../engine/host/host.ts';
+import { isOwnerDead } from '../../engine/host/owner.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { messageOf } from '../../protocol/error.ts';

@@ -1,5 +1,5 @@
-import { systemHost } from '../../engine/driver/host.ts';
-import { warn } from '../../engine/warn.ts';
+import { systemHost } from '../../engine/host/host.ts';
+import { warn } from '../../engine/host/warn.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { Admission } from '../access/admission.ts';

@@ -2,10 +2,10 @@
 
 import type { Context } from 'hono';
 import { byOf, type Caller } from '../../access/caller.ts';
-import { nextReaderTurn } from '../../engine/run/readers/reader-turns.ts';
-import { streamedBody } from '../../engine/run/readers/streamed-body.ts';
+import { nextReaderTurn } from '../../engine/events/readers/reader-turns.ts';
+import { streamedBody } from '../../engine/events/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { describeWithChildren } from '../../engine/sub-agents/run-children.ts';
+import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import { listOpen } from '../../machines/settled.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';

@@ -1,4 +1,4 @@
-import { type Host, systemHost } from '../../engine/driver/host.ts';
+import { type Host, systemHost } from '../../engine/host/host.ts';
 import type { CrashPoint } from './scenario.ts';
 
 /** The duration of a commit on the monotonic clock, in ms: a lease needs renewal after two commits. */

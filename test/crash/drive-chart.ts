@@ -1,7 +1,7 @@
 import { type Agent, createAgent } from '../../agent/agent.ts';
-import type { Host } from '../../engine/driver/host.ts';
+import type { Host } from '../../engine/host/host.ts';
+import type { OpenCall } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
-import type { OpenCall } from '../../engine/run/settled.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { CrashAgent, Environment, Message } from './crash-agent.ts';

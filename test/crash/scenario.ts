@@ -1,4 +1,4 @@
-import type { FaultPoint } from '../../engine/driver/host.ts';
+import type { FaultPoint } from '../../engine/host/host.ts';
 
 /**
  * The points where a process of the matrix can be killed: the engine's own points, inside a tool right before and

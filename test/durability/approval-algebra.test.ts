@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { digestCall } from '../../engine/journal/digest.ts';
+import { digestCall } from '../../protocol/content/digest.ts';
 import { HOUR, later, makeDesk, openIds, PAYS } from '../support/durability/approval-desk.ts';
 import { calls, countEvents, eventsOf, makeTool, wordsOf } from '../support/engine/agents.ts';
 

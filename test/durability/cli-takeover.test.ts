@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
-import { systemHost } from '../../engine/driver/host.ts';
+import { systemHost } from '../../engine/host/host.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { AGENT, calling, Desk, eventsOf, typesOf } from '../support/cli/desk.ts';
 import desk from '../support/cli/fixtures/desk.ts';

@@ -82,7 +82,7 @@ describe('drivers in separate PID namespaces, on one store and under one host na
   });
 
   test.skipIf(!canUnshare)('that see the /proc of another namespace do not use it to judge owners', () => {
-    const module = JSON.stringify(new URL('../../engine/driver/owner.ts', import.meta.url));
+    const module = JSON.stringify(new URL('../../engine/host/owner.ts', import.meta.url));
     const script = `import { makeOwner } from ${module}; console.log(JSON.stringify(makeOwner('x')))`;
     const [command = '', ...args] = OWN_NAMESPACE_WITHOUT_PROC;
     const line = [...args, process.execPath, '--input-type=module', '-e', script];

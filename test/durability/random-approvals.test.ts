@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { FaultPoint } from '../../engine/driver/host.ts';
+import type { FaultPoint } from '../../engine/host/host.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import {
   CLIENT,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { loadRun } from '../../engine/journal/load-run.ts';
-import type { Settled } from '../../engine/run/settled.ts';
+import type { Settled } from '../../engine/log/settled.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { BundledFixture } from '../support/durability/bundled-fixture.ts';

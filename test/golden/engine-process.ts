@@ -1,7 +1,7 @@
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
 import type { AgentOptions } from '../../agent/agent-options.ts';
-import type { FaultPoint } from '../../engine/driver/host.ts';
+import type { FaultPoint } from '../../engine/host/host.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { Store } from '../../protocol/store.ts';
 import { ManualHost } from '../../testing/manual-host.ts';

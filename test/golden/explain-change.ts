@@ -1,6 +1,6 @@
-import { findDifference } from '../../engine/replay/find-difference.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { statePath } from '../../machines/step.ts';
+import { findDifference } from '../../protocol/content/find-difference.ts';
 import { JOURNAL_FORMAT, type RunEvent, runEventSchema } from '../../protocol/event.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue, toJson } from '../../protocol/json.ts';
 import { foldAll, type GoldenJournal, hashStanding, standingOf } from './golden-journal.ts';

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { hashOf } from '../../engine/journal/digest.ts';
 import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
 import { toStored } from '../../machines/snapshot.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
+import { hashOf } from '../../protocol/content/digest.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 

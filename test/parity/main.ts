@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from 'node:util';
-import { systemHost } from '../../engine/driver/host.ts';
+import { systemHost } from '../../engine/host/host.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { createRunsApp } from '../../server/app.ts';

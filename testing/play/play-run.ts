@@ -2,13 +2,13 @@
 
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
+import { describeOutcome, type Outcome } from '../../engine/replay/describe-outcome.ts';
 import {
   offeredTools,
   type RecordedEvent,
   type RecordedRun,
   type Recording,
 } from '../../engine/replay/record-run.ts';
-import { describeOutcome, type Outcome } from '../../engine/run/describe-outcome.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { callsOf, type RunEvent } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';

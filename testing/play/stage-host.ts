@@ -1,4 +1,4 @@
-import type { Host } from '../../engine/driver/host.ts';
+import type { Host } from '../../engine/host/host.ts';
 
 type Timer = { at: number; fire(): void };
 

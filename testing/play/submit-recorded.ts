@@ -1,5 +1,5 @@
+import type { CommandResult } from '../../engine/log/refusal.ts';
 import type { RecordedEvent } from '../../engine/replay/record-run.ts';
-import type { CommandResult } from '../../engine/run/explain-refusal.ts';
 import type { Run } from '../../engine/run/run.ts';
 import type { InputEvent } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';

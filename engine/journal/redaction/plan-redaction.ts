@@ -4,13 +4,13 @@
 import { toStored } from '../../../machines/snapshot.ts';
 import { hasEnded } from '../../../machines/standing.ts';
 import type { ChartState } from '../../../machines/step.ts';
+import { hashOf } from '../../../protocol/content/digest.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import { blobsOf, isContent, type JournalEntry } from '../../../protocol/event.ts';
 import { isRunEvent } from '../../../protocol/is-run-event.ts';
 import { canonicalJson, isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import { isRedaction, redactionOf } from '../../../protocol/redaction.ts';
-import { checkDigests } from '../../replay/export-run.ts';
-import { hashOf } from '../digest.ts';
+import { checkDigests } from '../check-digests.ts';
 import { beginFold, foldEntry, hashState } from '../load-run.ts';
 import type { WholeJournal } from '../read-journal.ts';
 import { capturesOf } from '../run-blobs.ts';

@@ -1,7 +1,7 @@
+import { hashOf } from '../../../protocol/content/digest.ts';
 import { isContent, type JournalEntry, type RunEvent } from '../../../protocol/event.ts';
 import { type JsonValue, toJson } from '../../../protocol/json.ts';
 import { isRedaction, redactionOf } from '../../../protocol/redaction.ts';
-import { hashOf } from '../digest.ts';
 import { withMatches } from './match-breakpoints.ts';
 
 /** What is no content of a journal, but names people, machines or customers: for copies that leave the house. */

@@ -12,10 +12,10 @@ import {
 import type { CommandOptions } from '../../../protocol/run-command.ts';
 import type { Tool } from '../../../protocol/tool.ts';
 import type { ToolCall } from '../../../protocol/turn.ts';
-import type { Host } from '../../driver/host.ts';
+import type { Host } from '../../host/host.ts';
+import { addItemIds, type Command } from '../../log/command.ts';
+import { type Refusal, refuse } from '../../log/refusal.ts';
 import { qualifyCalls } from '../../services/qualify-calls.ts';
-import { addItemIds, type Command } from '../command.ts';
-import { type Refusal, refuse } from '../explain-refusal.ts';
 import { knownOptions } from '../known-commands.ts';
 
 /** The run that people edit, and what qualifies its calls. */

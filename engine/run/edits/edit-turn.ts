@@ -3,15 +3,15 @@
 
 import { findCall } from '../../../machines/calls.ts';
 import type { Context } from '../../../machines/context.ts';
+import { digestCall } from '../../../protocol/content/digest.ts';
 import type { Item, MessageItem, ToolCallItem } from '../../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import type { EditCallOptions, EditTurnOptions } from '../../../protocol/run-command.ts';
-import type { Host } from '../../driver/host.ts';
-import { digestCall } from '../../journal/digest.ts';
-import { addItemIds, type Command } from '../command.ts';
-import { type Refusal, refuse } from '../explain-refusal.ts';
-import { checkEdit, readJson } from './check-value.ts';
+import type { Host } from '../../host/host.ts';
+import { checkEdit, readJson } from '../../log/check-value.ts';
+import { addItemIds, type Command } from '../../log/command.ts';
+import { type Refusal, refuse } from '../../log/refusal.ts';
 import { callsIn, type EditedRun, qualify, toolCallOf } from './edit-transcript.ts';
 
 /** More calls than a turn has. */

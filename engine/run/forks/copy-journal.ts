@@ -7,7 +7,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import { countRedactions } from '../../../protocol/redaction.ts';
 import { beginFold, foldEntry, isOfChart } from '../../journal/load-run.ts';
 import type { WholeJournal } from '../../journal/read-journal.ts';
-import type { RequestRecord } from '../../journal/request-ids.ts';
+import type { RequestRecord } from '../../log/request-ids.ts';
 import { applyEvent, beginDoubting, playOwn } from './doubt-calls.ts';
 
 /**

@@ -4,7 +4,7 @@ import { type ChartState, next } from '../../../machines/step.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
 import { countRedactions } from '../../../protocol/redaction.ts';
 import type { WholeJournal } from '../../journal/read-journal.ts';
-import { listRecordedCalls } from './recorded-calls.ts';
+import { listRecordedCalls } from '../../journal/recorded-calls.ts';
 
 /* Calls that a copied journal had started: in the copy they are in doubt, or have their recorded results. */
 

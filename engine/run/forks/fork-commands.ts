@@ -6,10 +6,10 @@ import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { JournalRest, Store } from '../../../protocol/store.ts';
-import type { Host } from '../../driver/host.ts';
+import type { Host } from '../../host/host.ts';
 import type { CommandStore } from '../../journal/run-blobs.ts';
-import { foldCommands, type MakeCommand } from '../command.ts';
-import { findRefusal, type Refusal } from '../explain-refusal.ts';
+import { foldCommands, type MakeCommand } from '../../log/command.ts';
+import { findRefusal, type Refusal } from '../../log/refusal.ts';
 import type { Copy } from './copy-journal.ts';
 import { applyEvent } from './doubt-calls.ts';
 

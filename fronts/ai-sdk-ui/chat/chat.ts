@@ -4,10 +4,10 @@
 import { byOf, type Caller } from '../../../access/caller.ts';
 import type { Agent } from '../../../agent/agent.ts';
 import type { StartOptions } from '../../../agent/begin-journal.ts';
-import { digestCall } from '../../../engine/journal/digest.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { openCallsOf } from '../../../machines/settled.ts';
+import { digestCall } from '../../../protocol/content/digest.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined, toJson } from '../../../protocol/json.ts';

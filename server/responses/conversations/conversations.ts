@@ -1,6 +1,6 @@
 import { type Caller, sees } from '../../../access/caller.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import type { Host } from '../../../engine/driver/host.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';

@@ -1,5 +1,5 @@
-import type { Host } from '../../../engine/driver/host.ts';
-import { digestOf } from '../../../engine/journal/digest.ts';
+import type { Host } from '../../../engine/host/host.ts';
+import { digestOf } from '../../../protocol/content/digest.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';

@@ -1,4 +1,4 @@
-import type { Host } from '../../../engine/driver/host.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import { backOffMs } from '../../../protocol/back-off.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';

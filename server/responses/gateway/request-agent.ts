@@ -1,6 +1,6 @@
 import { mergeOptions } from '../../../adapters/turn/merge-options.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
-import type { Host } from '../../../engine/driver/host.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';

@@ -1,4 +1,4 @@
-import type { Host } from '../../../engine/driver/host.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { AnswerEnd } from '../answer/answer-event.ts';
 import type { WireEvent } from '../wire/response-writer.ts';

@@ -1,6 +1,6 @@
-import type { Host } from '../../../engine/driver/host.ts';
+import { nextReaderTurn } from '../../../engine/events/readers/reader-turns.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
-import { nextReaderTurn } from '../../../engine/run/readers/reader-turns.ts';
 import type { Run, RunHappening } from '../../../engine/run/run.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
 import type { JsonObject } from '../../../protocol/json.ts';

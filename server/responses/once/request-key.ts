@@ -1,7 +1,7 @@
 // server/responses/once: `Idempotency-Key`: a request that is sent again gets the first response.
 
 import type { Caller } from '../../../access/caller.ts';
-import { digestOf, hashOf } from '../../../engine/journal/digest.ts';
+import { digestOf, hashOf } from '../../../protocol/content/digest.ts';
 import { toJson } from '../../../protocol/json.ts';
 import { invalid, ResponsesError } from '../api-error.ts';
 import { type GatewayRequest, recordOf } from '../request/gateway-request.ts';

@@ -1,6 +1,6 @@
 import type { WebSocketLike } from '@hono/node-server';
 import type { Caller } from '../../../access/caller.ts';
-import type { Host } from '../../../engine/driver/host.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
 import { ApiError } from '../../error-envelope.ts';
 import { BODY_LIMITS, parseBounded } from '../../read-body.ts';

@@ -2,7 +2,7 @@
 
 import { upgradeWebSocket, type WebSocketLike } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
-import type { Host } from '../../../engine/driver/host.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import { ResponsesError } from '../api-error.ts';
 import type { ResponsesService } from '../responses-service.ts';

@@ -1,11 +1,11 @@
 import { readPages } from '../../../engine/journal/read-journal.ts';
+import type { SubmitResult } from '../../../engine/log/refusal.ts';
 import {
   assertRepeats,
   type RequestRecord,
   recordRequests,
   requestOf,
-} from '../../../engine/journal/request-ids.ts';
-import type { SubmitResult } from '../../../engine/run/explain-refusal.ts';
+} from '../../../engine/log/request-ids.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';
 import type { Store } from '../../../protocol/store.ts';
@@ -33,7 +33,7 @@ type Known = { searched: number; accepted: Map<string, RequestRecord> };
  * Q2 A refused request changes nothing and leaves no entry. This process remembers the refusal; another process decides
  *    again.
  * Q3 If requests with the same id arrive at the same time, one of them is carried out. Another process finds the first
- *    one's entry when its append conflicts (`engine/journal/request-ids.ts`).
+ *    one's entry when its append conflicts (`engine/log/request-ids.ts`).
  */
 export class RepeatedCommands {
   readonly #store: Store;

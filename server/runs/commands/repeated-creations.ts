@@ -1,5 +1,5 @@
 import { readPage } from '../../../engine/journal/read-journal.ts';
-import { assertRepeats, type RequestRecord, requestOf } from '../../../engine/journal/request-ids.ts';
+import { assertRepeats, type RequestRecord, requestOf } from '../../../engine/log/request-ids.ts';
 import type { Store } from '../../../protocol/store.ts';
 
 /** A run that a request creates. Its id is derived from that of the request, so that a request creates one run. */

@@ -1,5 +1,5 @@
 import { type Caller, seesRun } from '../../../access/caller.ts';
-import type { Host } from '../../../engine/driver/host.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';

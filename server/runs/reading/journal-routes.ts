@@ -2,9 +2,9 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
+import { stamp } from '../../../engine/events/run-events.ts';
 import { loadRunAt } from '../../../engine/journal/load-run.ts';
 import { readPage } from '../../../engine/journal/read-journal.ts';
-import { stamp } from '../../../engine/run/run-events.ts';
 import { toStored } from '../../../machines/snapshot.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';

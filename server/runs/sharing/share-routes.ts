@@ -2,14 +2,14 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { Host } from '../../../engine/driver/host.ts';
+import { streamedBody } from '../../../engine/events/readers/streamed-body.ts';
+import { stamp } from '../../../engine/events/run-events.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { readFromStart, type WholeJournal } from '../../../engine/journal/read-journal.ts';
 import { redactContents } from '../../../engine/journal/redaction/redact-contents.ts';
 import { exportBlobs } from '../../../engine/replay/export-blobs.ts';
 import { exportRun } from '../../../engine/replay/export-run.ts';
-import { streamedBody } from '../../../engine/run/readers/streamed-body.ts';
-import { stamp } from '../../../engine/run/run-events.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { titleOf } from '../../../protocol/listing/label.ts';
 import type { RunRecord, Store } from '../../../protocol/store.ts';

@@ -1,7 +1,7 @@
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import type { Settled } from '../../../engine/run/settled.ts';
+import type { Settled } from '../../../engine/log/settled.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createAgent } from '../../../agent/index.ts';
-import { systemHost } from '../../../engine/driver/host.ts';
+import { systemHost } from '../../../engine/host/host.ts';
 import { forkRun } from '../../../engine/run/forks/fork-run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { RunCommand } from '../../../protocol/run-command.ts';

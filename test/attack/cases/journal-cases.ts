@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import { tool } from '../../../agent/index.ts';
-import { systemHost } from '../../../engine/driver/host.ts';
+import { systemHost } from '../../../engine/host/host.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp } from '../../../server/app.ts';
 import { sqlite } from '../../../stores/sqlite.ts';

@@ -5,7 +5,7 @@ import * as z from 'zod';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent, tool } from '../../../agent/index.ts';
-import { systemHost } from '../../../engine/driver/host.ts';
+import { systemHost } from '../../../engine/host/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { ToolCallContext } from '../../../protocol/tool.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';

@@ -1,4 +1,4 @@
-import type { OpenCall } from '../../../engine/run/settled.ts';
+import type { OpenCall } from '../../../engine/log/settled.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { RunView } from '../../../protocol/run-view.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { FaultPoint } from '../../../engine/driver/host.ts';
+import type { FaultPoint } from '../../../engine/host/host.ts';
 import { findFaults, runDrill } from '../../support/engine/crash-drill.ts';
 import { SAMPLE_SEED, TAKES_ALL } from '../../support/sample.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { momentOf } from '../../../engine/driver/host.ts';
 import { Lease } from '../../../engine/driver/lease.ts';
+import { momentOf } from '../../../engine/host/host.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import { makeOwner } from '../../../engine/driver/owner.ts';
+import { makeOwner } from '../../../engine/host/owner.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
-import { loadLog } from '../../../engine/journal/run-log.ts';
+import { loadLog } from '../../../engine/log/run-log.ts';
 import type { StoredState } from '../../../machines/snapshot.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { InDoubt } from '../../../protocol/error.ts';

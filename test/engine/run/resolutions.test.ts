@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { makeDecision } from '../../../engine/run/command.ts';
+import { makeDecision } from '../../../engine/log/command.ts';
 import { makeCall } from '../../support/machines/builders.ts';
 
 test('a retry of a call in doubt is forced only if the person says so', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import { readEvents } from '../../../engine/run/read-events.ts';
+import { readEvents } from '../../../engine/events/read-events.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { memory } from '../../../stores/memory.ts';
 import { makeTool } from '../../support/engine/agents.ts';

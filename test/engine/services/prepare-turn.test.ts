@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
-import type { PrepareTurn } from '../../../engine/definition.ts';
+import type { PrepareTurn } from '../../../engine/services/definition.ts';
 import { textOf, userMessage } from '../../../protocol/message.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
+import { RunEvents } from '../../../engine/events/run-events.ts';
 import { loadRunAt } from '../../../engine/journal/load-run.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
-import { RunEvents } from '../../../engine/run/run-events.ts';
 import { readStory, Story } from '../../../engine/story/read-story.ts';
 import {
   type StoryEvent,

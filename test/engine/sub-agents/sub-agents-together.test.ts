@@ -3,7 +3,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import { MAX_CRASHES } from '../../../engine/driver/detect-crash-loop.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
-import type { OpenCall } from '../../../engine/run/settled.ts';
+import type { OpenCall } from '../../../engine/log/settled.ts';
 import { commandFor } from '../../../protocol/open/answer.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { ToolCallContext } from '../../../protocol/tool.ts';

@@ -5,8 +5,8 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
-import { digestTool } from '../../../engine/journal/digest.ts';
 import type { JournalMigration } from '../../../engine/versions/migrate-journal.ts';
+import { digestTool } from '../../../protocol/content/digest.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolCallContext, ToolSource } from '../../../protocol/tool.ts';
 import { memory } from '../../../stores/memory.ts';

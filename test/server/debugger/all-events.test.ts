@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Host, systemHost } from '../../../engine/driver/host.ts';
+import { type Host, systemHost } from '../../../engine/host/host.ts';
 import type { InboxItem, RunSummary } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemHost } from '../../../engine/driver/host.ts';
+import { systemHost } from '../../../engine/host/host.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { RunView } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createAgent } from '../../../agent/agent.ts';
-import { systemHost } from '../../../engine/driver/host.ts';
+import { systemHost } from '../../../engine/host/host.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { RunView } from '../../../protocol/run-view.ts';

@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { createAgent } from '../../../agent/agent.ts';
-import type { FaultPoint, Host } from '../../../engine/driver/host.ts';
-import type { CommandResult } from '../../../engine/run/explain-refusal.ts';
+import type { FaultPoint, Host } from '../../../engine/host/host.ts';
+import type { CommandResult } from '../../../engine/log/refusal.ts';
+import type { Settled } from '../../../engine/log/settled.ts';
 import type { Run } from '../../../engine/run/run.ts';
-import type { Settled } from '../../../engine/run/settled.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { Store } from '../../../protocol/store.ts';

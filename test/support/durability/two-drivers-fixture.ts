@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import { type Host, systemHost } from '../../../engine/driver/host.ts';
+import { type Host, systemHost } from '../../../engine/host/host.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { calls, makeTool } from '../engine/agents.ts';

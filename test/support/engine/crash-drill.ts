@@ -1,9 +1,9 @@
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import type { FaultPoint } from '../../../engine/driver/host.ts';
+import type { FaultPoint } from '../../../engine/host/host.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { RunBlobs } from '../../../engine/journal/run-blobs.ts';
-import type { Settled } from '../../../engine/run/settled.ts';
+import type { Settled } from '../../../engine/log/settled.ts';
 import { blobsOf } from '../../../protocol/event.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { Store } from '../../../protocol/store.ts';

@@ -1,4 +1,4 @@
-import type { FaultPoint } from '../../../engine/driver/host.ts';
+import type { FaultPoint } from '../../../engine/host/host.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 

@@ -3,7 +3,7 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import { scripted } from '../../../adapters/scripted.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
-import type { Settled } from '../../../engine/run/settled.ts';
+import type { Settled } from '../../../engine/log/settled.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';

@@ -1,6 +1,6 @@
-import { sleep } from '../../../engine/driver/host.ts';
-import type { EventSource } from '../../../engine/run/read-events.ts';
-import { RunEvents, stamp } from '../../../engine/run/run-events.ts';
+import type { EventSource } from '../../../engine/events/read-events.ts';
+import { RunEvents, stamp } from '../../../engine/events/run-events.ts';
+import { sleep } from '../../../engine/host/host.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 

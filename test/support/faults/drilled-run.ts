@@ -1,9 +1,9 @@
 import { scripted } from '../../../adapters/scripted.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
-import type { Host } from '../../../engine/driver/host.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
+import type { Settled } from '../../../engine/log/settled.ts';
 import type { Run } from '../../../engine/run/run.ts';
-import type { Settled } from '../../../engine/run/settled.ts';
 import type { RunEvent } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 import type { Tool, ToolCallContext } from '../../../protocol/tool.ts';

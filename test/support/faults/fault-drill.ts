@@ -1,6 +1,6 @@
 import type { Agent } from '../../../agent/agent.ts';
+import type { Settled } from '../../../engine/log/settled.ts';
 import type { Run } from '../../../engine/run/run.ts';
-import type { Settled } from '../../../engine/run/settled.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { type Environment, findFaults, makeDrilledAgent, makeEnvironment, work } from './drilled-run.ts';

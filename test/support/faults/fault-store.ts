@@ -1,4 +1,4 @@
-import type { Host } from '../../../engine/driver/host.ts';
+import type { Host } from '../../../engine/host/host.ts';
 import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';

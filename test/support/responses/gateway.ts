@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import OpenAI from 'openai';
 import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts';
-import { type Host, systemHost } from '../../../engine/driver/host.ts';
+import { type Host, systemHost } from '../../../engine/host/host.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';

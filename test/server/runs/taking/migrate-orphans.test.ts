@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { scripted } from '../../../../adapters/scripted.ts';
 import { type Agent, createAgent } from '../../../../agent/agent.ts';
-import { makeOwner } from '../../../../engine/driver/owner.ts';
+import { makeOwner } from '../../../../engine/host/owner.ts';
 import type { JournalMigration } from '../../../../engine/versions/migrate-journal.ts';
 import { chartIdentity } from '../../../../machines/snapshot.ts';
 import type { RunStatus, Store } from '../../../../protocol/store.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createAgent } from '../../../../agent/agent.ts';
-import { systemHost } from '../../../../engine/driver/host.ts';
+import { systemHost } from '../../../../engine/host/host.ts';
 import { WorkMetrics } from '../../../../server/metrics/work-metrics.ts';
 import { createRunWorker } from '../../../../server/runs/run-worker.ts';
 import { nonDrivingStore } from '../../../../stores/non-driving-store.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../../adapters/scripted.ts';
 import { type Agent, createAgent } from '../../../../agent/agent.ts';
-import type { FaultPoint } from '../../../../engine/driver/host.ts';
+import type { FaultPoint } from '../../../../engine/host/host.ts';
 import type { Store } from '../../../../protocol/store.ts';
 import { createRunsApp } from '../../../../server/app.ts';
 import { POLL_INTERVAL_MS } from '../../../../server/runs/take-runs.ts';

@@ -1,6 +1,6 @@
 import { scripted } from '../../../../adapters/scripted.ts';
 import { createAgent } from '../../../../agent/agent.ts';
-import { type Host, systemHost } from '../../../../engine/driver/host.ts';
+import { type Host, systemHost } from '../../../../engine/host/host.ts';
 import type { Store } from '../../../../protocol/store.ts';
 import { calls, makeTool } from '../../engine/agents.ts';
 

@@ -1,0 +1,66 @@
+import type { Context } from '../../machines/context.ts';
+import type { ServiceName } from '../../protocol/effect.ts';
+import type { Item } from '../../protocol/item.ts';
+import type { Owner, Store } from '../../protocol/store.ts';
+import type { Tool } from '../../protocol/tool.ts';
+import type { TextFilter } from '../../text/text-filter.ts';
+import type { RunEvents } from '../events/run-events.ts';
+import type { DriveWatcher } from '../events/watch-drive.ts';
+import type { Host } from '../host/host.ts';
+import type { CheckOwner } from '../journal/find-live-attempt.ts';
+import type { LoadedRun } from '../journal/load-run.ts';
+import type { RunLog } from '../log/run-log.ts';
+import type { MissingModel } from '../services/prepare-request.ts';
+import type { Service } from '../services/service.ts';
+import type { RunChildren } from '../sub-agents/children.ts';
+import type { ChildRuns, RunHandle } from '../sub-agents/sub-agents.ts';
+import type { RunHost } from './run-supervisor.ts';
+
+/** What a run needs from its agent. */
+export type RunOptions = {
+  runId: string;
+  store: Store;
+  host: Host;
+  /** The owner that this run's leases name. */
+  owner: Owner;
+  /** Whether an owner with an unexpired lease is known to be dead. */
+  isDead(owner: Owner): boolean;
+  checkOwner: CheckOwner;
+  leaseMs: number;
+  /** How long aborted tools may take to stop when the run is cancelled, and calls to end when it is yielded, in ms. */
+  graceMs: number;
+  durability: 'strict' | 'relaxed';
+  services: Readonly<Record<ServiceName, Service>>;
+  /** Why this process has no model for the run's next turn; `undefined` if it has one. */
+  explainMissingModel(context: Context): MissingModel | undefined;
+  connectTools(): Promise<ReadonlyMap<string, Tool>>;
+  /** The transcript of the chain of runs up to `continues`; empty for `null`. */
+  loadInherited(continues: string | null): Promise<readonly Item[]>;
+  /** Change a model's text for readers. */
+  textFilters: readonly (() => TextFilter)[];
+  /** A model's text as readers see it, after the text filters. */
+  showText(text: string): string;
+  children: ChildRuns;
+  /** Only in a sub-agent's run: attaches to the parent run, if this process has its agent. */
+  openParent?(runId: string): Promise<RunHandle>;
+  /** Observers, read when a drive begins. */
+  watchers?(): readonly DriveWatcher[];
+  /** Makes the host that drives the run. Default: a `Supervisor`, which drives it in this process. */
+  makeRunHost?: MakeRunHost;
+  /** Whether the parent waits for this run in this process. */
+  isAwaited?(): boolean;
+};
+
+/** What a run gives its host. */
+export type RunParts = {
+  options: RunOptions;
+  log: RunLog;
+  events: RunEvents;
+  children: RunChildren;
+  loaded: LoadedRun;
+  /** The transcript of the runs that this run continues, cached; `undefined` until it is loaded. */
+  inherited: readonly Item[] | undefined;
+};
+
+/** Makes the host of a run. */
+export type MakeRunHost = (parts: RunParts) => RunHost;

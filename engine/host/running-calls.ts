@@ -1,0 +1,116 @@
+import { type Host, runSoon, sleep } from './host.ts';
+
+/**
+ * The number of tool functions still running in this process, by run and call, even if this process no longer drives
+ * the run. A running function may still have a side effect.
+ */
+let running = new Map<string, number>();
+
+/** Running calls, and late outcomes that are not yet recorded. */
+let recording = new Set<Promise<unknown>>();
+
+/** Marks a call's function as running until `ended` settles. */
+export function trackCall(runId: string, callId: string, ended: Promise<unknown>): void {
+  const key = keyOf(runId, callId);
+  const calls = running;
+  const records = recording;
+  calls.set(key, (calls.get(key) ?? 0) + 1);
+  records.add(ended);
+  const forget = () => {
+    records.delete(ended);
+    const left = (calls.get(key) ?? 1) - 1;
+    if (left === 0) calls.delete(key);
+    else calls.set(key, left);
+  };
+  ended.then(forget, forget);
+}
+
+/** Makes `callsEnded` wait until `recorded` settles. */
+export function trackRecord(recorded: Promise<unknown>): void {
+  const records = recording;
+  records.add(recorded);
+  const forget = () => records.delete(recorded);
+  recorded.then(forget, forget);
+}
+
+/** Whether a function of the call is still running in this process. */
+export function isCallRunning(runId: string, callId: string): boolean {
+  return running.has(keyOf(runId, callId));
+}
+
+/** Returns the number of running calls and pending records. */
+export function countRunningCalls(): number {
+  return recording.size;
+}
+
+/** How long the function of a timed-out call may take to end, in ms, before the call becomes in doubt. */
+const RETURN_GRACE_MS = 1_000;
+
+/** Returns the outcome of a call if it ends within its grace time; otherwise `null`. */
+export async function endWithin<Outcome>(
+  called: Promise<Outcome>,
+  host: Host,
+  signal: AbortSignal,
+): Promise<Outcome | null> {
+  const stop = new AbortController();
+  const late = sleep(host, RETURN_GRACE_MS, AbortSignal.any([signal, stop.signal])).then(() => null);
+  const ended = await Promise.race([called, late]);
+  stop.abort();
+  return ended;
+}
+
+/** Resolves once no call runs in this process and all outcomes are recorded. Does not keep the process alive. */
+export async function callsEnded(): Promise<void> {
+  while (recording.size > 0) {
+    await Promise.allSettled(recording);
+    await new Promise<void>(resolve => runSoon(resolve));
+  }
+}
+
+/** Forgets all calls, as the end of the process would: for tests that abandon simulated processes. */
+export function forgetCalls(): void {
+  running = new Map();
+  recording = new Set();
+}
+
+function keyOf(runId: string, callId: string): string {
+  return `${runId.length} ${runId} ${callId}`;
+}
+
+/** The tool call that the current code runs for. */
+export type CurrentCall = { runId: string; callId: string; tool: string };
+
+/** Keeps a value through asynchronous work: the part of Node's `AsyncLocalStorage` that is used here. */
+export type CallStorage = {
+  run<Result>(call: CurrentCall, work: () => Result): Result;
+  getStore(): CurrentCall | undefined;
+};
+
+let storage: CallStorage | undefined;
+
+/**
+ * Makes `currentCall` work in this process, including timers and promises that a tool leaves behind. Call it once,
+ * when the program starts. Browsers have no `AsyncLocalStorage`.
+ *
+ * @example
+ * import { AsyncLocalStorage } from 'node:async_hooks';
+ *
+ * trackCalls(new AsyncLocalStorage());
+ * process.on('uncaughtException', error => console.error(currentCall(), error));
+ */
+export function trackCalls(by: CallStorage): void {
+  storage = by;
+}
+
+/**
+ * The tool call that started the current code; `undefined` outside of tools and without `trackCalls`. In an
+ * `uncaughtException` listener, the call that failed.
+ */
+export function currentCall(): CurrentCall | undefined {
+  return storage?.getStore();
+}
+
+/** Runs `work` as part of a call. */
+export function withinCall<Result>(call: CurrentCall, work: () => Result): Result {
+  return storage === undefined ? work() : storage.run(call, work);
+}

@@ -1,0 +1,331 @@
+import { findCall } from '../../machines/calls.ts';
+import type { Call, CallStatus, Context } from '../../machines/context.ts';
+import { describeCancel } from '../../machines/settled.ts';
+import { type ChartState, next } from '../../machines/step.ts';
+import type { Effect } from '../../protocol/effect.ts';
+import { EngineError } from '../../protocol/error.ts';
+import {
+  type ChartEvent,
+  type CommandEvent,
+  type InputEvent,
+  inputEventSchema,
+  type RunStarted,
+} from '../../protocol/event.ts';
+import type { Item } from '../../protocol/item.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { userMessage } from '../../protocol/message.ts';
+import type {
+  AnswerOptions,
+  ApproveOptions,
+  CallCommand,
+  CommandOptions,
+  RejectOptions,
+  Resolution,
+  RunCommand,
+} from '../../protocol/run-command.ts';
+import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
+import type { Host } from '../host/host.ts';
+import { type BoundOutput, maxResultBytesOf, type RunBlobs } from '../journal/run-blobs.ts';
+import { type ConnectTools, checkEdit, checkOutput } from './check-value.ts';
+import { type Refusal, refuse, type SubmitResult } from './refusal.ts';
+import { recordRequest } from './request-ids.ts';
+
+/* Turns the commands of people and clients into input events of the chart. */
+
+/** How many unread items a run's inbox may have. */
+const MAX_UNREAD = 1_000;
+
+/** In bytes of UTF-8. */
+const MAX_REASON_BYTES = 100_000;
+
+type Unstamped<Event> = Event extends RunStarted ? never : Omit<Event, 'at'>;
+
+/** The event of a command, without its time. */
+export type Command = Unstamped<Extract<CommandEvent, InputEvent | { type: 'run.noted' }>>;
+
+/** The call statuses that each command applies to. */
+export const APPLIES_TO: Readonly<Record<CallCommand['type'], readonly CallStatus[]>> = {
+  approve: ['gated'],
+  reject: ['gated'],
+  answer: ['gated', 'waiting'],
+  resolve: ['doubted'],
+  'edit-call': ['ready', 'gated'],
+};
+
+/** Whether a command is about a call of the run itself rather than of a sub-agent's run. */
+export function isOwnCall(command: CallCommand, ownId: string, context: Context): boolean {
+  if (command.runId !== undefined) return command.runId === ownId;
+  const call = findCall(context, command.callId);
+  if (call === undefined || !APPLIES_TO[command.type].includes(call.status)) return false;
+  return call.childRunId === undefined || ('digest' in command && call.digest === command.digest);
+}
+
+/** Builds the input for the state it will be applied to. */
+export type MakeCommand = (state: ChartState) => Command;
+
+/** The input for a decision about `call`, or why it is refused. Validates an edited input with the call's tool. */
+export function makeDecision(
+  command: Exclude<CallCommand, { type: 'edit-call' }>,
+  call: Call | undefined,
+  connectTools: ConnectTools,
+): Command | Refusal | Promise<Command | Refusal> {
+  switch (command.type) {
+    case 'approve':
+      return approveCall(command, call, connectTools);
+    case 'reject':
+      return rejectCall(command, call);
+    case 'answer':
+      return answerCall(command, call, connectTools);
+    case 'resolve':
+      return resolveDoubt(command, call, connectTools);
+  }
+}
+
+/** The options of a command about a call, with its id. */
+type Of<Options> = Options & { callId: string };
+
+/** The input for a command that is not about a call. */
+export function makeInput(
+  command: Exclude<RunCommand, CallCommand | { type: 'edit-turn' }>,
+  { host, graceMs }: { host: Host; graceMs: number },
+): MakeCommand {
+  const by = omitUndefined({ by: command.by });
+  switch (command.type) {
+    case 'send': {
+      const message = sendMessage(command.message, by, host);
+      return () => message;
+    }
+    case 'set-params':
+      return () => ({ type: 'params.changed', params: command.params, ...by });
+    case 'breakpoints':
+      return () => ({ type: 'breakpoints.set', breakpoints: [...command.breakpoints], ...by });
+    case 'pause':
+      return () => ({ type: 'pause.requested', ...by });
+    case 'unpause':
+      return () => ({ type: 'run.unpaused', ...by });
+    case 'step':
+      return () => ({ type: 'step.requested', ...by });
+    case 'note':
+      return () => ({ type: 'run.noted', note: command.note, by: command.by });
+    case 'cancel':
+      return state =>
+        state.hasTag('rest')
+          ? cancelRun(state, command)
+          : requestCancel(command, host.now() + graceMs + CANCEL_SLACK_MS);
+  }
+}
+
+async function approveCall(
+  { callId, input, digest, by, sticky }: Of<ApproveOptions>,
+  call: Call | undefined,
+  connectTools: ConnectTools,
+): Promise<Command | Refusal> {
+  const edit = input === undefined ? undefined : await checkEdit(call, input, connectTools);
+  if (edit !== undefined && 'accepted' in edit) return edit;
+  const decision = { type: 'approve', ...edit } as const;
+  return { ...decide(callId, call, digest, by), decision, ...omitUndefined({ sticky }) };
+}
+
+function rejectCall(
+  { callId, reason, digest, by, sticky }: Of<RejectOptions>,
+  call: Call | undefined,
+): Command {
+  const decision = { type: 'reject', ...omitUndefined({ reason }) } as const;
+  return { ...decide(callId, call, digest, by), decision, ...omitUndefined({ sticky }) };
+}
+
+/** Answers a gated call with a decision, and a client tool's call with its result. */
+async function answerCall(
+  { callId, output, isError = false, digest, by }: Of<AnswerOptions>,
+  call: Call | undefined,
+  connectTools: ConnectTools,
+): Promise<Command | Refusal> {
+  const read = await checkOutput(isError ? undefined : call, output, connectTools);
+  if ('accepted' in read) return read;
+  if (call?.status === 'waiting') {
+    return { type: 'result.received', callId, output: read.json, isError, ...omitUndefined({ by }) };
+  }
+  const decision = { type: 'answer', output: read.json, ...(isError && { isError }) } as const;
+  return { ...decide(callId, call, digest, by), decision };
+}
+
+async function resolveDoubt(
+  command: Of<Resolution>,
+  call: Call | undefined,
+  connectTools: ConnectTools,
+): Promise<Command | Refusal> {
+  const { callId, by } = command;
+  const resolution = await makeResolution(command, call, connectTools);
+  if ('accepted' in resolution) return resolution;
+  return { type: 'doubt.resolved', callId, resolution, ...omitUndefined({ by }) };
+}
+
+/** The input that delivers a message. A text becomes a user message; items without an id get one. */
+export function sendMessage(
+  message: string | readonly Item[],
+  { by }: CommandOptions,
+  host: Host,
+): Extract<Command, { type: 'message.received' }> {
+  const items = addItemIds(itemsOf(message), host);
+  return { type: 'message.received', items, ...omitUndefined({ by }) };
+}
+
+/** The items of an input: a text becomes a user message. Throws `input-invalid` for what is neither a text nor a list. */
+export function itemsOf(input: string | readonly Item[]): readonly Item[] {
+  if (typeof input === 'string') return [userMessage(input)];
+  if (Array.isArray(input)) return input;
+  const message = `Expected the input to be a text or a list of items, got ${JSON.stringify(input)}.`;
+  throw new EngineError('input-invalid', message);
+}
+
+/** The items, each with an id. */
+export function addItemIds(items: readonly Item[], host: Host): Item[] {
+  return items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
+}
+
+/** The input that ends the run as cancelled, with the ids of its open calls. */
+export function cancelRun(
+  { context }: ChartState,
+  { reason, by, requestId }: CommandOptions & { reason?: string },
+): Extract<Command, { type: 'run.cancelled' }> {
+  const request = recordRequest({ type: 'cancel', reason, by, requestId });
+  return { ...describeCancel(context, omitUndefined({ reason, by })), ...request };
+}
+
+/** Time for the driver to see a cancel request and to record the end, on top of the tools' grace time, in ms. */
+export const CANCEL_SLACK_MS = 2_000;
+
+/** The input that asks the driver to cancel the run. After `deadline`, ms since the epoch, any process may end it. */
+export function requestCancel(
+  { reason, by, requestId }: CommandOptions & { reason?: string },
+  deadline: number,
+): Command {
+  const request = recordRequest({ type: 'cancel', reason, by, requestId });
+  return { type: 'cancel.requested', deadline, ...omitUndefined({ reason, by }), ...request };
+}
+
+/** The event of a command accepted at time `at`, ms since the epoch. */
+export function stampCommand<Made extends Command>(command: Made, at: number): Made & { at: number } {
+  return { ...command, at };
+}
+
+/** Events and the result of folding them. */
+export type FoldedCommands = {
+  events: CommandEvent[];
+  /** The state after the last event; `null` if the chart does not accept one of them. */
+  state: ChartState | null;
+  effects: readonly Effect[];
+};
+
+/**
+ * Folds commands into `before`, each built for the state after the previous one. Returns a refusal for an invalid
+ * input, and for a message to a full inbox.
+ */
+export function foldCommands(
+  before: ChartState,
+  makes: readonly MakeCommand[],
+  at: number,
+): FoldedCommands | Exclude<SubmitResult, { accepted: true }> {
+  const events: CommandEvent[] = [];
+  const effects: Effect[] = [];
+  let state = before;
+  let isAccepted = true;
+  for (const [index, make] of makes.entries()) {
+    const event = stampCommand(make(state), at);
+    if (event.type === 'run.noted') {
+      events.push(event);
+      continue;
+    }
+    const fault = findFault(event);
+    if (fault !== null) return { ...fault, index };
+    const step = next(state, event);
+    const overflow = step.handled ? findOverflow(state, event) : null;
+    if (overflow !== null) return { ...overflow, index };
+    if (step.handled) state = step.state;
+    else isAccepted = false;
+    events.push(event);
+    effects.push(...step.effects);
+  }
+  return { events, state: isAccepted ? state : null, effects };
+}
+
+/**
+ * Refuses a message to a full inbox; `null` if there is room. The cost of a message grows with the unread ones.
+ * Existing journals may have more.
+ */
+function findOverflow({ context: { runId, inbox } }: ChartState, { type }: ChartEvent): Refusal | null {
+  if (type !== 'message.received' || inbox.length < MAX_UNREAD) return null;
+  return refuse(
+    'inbox-full',
+    `Run ${runId} has ${inbox.length} unread messages, the maximum. Check what it waits for, and send the message again after it has read them.`,
+  );
+}
+
+/** Refuses an input that could not be read back from the journal; `null` if it is valid. */
+export function findFault(event: ChartEvent): Refusal | null {
+  const issue = inputEventSchema.safeParse(event).error?.issues[0];
+  const reason = reasonOf(event);
+  if (!fitsBytes(reason, MAX_REASON_BYTES))
+    return refuse(
+      'input-invalid',
+      `${event.type}: expected a reason of at most ${MAX_REASON_BYTES} bytes; got ${utf8Length(reason)}. Shorten it.`,
+    );
+  if (issue === undefined) return null;
+  return refuse(
+    'input-invalid',
+    `${event.type}: ${issue.path.join('../run')} is not valid: ${issue.message}`,
+  );
+}
+
+/** The reason for a rejection or a failure, which the model reads as the call's result; empty without one. */
+function reasonOf(event: ChartEvent): string {
+  if (event.type === 'approval.decided' && event.decision.type === 'reject')
+    return event.decision.reason ?? '';
+  return event.type === 'doubt.resolved' && event.resolution.type === 'failed' ? event.resolution.reason : '';
+}
+
+function decide(callId: string, call: Call | undefined, digest: string | undefined, by: string | undefined) {
+  const seen = digest ?? call?.digest ?? '';
+  return { type: 'approval.decided', callId, digest: seen, ...omitUndefined({ by }) } as const;
+}
+
+async function makeResolution(resolution: Resolution, call: Call | undefined, connectTools: ConnectTools) {
+  if ('retry' in resolution) {
+    const force = resolution.force === true ? (true as const) : undefined;
+    return { type: 'retry', ...omitUndefined({ force }) } as const;
+  }
+  if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
+  const read = await checkOutput(call, resolution.output, connectTools);
+  return 'accepted' in read ? read : ({ type: 'happened', output: read.json } as const);
+}
+
+/** The command, with an output that is too large for the journal stored as a blob. */
+export async function boundCommand<Submitted extends Command>(
+  command: Submitted,
+  context: Context,
+  blobs: RunBlobs,
+): Promise<Command> {
+  const bound = async (callId: string, output: JsonValue): Promise<BoundOutput> => {
+    const maxBytes = maxResultBytesOf(context, callId);
+    const status = findCall(context, callId)?.status ?? 'settled';
+    const text = JSON.stringify(output);
+    if (status === 'settled' || fitsBytes(text, maxBytes)) return { output };
+    return await blobs.put(output, typeof output === 'string' ? output : text, maxBytes);
+  };
+  switch (command.type) {
+    case 'result.received':
+      return { ...command, ...(await bound(command.callId, command.output)) };
+    case 'approval.decided': {
+      const { callId, decision } = command;
+      if (decision.type !== 'answer') return command;
+      return { ...command, decision: { ...decision, ...(await bound(callId, decision.output)) } };
+    }
+    case 'doubt.resolved': {
+      const { callId, resolution } = command;
+      if (resolution.type !== 'happened') return command;
+      return { ...command, resolution: { ...resolution, ...(await bound(callId, resolution.output)) } };
+    }
+    default:
+      return command;
+  }
+}

@@ -1,0 +1,402 @@
+import { type ChartState, next } from '../../machines/step.ts';
+import type { Effect } from '../../protocol/effect.ts';
+import type { JournalEntry, ReportEvent, RunEvent } from '../../protocol/event.ts';
+import { isChangedRun } from '../../protocol/listing/work.ts';
+import type { AppendResult, ClaimRequest, Standing, Store } from '../../protocol/store.ts';
+import { RunEvents } from '../events/run-events.ts';
+import type { Host } from '../host/host.ts';
+import { type LateOutcome, lateOutcomes, recordLate } from '../journal/late-evidence.ts';
+import { foldEntry, loadRun, type StoredFold, standingAt } from '../journal/load-run.ts';
+import { damagedJournal, readJournal, readPages } from '../journal/read-journal.ts';
+import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
+import { type AppendOutcome, findRefusal, type Refusal, type SubmitResult } from './refusal.ts';
+import { RequestIds } from './request-ids.ts';
+
+/** The log's callbacks into the driver that holds this process's lease. */
+export type LogFollower = {
+  /** Inputs were folded but not committed yet. */
+  onInput(effects: readonly Effect[]): void;
+  /** The events that had these effects were dropped. */
+  onDropped(effects: readonly Effect[]): void;
+  /** Another process appended first: the state may differ from the one that produced the effects. */
+  onRefolded(): void;
+  /** Another process drives the run now. */
+  onSuperseded(): void;
+  /** The store failed: nothing more can be committed under this lease. */
+  onFailed(error: unknown): void;
+};
+
+/** Builds events for a state and folds them into it. */
+type Refold = (before: ChartState) => FoldedCommands | (Refusal & { index: number });
+
+/** Who waits for the outcome of admitted events. */
+type Waiter = { resolve(outcome: 'appended' | 'dropped'): void; reject(error: unknown): void };
+
+const NO_WAITER: Waiter = { resolve() {}, reject() {} };
+
+/** An admitted event, or several that are appended together or not at all. */
+type Pending = Pick<FoldedCommands, 'events' | 'effects'> & {
+  refold: Refold;
+  /** The state that the events were first admitted in. */
+  before: ChartState;
+  after: ChartState;
+  /** Being appended when this process stopped driving: not retried. */
+  isAbandoned: boolean;
+  waiter: Waiter;
+};
+
+/**
+ * A run's journal in this process: the folded state, the pending events, and the only code that appends chart events.
+ *
+ * J1 `state` is the fold of the durable entries and, while this process drives the run, of the pending events.
+ * J2 An event that the chart does not accept is never appended.
+ * J3 If another process appends first, pending events are rebuilt and admitted again after its entries. Those that
+ *    no longer fit are dropped, and their senders notified.
+ * J4 One append at a time; everything pending when it starts is committed with it.
+ * J5 After a store error nothing more is admitted under this lease, and nothing at all until the journal has been
+ *    read again: the pending events may or may not be durable.
+ * J6 Events admitted together are appended together or not at all.
+ * J7 The driver appends under its epoch. Events still pending when it stops driving are not appended.
+ * J8 After a redaction the journal is folded again: no fold keeps redacted content, and no append is made of one that does.
+ */
+export class RunLog {
+  readonly runId: string;
+  readonly #options: LogOptions;
+  readonly #events: RunEvents;
+  readonly #requests = new RequestIds();
+  #durable: StoredFold;
+  #state: ChartState;
+  #pending: Pending[] = [];
+  /** How many of the pending events are being appended now. */
+  #inFlight = 0;
+  /** The epoch of this process's lease; `null` if it does not drive the run. */
+  #epoch: number | null = null;
+  #follower: LogFollower | null = null;
+  #failure: { error: unknown } | null = null;
+  #lastTask: Promise<unknown> = Promise.resolve();
+  /** The commit that has not started yet: it includes everything admitted until it starts. */
+  #nextCommit: Promise<void> | null = null;
+
+  constructor(options: LogOptions, runId: string, fold: StoredFold, events = new RunEvents(runId)) {
+    this.runId = runId;
+    this.#options = options;
+    this.#events = events;
+    const { state, seq, redactions } = fold;
+    this.#durable = { state, seq, redactions };
+    this.#state = state;
+  }
+
+  get state(): ChartState {
+    return this.isDriving ? this.#state : this.#durable.state;
+  }
+
+  /** The fold of the durable entries, and the seq of the last one. */
+  get durable(): StoredFold {
+    return this.#durable;
+  }
+
+  /** Whether nothing is pending. */
+  get isDurable(): boolean {
+    return this.#pending.length === 0;
+  }
+
+  /** Whether this process drives the run: it appends under an epoch. */
+  get isDriving(): boolean {
+    return this.#epoch !== null;
+  }
+
+  /** Claims the run and returns the new epoch, or why not: another process holds the lease, or the run has ended. */
+  async claim(request: ClaimRequest): Promise<number | 'held' | 'ended'> {
+    const { store, host } = this.#options;
+    host.reach?.('claim.before');
+    const { seq: seen } = this.#durable;
+    const claim = await store.claim(this.runId, request);
+    host.reach?.('claim.after');
+    if (claim.type !== 'claimed') return claim.type;
+    if (claim.seq <= seen)
+      throw damagedJournal(this.runId, claim.seq, `is a new claim, but ${seen} entries were read before`);
+    await this.catchUp(claim.seq);
+    this.startDriving(claim.epoch);
+    return claim.epoch;
+  }
+
+  /** From now on this process appends under `epoch`. */
+  startDriving(epoch: number): void {
+    this.#epoch = epoch;
+  }
+
+  /** Sets the driver to notify until `stopDriving`. */
+  follow(follower: LogFollower): void {
+    this.#follower = follower;
+  }
+
+  /** Drops the pending events that are not being appended now; a later driver may report the same outcomes. */
+  stopDriving(): void {
+    if (this.#epoch === null) return;
+    this.#epoch = null;
+    this.#follower = null;
+    const dropped = this.#pending.splice(this.#inFlight);
+    for (const pending of this.#pending) pending.isAbandoned = true;
+    this.#state = this.#pending.at(-1)?.after ?? this.#durable.state;
+    for (const { waiter } of dropped) waiter.resolve('dropped');
+  }
+
+  /** Appends inputs in one commit: all or none. Returns the refusal if the chart does not accept one of them. */
+  async put(makes: readonly MakeCommand[]): Promise<SubmitResult> {
+    for (;;) {
+      const outcome = await this.append(makes);
+      if (outcome.type === 'appended') return { accepted: true };
+      if (outcome.type === 'refused') return outcome.refusal;
+    }
+  }
+
+  /** Like `put`, but gives up if this process starts or stops driving the run meanwhile. */
+  async append(makes: readonly MakeCommand[]): Promise<AppendOutcome> {
+    const { host, store } = this.#options;
+    const epoch = this.#epoch;
+    // An input that fits what was read is appended after that; only a refusal needs the latest entries first.
+    let isLatest = epoch !== null;
+    for (;;) {
+      const refold = (before: ChartState) => {
+        const folded = foldCommands(before, makes, host.now());
+        return 'accepted' in folded ? folded : (this.#requests.findRepeated(folded.events) ?? folded);
+      };
+      const before = this.#state;
+      const folded = refold(before);
+      const isRefused = 'accepted' in folded || folded.state === null || this.#failure !== null;
+      if (isRefused && !isLatest) {
+        await this.catchUp();
+        isLatest = true;
+        continue;
+      }
+      if ('accepted' in folded) return { type: 'refused', refusal: folded };
+      const outcome = folded.state === null ? 'not-admitted' : await this.#appendInputs(folded, refold);
+      if (outcome === 'appended') return { type: 'appended' };
+      if (outcome === 'not-admitted') await this.commit();
+      if (this.#epoch !== epoch) return { type: 'driver-changed' };
+      isLatest = epoch !== null;
+      if (outcome === 'dropped') continue;
+      const journal = await readJournal(store, this.runId);
+      const { events } = folded;
+      const refusal = findRefusal(before, events, journal) ?? findRefusal(this.#state, events, journal);
+      if (refusal !== null) return { type: 'refused', refusal };
+    }
+  }
+
+  async #appendInputs(
+    folded: FoldedCommands,
+    refold: Refold,
+  ): Promise<'appended' | 'dropped' | 'not-admitted'> {
+    const { host } = this.#options;
+    host.reach?.('input.before');
+    const { promise: settled, ...waiter } = Promise.withResolvers<'appended' | 'dropped'>();
+    settled.catch(() => {});
+    const effects = this.#admit(folded, refold, waiter);
+    if (effects === null) return 'not-admitted';
+    if (this.#follower === null) this.commit().catch(() => {});
+    else this.#follower.onInput(effects);
+    const outcome = await settled;
+    host.reach?.('input.after');
+    return outcome;
+  }
+
+  /** Admits a service's report. Returns its effects, or `null` if the chart does not accept the report. */
+  report(event: ReportEvent): readonly Effect[] | null {
+    if (this.#epoch === null) return null;
+    const refold = (before: ChartState) => this.#foldReport(before, event);
+    return this.#admit(refold(this.#state), refold, NO_WAITER);
+  }
+
+  #foldReport(before: ChartState, event: ReportEvent): FoldedCommands {
+    const { state, effects, handled } = next(before, event);
+    return { events: [event], state: handled ? state : null, effects };
+  }
+
+  #admit(folded: FoldedCommands, refold: Refold, waiter: Waiter): readonly Effect[] | null {
+    const { events, state: after, effects } = folded;
+    if (this.#failure !== null || after === null) return null;
+    const before = this.#state;
+    this.#pending.push({ refold, events, effects, before, after, isAbandoned: false, waiter });
+    this.#state = after;
+    return effects;
+  }
+
+  /** Commits everything admitted so far. Rejects with the store's error. */
+  async commit(): Promise<void> {
+    if (this.#pending.length > 0) {
+      this.#nextCommit ??= this.#exclusively(() => this.#commitPending());
+      await this.#nextCommit;
+    }
+    if (this.#failure !== null) throw this.#failure.error;
+  }
+
+  async #commitPending(): Promise<void> {
+    this.#nextCommit = null;
+    while (this.#pending.length > 0) if (await this.#appendPending()) return;
+  }
+
+  /** Reads and folds the entries of other processes; those after entry `last` may be left for later. */
+  async catchUp(last?: number): Promise<void> {
+    await this.#exclusively(async () => {
+      const before = this.#durable;
+      await this.#readNew(last).finally(() => this.#durable !== before && this.#refoldPending());
+      if (this.#epoch === null) this.#failure = null;
+    });
+  }
+
+  /** Journals, in the background, an outcome that arrived after the run had moved on; any process may drive it by now. */
+  recordLate(outcome: LateOutcome): void {
+    recordLate(this.#options, this.runId, outcome);
+  }
+
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#lastTask.then(work);
+    this.#lastTask = result.catch(() => {});
+    return result;
+  }
+
+  /** Returns false after a conflict: the pending events have to be appended again. */
+  async #appendPending(): Promise<boolean> {
+    const batch = this.#pending.slice();
+    const state = batch.at(-1)?.after ?? this.#durable.state;
+    this.#inFlight = batch.length;
+    let result: AppendResult;
+    try {
+      result = await this.#appendOrFail(batch, state);
+    } finally {
+      this.#inFlight = 0;
+    }
+    switch (result.type) {
+      case 'appended':
+        this.#publishAppended(batch, state);
+        return true;
+      case 'conflict':
+        await this.#readNew().catch(error => this.#fail(error));
+        this.#refoldPending();
+        return false;
+      case 'superseded':
+        this.#supersede();
+        return true;
+    }
+  }
+
+  async #appendOrFail(batch: readonly Pending[], state: ChartState): Promise<AppendResult> {
+    const { store, host } = this.#options;
+    const { seq: after, redactions } = this.#durable;
+    const events = eventsOf(batch);
+    const standing = this.#standing(state, after + events.length);
+    try {
+      host.reach?.('append.before');
+      const by = this.#epoch === null ? { input: true as const } : { epoch: this.#epoch };
+      const result = await store.append(this.runId, { after, redactions, ...by }, events, standing);
+      host.reach?.('append.after');
+      return result;
+    } catch (error) {
+      return this.#fail(error);
+    }
+  }
+
+  /** A parent that waits for this run in this process needs no waking at its end. */
+  #standing(state: ChartState, seq: number): Standing {
+    const standing = standingAt(state, seq);
+    if (standing.wakes === undefined || this.#options.isAwaited?.() !== true) return standing;
+    const { wakes: _, ...rest } = standing;
+    return rest;
+  }
+
+  /** Rejects everything pending with the store's error. */
+  #fail(error: unknown): never {
+    this.#failure = { error };
+    for (const { waiter } of this.#pending.splice(0)) waiter.reject(error);
+    this.#state = this.#durable.state;
+    this.#follower?.onFailed(error);
+    throw error;
+  }
+
+  #publishAppended(batch: readonly Pending[], state: ChartState): void {
+    let { seq } = this.#durable;
+    const events = eventsOf(batch);
+    this.#durable = { ...this.#durable, state, seq: seq + events.length };
+    this.#pending.splice(0, batch.length);
+    for (const event of events) this.#publish({ seq: ++seq, event });
+    for (const { waiter } of batch) waiter.resolve('appended');
+  }
+
+  #supersede(): void {
+    const late = this.#pending.flatMap(({ events, before }) => lateOutcomes(events, before));
+    const follower = this.#follower;
+    this.stopDriving();
+    for (const { waiter } of this.#pending.splice(0)) waiter.resolve('dropped');
+    this.#state = this.#durable.state;
+    follower?.onSuperseded();
+    for (const outcome of late) this.recordLate(outcome);
+  }
+
+  /** `after`: the last entry that was published. */
+  async #readNew(last?: number, after = this.#durable.seq): Promise<void> {
+    const { store } = this.#options;
+    let published = after;
+    try {
+      const { redactions } = this.#durable;
+      for await (const page of readPages(store, this.runId, after, { last, redactions })) {
+        const epoch = this.#epoch ?? Number.POSITIVE_INFINITY;
+        if (page.some(({ event }) => event.type === 'run.claimed' && event.epoch > epoch))
+          return this.#supersede();
+        for (const entry of page) {
+          const { state, seq } = this.#durable;
+          if (entry.seq > seq)
+            this.#durable = { state: foldEntry(state, entry, this.runId), seq: entry.seq, redactions };
+          this.#publish(entry);
+          published = entry.seq;
+        }
+      }
+    } catch (error) {
+      if (!isChangedRun(error)) throw error;
+      this.#durable = await loadRun(store, this.runId);
+      await this.#readNew(undefined, published);
+    }
+  }
+
+  #publish(entry: JournalEntry): void {
+    this.#requests.add(entry.event);
+    this.#events.publishEntry(entry);
+  }
+
+  #refoldPending(): void {
+    this.#state = this.#durable.state;
+    for (const pending of this.#pending.splice(0)) this.#readmit(pending);
+    this.#follower?.onRefolded();
+  }
+
+  #readmit(pending: Pending): void {
+    const folded = pending.refold(this.#state);
+    if (!pending.isAbandoned && !('accepted' in folded) && folded.state !== null) {
+      this.#state = folded.state;
+      const { events, effects, state: after } = folded;
+      this.#pending.push(Object.assign(pending, { events, effects, after }));
+      return;
+    }
+    for (const outcome of lateOutcomes(pending.events, pending.before)) this.recordLate(outcome);
+    this.#follower?.onDropped(pending.effects);
+    pending.waiter.resolve('dropped');
+  }
+}
+
+type LogOptions = {
+  store: Store;
+  host: Host;
+  /** Whether the parent of this sub-agent's run waits for it in this process. */
+  isAwaited?(): boolean;
+};
+
+/** Loads the log of a run, to append to it without driving it. Throws like `loadRun`. */
+export async function loadLog(options: { store: Store; host: Host }, runId: string): Promise<RunLog> {
+  return new RunLog(options, runId, await loadRun(options.store, runId));
+}
+
+/** Returns the events of a batch, in order. */
+function eventsOf(batch: readonly Pending[]): RunEvent[] {
+  const all: RunEvent[] = [];
+  for (const { events } of batch) for (const event of events) all.push(event);
+  return all;
+}

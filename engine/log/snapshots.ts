@@ -1,0 +1,51 @@
+import type { Item } from '../../protocol/item.ts';
+import type { Store } from '../../protocol/store.ts';
+import type { Host } from '../host/host.ts';
+import { makeImage, SHORT_JOURNAL, type StoredFold } from '../journal/load-run.ts';
+
+/** The fewest entries between two snapshots of a run that does not rest. */
+const ACTIVE_INTERVAL = 512;
+
+type SnapshotOptions = { store: Store; host: Host; runId: string };
+
+/** Saves snapshots of a run, spaced geometrically: their total size stays linear in the journal's length. */
+export class Snapshots {
+  readonly #options: SnapshotOptions;
+  readonly #inherited: readonly Item[] | undefined;
+  /** The seq of the latest snapshot. */
+  #seq: number;
+
+  /** `inherited`: only for a run that came from another store, the transcript of the runs that it continues. */
+  constructor(
+    options: SnapshotOptions,
+    { snapshotSeq, inherited }: { snapshotSeq: number; inherited?: readonly Item[] },
+  ) {
+    this.#options = options;
+    this.#inherited = inherited;
+    this.#seq = snapshotSeq;
+  }
+
+  /** Saves a snapshot of a run that rests or has ended, if one is due. */
+  async saveAtRest(fold: StoredFold): Promise<void> {
+    if (fold.seq - this.#seq >= Math.max(SHORT_JOURNAL, this.#seq / 2)) await this.#save(fold);
+  }
+
+  /**
+   * Saves a snapshot in the background while the run is driven, if one is due. Errors are ignored: a snapshot is
+   * only a cache.
+   */
+  saveInBackground(fold: StoredFold): void {
+    const { seq } = fold;
+    if (seq - this.#seq < Math.max(ACTIVE_INTERVAL, this.#seq / 3)) return;
+    this.#seq = seq;
+    this.#save(fold).catch(() => {});
+  }
+
+  async #save({ state, seq, redactions }: StoredFold): Promise<void> {
+    const { store, host, runId } = this.#options;
+    host.reach?.('snapshot.before');
+    await store.saveSnapshot(runId, { seq, redactions, state: makeImage(state, this.#inherited) });
+    this.#seq = seq;
+    host.reach?.('snapshot.after');
+  }
+}

@@ -1,0 +1,222 @@
+import { hasEnded } from '../../machines/standing.ts';
+import type { ChartState } from '../../machines/step.ts';
+import { EngineError } from '../../protocol/error.ts';
+import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
+import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
+import { isDriven, type Owner, type StandingChange, type Store } from '../../protocol/store.ts';
+import type { Host } from '../host/host.ts';
+import { beginFold, foldEntry, isOfChart, standingOf } from '../journal/load-run.ts';
+import { describeRestored, readStart } from '../journal/read-journal.ts';
+import { beginDoubting } from '../run/forks/doubt-calls.ts';
+import { suspendedCalls } from '../sub-agents/sub-agents.ts';
+import { findSteps, type JournalMigration, migrateJournal, versionsOf } from '../versions/migrate-journal.ts';
+import { versionMismatch } from '../versions/version-mismatch.ts';
+import { checkRun, successorOf } from './check-run.ts';
+
+/**
+ * Migration: creates a new run, the successor, that continues an old run in the current format.
+ *
+ * G1 The full journal is migrated and folded before anything is written; the successor is created in one commit. Runs
+ *    that it continues or waits for are created first; after a failure, the next migration finds and reuses them.
+ * G2 The entries of the old journal are not changed, and this program never drives the old run.
+ * G3 A run is migrated once: the successor's id is derived from its id.
+ * G4 A migration that ends the old runs does so in the commit that creates the successor. Until then the successors of
+ *    child runs have the status `cancelled`, and a later migration replaces them.
+ * G5 Calls that the old run started and did not settle are in doubt in the successor, with their keys: a process with
+ *    the old program may have completed them, or still may.
+ */
+
+/** What a migration needs from the engine. */
+type MigrateParts = {
+  store: Store;
+  host: Host;
+  isDead(owner: Owner): boolean;
+  migrations: readonly JournalMigration[];
+  /** Throws if the migrated run belongs to another agent than the one that continues it. */
+  assertOwn?(agent: string): void;
+  /** What is to change in the commit that creates the successor. Without it, the old runs are not changed. */
+  beside?: readonly StandingChange[];
+};
+
+export type MigrateOptions = {
+  /** The id of the new run; needed to migrate a run a second time. */
+  as?: string;
+};
+
+const NAMES: NamesOf<MigrateOptions> = { as: true };
+
+/**
+ * Creates the successor of a run and returns its id. The successor is not driven yet. The runs that it continues are
+ * migrated first, if necessary, and the child runs that it waits for too.
+ *
+ * Throws `chart-mismatch` with the report if no steps lead to this version or the result does not fit this chart,
+ * `input-invalid` if a step returns an invalid event, `refused` if there is nothing to migrate, `run-exists` if the run
+ * was already migrated, the errors of `assertOwn`, and `lease-held` while another process drives the run. It creates
+ * nothing and throws an error of `isChangedRun` if a run was redacted meanwhile or, with `beside`, one of those runs has
+ * changed.
+ */
+export async function migrateRun(
+  parts: MigrateParts,
+  runId: string,
+  options: MigrateOptions = {},
+): Promise<string> {
+  refuseUnknownOptions('agent.migrate', options, NAMES, 'input-invalid');
+  const { as = successorOf(runId) } = options;
+  const { store, migrations } = parts;
+  const report = await checkRun(store, runId, undefined, migrations);
+  if (report.verdict === 'refused') throw versionMismatch(report);
+  if ((await store.get(as)) !== undefined) throw describeExisting(runId, as);
+  const start = await readStart(store, runId);
+  if (start === undefined) throw describeRestored(runId, 'Migrate', undefined);
+  const steps = findSteps(versionsOf(start), migrations);
+  if (steps === null) throw report.opens ? describeNothing(runId) : versionMismatch(report);
+  await beginSuccessor(parts, { runId, as, steps, beside: [...(parts.beside ?? [])] });
+  return as;
+}
+
+type Succession = {
+  runId: string;
+  as: string;
+  steps: readonly JournalMigration[];
+  parent?: RunStarted['parent'];
+  /** What changes in the commit that creates the successor at the top. */
+  beside: StandingChange[];
+};
+
+async function beginSuccessor(parts: MigrateParts, succession: Succession): Promise<void> {
+  const { runId, as, steps, parent, beside } = succession;
+  const redactions = await assertUndriven(parts, runId);
+  const entries = (await parts.store.readJson?.(runId)) ?? (await parts.store.read(runId));
+  const migrated = migrateJournal(
+    entries.map(({ event }) => toJson(event)),
+    steps,
+  );
+  parts.assertOwn?.(migrated.started.agent.name);
+  const started: RunStarted = { ...migrated.started, runId: as, forkOf: { runId, at: entries.length } };
+  if (parent !== undefined) started.parent = parent;
+  if (started.continues !== undefined) started.continues = await succeed(parts, started.continues);
+  const oldEnd = foldMigrated(runId, started, migrated.events);
+  const children = await succeedChildren(parts, oldEnd, succession);
+  const events = migrated.events.map(event => nameChild(event, children));
+  const reason = `run ${runId}, from which this one was migrated, had started it and recorded no outcome`;
+  const copied = events.filter(isOfChart);
+  const copy = { begun: beginFold(started), copied, end: foldMigrated(runId, started, events) };
+  const { state, events: chartEvents } = beginDoubting(copy, reason);
+  const evidence = events.filter(({ type }) => type === 'tool.late');
+  const { progress, ...standing } = standingOf(state);
+  const rest = { events: [...chartEvents, ...evidence], progress };
+  const isHeldBack = parent !== undefined && parts.beside !== undefined && !hasEnded(state);
+  parts.host.reach?.('create.before');
+  const { seq } = await parts.store.create(started, undefined, {
+    ...rest,
+    ...(isHeldBack ? { status: 'cancelled' } : standing),
+    ...(parent === undefined && { beside }),
+    source: { runId, redactions },
+  });
+  parts.host.reach?.('create.after');
+  if (isHeldBack) beside.push({ runId: as, after: seq, epoch: 0, ...standing });
+}
+
+/** Returns the run to continue: itself if it can be read, otherwise its successor, which is created if missing. */
+async function succeed(parts: MigrateParts, runId: string): Promise<string> {
+  const report = await checkRun(parts.store, runId, undefined, parts.migrations);
+  if (report.opens) return runId;
+  const { beside: _, ...others } = anyAgents(parts);
+  return report.migratedTo ?? (await migrateRun(others, runId));
+}
+
+/** The runs that a run continues or waits for may belong to other agents. */
+function anyAgents({ assertOwn: _, ...parts }: MigrateParts): MigrateParts {
+  return parts;
+}
+
+/** Creates successors of the child runs that the run waits for; returns their ids by the old ids. */
+async function succeedChildren(
+  parts: MigrateParts,
+  { context }: ChartState,
+  { runId: old, beside }: Succession,
+): Promise<ReadonlyMap<string, string>> {
+  const successors = new Map<string, string>();
+  for (const { callId, childRunId } of suspendedCalls(context)) {
+    const isHere = (await parts.store.get(childRunId)) !== undefined;
+    const start = isHere ? await readStart(parts.store, childRunId) : undefined;
+    if (start === undefined || !isJsonObject(start.parent) || start.parent.runId !== old) continue;
+    const isFirst = context.runId === successorOf(old);
+    const as = isFirst ? successorOf(childRunId) : `${context.runId}_${callId}`;
+    const parent = { runId: context.runId, callId };
+    if (!(await isThere(parts, as))) {
+      const steps = await stepsOfChild(parts, childRunId, start);
+      await beginSuccessor(anyAgents(parts), { runId: childRunId, as, steps, parent, beside });
+    }
+    successors.set(childRunId, as);
+  }
+  return successors;
+}
+
+/** Whether there is a successor of a child run to continue with. One that has never been driven is created again: see G4. */
+async function isThere({ store, host, isDead, beside }: MigrateParts, runId: string): Promise<boolean> {
+  const found = await store.get(runId);
+  if (found === undefined || found.epoch > 0 || beside === undefined) return found !== undefined;
+  await store.delete(runId, { now: host.now(), isDead });
+  return false;
+}
+
+/** Steps between agent versions apply only to the parent. A child of the current version only gets its new parent. */
+async function stepsOfChild({ store, migrations }: MigrateParts, runId: string, start: JsonObject) {
+  const report = await checkRun(store, runId);
+  if (report.opens) return [];
+  const general = migrations.filter(({ from }) => from.agent === undefined);
+  const steps = report.verdict === 'refused' ? null : findSteps(versionsOf(start), general);
+  if (steps === null) throw versionMismatch(report);
+  return steps;
+}
+
+function nameChild(event: RunEvent, successors: ReadonlyMap<string, string>): RunEvent {
+  if (event.type !== 'tool.suspended') return event;
+  return { ...event, childRunId: successors.get(event.childRunId) ?? event.childRunId };
+}
+
+/** Throws `lease-held` while a process drives the run. Returns how often the run was redacted. */
+async function assertUndriven({ store, host, isDead }: MigrateParts, runId: string): Promise<number> {
+  const record = await store.get(runId);
+  if (record === undefined || !isDriven(record, host.now(), isDead)) return record?.redactions ?? 0;
+  throw new EngineError(
+    'lease-held',
+    `Run ${runId} is driven by process ${record.owner.pid}. End that process or wait until the run rests, then migrate it.`,
+    { runId, pid: record.owner.pid, until: record.leaseUntil },
+  );
+}
+
+/** Folds the migrated journal. Throws `chart-mismatch` for the first entry that does not fit. */
+function foldMigrated(runId: string, started: RunStarted, events: readonly RunEvent[]): ChartState {
+  let state = beginFold(started);
+  for (const [index, event] of events.entries()) {
+    const entry: JournalEntry = { seq: index + 2, event };
+    try {
+      state = foldEntry(state, entry, started.runId);
+    } catch (cause) {
+      const message =
+        `Run ${runId} was not migrated: entry ${entry.seq} of the migrated journal (${event.type}) does not fit ` +
+        `the state ${JSON.stringify(state.value)}. Correct the migration; nothing was written.`;
+      throw new EngineError('chart-mismatch', message, { runId, seq: entry.seq }, { cause });
+    }
+  }
+  return state;
+}
+
+function describeExisting(runId: string, as: string): EngineError {
+  return new EngineError(
+    'run-exists',
+    `Run ${runId} was already migrated: use run ${as}. To migrate it again, give another id for the new run.`,
+    { runId, migratedTo: as },
+  );
+}
+
+function describeNothing(runId: string): EngineError {
+  return new EngineError(
+    'refused',
+    `Run ${runId} can be opened as it is, and no migration of the agent matches its version.`,
+    { runId },
+  );
+}

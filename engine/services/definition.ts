@@ -1,0 +1,100 @@
+import type { Context } from '../../machines/context.ts';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
+import type { Limits, Prices, RunConfig } from '../../protocol/config.ts';
+import type { Finisher } from '../../protocol/finisher.ts';
+import type { Item } from '../../protocol/item.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { Tool, ToolSource, Validation } from '../../protocol/tool.ts';
+import type { OutputFormat, Settings, ToolChoice } from '../../protocol/turn.ts';
+import type { TextFilter } from '../../text/text-filter.ts';
+import type { JournalMigration } from '../versions/migrate-journal.ts';
+
+/** Overrides for one turn. `tools` are names of the agent's tools. */
+export type TurnPreparation = {
+  transcript?: readonly Item[];
+  tools?: readonly string[];
+  toolChoice?: ToolChoice;
+  settings?: Settings;
+  model?: ModelAdapter;
+};
+
+/**
+ * Prepares each attempt of a turn. `transcript` includes inherited items, and `runContext` is what `agent.start` was
+ * given. The returned overrides are not journaled.
+ */
+export type PrepareTurn<RunContext = unknown> = (
+  context: Omit<Context, 'runContext'> & { transcript: readonly Item[]; runContext: RunContext },
+) => TurnPreparation | undefined | Promise<TurnPreparation | undefined>;
+
+/** The format of the answer, which is sent to the provider, and its validation by the engine. */
+export type OutputContract = {
+  format: OutputFormat;
+  validate(value: JsonValue): Validation | Promise<Validation>;
+};
+
+/** The system prompt, or a function that writes it from the run's context. */
+export type Instructions<RunContext = unknown> = string | ((runContext: RunContext) => string);
+
+/** How failed turns are retried. */
+export type Retry = {
+  /** Attempts per turn and model, including the first. Default 3. */
+  attempts: number;
+  /** The first wait in ms; it doubles with each attempt. Default 500. */
+  baseMs: number;
+  /** The longest wait in ms, unless the provider asks for a longer one. Default 30 000. */
+  maxMs: number;
+};
+
+/** An agent's options with defaults applied. */
+export type AgentDefinition = {
+  name: string;
+  version?: string;
+  models: readonly ModelAdapter[];
+  /** The models of forks, besides `models`. */
+  forkModels: readonly ModelAdapter[];
+  instructions?: Instructions;
+  tools: readonly (Tool | ToolSource)[];
+  toolChoice: ToolChoice;
+  settings: Settings;
+  providerOptions?: JsonObject;
+  limits: Limits;
+  onLimit: RunConfig['onLimit'];
+  prices?: Prices;
+  finalAnswer: RunConfig['finalAnswer'];
+  onMessage: RunConfig['onMessage'];
+  maxResultBytes?: number;
+  capture?: 'requests';
+  textFilters: readonly (() => TextFilter)[];
+  toolConcurrency: number;
+  prepareTurn?: PrepareTurn;
+  finishers: readonly Finisher[];
+  output?: OutputContract;
+  /** Validates the run context that `start` is given; absent for an agent without one. */
+  validateRunContext?: ((value: unknown) => Validation | Promise<Validation>) | undefined;
+  retry: Retry;
+  migrations: readonly JournalMigration[];
+};
+
+/** Overrides of the agent's configuration for one run. */
+type RunChanges = {
+  limits?: Partial<Limits>;
+  onLimit?: RunConfig['onLimit'];
+  holdsAtEnd?: boolean;
+};
+
+/** Returns the configuration of a run, as plain data for the chart. */
+export function runConfigOf(definition: AgentDefinition, changes: RunChanges = {}): RunConfig {
+  return {
+    models: definition.models.map(({ provider, model }) => ({ provider, model })),
+    toolChoice: definition.toolChoice,
+    finalAnswer: definition.finalAnswer,
+    onMessage: definition.onMessage,
+    onLimit: changes.onLimit ?? definition.onLimit,
+    limits: { ...definition.limits, ...changes.limits },
+    ...omitUndefined({ maxResultBytes: definition.maxResultBytes, prices: definition.prices }),
+    attempts: definition.retry.attempts,
+    finishers: definition.finishers.length > 0 || definition.output !== undefined,
+    finisherRejections: 2,
+    ...omitUndefined({ holdsAtEnd: changes.holdsAtEnd }),
+  };
+}

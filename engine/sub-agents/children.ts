@@ -1,0 +1,311 @@
+/*
+ * The children of a run that rest: finds the one that a command is for, delivers their results, and cancels them with
+ * their parent.
+ */
+import { findCall } from '../../machines/calls.ts';
+import type { Context } from '../../machines/context.ts';
+import { partsOf } from '../../machines/settled.ts';
+import { hasEnded, isAtRest } from '../../machines/standing.ts';
+import type { ChartState } from '../../machines/step.ts';
+import { EngineError } from '../../protocol/error.ts';
+import { callsOf } from '../../protocol/event.ts';
+import type { CommandOptions } from '../../protocol/run-command.ts';
+import type { JsonCall } from '../../protocol/run-view.ts';
+import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
+import { type DriveWatcher, watchEnd } from '../events/watch-drive.ts';
+import type { Host } from '../host/host.ts';
+import { loadRun } from '../journal/load-run.ts';
+import { readJournal } from '../journal/read-journal.ts';
+import { RunBlobs } from '../journal/run-blobs.ts';
+import {
+  boundCommand,
+  CANCEL_SLACK_MS,
+  type Command,
+  cancelRun,
+  type MakeCommand,
+  requestCancel,
+} from '../log/command.ts';
+import { loadLog } from '../log/run-log.ts';
+import { describeSettled, listUnsettled, type Settled } from '../log/settled.ts';
+import {
+  answerOfChild,
+  type ChildRuns,
+  childIdsOf,
+  isAwaitedBy,
+  type RunHandle,
+  type SoughtCall,
+  type SuspendedCall,
+  spentBy,
+  suspendedCalls,
+  waitsForOriginal,
+} from './sub-agents.ts';
+
+type Stored = { store: Store; host: Host };
+type Cancelling = Stored & {
+  isDead(owner: Owner): boolean;
+  graceMs: number;
+  watchers?(): readonly DriveWatcher[];
+};
+type Environment = Cancelling & { children: ChildRuns };
+
+/** The child runs that a run's suspended calls wait for. */
+export class RunChildren {
+  readonly #environment: Environment;
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  /** Drives the children until they rest or have ended; returns the results of those that have ended. */
+  async settle(context: Context): Promise<Command[]> {
+    const settling = suspendedCalls(context).map(call => this.#settleOne(context, call));
+    return (await Promise.all(settling)).filter(command => command !== undefined);
+  }
+
+  /** Returns the results of the children that have ended, without driving any. */
+  async collect(context: Context): Promise<Command[]> {
+    const settling = (await this.#findEnded(context)).map(call => this.#settleOne(context, call));
+    return (await Promise.all(settling)).filter(command => command !== undefined);
+  }
+
+  /** Whether all that the run, a fork, can do is wait: it needs the children of its original, and none has ended. */
+  async onlyWaits(context: Context): Promise<boolean> {
+    return waitsForOriginal(context) && (await this.#findEnded(context)).length === 0;
+  }
+
+  async #findEnded(context: Context): Promise<SuspendedCall[]> {
+    const ended: SuspendedCall[] = [];
+    for (const call of suspendedCalls(context))
+      if (await isOver(this.#environment.store, call.childRunId)) ended.push(call);
+    return ended;
+  }
+
+  /**
+   * Returns the children with such an open call, at any depth below them: by digest if one matches, otherwise by id.
+   * More than one result means that the id is ambiguous.
+   */
+  async findWith(context: Context, sought: SoughtCall): Promise<RunHandle[]> {
+    const matching = sought.digest === undefined ? [] : await this.#findAll(context, sought);
+    return matching.length > 0 ? matching : await this.#findAll(context, { ...sought, digest: undefined });
+  }
+
+  /** Returns the direct children that have such an open call, or a descendant with one. */
+  async #findAll(context: Context, sought: SoughtCall): Promise<RunHandle[]> {
+    const { callId, fitting, digest, runId } = sought;
+    const found: RunHandle[] = [];
+    for (const suspended of suspendedCalls(context)) {
+      const child = await this.#openOwn(context, suspended);
+      if (child === undefined) continue;
+      const call = findCall(child.context, callId);
+      const fits = call !== undefined && fitting.includes(call.status);
+      const hasDigest = digest === undefined || call?.digest === digest;
+      const isMatch = runId === undefined ? fits && hasDigest : child.id === runId;
+      if (isMatch || (await this.#findAll(child.context, sought)).length > 0) found.push(child);
+    }
+    return found;
+  }
+
+  /** Returns a child that once made this call, whatever its outcome. */
+  async findPast(parentId: string, { callId, runId }: SoughtCall): Promise<RunHandle | undefined> {
+    const { store, children } = this.#environment;
+    for (const { event } of await readJournal(store, parentId)) {
+      if (event.type !== 'tool.suspended' || (await store.get(event.childRunId)) === undefined) continue;
+      if (runId !== undefined && runId !== event.childRunId) continue;
+      const made = (await readJournal(store, event.childRunId)).some(({ event: its }) =>
+        callsOf(its).some(call => call.callId === callId),
+      );
+      if (made) return await children.open(event.childRunId).catch(ignoreUnknown);
+    }
+    return undefined;
+  }
+
+  /** Returns a paused child, at any depth: the first, or the one with this id. */
+  async findPaused(context: Context, runId?: string): Promise<RunHandle | undefined> {
+    for (const suspended of suspendedCalls(context)) {
+      const child = await this.#openOwn(context, suspended);
+      if (child?.context.paused === true && (runId ?? child.id) === child.id) return child;
+      const below = child && (await this.findPaused(child.context, runId));
+      if (below !== undefined) return below;
+    }
+    return undefined;
+  }
+
+  /** Cancels the children of a cancelled run, at any depth. Needs no agent. */
+  async cancel(context: Context): Promise<void> {
+    const reason = `its parent run ${context.runId} was cancelled`;
+    for (const childId of childIdsOf(context)) {
+      await cancelStored(this.#environment, childId, context.runId, reason);
+    }
+  }
+
+  async #settleOne(context: Context, call: SuspendedCall): Promise<Command | undefined> {
+    const child = await this.#openOwn(context, call);
+    if (child === undefined) return await this.#resultElsewhere(context, call);
+    const settled = await child.settled();
+    if (settled.status === 'waiting') return undefined;
+    return await resultOf(this.#environment, context, call, child.context, settled);
+  }
+
+  /** The result of a child that this run must not drive: a fork reads how the child of its original ended. */
+  async #resultElsewhere(context: Context, call: SuspendedCall): Promise<Command | undefined> {
+    const { store } = this.#environment;
+    if (!(await isOver(store, call.childRunId))) return undefined;
+    const { state } = await loadRun(store, call.childRunId);
+    const settled = describeSettled(state, text => text);
+    if (settled === null || settled.status === 'waiting') return undefined;
+    return await resultOf(this.#environment, context, call, state.context, settled);
+  }
+
+  /** Opens a child of this run; a fork must not drive the children of its original. */
+  async #openOwn(context: Context, { childRunId }: SuspendedCall): Promise<RunHandle | undefined> {
+    const { store, children } = this.#environment;
+    if ((await store.get(childRunId)) === undefined) return undefined;
+    const child = await children.open(childRunId).catch(ignoreUnknown);
+    return child?.context.parent?.runId === context.runId ? child : undefined;
+  }
+}
+
+/** Whether the store has the run, and it has ended. */
+async function isOver(store: Store, runId: string): Promise<boolean> {
+  const status = (await store.get(runId))?.status;
+  return status !== undefined && status !== 'running' && status !== 'waiting';
+}
+
+/** Returns the result of a child for its parent; an output too large for the parent's journal is stored as a blob. */
+async function resultOf(
+  { store, host }: Stored,
+  parent: Context,
+  { callId, childRunId }: SuspendedCall,
+  child: Context,
+  settled: Exclude<Settled, { status: 'waiting' }>,
+): Promise<Command> {
+  const answer = answerOfChild(child.agent.name, settled);
+  const spent = spentBy(child);
+  const command = { type: 'result.received', callId, childRunId, ...answer, spent } as const;
+  return await boundCommand(command, parent, new RunBlobs({ store, host, runId: parent.runId }));
+}
+
+/** Runs of an unknown agent are left to other processes. */
+function ignoreUnknown(error: unknown): undefined {
+  if (error instanceof EngineError && error.code !== 'run-unknown') throw error;
+  return undefined;
+}
+
+/**
+ * Delivers the result of a child to its parent run, from any process, as an input event. Returns false if the parent
+ * does not wait for it (yet).
+ */
+export async function deliverToParent(
+  where: Stored,
+  child: Context,
+  settled: Exclude<Settled, { status: 'waiting' }>,
+): Promise<boolean> {
+  const { parent } = child;
+  if (parent === null) return false;
+  const log = await loadLog(where, parent.runId);
+  const { context } = log.state;
+  const call = suspendedCalls(context).find(({ callId }) => callId === parent.callId);
+  if (call?.childRunId !== child.runId || hasEnded(log.state)) return false;
+  const command = await resultOf(where, context, call, child, settled);
+  return (await log.put([() => command])).accepted;
+}
+
+/** Returns the command that cancels a run: a request, if another process drives it and has time left to handle it. */
+export async function endRun(
+  { store, host, isDead, graceMs }: Cancelling,
+  runId: string,
+  options: CommandOptions & { reason?: string },
+): Promise<MakeCommand> {
+  const record = await store.get(runId);
+  const isDrivenElsewhere = record !== undefined && isDriven(record, host.now(), isDead);
+  return state => {
+    const deadline = state.context.cancelling?.deadline ?? host.now() + graceMs + CANCEL_SLACK_MS;
+    const leavesToDriver = isDrivenElsewhere && !isAtRest(state) && host.now() < deadline;
+    return leavesToDriver ? requestCancel(options, deadline) : cancelRun(state, options);
+  };
+}
+
+/** Cancels a child and its children, even if another process drives them. */
+async function cancelStored(
+  where: Cancelling,
+  runId: string,
+  parentId: string,
+  reason: string,
+): Promise<void> {
+  if ((await where.store.get(runId)) === undefined) return;
+  const end = await endRun(where, runId, { reason });
+  const log = await loadLog(where, runId);
+  if (log.state.context.parent?.runId !== parentId || !(await log.put([end])).accepted) return;
+  if (hasEnded(log.state)) await watchEnd(where.watchers?.() ?? [], { runId, store: where.store });
+  for (const childId of childIdsOf(log.state.context)) await cancelStored(where, childId, runId, reason);
+}
+
+/** Returns why a child must not continue: a run above it has ended or no longer waits for it. Otherwise `null`. */
+export async function findOrphan(store: Store, { parent }: Context): Promise<string | null> {
+  if (parent === null || (await store.get(parent.runId)) === undefined) return null;
+  const { state } = await loadRun(store, parent.runId);
+  if (hasEnded(state)) return `its parent run ${parent.runId} has ended`;
+  if (!isAwaitedBy(state.context, parent.callId))
+    return `its parent run ${parent.runId} no longer waits for it`;
+  return await findOrphan(store, state.context);
+}
+
+type Waiting = Extract<Settled, { status: 'waiting' }>;
+
+/**
+ * Adds what the children wait for, as stored, to what the run waits for. With a paused child, the run is paused too.
+ */
+async function withChildren(store: Store, context: Context, settled: Waiting): Promise<Waiting> {
+  const open = [...settled.open];
+  for (const { childRunId } of suspendedCalls(context)) {
+    const state = await loadChild(store, childRunId, context.runId);
+    if (state === undefined) continue;
+    const own = describeSettled(state, text => text);
+    if (own?.status !== 'waiting') continue;
+    open.push(...(await withChildren(store, state.context, own)).open);
+  }
+  return { ...settled, ...partsOf(open), paused: open.some(({ kind }) => kind === 'pause') };
+}
+
+/** Returns the unsettled calls in the children of a cancelled run, at any depth. */
+async function listUnsettledBelow(store: Store, context: Context): Promise<JsonCall[]> {
+  const unsettled: JsonCall[] = [];
+  for (const childId of childIdsOf(context)) {
+    const state = await loadChild(store, childId, context.runId);
+    if (state === undefined) continue;
+    unsettled.push(...listUnsettled(state.context), ...(await listUnsettledBelow(store, state.context)));
+  }
+  return unsettled;
+}
+
+/** Loads a child of this run; a fork of the parent is not its parent. */
+async function loadChild(store: Store, childId: string, parentId: string): Promise<ChartState | undefined> {
+  if ((await store.get(childId)) === undefined) return undefined;
+  const { state } = await loadRun(store, childId);
+  return state.context.parent?.runId === parentId ? state : undefined;
+}
+
+/** Adds what the children wait for, or their unsettled calls if the run was cancelled. */
+export async function addChildren(store: Store, context: Context, settled: Settled): Promise<Settled> {
+  switch (settled.status) {
+    case 'waiting':
+      return await withChildren(store, context, settled);
+    case 'cancelled':
+      return {
+        ...settled,
+        unsettled: [...settled.unsettled, ...(await listUnsettledBelow(store, context))],
+      };
+    default:
+      return settled;
+  }
+}
+
+/** Describes a stored run, including the open calls of its children; returns `null` if the run still has work to do. */
+export async function describeWithChildren(
+  store: Store,
+  state: ChartState,
+  showText: (text: string) => string,
+): Promise<Settled | null> {
+  const settled = describeSettled(state, showText);
+  return settled === null ? null : await addChildren(store, state.context, settled);
+}

@@ -1,0 +1,196 @@
+import { callsWith, isOwed } from '../../machines/calls.ts';
+import type { Call, CallStatus, Context } from '../../machines/context.ts';
+import { limitsOf } from '../../machines/limits.ts';
+import { DEFAULT_LIMITS, type Limits } from '../../protocol/config.ts';
+import { digestOf } from '../../protocol/content/digest.ts';
+import type { Spent } from '../../protocol/event.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { Labels } from '../../protocol/listing/label.ts';
+import type { CommandOptions, RunCommand, YieldOptions } from '../../protocol/run-command.ts';
+import type { TextFilter } from '../../text/text-filter.ts';
+import type { RunHappening } from '../events/run-events.ts';
+import type { CommandResult, SubmitResult } from '../log/refusal.ts';
+import type { Settled } from '../log/settled.ts';
+
+/**
+ * Sub-agents: each call of a sub-agent is a run of its own, a child of the calling run, in the same store.
+ *
+ * C1 The child's id is derived from the call's key and run, so every driver of the call finds the same child.
+ * C2 While the child works, it is driven within its parent's batch; once it rests, the call waits.
+ * C3 The child's limits are a share of what its parent has left; what it spends counts as spent by the parent.
+ * C4 A child whose parent no longer waits for it is cancelled before it does anything else.
+ */
+export interface ChildRuns extends Pick<StoryAgent, 'subAgent'> {
+  /** Whether the tool is a sub-agent. */
+  has(tool: string): boolean;
+  /** Starts and drives the child run of a call, or attaches to it if it exists. */
+  begin(tool: string, request: ChildRequest): Promise<RunHandle>;
+  /** Attaches to a run of any agent below this one. */
+  open(runId: string): Promise<RunHandle>;
+  /** Whether the store has a child run; `unknown` if it has not but the parent came from another store. */
+  lookFor(runId: string, parentId: string): Promise<'there' | 'none' | 'unknown'>;
+}
+
+/** An agent, as far as the stories of its runs need it. */
+export type StoryAgent = {
+  name: string;
+  filters: readonly (() => TextFilter)[];
+  /** The agent that the tool is; `undefined` for another tool. */
+  subAgent(tool: string): StoryAgent | undefined;
+};
+
+/** How to start a child run. */
+export type ChildRequest = {
+  runId: string;
+  parent: { runId: string; callId: string };
+  input: string;
+  /** The parent's; the child takes it if its agent has a `runContext`. */
+  runContext: JsonValue | undefined;
+  limits: Partial<Limits>;
+  /** The labels of the parent run. */
+  inheritedLabels?: Labels;
+  stream: boolean;
+  /** Whether the parent's batch is waiting for the child; if so, its end need not be delivered to the parent. */
+  isAwaited(): boolean;
+};
+
+/** The result of a child run for the call that started it. */
+export type ChildAnswer = { output: JsonValue; isError: boolean };
+
+/** Returns the id of a call's child run. A fork keeps the call's key but has its own children. */
+export function childRunIdOf(key: string, parentId: string): string {
+  return `run_${digestOf({ childOf: key, parentId })}`;
+}
+
+/** Returns the ids of the child runs that the open calls of the current round have or may have. */
+export function childIdsOf({ calls, runId }: Context): string[] {
+  return calls.flatMap(call => {
+    if (call.status === 'settled') return [];
+    return call.childRunId ?? (call.key === undefined ? [] : childRunIdOf(call.key, runId));
+  });
+}
+
+/** Identifies an open call; `digest` and `runId` distinguish it from others with the same id. */
+export type SoughtCall = {
+  callId: string;
+  fitting: readonly CallStatus[];
+  digest?: string | undefined;
+  runId?: string | undefined;
+};
+
+/** A call that waits for its child run. */
+export type SuspendedCall = Call & { childRunId: string };
+
+/** Returns the calls that wait for child runs. */
+export function suspendedCalls(context: Context): SuspendedCall[] {
+  return callsWith(context, 'waiting').filter(call => call.childRunId !== undefined) as SuspendedCall[];
+}
+
+/** Whether the run, a fork, waits for child runs of its original. Their ends wake the original alone. */
+export function waitsForOriginal(context: Context): boolean {
+  return suspendedCalls(context).some(
+    ({ key, childRunId }) => key === undefined || childRunId !== childRunIdOf(key, context.runId),
+  );
+}
+
+/** Whether the run still waits for the child run of this call. */
+export function isAwaitedBy(context: Context, callId: string): boolean {
+  const call = context.calls.find(other => other.callId === callId);
+  return call !== undefined && (isOwed(call) || call.status === 'waiting');
+}
+
+/** Returns the result of a child run that has ended. */
+export function answerOfChild(agent: string, settled: Exclude<Settled, { status: 'waiting' }>): ChildAnswer {
+  switch (settled.status) {
+    case 'finished':
+      return { output: (settled.output as JsonValue | undefined) ?? settled.text, isError: false };
+    case 'failed':
+      return failed(`${agent} failed: ${settled.error.code}: ${settled.error.message}`);
+    case 'cancelled':
+      return failed(`${agent} was cancelled before it answered.`);
+  }
+}
+
+function failed(output: string): ChildAnswer {
+  return { output, isError: true };
+}
+
+/** Returns what a run has spent. */
+export function spentBy({ turns, toolCalls, usage, cost, activeMs }: Context): Spent {
+  return { turns, toolCalls, usage, cost, activeMs };
+}
+
+/** Reserved for the closing call of a child that reached its limits. */
+const CLOSING_TURN = 1;
+
+/** The limits of a child run, or the limit of its parent that leaves nothing for it. */
+export type Share = { type: 'share'; limits: Partial<Limits> } | { type: 'spent'; reason: string };
+
+/** Returns the limits of one child run: an equal share of what the parent has left, among the open children of the round. */
+export function shareLimits(context: Context, isChild: (tool: string) => boolean): Share {
+  const open = Math.max(
+    1,
+    context.calls.filter(call => call.status !== 'settled' && isChild(call.name)).length,
+  );
+  const { turns, toolCalls, ...others } = limitsOf(context);
+  const turnsLeft = turns - context.turns;
+  if (turnsLeft < open) return spent(context, { limit: 'turns', used: context.turns, open });
+  const used = {
+    tokens: (context.usage?.inputTokens ?? 0) + (context.usage?.outputTokens ?? 0),
+    cost: context.cost,
+    activeMs: context.activeMs,
+  };
+  const limits: Partial<Limits> = {
+    turns: Math.max(1, Math.floor(turnsLeft / open) - CLOSING_TURN),
+    toolCalls: Math.max(0, Math.floor((toolCalls - context.toolCalls) / open)),
+  };
+  for (const limit of ['tokens', 'cost', 'activeMs'] as const) {
+    const allowed = others[limit];
+    if (allowed === undefined) continue;
+    if (used[limit] >= allowed) return spent(context, { limit, used: used[limit], open });
+    limits[limit] = (allowed - used[limit]) / open;
+  }
+  return { type: 'share', limits };
+}
+
+type SpentLimit = { limit: 'turns' | 'tokens' | 'cost' | 'activeMs'; used: number; open: number };
+
+/** Names the limit, its value, whose it is and where it is from. */
+function spent(context: Context, { limit, used, open }: SpentLimit): Share {
+  const { runId, agent } = context;
+  const isShared = limit === 'turns' && open > 1;
+  const reason = [
+    `the limit ${limit} of run ${runId} (agent "${agent.name}") is ${limitsOf(context)[limit]}, ${originOf(context, limit)},`,
+    `and ${used} of it are spent${isShared ? `; ${open} sub-agents share the rest and need 1 each` : ''}.`,
+    'Sub-agents spend from the limits of the run that calls them:',
+    `raise limits.${limit} of "${agent.name}"${isShared ? ', or call fewer of them at once' : ''}.`,
+  ];
+  return { type: 'spent', reason: reason.join(' ') };
+}
+
+function originOf(context: Context, limit: SpentLimit['limit']): string {
+  const changed: Partial<Limits> = context.params.limits ?? {};
+  if (changed[limit] !== undefined) return 'changed during the run';
+  if (context.parent !== null) return `at most its share of what run ${context.parent.runId} had left`;
+  return context.config.limits[limit] === DEFAULT_LIMITS[limit] ? 'the default' : 'set';
+}
+
+/** Returns the lower of both limits, for each limit. */
+export function narrowLimits(own: Limits, share: Partial<Limits>): Limits {
+  const narrowed = { ...own };
+  for (const [limit, allowed] of Object.entries(share) as [keyof Limits, number | undefined][]) {
+    if (allowed !== undefined) narrowed[limit] = Math.min(narrowed[limit] ?? allowed, allowed);
+  }
+  return narrowed;
+}
+
+/** The methods that parent and child runs use on each other; documented in `Run`. */
+export interface RunHandle {
+  readonly id: string;
+  readonly context: Readonly<Context>;
+  settled(): Promise<Settled>;
+  submit(commands: readonly RunCommand[]): Promise<SubmitResult>;
+  cancel(options?: CommandOptions & { reason?: string }): Promise<CommandResult>;
+  eventBatches(options: { after: number; follow: boolean }): AsyncGenerator<readonly RunHappening[]>;
+  yield(options?: YieldOptions): Promise<void>;
+}
