@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import type { MakeRunHost } from '../engine/driver/run-options.ts';
+import type { MakeSupervisor } from '../engine/driver/run-options.ts';
 import type { DriveWatcher } from '../engine/events/watch-drive.ts';
 import type { Host } from '../engine/host/host.ts';
 import type {
@@ -131,7 +131,7 @@ export type AgentOptions<
   /** For instruments such as `agentchart/otel`: what watches the drives of this agent's runs. */
   watchers?: readonly DriveWatcher[];
   /** For hosts such as `agentchart/hosts/restate`: who drives this agent's runs. Default: this process. */
-  makeRunHost?: MakeRunHost;
+  makeSupervisor?: MakeSupervisor;
 };
 
 /**

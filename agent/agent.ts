@@ -11,7 +11,7 @@ import type { AgentDefinition } from '../engine/services/definition.ts';
 import { makeServices } from '../engine/services/make-services.ts';
 import { explainMissingModel } from '../engine/services/prepare-request.ts';
 import type { Service } from '../engine/services/service.ts';
-import { type ChildRequest, narrowLimits } from '../engine/sub-agents/sub-agents.ts';
+import { type ChildRequest, narrowLimits } from '../engine/sub-agents/sub-agent-runs.ts';
 import type { VersionReport } from '../engine/versions/compare-versions.ts';
 import { type AgentMachine, agentMachine } from '../machines/agent.ts';
 import type { ServiceName } from '../protocol/effect.ts';
@@ -79,7 +79,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     this.#listeners = new AgentListeners(this, this.#host, name => namesOf(this).includes(name));
     this.#services = makeServices(definition, {
       connectTools: () => this.#tools.connect(),
-      children: this.#subAgents,
+      subAgents: this.#subAgents,
       watchers: options.watchers,
     });
   }
@@ -314,9 +314,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
       loadInherited: continues => this.#inherited.load(continues),
       textFilters: this.#definition.textFilters,
       showText: text => filterText(text, this.#definition.textFilters),
-      children: this.#subAgents,
+      subAgents: this.#subAgents,
       watchers: () => [...(this.#options.watchers ?? []), ...this.#listeners.watchers()],
-      ...omitUndefined({ openParent, makeRunHost: this.#options.makeRunHost }),
+      ...omitUndefined({ openParent, makeSupervisor: this.#options.makeSupervisor }),
     };
   }
 }

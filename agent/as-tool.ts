@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import * as z from 'zod/mini';
 import type { Settled } from '../engine/log/settled.ts';
-import { answerOfChild } from '../engine/sub-agents/sub-agents.ts';
+import { answerOfChild } from '../engine/sub-agents/sub-agent-runs.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { lazySchema } from '../protocol/schemas/lazy-schema.ts';

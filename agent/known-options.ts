@@ -37,7 +37,7 @@ const LOOP_NAMES: NamesOf<StorelessOptions> = {
   version: true,
   host: true,
   watchers: true,
-  makeRunHost: true,
+  makeSupervisor: true,
 };
 const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
 const RETRY_NAMES: NamesOf<Retry> = { attempts: true, baseMs: true, maxMs: true };

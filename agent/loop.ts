@@ -1,7 +1,7 @@
 import { actorsOf, type LiveOptions, type ServiceActors } from '../engine/driver/live.ts';
 import { type Host, systemHost } from '../engine/host/host.ts';
 import { makeServices } from '../engine/services/make-services.ts';
-import type { ChildRuns } from '../engine/sub-agents/sub-agents.ts';
+import type { SubAgentRuns } from '../engine/sub-agents/sub-agent-runs.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
@@ -22,7 +22,7 @@ export type LoopStart = Omit<StartOptions, 'signal' | 'continues'>;
 const named = (options: LoopOptions): AgentOptions & { host?: Host } => ({ name: 'agent', ...options });
 
 /** A sub-agent's tool calls its agent directly: there is no store for a child run. */
-const NO_CHILDREN: ChildRuns = {
+const NO_SUB_AGENTS: SubAgentRuns = {
   has: () => false,
   subAgent: () => undefined,
   begin: (tool: string) => Promise.reject(new EngineError('agent-invalid', `"${tool}" is not a sub-agent.`)),
@@ -42,7 +42,7 @@ const NO_CHILDREN: ChildRuns = {
 export function agentServices(options: LoopOptions, live: LiveOptions = {}): ServiceActors {
   const definition = defineAgent(named(knownLoopOptions('agentServices', options)));
   const connection = new ToolConnection(definition.tools);
-  const parts = { connectTools: () => connection.connect(), children: NO_CHILDREN };
+  const parts = { connectTools: () => connection.connect(), subAgents: NO_SUB_AGENTS };
   return actorsOf(makeServices(definition, parts), { host: options.host ?? systemHost, ...live });
 }
 

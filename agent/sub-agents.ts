@@ -1,6 +1,6 @@
 import { readPage } from '../engine/journal/read-journal.ts';
 import type { Run } from '../engine/run/run.ts';
-import type { ChildRequest, ChildRuns, StoryAgent } from '../engine/sub-agents/sub-agents.ts';
+import type { ChildRequest, StoryAgent, SubAgentRuns } from '../engine/sub-agents/sub-agent-runs.ts';
 import { EngineError } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import type { Store } from '../protocol/store.ts';
@@ -22,7 +22,7 @@ export interface SubAgent {
 }
 
 /** The sub-agents of an agent, by tool. Each is copied onto the agent's store when it is first needed. */
-export class SubAgents<Agent extends SubAgent> implements ChildRuns {
+export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
   readonly #store: Store;
   readonly #byTool: ReadonlyMap<string, Agent>;
   readonly #place: (agent: Agent) => Agent;
@@ -97,11 +97,11 @@ export class SubAgents<Agent extends SubAgent> implements ChildRuns {
 
 /** Returns the options of a sub-agent on its parent's store, durability and hosts. Model and prices are defaults. */
 export function placedOptions(own: AgentOptions, parent: AgentOptions & { store: Store }): AgentOptions {
-  const { durability, host, makeRunHost } = parent;
+  const { durability, host, makeSupervisor } = parent;
   const model = own.model ?? parent.model;
   const prices = own.prices ?? parent.prices;
   const forkModels = own.forkModels ?? (own.model === undefined ? parent.forkModels : undefined);
-  const defaults = { model, forkModels, prices, durability, host, makeRunHost };
+  const defaults = { model, forkModels, prices, durability, host, makeSupervisor };
   return { ...own, store: parent.store, ...omitUndefined(defaults) };
 }
 

@@ -3,7 +3,7 @@ import { readJournal } from '../engine/journal/read-journal.ts';
 import type { CommandResult, Stranded } from '../engine/log/refusal.ts';
 import { listUnsettled } from '../engine/log/settled.ts';
 import type { Run } from '../engine/run/run.ts';
-import { hasEnded } from '../machines/standing.ts';
+import { hasEnded } from '../machines/status.ts';
 import type { ChartState } from '../machines/step.ts';
 import type { RunRecord, Store } from '../protocol/store.ts';
 import { driveRun } from './drive-run.ts';

@@ -1,5 +1,5 @@
 import { loadRun } from '../../engine/journal/load-run.ts';
-import { statusOf } from '../../machines/standing.ts';
+import { statusOf } from '../../machines/status.ts';
 import { statePath } from '../../machines/step.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { EXIT } from '../exit-codes.ts';

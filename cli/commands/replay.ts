@@ -2,7 +2,7 @@ import { describeSettled, listUnsettled, type Settled } from '../../engine/log/s
 import { replayExport } from '../../engine/replay/replay-export.ts';
 import type { ReplayedEntry, ReplayObserver, ReplayReport } from '../../engine/replay/replay-journal.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
-import { hasEnded } from '../../machines/standing.ts';
+import { hasEnded } from '../../machines/status.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { EXIT } from '../exit-codes.ts';

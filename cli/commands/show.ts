@@ -8,7 +8,7 @@ import { listUnsettled, type Settled } from '../../engine/log/settled.ts';
 import { openResult } from '../../engine/run/read-result.ts';
 import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import type { VersionDifference, VersionReport } from '../../engine/versions/compare-versions.ts';
-import { statusOf } from '../../machines/standing.ts';
+import { statusOf } from '../../machines/status.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { describeBytes } from '../../protocol/content/read-content.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';

@@ -1,12 +1,12 @@
 import type { Context } from '../../machines/context.ts';
-import { hasEnded, isAtRest } from '../../machines/standing.ts';
+import { hasEnded, isAtRest } from '../../machines/status.ts';
 import { statePath } from '../../machines/step.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
 import { type Fold, loadRun } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
-import { childIdsOf } from '../sub-agents/sub-agents.ts';
+import { childIdsOf } from '../sub-agents/sub-agent-runs.ts';
 
 /** A run is quarantined after this many processes in a row died without making progress on it. */
 export const MAX_CRASHES = 5;

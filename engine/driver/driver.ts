@@ -5,7 +5,7 @@
  */
 
 import { pendingServices } from '../../machines/snapshot.ts';
-import { hasEnded, isAtRest } from '../../machines/standing.ts';
+import { hasEnded, isAtRest } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Effect } from '../../protocol/effect.ts';
 import { isThrown } from '../../protocol/error.ts';
@@ -23,7 +23,7 @@ import type { AppendOutcome } from '../log/refusal.ts';
 import type { RunLog } from '../log/run-log.ts';
 import type { Snapshots } from '../log/snapshots.ts';
 import { Cancelled, type Report, type ServiceScope, Stop, Stopped, Yielding } from '../services/service.ts';
-import { waitsForOriginal } from '../sub-agents/sub-agents.ts';
+import { waitsForOriginal } from '../sub-agents/sub-agent-runs.ts';
 import type { Lease } from './lease.ts';
 import type { RunOptions } from './run-options.ts';
 

@@ -25,7 +25,7 @@ import {
 import { type PersistCalls, SnapshotBarrier } from './snapshot-barrier.ts';
 
 /*
- * The live host: runs the services as XState actors of the machine, without a store and a driver.
+ * The live services: XState actors of the machine, without a store and a driver.
  *
  * H1 With `persist`, no model, finisher or tool function is called before a `persist` that began after everything was
  *    reported has succeeded.

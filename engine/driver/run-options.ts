@@ -12,9 +12,9 @@ import type { LoadedRun } from '../journal/load-run.ts';
 import type { RunLog } from '../log/run-log.ts';
 import type { MissingModel } from '../services/prepare-request.ts';
 import type { Service } from '../services/service.ts';
-import type { RunChildren } from '../sub-agents/children.ts';
-import type { ChildRuns, RunHandle } from '../sub-agents/sub-agents.ts';
-import type { RunHost } from './run-supervisor.ts';
+import type { Children } from '../sub-agents/children.ts';
+import type { RunHandle, SubAgentRuns } from '../sub-agents/sub-agent-runs.ts';
+import type { RunSupervisor } from './run-supervisor.ts';
 
 /** What a run needs from its agent. */
 export type RunOptions = {
@@ -40,27 +40,27 @@ export type RunOptions = {
   textFilters: readonly (() => TextFilter)[];
   /** A model's text as readers see it, after the text filters. */
   showText(text: string): string;
-  children: ChildRuns;
+  subAgents: SubAgentRuns;
   /** Only in a sub-agent's run: attaches to the parent run, if this process has its agent. */
   openParent?(runId: string): Promise<RunHandle>;
   /** Observers, read when a drive begins. */
   watchers?(): readonly DriveWatcher[];
-  /** Makes the host that drives the run. Default: a `Supervisor`, which drives it in this process. */
-  makeRunHost?: MakeRunHost;
+  /** Default: a `Supervisor`, which drives the run in this process. */
+  makeSupervisor?: MakeSupervisor;
   /** Whether the parent waits for this run in this process. */
   isAwaited?(): boolean;
 };
 
-/** What a run gives its host. */
+/** What a run gives its supervisor. */
 export type RunParts = {
   options: RunOptions;
   log: RunLog;
   events: RunEvents;
-  children: RunChildren;
+  children: Children;
   loaded: LoadedRun;
   /** The transcript of the runs that this run continues, cached; `undefined` until it is loaded. */
   inherited: readonly Item[] | undefined;
 };
 
-/** Makes the host of a run. */
-export type MakeRunHost = (parts: RunParts) => RunHost;
+/** Makes the supervisor of a run. */
+export type MakeSupervisor = (parts: RunParts) => RunSupervisor;

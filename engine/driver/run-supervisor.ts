@@ -9,13 +9,13 @@ import type { Settled } from '../log/settled.ts';
  * The interface through which a run's handle (`Run`) has the run driven. `Supervisor` drives the run in this process.
  * Another implementation may leave the driving to an external system, and only append inputs and follow the journal.
  */
-export interface RunHost {
+export interface RunSupervisor {
   /** The driver, while this process drives the run. */
   readonly driver: {
     cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome>;
   } | null;
   /** Whether more events are expected, according to the entries that this process has read. */
-  readonly standing: 'running' | 'at-rest' | 'ended';
+  readonly activity: 'running' | 'at-rest' | 'ended';
   /** The error that stopped driving in this process; `null` without one. */
   readonly failure: { error: unknown } | null;
   /** The transcript of the runs that this run continues; `undefined` until it is loaded. */

@@ -1,4 +1,4 @@
-import { hasEnded, isAtRest } from '../../machines/standing.ts';
+import { hasEnded, isAtRest } from '../../machines/status.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isDriven } from '../../protocol/store.ts';
@@ -11,13 +11,13 @@ import type { RunLog } from '../log/run-log.ts';
 import { describeNow, type Settled } from '../log/settled.ts';
 import { Snapshots } from '../log/snapshots.ts';
 import { addChildren, deliverToParent, findOrphan } from '../sub-agents/children.ts';
-import { suspendedCalls } from '../sub-agents/sub-agents.ts';
+import { suspendedCalls } from '../sub-agents/sub-agent-runs.ts';
 import { detectCrashLoop } from './detect-crash-loop.ts';
 import { type DriveOutcome, Driver } from './driver.ts';
 import { type Drives, drivesOf } from './drives.ts';
 import { Lease } from './lease.ts';
 import type { RunOptions, RunParts } from './run-options.ts';
-import type { RunHost } from './run-supervisor.ts';
+import type { RunSupervisor } from './run-supervisor.ts';
 
 /** `failed`: driving failed in this process and has not been retried. */
 type Stage =
@@ -27,7 +27,7 @@ type Stage =
   | { type: 'failed'; error: unknown };
 
 /** Decides when this process drives a run: claims it, drives it until it rests, and wakes it when a timer is due. */
-export class Supervisor implements RunHost {
+export class Supervisor implements RunSupervisor {
   readonly #options: RunOptions;
   readonly #parts: RunParts;
   readonly #log: RunLog;
@@ -54,7 +54,7 @@ export class Supervisor implements RunHost {
   }
 
   /** Whether more events are expected, as far as this process has read the journal. */
-  get standing(): 'running' | 'at-rest' | 'ended' {
+  get activity(): 'running' | 'at-rest' | 'ended' {
     const { state } = this.#log;
     if (this.driver !== null) return 'running';
     if (hasEnded(state)) return 'ended';

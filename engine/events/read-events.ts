@@ -17,7 +17,7 @@ export type EventSource = {
   /** The next entries after seq `after`. Those after `lastSeq` may be left out. Readers share them. */
   readPage(after: number): Promise<readonly RunHappening[]>;
   /** Whether more events are expected, as far as this process has read the journal. */
-  standing(): 'running' | 'at-rest' | 'ended';
+  activity(): 'running' | 'at-rest' | 'ended';
   /** The error that stopped driving in this process; `null` without one. */
   failure(): { error: unknown } | null;
   /** Reads and publishes the entries of other processes. */
@@ -96,12 +96,12 @@ async function* readAll(
   const end = until && endOf(until, () => queue.wake());
   const isOver = () => {
     if (end !== undefined) return seq >= end.seq;
-    const standing = source.standing();
-    return standing === 'ended' || (standing === 'at-rest' && !follow);
+    const activity = source.activity();
+    return activity === 'ended' || (activity === 'at-rest' && !follow);
   };
   const failureOf = () => {
     if (end !== undefined) return end.failure;
-    return follow || source.standing() !== 'running' ? null : source.failure();
+    return follow || source.activity() !== 'running' ? null : source.failure();
   };
   let seq = after;
   let isTextFirst = textFirst;

@@ -27,9 +27,9 @@ export async function findLiveAttempt(
   if (starts.length < attempt) return 'an attempt that another store has recorded';
   for (const { by, attempt: number } of listAttempts(events, callId)) {
     if (by === undefined && forkOf !== undefined) continue;
-    const standing = by === undefined ? 'unknown' : checkOwner(by);
-    if (standing === 'dead' || (standing === 'self' && !isCallRunning(runId, callId))) continue;
-    return describeAttempt(number, by, standing);
+    const state = by === undefined ? 'unknown' : checkOwner(by);
+    if (state === 'dead' || (state === 'self' && !isCallRunning(runId, callId))) continue;
+    return describeAttempt(number, by, state);
   }
   if (forkOf === undefined) return null;
   try {
@@ -63,10 +63,10 @@ function listAttempts(events: readonly RunEvent[], callId: string): Attempt[] {
   return open;
 }
 
-function describeAttempt(attempt: number, by: string | undefined, standing: OwnerState): string {
+function describeAttempt(attempt: number, by: string | undefined, state: OwnerState): string {
   const which = `attempt ${attempt}`;
-  if (standing === 'self') return `${which}, which still runs in this process`;
+  if (state === 'self') return `${which}, which still runs in this process`;
   if (by === undefined) return which;
   const process = `${which}, started by process ${shortenOwnerName(by)}`;
-  return standing === 'alive' ? `${process}, which is alive` : `${process}, whose status is unknown here`;
+  return state === 'alive' ? `${process}, which is alive` : `${process}, whose status is unknown here`;
 }

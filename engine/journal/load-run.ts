@@ -1,5 +1,5 @@
 import { fromStored, type StoredState, toStored } from '../../machines/snapshot.ts';
-import { hasEnded, isAtRest, statusOf } from '../../machines/standing.ts';
+import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import { type ChartState, initial, next } from '../../machines/step.ts';
 import { hashOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';

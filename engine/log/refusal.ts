@@ -1,6 +1,6 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Call, CallStatus } from '../../machines/context.ts';
-import { hasEnded } from '../../machines/standing.ts';
+import { hasEnded } from '../../machines/status.ts';
 import { type ChartState, next } from '../../machines/step.ts';
 import type { EngineErrorCode } from '../../protocol/error.ts';
 import { type ChartEvent, type CommandEvent, callsOf, type JournalEntry } from '../../protocol/event.ts';

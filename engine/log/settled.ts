@@ -4,7 +4,7 @@ import {
   describeFinished,
   describeWaiting,
 } from '../../machines/settled.ts';
-import { isAtRest, statusOf } from '../../machines/standing.ts';
+import { isAtRest, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { Host } from '../host/host.ts';

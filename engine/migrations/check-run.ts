@@ -1,4 +1,4 @@
-import { hasEnded } from '../../machines/standing.ts';
+import { hasEnded } from '../../machines/status.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';

@@ -1,4 +1,4 @@
-import { hasEnded } from '../../machines/standing.ts';
+import { hasEnded } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts';
@@ -9,7 +9,7 @@ import type { Host } from '../host/host.ts';
 import { beginFold, foldEntry, isOfChart, standingOf } from '../journal/load-run.ts';
 import { describeRestored, readStart } from '../journal/read-journal.ts';
 import { beginDoubting } from '../run/forks/doubt-calls.ts';
-import { suspendedCalls } from '../sub-agents/sub-agents.ts';
+import { suspendedCalls } from '../sub-agents/sub-agent-runs.ts';
 import { findSteps, type JournalMigration, migrateJournal, versionsOf } from '../versions/migrate-journal.ts';
 import { versionMismatch } from '../versions/version-mismatch.ts';
 import { checkRun, successorOf } from './check-run.ts';

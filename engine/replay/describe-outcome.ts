@@ -1,5 +1,5 @@
 import type { Call } from '../../machines/context.ts';
-import { statusOf } from '../../machines/standing.ts';
+import { statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { toolResults } from '../../machines/tool-results.ts';
 import type { ToolResult } from '../../protocol/finisher.ts';

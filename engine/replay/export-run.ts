@@ -1,5 +1,5 @@
 import type { StoredState } from '../../machines/snapshot.ts';
-import { statusOf } from '../../machines/standing.ts';
+import { statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { hashOf } from '../../protocol/content/digest.ts';
 import type { JournalEntry, RunStarted } from '../../protocol/event.ts';

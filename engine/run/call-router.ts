@@ -5,8 +5,8 @@ import type { Store } from '../../protocol/store.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { APPLIES_TO, isOwnCall } from '../log/command.ts';
 import { type Refusal, refuse } from '../log/refusal.ts';
-import type { RunChildren } from '../sub-agents/children.ts';
-import type { RunHandle, SoughtCall } from '../sub-agents/sub-agents.ts';
+import type { Children } from '../sub-agents/children.ts';
+import type { RunHandle, SoughtCall } from '../sub-agents/sub-agent-runs.ts';
 
 /** Where a command goes: to the run itself, or to a child run, which applies it or passes it on. */
 export type Route =
@@ -24,9 +24,9 @@ export type Route =
 export class CallRouter {
   readonly #runId: string;
   readonly #store: Store;
-  readonly #children: RunChildren;
+  readonly #children: Children;
 
-  constructor({ runId, store }: { runId: string; store: Store }, children: RunChildren) {
+  constructor({ runId, store }: { runId: string; store: Store }, children: Children) {
     this.#runId = runId;
     this.#store = store;
     this.#children = children;

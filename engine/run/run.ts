@@ -1,6 +1,6 @@
 /* `run.ts` is the API, `command.ts` makes inputs, `settled.ts` describes results, `read-events.ts` reads events. */
 import type { Context } from '../../machines/context.ts';
-import { hasEnded } from '../../machines/standing.ts';
+import { hasEnded } from '../../machines/status.ts';
 import { initial } from '../../machines/step.ts';
 import { findResult } from '../../machines/tool-results.ts';
 import type { RunParams } from '../../protocol/config.ts';
@@ -23,7 +23,7 @@ import type {
 } from '../../protocol/run-command.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
 import type { RunOptions } from '../driver/run-options.ts';
-import type { RunHost } from '../driver/run-supervisor.ts';
+import type { RunSupervisor } from '../driver/run-supervisor.ts';
 import { Supervisor } from '../driver/supervisor.ts';
 import { FollowedText } from '../events/follow-text.ts';
 import {
@@ -46,8 +46,8 @@ import type { Settled } from '../log/settled.ts';
 import { FamilyStory, oneByOne } from '../story/family-story.ts';
 import { tellHappenings, textsIn } from '../story/read-story.ts';
 import type { StoryEvent } from '../story/tell-story.ts';
-import { RunChildren } from '../sub-agents/children.ts';
-import type { RunHandle } from '../sub-agents/sub-agents.ts';
+import { Children } from '../sub-agents/children.ts';
+import type { RunHandle } from '../sub-agents/sub-agent-runs.ts';
 import { type AnswerOf, type CallReference, type InputOf, referTo } from './call-reference.ts';
 import { editTranscript, retryCall } from './edits/edit-transcript.ts';
 import { type ForkOptions, forkRun } from './forks/fork-run.ts';
@@ -79,24 +79,24 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   readonly #blobs: RunBlobs;
   readonly #submitter: Submitter;
   readonly #log: RunLog;
-  readonly #runHost: RunHost;
+  readonly #supervisor: RunSupervisor;
   readonly #source: EventSource;
 
   private constructor(options: RunOptions, loaded: LoadedRun, inherited: readonly Item[] | undefined) {
     this.id = options.runId;
     this.#options = options;
     this.#blobs = new RunBlobs(options);
-    const children = new RunChildren(options);
+    const children = new Children(options);
     const events = new RunEvents(this.id, loaded.seq);
     const log = new RunLog(options, this.id, loaded, events);
     this.#log = log;
     const parts = { options, log, events, children, loaded, inherited };
-    const runHost = options.makeRunHost?.(parts) ?? new Supervisor(parts);
-    this.#runHost = runHost;
-    this.#submitter = new Submitter(parts, runHost, () => void this.settled().catch(() => {}));
-    const isFollowing = () => runHost.driver === null && runHost.standing === 'running';
+    const supervisor = options.makeSupervisor?.(parts) ?? new Supervisor(parts);
+    this.#supervisor = supervisor;
+    this.#submitter = new Submitter(parts, supervisor, () => void this.settled().catch(() => {}));
+    const isFollowing = () => supervisor.driver === null && supervisor.activity === 'running';
     const followed = new FollowedText({ ...options, events, isFollowing });
-    this.#source = eventSourceOf({ ...options, log, events, runHost, followed });
+    this.#source = eventSourceOf({ ...options, log, events, supervisor, followed });
   }
 
   /** A handle on an existing run. `inherited`: the cached transcript of the runs that it continues. */
@@ -106,7 +106,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     inherited?: readonly Item[],
   ): Run<Tools, Output> {
     const run = new Run<Tools, Output>(options, loaded, inherited);
-    run.#runHost.wakeAtExpiry();
+    run.#supervisor.wakeAtExpiry();
     return run;
   }
 
@@ -124,7 +124,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const { epoch, seq } = await store.create(started, claim, { events: [], ...standingOf(state) });
     host.reach?.('create.after');
     const run = new Run<Tools, Output>(options, { state, seq, redactions: 0, snapshotSeq: 0 }, inherited);
-    run.#runHost.begin(epoch, leasedAt, inherited);
+    run.#supervisor.begin(epoch, leasedAt, inherited);
     return run;
   }
 
@@ -138,18 +138,18 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * }
    */
   async settled(): Promise<Settled<Tools, Output>> {
-    return (await this.#runHost.settled()) as Settled<Tools, Output>;
+    return (await this.#supervisor.settled()) as Settled<Tools, Output>;
   }
 
   /** Claims the run, even if it rests, and drives it until it settles or another process drives it. */
   async drive(): Promise<void> {
-    await this.#runHost.drive();
+    await this.#supervisor.drive();
   }
 
   /** Like `drive`, but then follows the other process until the run settles. Adds no input. */
   async resume(): Promise<Settled<Tools, Output>> {
-    await this.#runHost.refresh();
-    if (!hasEnded(this.#log.state)) await this.#runHost.tryToDrive();
+    await this.#supervisor.refresh();
+    if (!hasEnded(this.#log.state)) await this.#supervisor.tryToDrive();
     return await this.settled();
   }
 
@@ -159,7 +159,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * drive it again.
    */
   async yield(options: YieldOptions = {}): Promise<void> {
-    await this.#runHost.yield(knownOptions('yield', options).graceMs ?? this.#options.graceMs);
+    await this.#supervisor.yield(knownOptions('yield', options).graceMs ?? this.#options.graceMs);
   }
 
   /** The entries after seq `after` (default 0), then new entries and deltas, until the run settles; with `follow`, until it has ended. */
@@ -201,11 +201,11 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    */
   storyBatches(options: StoryBatchOptions = {}): AsyncGenerator<readonly StoryEvent[]> {
     const { after = 0, follow = false, until, subAgents } = knownOptions('storyBatches', options);
-    const { textFilters: filters, children } = this.#options;
-    const subAgent = subAgents === 'merged' ? children.subAgent : () => undefined;
+    const { textFilters: filters, subAgents: below } = this.#options;
+    const subAgent = subAgents === 'merged' ? below.subAgent : () => undefined;
     const agent = { name: this.context.agent.name, filters, subAgent };
     const settled = omitUndefined({ settled: until });
-    const open = (id: string) => children.open(id);
+    const open = (id: string) => below.open(id);
     return new FamilyStory({ ...this.#options, after, agent }).follow({
       run: this,
       open,
@@ -361,12 +361,12 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const parts = { ...this.#options, checkCommands: this.#submitter.checkForFork };
     const { runId, loaded } = await forkRun(parts, this.id, at, how);
     const owner = { ...parts.owner, id: parts.host.newId('driver') };
-    return Run.attach({ ...parts, runId, owner }, loaded, this.#runHost.inherited);
+    return Run.attach({ ...parts, runId, owner }, loaded, this.#supervisor.inherited);
   }
 
   /** The durable state and the inherited transcript as JSON: `agent.restore` continues from it in any process. */
   snapshot(): JsonValue {
-    const { inherited } = this.#runHost;
+    const { inherited } = this.#supervisor;
     const { state, seq } = this.#log.durable;
     const image = makeImage(state, inherited?.length === 0 ? undefined : inherited);
     return { runId: this.id, seq, image: toJson(image) };
@@ -400,14 +400,14 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
 type SourceParts = Pick<RunOptions, 'store' | 'host' | 'runId'> & {
   log: RunLog;
   events: RunEvents;
-  runHost: Pick<RunHost, 'standing' | 'failure' | 'refresh'>;
+  supervisor: Pick<RunSupervisor, 'activity' | 'failure' | 'refresh'>;
   followed: FollowedText;
 };
 
 /** What readers need, from the parts of a run. */
 function eventSourceOf(parts: SourceParts): EventSource {
-  const { runId, store, host, log, events, runHost, followed } = parts;
-  const refresh = () => runHost.refresh();
+  const { runId, store, host, log, events, supervisor, followed } = parts;
+  const refresh = () => supervisor.refresh();
   const read = (after: number) => readPage(store, runId, after);
   const pages = new SharedPages({ runId, read, refresh, isShared: () => events.readers > 1 });
   events.dropShared = () => pages.clear();
@@ -416,8 +416,8 @@ function eventSourceOf(parts: SourceParts): EventSource {
     events,
     lastSeq: () => log.durable.seq,
     readPage: after => pages.readAfter(after, log.durable.seq),
-    standing: () => runHost.standing,
-    failure: () => runHost.failure,
+    activity: () => supervisor.activity,
+    failure: () => supervisor.failure,
     refresh: () => refresh().then(() => followed.read()),
     nap: () => sleep(host, POLL_MS),
   };

@@ -1,28 +1,28 @@
 import type { Context } from '../../machines/context.ts';
-import { hasEnded } from '../../machines/standing.ts';
+import { hasEnded } from '../../machines/status.ts';
 import type { CommandOptions, RunCommand } from '../../protocol/run-command.ts';
 import type { RunParts } from '../driver/run-options.ts';
-import type { RunHost } from '../driver/run-supervisor.ts';
+import type { RunSupervisor } from '../driver/run-supervisor.ts';
 import type { Command, MakeCommand } from '../log/command.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from '../log/refusal.ts';
 import { endRun } from '../sub-agents/children.ts';
-import type { RunHandle } from '../sub-agents/sub-agents.ts';
+import type { RunHandle } from '../sub-agents/sub-agent-runs.ts';
 import { CallRouter } from './call-router.ts';
 import type { CheckCommands } from './forks/fork-commands.ts';
 import { knownCommands } from './known-commands.ts';
 import { boundInput, prepareCommand, prepareCommands } from './prepare-command.ts';
 
-/** Submits the commands of one run: finds the run that each is for, prepares it, and has the host append it. */
+/** Submits the commands of one run: finds the run that each is for, prepares it, and has the supervisor append it. */
 export class Submitter {
   readonly #parts: RunParts;
-  readonly #host: RunHost;
+  readonly #supervisor: RunSupervisor;
   readonly #router: CallRouter;
   readonly #onPassedOn: () => void;
 
   /** `onPassedOn`: a run of a sub-agent accepted a command. */
-  constructor(parts: RunParts, host: RunHost, onPassedOn: () => void) {
+  constructor(parts: RunParts, supervisor: RunSupervisor, onPassedOn: () => void) {
     this.#parts = parts;
-    this.#host = host;
+    this.#supervisor = supervisor;
     this.#router = new CallRouter(parts.options, parts.children);
     this.#onPassedOn = onPassedOn;
   }
@@ -37,7 +37,7 @@ export class Submitter {
     }
     const { options } = this.#parts;
     const prepared = await prepareCommands(commands, await this.readContext(), options, this.#router);
-    return 'accepted' in prepared ? prepared : await this.#host.put(prepared);
+    return 'accepted' in prepared ? prepared : await this.#supervisor.put(prepared);
   }
 
   /** Submits one command, to this run or to the run of a sub-agent that has its call. */
@@ -71,7 +71,7 @@ export class Submitter {
 
   /** The context, including the entries of other processes. */
   async readContext(): Promise<Context> {
-    await this.#host.refresh();
+    await this.#supervisor.refresh();
     return this.#context;
   }
 
@@ -86,14 +86,14 @@ export class Submitter {
   }
 
   async #put(prepared: MakeCommand | Refusal): Promise<CommandResult> {
-    return 'accepted' in prepared ? prepared : withoutIndex(await this.#host.put([prepared]));
+    return 'accepted' in prepared ? prepared : withoutIndex(await this.#supervisor.put([prepared]));
   }
 
   async #cancel(options: CommandOptions & { reason?: string }): Promise<CommandResult> {
     const { log } = this.#parts;
-    const outcome = await this.#host.driver?.cancel(options);
+    const outcome = await this.#supervisor.driver?.cancel(options);
     if (outcome?.type === 'appended') return { accepted: true };
-    const result = await this.#host.put([await endRun(this.#parts.options, log.runId, options)]);
+    const result = await this.#supervisor.put([await endRun(this.#parts.options, log.runId, options)]);
     const { cancelling } = this.#context;
     return cancelling === null || hasEnded(log.state) ? withoutIndex(result) : { accepted: true };
   }

@@ -9,9 +9,9 @@ import { cutText } from '../../text/cut-text.ts';
 import { sleep } from '../host/host.ts';
 import { endWithin, isCallRunning, trackCall, withinCall } from '../host/running-calls.ts';
 import type { PlayedCall } from '../journal/recorded-calls.ts';
-import type { ChildAnswer, ChildRuns } from '../sub-agents/sub-agents.ts';
+import type { ChildAnswer, SubAgentRuns } from '../sub-agents/sub-agent-runs.ts';
 import { boundResult, describeLate, type FullResult, hasReturned, type Outcome } from './call-outcome.ts';
-import { runChild } from './drive-child.ts';
+import { driveChild } from './drive-child.ts';
 import { readOutput } from './read-output.ts';
 import { Cancelled, LONGEST_REASON_BYTES, type ServiceScope, Stopped } from './service.ts';
 
@@ -21,7 +21,7 @@ export type ToolBatchParts = {
   concurrency: number;
   /** The first wait before a call is retried, in ms; it doubles. */
   retryBaseMs: number;
-  children: ChildRuns;
+  subAgents: SubAgentRuns;
 };
 
 /** Without a store, the original's results are out of reach. */
@@ -220,7 +220,7 @@ export class CallRun {
 
   async #callWithin(tool: Tool, input: unknown): Promise<Outcome> {
     const { timeoutMs } = tool;
-    if (this.#parts.children.has(tool.name)) return await this.#askSubAgent(input);
+    if (this.#parts.subAgents.has(tool.name)) return await this.#askSubAgent(input);
     const { host, stop } = this.#scope;
     if (timeoutMs === undefined)
       return await this.#track(callTool(tool, input, this.#toolContext(stop.signal)));
@@ -251,7 +251,7 @@ export class CallRun {
   }
 
   async #askSubAgent(input: unknown): Promise<Outcome> {
-    return await runChild(this.#scope, this.#parts.children, { call: this.call, key: this.#key, input });
+    return await driveChild(this.#scope, this.#parts.subAgents, { call: this.call, key: this.#key, input });
   }
 
   async #settleAnswer({ output, isError }: ChildAnswer, spent: Spent): Promise<void> {

@@ -5,12 +5,12 @@ import type { Settled } from '../log/settled.ts';
 import {
   answerOfChild,
   type ChildAnswer,
-  type ChildRuns,
   childRunIdOf,
   type RunHandle,
+  type SubAgentRuns,
   shareLimits,
   spentBy,
-} from '../sub-agents/sub-agents.ts';
+} from '../sub-agents/sub-agent-runs.ts';
 import { Cancelled, type ServiceScope, Stopped, Yielding } from './service.ts';
 
 /** The outcome of driving a child run: it has ended, or it rests and resumes later. */
@@ -25,22 +25,22 @@ export type ChildOutcome =
 /**
  * Drives the child run of a call until it rests or has ended. The child run survives this process; it is cancelled only if its parent is cancelled, and given up with its parent.
  */
-export async function runChild(
+export async function driveChild(
   { stop, yielding, context }: ServiceScope,
-  children: ChildRuns,
+  subAgents: SubAgentRuns,
   { call, key, input }: { call: Call; key: string; input: unknown },
 ): Promise<ChildOutcome> {
   const signal = AbortSignal.any([stop.signal, yielding]);
   const parent = context();
   const runId = childRunIdOf(key, parent.runId);
-  const found = await children.lookFor(runId, parent.runId);
+  const found = await subAgents.lookFor(runId, parent.runId);
   if (found === 'unknown' && call.attempt > 0) return { type: 'unknown', reason: IN_ANOTHER_STORE };
-  const share = shareLimits(parent, name => children.has(name));
+  const share = shareLimits(parent, name => subAgents.has(name));
   if (share.type === 'spent' && found !== 'there') return { type: 'refused', reason: share.reason };
   const limits = share.type === 'spent' ? {} : share.limits;
   let isAwaited = true;
   try {
-    const child = await children.begin(call.name, {
+    const child = await subAgents.begin(call.name, {
       runId,
       limits,
       stream: parent.stream,

@@ -7,7 +7,7 @@ import type { ServiceName } from '../../protocol/effect.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { DriveWatcher } from '../events/watch-drive.ts';
-import type { ChildRuns } from '../sub-agents/sub-agents.ts';
+import type { SubAgentRuns } from '../sub-agents/sub-agent-runs.ts';
 import type { AgentDefinition } from './definition.ts';
 import { makeFinishers } from './finishers.ts';
 import { makeModelTurn } from './model-turn.ts';
@@ -17,14 +17,14 @@ import { makeToolBatch } from './tool-batch.ts';
 
 type ServiceParts = {
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
-  children: ChildRuns;
+  subAgents: SubAgentRuns;
   watchers?: readonly DriveWatcher[] | undefined;
 };
 
 /** Returns the services of an agent, which all its runs share. */
 export function makeServices(
   definition: AgentDefinition,
-  { connectTools, children, watchers }: ServiceParts,
+  { connectTools, subAgents, watchers }: ServiceParts,
 ): Readonly<Record<ServiceName, Service>> {
   const {
     models,
@@ -57,7 +57,7 @@ export function makeServices(
     }),
     toolBatch: makeToolBatch({
       connectTools,
-      children,
+      subAgents,
       concurrency: definition.toolConcurrency,
       retryBaseMs: retry.baseMs,
     }),

@@ -5,7 +5,7 @@ import { stoppable } from '../events/readers/stoppable.ts';
 import { type RunHappening, stamp } from '../events/run-events.ts';
 import { type Host, sleep } from '../host/host.ts';
 import { readPages } from '../journal/read-journal.ts';
-import { childRunIdOf, type RunHandle, type StoryAgent } from '../sub-agents/sub-agents.ts';
+import { childRunIdOf, type RunHandle, type StoryAgent } from '../sub-agents/sub-agent-runs.ts';
 import { beginStory, type Story } from './read-story.ts';
 import type { StoryEvent } from './tell-story.ts';
 

@@ -6,7 +6,7 @@
 import { findCall, resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { describeOpen, listOpen } from '../../machines/settled.ts';
-import { statusOf } from '../../machines/standing.ts';
+import { statusOf } from '../../machines/status.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';

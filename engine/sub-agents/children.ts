@@ -5,7 +5,7 @@
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
 import { partsOf } from '../../machines/settled.ts';
-import { hasEnded, isAtRest } from '../../machines/standing.ts';
+import { hasEnded, isAtRest } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { callsOf } from '../../protocol/event.ts';
@@ -29,16 +29,16 @@ import { loadLog } from '../log/run-log.ts';
 import { describeSettled, listUnsettled, type Settled } from '../log/settled.ts';
 import {
   answerOfChild,
-  type ChildRuns,
   childIdsOf,
   isAwaitedBy,
   type RunHandle,
   type SoughtCall,
+  type SubAgentRuns,
   type SuspendedCall,
   spentBy,
   suspendedCalls,
   waitsForOriginal,
-} from './sub-agents.ts';
+} from './sub-agent-runs.ts';
 
 type Stored = { store: Store; host: Host };
 type Cancelling = Stored & {
@@ -46,10 +46,10 @@ type Cancelling = Stored & {
   graceMs: number;
   watchers?(): readonly DriveWatcher[];
 };
-type Environment = Cancelling & { children: ChildRuns };
+type Environment = Cancelling & { subAgents: SubAgentRuns };
 
 /** The child runs that a run's suspended calls wait for. */
-export class RunChildren {
+export class Children {
   readonly #environment: Environment;
 
   constructor(environment: Environment) {
@@ -107,14 +107,14 @@ export class RunChildren {
 
   /** Returns a child that once made this call, whatever its outcome. */
   async findPast(parentId: string, { callId, runId }: SoughtCall): Promise<RunHandle | undefined> {
-    const { store, children } = this.#environment;
+    const { store, subAgents } = this.#environment;
     for (const { event } of await readJournal(store, parentId)) {
       if (event.type !== 'tool.suspended' || (await store.get(event.childRunId)) === undefined) continue;
       if (runId !== undefined && runId !== event.childRunId) continue;
       const made = (await readJournal(store, event.childRunId)).some(({ event: its }) =>
         callsOf(its).some(call => call.callId === callId),
       );
-      if (made) return await children.open(event.childRunId).catch(ignoreUnknown);
+      if (made) return await subAgents.open(event.childRunId).catch(ignoreUnknown);
     }
     return undefined;
   }
@@ -158,9 +158,9 @@ export class RunChildren {
 
   /** Opens a child of this run; a fork must not drive the children of its original. */
   async #openOwn(context: Context, { childRunId }: SuspendedCall): Promise<RunHandle | undefined> {
-    const { store, children } = this.#environment;
+    const { store, subAgents } = this.#environment;
     if ((await store.get(childRunId)) === undefined) return undefined;
-    const child = await children.open(childRunId).catch(ignoreUnknown);
+    const child = await subAgents.open(childRunId).catch(ignoreUnknown);
     return child?.context.parent?.runId === context.runId ? child : undefined;
   }
 }

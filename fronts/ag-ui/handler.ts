@@ -8,7 +8,7 @@ import { systemHost } from '../../engine/host/host.ts';
 import { warn } from '../../engine/host/warn.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { openCallsOf } from '../../machines/settled.ts';
-import { hasEnded } from '../../machines/standing.ts';
+import { hasEnded } from '../../machines/status.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';

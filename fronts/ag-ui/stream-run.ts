@@ -6,7 +6,7 @@ import { progressOf } from '../../engine/journal/progress.ts';
 import { listUnsettled } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { FamilyStory } from '../../engine/story/family-story.ts';
-import { statusOf } from '../../machines/standing.ts';
+import { statusOf } from '../../machines/status.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import type { Settled } from '../../protocol/run-view.ts';

@@ -1,5 +1,5 @@
 import type { Call, Context } from '../../machines/context.ts';
-import { statusOf } from '../../machines/standing.ts';
+import { statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Item, Part } from '../../protocol/item.ts';

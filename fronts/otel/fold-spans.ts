@@ -1,5 +1,5 @@
 import { beginFold, foldEntry } from '../../engine/journal/load-run.ts';
-import { hasEnded, isAtRest } from '../../machines/standing.ts';
+import { hasEnded, isAtRest } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';

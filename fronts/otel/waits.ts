@@ -1,5 +1,5 @@
 import { listOpen } from '../../machines/settled.ts';
-import { hasEnded } from '../../machines/standing.ts';
+import { hasEnded } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Open } from '../../protocol/run-view.ts';

@@ -1,13 +1,13 @@
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { RunParts } from '../../engine/driver/run-options.ts';
-import type { RunHost } from '../../engine/driver/run-supervisor.ts';
+import type { RunSupervisor } from '../../engine/driver/run-supervisor.ts';
 import { POLL_MS, sleep } from '../../engine/host/host.ts';
 import { cancelRun, type MakeCommand } from '../../engine/log/command.ts';
 import type { SubmitResult } from '../../engine/log/refusal.ts';
 import { describeNow, type Settled } from '../../engine/log/settled.ts';
 import { addChildren } from '../../engine/sub-agents/children.ts';
-import { suspendedCalls } from '../../engine/sub-agents/sub-agents.ts';
-import { hasEnded, isAtRest } from '../../machines/standing.ts';
+import { suspendedCalls } from '../../engine/sub-agents/sub-agent-runs.ts';
+import { hasEnded, isAtRest } from '../../machines/status.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
@@ -24,7 +24,7 @@ const REST_MS = 30_000;
  * F1 An accepted input is in the journal when the command resolves; Restate delivers the run in the same commit.
  * F2 While a run is quarantined, `settled()` rejects with the error that quarantined it.
  */
-export class FollowedRun implements RunHost {
+export class FollowedRun implements RunSupervisor {
   readonly driver = null;
   readonly failure = null;
   readonly inherited: readonly Item[] | undefined;
@@ -37,7 +37,7 @@ export class FollowedRun implements RunHost {
     this.inherited = parts.loaded.inherited ?? parts.inherited;
   }
 
-  get standing(): 'running' | 'at-rest' | 'ended' {
+  get activity(): 'running' | 'at-rest' | 'ended' {
     const { state } = this.#parts.log;
     if (hasEnded(state)) return 'ended';
     return isAtRest(state) ? 'at-rest' : 'running';
@@ -148,11 +148,11 @@ type Hosting = {
   store: RestateStore;
   calls: RestateCalls;
   /** Returns the host of a run that this process drives; `undefined` for a run that it only follows. */
-  own?(parts: RunParts): RunHost | undefined;
+  own?(parts: RunParts): RunSupervisor | undefined;
 };
 
 /** Returns a copy of an agent whose runs have their journals in Restate. */
 export function hostAgent(agent: Agent, { store, calls, own }: Hosting): Agent {
-  const makeRunHost = (parts: RunParts) => own?.(parts) ?? new FollowedRun(parts, calls);
-  return createAgent({ ...agent.options, store, makeRunHost });
+  const makeSupervisor = (parts: RunParts) => own?.(parts) ?? new FollowedRun(parts, calls);
+  return createAgent({ ...agent.options, store, makeSupervisor });
 }

@@ -6,7 +6,7 @@
  *   services.
  * - `restate-store.ts` is the store for workers and handles, and calls Restate through `ingress.ts`. `remove-runs.ts`
  *   deletes runs. `text-object.ts` holds the text of the running turn.
- * - `followed-run.ts` is the host of handles: it appends inputs and follows the journal.
+ * - `followed-run.ts` is the supervisor of handles: it appends inputs and follows the journal.
  */
 
 import type { Agent } from '../../agent/agent.ts';

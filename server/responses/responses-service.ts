@@ -2,7 +2,7 @@ import type { Caller } from '../../access/caller.ts';
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import { type Host, sleep } from '../../engine/host/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
-import { hasEnded } from '../../machines/standing.ts';
+import { hasEnded } from '../../machines/status.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';

@@ -5,7 +5,7 @@ import { isOwnerDead } from '../../engine/host/owner.ts';
 import { type Fold, loadRun } from '../../engine/journal/load-run.ts';
 import { recordRequest } from '../../engine/log/request-ids.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { suspendedCalls } from '../../engine/sub-agents/sub-agents.ts';
+import { suspendedCalls } from '../../engine/sub-agents/sub-agent-runs.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import { EngineError, isThrown } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';

@@ -87,7 +87,7 @@ function makeAgent() {
   });
 }
 
-/** Runs the agent on the live host with its gated call rejected, and returns the final text. */
+/** Runs the agent on the live services with its gated call rejected, and returns the final text. */
 async function runInspected(inspect: (event: InspectionEvent) => void) {
   const agent = makeAgent();
   const machine = agent.machine.provide({ actors: agent.services() });
@@ -218,7 +218,7 @@ test('sanitized messages keep what an inspector shows: the chart, counters, ids 
   });
 });
 
-test("XState's own inspect sees the live host: actors, events, snapshots and microsteps", async () => {
+test("XState's own inspect sees the live services: actors, events, snapshots and microsteps", async () => {
   const seen: InspectionEvent[] = [];
   const { sessionId } = await runInspected(event => seen.push(event));
   const types = new Set(seen.filter(({ rootId }) => rootId === sessionId).map(({ type }) => type));

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { nameEdge } from '../../explore/name-edge.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
-import { statusOf } from '../../machines/standing.ts';
+import { statusOf } from '../../machines/status.ts';
 import { listEdges } from '../../machines/step.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { JsonObject } from '../../protocol/json.ts';

@@ -2,7 +2,7 @@
 // shared.
 
 import { toStored } from '../../../machines/snapshot.ts';
-import { hasEnded } from '../../../machines/standing.ts';
+import { hasEnded } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { hashOf } from '../../../protocol/content/digest.ts';
 import { EngineError } from '../../../protocol/error.ts';

@@ -1,4 +1,4 @@
-import { hasEnded } from '../../../machines/standing.ts';
+import { hasEnded } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Prices } from '../../../protocol/config.ts';
 import { EngineError } from '../../../protocol/error.ts';

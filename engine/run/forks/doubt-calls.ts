@@ -1,5 +1,5 @@
 import type { Call } from '../../../machines/context.ts';
-import { hasEnded, isAtRest } from '../../../machines/standing.ts';
+import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import { type ChartState, next } from '../../../machines/step.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
 import { countRedactions } from '../../../protocol/redaction.ts';

@@ -1,5 +1,5 @@
 import type { Context } from '../../../machines/context.ts';
-import { hasEnded } from '../../../machines/standing.ts';
+import { hasEnded } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';

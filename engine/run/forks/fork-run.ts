@@ -1,7 +1,7 @@
 // engine/run/forks: a new run from an entry of another one, with changes, and with recorded results if
 // wanted.
 
-import { hasEnded, statusOf } from '../../../machines/standing.ts';
+import { hasEnded, statusOf } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { EngineError } from '../../../protocol/error.ts';
 import type { ChartEvent } from '../../../protocol/event.ts';
@@ -14,7 +14,7 @@ import { beginFold, foldEntry, type LoadedRun, standingOf } from '../../journal/
 import { readFromStart, readUnredacted, type WholeJournal } from '../../journal/read-journal.ts';
 import { findFault, sendMessage, stampCommand } from '../../log/command.ts';
 import type { RequestRecord } from '../../log/request-ids.ts';
-import { waitsForOriginal } from '../../sub-agents/sub-agents.ts';
+import { waitsForOriginal } from '../../sub-agents/sub-agent-runs.ts';
 import { assertReadable } from '../../versions/version-mismatch.ts';
 import { type Copy, copyJournal, type ForkModel } from './copy-journal.ts';
 import { applyEvent } from './doubt-calls.ts';

@@ -5,7 +5,7 @@
 import { Story } from '../../../engine/story/read-story.ts';
 import type { StoryEvent } from '../../../engine/story/tell-story.ts';
 import type { Context } from '../../../machines/context.ts';
-import { hasEnded } from '../../../machines/standing.ts';
+import { hasEnded } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { describeOutput } from '../../../protocol/content/read-content.ts';
 import type { Delta } from '../../../protocol/effect.ts';

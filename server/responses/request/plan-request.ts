@@ -8,7 +8,7 @@
 import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { openCallsOf } from '../../../machines/settled.ts';
-import { hasEnded, isAtRest } from '../../../machines/standing.ts';
+import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined, toJson } from '../../../protocol/json.ts';

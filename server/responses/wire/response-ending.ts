@@ -1,5 +1,5 @@
 import type { Call } from '../../../machines/context.ts';
-import { hasEnded, isAtRest } from '../../../machines/standing.ts';
+import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { hidesTools, type ResponseSpec } from './response-spec.ts';
 

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createAgent } from '../../../agent/index.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
-import { hasEnded } from '../../../machines/standing.ts';
+import { hasEnded } from '../../../machines/status.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import { makeRandom } from '../../crash/plan.ts';

@@ -68,7 +68,7 @@ async function playDurably(script: Script): Promise<StoredState[]> {
   }
 }
 
-describe('the live host', () => {
+describe('the live services', () => {
   test.each(SCRIPTS)('reaches the same state as the durable engine at every rest: $name', async script => {
     const [live, durable] = [await playLive(script), await playDurably(script)];
     expect(live.map(({ value }) => value)).toEqual(durable.map(({ value }) => value));

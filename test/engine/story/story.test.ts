@@ -12,7 +12,7 @@ import {
   StoryTeller,
   type TurnPart,
 } from '../../../engine/story/tell-story.ts';
-import { statusOf } from '../../../machines/standing.ts';
+import { statusOf } from '../../../machines/status.ts';
 import { statePath } from '../../../machines/step.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 import { memory } from '../../../stores/memory.ts';

@@ -52,7 +52,7 @@ describe('the start of a run', () => {
     });
   });
 
-  test('for a live host has the digests of all tools, or none when a server is not connected', () => {
+  test('for live services has the digests of all tools, or none when a server is not connected', () => {
     const server: ToolSource = { connect: async () => [PAY], close: async () => {} };
     const alone = agentOn(memory(), { tools: [READ] }).agent.input('go');
     expect(alone.tools).toEqual([{ name: 'read', digest: digestTool(READ) }]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { AgentOptions } from '../../../agent/agent-options.ts';
-import { statusOf } from '../../../machines/standing.ts';
+import { statusOf } from '../../../machines/status.ts';
 import type { RunEvent, RunStarted } from '../../../protocol/event.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';

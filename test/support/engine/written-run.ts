@@ -16,7 +16,7 @@ export class Written {
     events: this.events,
     lastSeq: () => this.journal.length,
     readPage: async after => this.journal.slice(after, after + 100).map(entry => stamp(entry, 'run_1')),
-    standing: () => (this.ended ? 'ended' : 'running'),
+    activity: () => (this.ended ? 'ended' : 'running'),
     failure: () => null,
     refresh: async () => {
       this.looks += 1;

@@ -1,7 +1,7 @@
 import type { SettledBy, StoryEvent } from '../../../engine/story/tell-story.ts';
 import { findCall } from '../../../machines/calls.ts';
 import type { CallResult } from '../../../machines/context.ts';
-import { hasEnded } from '../../../machines/standing.ts';
+import { hasEnded } from '../../../machines/status.ts';
 import type { QualifiedCall } from '../../../protocol/event.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
 import type { OpenCallKind } from '../../../protocol/run-view.ts';

@@ -20,7 +20,7 @@ import type { Settled } from '../log/settled.ts';
  * C3 The child's limits are a share of what its parent has left; what it spends counts as spent by the parent.
  * C4 A child whose parent no longer waits for it is cancelled before it does anything else.
  */
-export interface ChildRuns extends Pick<StoryAgent, 'subAgent'> {
+export interface SubAgentRuns extends Pick<StoryAgent, 'subAgent'> {
   /** Whether the tool is a sub-agent. */
   has(tool: string): boolean;
   /** Starts and drives the child run of a call, or attaches to it if it exists. */
