@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
@@ -20,10 +20,13 @@ const PROGRAMS = [
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const FOLDER = `${ROOT}test-results/programs`;
+const PROGRAMS_OF_RUNS = `${ROOT}test-results/programs`;
 
-/** Names the run of the tests, for all its workers. `vitest.config.ts` sets it. */
-const RUN = process.env.AGENTCHART_RUN ?? randomUUID();
+/** The folder of this run of the tests, whose workers share it: `vitest.config.ts` names it. */
+const FOLDER = `${PROGRAMS_OF_RUNS}/${process.env.AGENTCHART_RUN ?? randomUUID()}`;
+
+/** A run that is older has ended. */
+const LONGEST_RUN_MS = 3 * 3_600_000;
 
 /** The page as a constant, as in the published package. */
 const builtPage: Plugin = {
@@ -58,17 +61,20 @@ async function buildPrograms(): Promise<void> {
 
 /** Builds the programs once in a run: the first worker that needs them builds, the others wait for it. */
 async function buildOnce(): Promise<void> {
-  const state = `${FOLDER}/${RUN}`;
-  mkdirSync(FOLDER, { recursive: true });
+  const ended = `${FOLDER}/ended`;
+  mkdirSync(PROGRAMS_OF_RUNS, { recursive: true });
   try {
-    writeFileSync(state, 'building', { flag: 'wx' });
+    mkdirSync(FOLDER);
   } catch {
-    while (readFileSync(state, 'utf8') === 'building') await delay(20);
+    while (!existsSync(ended)) await delay(20);
     return;
   }
-  for (const old of readdirSync(FOLDER).filter(name => name !== RUN))
-    rmSync(`${FOLDER}/${old}`, { recursive: true, force: true });
-  await buildPrograms().finally(() => writeFileSync(state, 'ended'));
+  for (const name of readdirSync(PROGRAMS_OF_RUNS)) {
+    const folder = `${PROGRAMS_OF_RUNS}/${name}`;
+    if (Date.now() - statSync(folder).mtimeMs > LONGEST_RUN_MS)
+      rmSync(folder, { recursive: true, force: true });
+  }
+  await buildPrograms().finally(() => writeFileSync(ended, ''));
 }
 
 await buildOnce();
