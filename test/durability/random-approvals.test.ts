@@ -12,6 +12,7 @@ import {
   TOOLS,
   type ToolName,
 } from '../support/durability/approval-drill.ts';
+import { randomCases } from '../support/sample.ts';
 
 const process = fc.constantFrom<(0 | 1)[]>(0, 1);
 const call = fc.nat({ max: 11 });
@@ -77,7 +78,7 @@ test('random decisions and crashes: each call has one result, and every accepted
       for (let crashes = 0; crashes < drilled.crashes; crashes += 1) count('crash');
       for (const { type } of drilled.events) count(type);
     }),
-    { numRuns: 200 },
+    { numRuns: randomCases(80) },
   );
   const met = [
     'approve',

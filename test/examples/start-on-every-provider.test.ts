@@ -8,11 +8,11 @@ import { WAYS } from '../../examples/stand-in/wire/ways.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { runProgram } from '../support/examples/run-program.ts';
-import { sampled } from '../support/sample.ts';
+import { TAKES_ALL } from '../support/sample.ts';
 
 /**
  * `npm start` with AGENTCHART_MODEL and the stand-in in each provider's wire format. A normal run tests Gemini
- * in two processes and one other provider; `npm run test:all` tests all.
+ * in two processes; `npm run test:all` tests all.
  */
 
 const AT_ONCE = Math.min(4, Math.max(2, availableParallelism()));
@@ -23,7 +23,7 @@ const IN_TWO = 'gemini';
 const WITHOUT_WAY = ['scripted', 'vllm'];
 const LEFT_OUT = [IN_TWO, 'openai-responses', ...WITHOUT_WAY];
 const OTHERS = providerNames().filter(name => !LEFT_OUT.includes(name));
-const NAMES = [IN_TWO, ...sampled(OTHERS, 1)];
+const NAMES = [IN_TWO, ...(TAKES_ALL ? OTHERS : [])];
 const start = fileURLToPath(new URL('../../examples/steward/start.ts', import.meta.url));
 const home = mkdtempSync(join(tmpdir(), 'agentchart-providers-'));
 

@@ -4,6 +4,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { toolsIn } from '../support/fronts/ai-sdk-ui/chat-page.ts';
 import { ChatSite } from '../support/fronts/ai-sdk-ui/chat-site.ts';
+import { TAKES_ALL } from '../support/sample.ts';
 import { until } from '../support/server/runs-app.ts';
 import { CHROMIUM, closePages, sharedChromium } from '../support/visualizer/browser.ts';
 
@@ -69,7 +70,7 @@ test('a chat continues in another process after its server was killed: while it 
   }
 });
 
-describe.skipIf(CHROMIUM === undefined)('the page with useChat, in a browser', () => {
+describe.runIf(TAKES_ALL && CHROMIUM !== undefined)('the page with useChat, in a browser', () => {
   let site: ChatSite;
   let browser: Browser;
   let url = '';

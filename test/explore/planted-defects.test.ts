@@ -37,7 +37,7 @@ const roomy = createAgent({ name: 'roomy', tools: [lookup, refund] });
 
 /** `npm test` plants a sixth of the defects of each kind. */
 const PLANTED = [...PLANTED_IN_CALLS, ...PLANTED_IN_RUNS];
-const SAMPLED = sampledByKind(PLANTED, 6, ({ breaks }) => breaks);
+const SAMPLED = sampledByKind(PLANTED, 12, ({ breaks }) => breaks);
 
 /** Most defects are found early; the others set `maxStates`. */
 const FEW_STATES = 250;

@@ -173,8 +173,8 @@ const PLANTED: Planted[] = [
   ],
 ];
 
-/** `npm test` plants a sixth of the defects of each kind. */
-const SAMPLED = sampledByKind(PLANTED, 6, ([, , breaks]) => breaks.source);
+/** `npm test` plants a twelfth of the defects of each kind. */
+const SAMPLED = sampledByKind(PLANTED, 12, ([, , breaks]) => breaks.source);
 
 describe('explore finds a defect', () => {
   it.each(SAMPLED)('%s', (_, machine, breaks, maxStates = 500) => {

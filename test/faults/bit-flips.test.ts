@@ -50,9 +50,9 @@ beforeAll(async () => {
 const REFUSALS = ['journal-damaged', 'store-damaged', 'store-unavailable', 'run-unknown'];
 
 test('a database with one flipped bit anywhere returns the original data or an error, never anything else', async () => {
-  const step = TAKES_ALL ? 61 : 61 * 3;
+  const step = TAKES_ALL ? 61 : 61 * 6;
   let [refused, unharmed] = [0, 0];
-  for (let at = TAKES_ALL ? 0 : (SAMPLE_SEED % 3) * 61; at < bytes.length; at += step) {
+  for (let at = TAKES_ALL ? 0 : (SAMPLE_SEED % 6) * 61; at < bytes.length; at += step) {
     const damaged = Buffer.from(bytes);
     damaged.writeUInt8(damaged.readUInt8(at) ^ (1 << (at % 8)), at);
     const file = makeFile();

@@ -28,6 +28,7 @@ import type { ChartEvent } from '../../protocol/event.ts';
 import { makeConfig, makeStarted } from '../support/machines/builders.ts';
 import { events, machines, type RandomEvent } from '../support/machines/random-machines.ts';
 import { choices, configs, WORLD } from '../support/machines/random-runs.ts';
+import { randomCases } from '../support/sample.ts';
 
 const STARTED = makeStarted(makeConfig());
 
@@ -76,7 +77,7 @@ function playBoth(machine: AgentMachine, script: readonly RandomEvent[]): void {
 
 describe('a compiled machine', () => {
   it('takes the same steps as XState, for random machines', () => {
-    fc.assert(fc.property(machines, events, playBoth), { numRuns: 400 });
+    fc.assert(fc.property(machines, events, playBoth), { numRuns: randomCases(200) });
   });
 
   it('leaves a state of another machine to XState', () => {
@@ -113,7 +114,7 @@ describe('the compiled chart', () => {
         expect(show(chart.next(throughJson(state), event))).toBe(expected);
       }
     };
-    fc.assert(fc.property(configs, choices, compare), { numRuns: 100 });
+    fc.assert(fc.property(configs, choices, compare), { numRuns: randomCases(50) });
   });
 
   it('has states with the members of an XState actor', () => {

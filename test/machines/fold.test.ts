@@ -7,6 +7,7 @@ import type { RunConfig } from '../../protocol/config.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
 import { makeStarted } from '../support/machines/builders.ts';
 import { choices, configs, WORLD } from '../support/machines/random-runs.ts';
+import { randomCases } from '../support/sample.ts';
 
 /** Feeds random events until the run ends. Returns the state and the accepted events. */
 function play(config: RunConfig, picks: readonly number[]): { state: ChartState; journal: ChartEvent[] } {
@@ -42,7 +43,7 @@ describe('state is a fold of its events', () => {
         const stored: ChartEvent[] = JSON.parse(JSON.stringify(journal));
         expect(textOf(replay(initial(makeStarted(config)).state, stored))).toBe(textOf(state));
       }),
-      { numRuns: 300 },
+      { numRuns: randomCases(150) },
     );
   });
 
@@ -54,7 +55,7 @@ describe('state is a fold of its events', () => {
         const middle = replay(initial(makeStarted(config)).state, journal.slice(0, at));
         expect(textOf(replay(throughJson(middle), journal.slice(at)))).toBe(textOf(state));
       }),
-      { numRuns: 200 },
+      { numRuns: randomCases(100) },
     );
   });
 
@@ -72,7 +73,7 @@ describe('state is a fold of its events', () => {
         }
         expect(textOf(again)).toBe(textOf(state));
       }),
-      { numRuns: 60 },
+      { numRuns: randomCases(30) },
     );
   });
 
@@ -84,7 +85,7 @@ describe('state is a fold of its events', () => {
         for (const event of generateEvents(state, WORLD)) next(state, event);
         expect(textOf(state)).toBe(before);
       }),
-      { numRuns: 100 },
+      { numRuns: randomCases(50) },
     );
   });
 });

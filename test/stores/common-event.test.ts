@@ -5,9 +5,9 @@ import { isPlainEvent, isRunEvent } from '../../protocol/is-run-event.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import { describeFormat } from '../golden/format.ts';
 import { readGolden } from '../golden/golden-journal.ts';
-import { TAKES_ALL } from '../support/sample.ts';
+import { randomCases } from '../support/sample.ts';
 
-const RUNS = TAKES_ALL ? 30_000 : 3_000;
+const RUNS = randomCases(1_500);
 
 const EVENTS = ['edges', 'runs']
   .flatMap(readGolden)

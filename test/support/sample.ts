@@ -19,3 +19,8 @@ export function sampledByKind<Case>(
   const kinds = Map.groupBy(cases, kindOf);
   return [...kinds.values()].flatMap(kind => sampled(kind, Math.ceil(kind.length / share)));
 }
+
+/** How many random cases a property gets: `count`, ten times as many in `npm run test:all`. */
+export function randomCases(count: number): number {
+  return TAKES_ALL ? 10 * count : count;
+}

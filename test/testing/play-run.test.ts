@@ -10,6 +10,7 @@ import { playRun } from '../../testing/play/play-run.ts';
 import { calls } from '../support/engine/agents.ts';
 import { runDrill } from '../support/engine/crash-drill.ts';
 import { recipes, recordRun } from '../support/engine/recorded-run.ts';
+import { randomCases } from '../support/sample.ts';
 
 describe('a played recording', () => {
   test('reproduces the outcome of any run', async () => {
@@ -21,7 +22,7 @@ describe('a played recording', () => {
         expect(await playRun(recording)).toEqual(outcome);
         expect(await playRun(JSON.parse(JSON.stringify(recording)))).toEqual(outcome);
       }),
-      { numRuns: 60 },
+      { numRuns: randomCases(30) },
     );
   });
 
@@ -34,7 +35,7 @@ describe('a played recording', () => {
         const { recording, outcome } = await record(store, fork.runId);
         expect(await playRun(recording)).toEqual(outcome);
       }),
-      { numRuns: 60 },
+      { numRuns: randomCases(30) },
     );
   });
 

@@ -10,6 +10,7 @@ import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import { filterText } from '../../text/text-filter.ts';
 import { calls, makeTool } from '../support/engine/agents.ts';
 import { cutTexts, filterChunks } from '../support/engine/splits.ts';
+import { randomCases } from '../support/sample.ts';
 
 /** Every result of `read` is a document whose id is its output. */
 const options: CitationOptions = {
@@ -123,7 +124,7 @@ describe('citationFilter', () => {
         expect(answer.startsWith(numbered)).toBe(true);
         expect(answer.slice(numbered.length)).toMatch(finished === undefined ? /^$/ : /^\n{0,2}LIST$/);
       }),
-      { numRuns: 1000 },
+      { numRuns: randomCases(500) },
     );
   });
 });

@@ -6,6 +6,7 @@ import { ManualHost } from '../../testing/manual-host.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import { filterText } from '../../text/text-filter.ts';
 import { cutTexts, filterChunks } from '../support/engine/splits.ts';
+import { randomCases } from '../support/sample.ts';
 
 /** The specification of the filter, as one expression over the whole text. */
 function withoutComments(text: string): string {
@@ -33,7 +34,7 @@ describe('hideHtmlComments', () => {
       fc.property(texts, ({ text, chunks }) => {
         expect(filterChunks(hideHtmlComments(), chunks)).toBe(withoutComments(text));
       }),
-      { numRuns: 2000 },
+      { numRuns: randomCases(1000) },
     );
   });
 
@@ -51,7 +52,7 @@ describe('hideHtmlComments', () => {
           expect(['', '<', '<!', '<!-']).toContain(readable.slice(shown.length));
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: randomCases(500) },
     );
   });
 

@@ -40,7 +40,7 @@ import { keepLast } from '../../text/trim-transcript.ts';
 import { describeHttpFailure } from '../../tools/mcp/http-failure.ts';
 import { readResult } from '../../tools/mcp/read-result.ts';
 import { redactText } from '../../tools/mcp/redact-secrets.ts';
-import { sampled, TAKES_ALL } from '../support/sample.ts';
+import { randomCases, sampled } from '../support/sample.ts';
 import { countWork } from '../support/work/count-work.ts';
 
 const CONTEXT = {
@@ -196,7 +196,7 @@ describe('external text', () => {
           const [short, long] = [workFor(LENGTH), workFor(2 * LENGTH)];
           expect(long).toBeLessThanOrEqual(2.6 * short + SPARE);
         }),
-        { examples: PLAIN.map(attack => [attack]), numRuns: PLAIN.length + (TAKES_ALL ? 20 : 10) },
+        { examples: PLAIN.map(attack => [attack]), numRuns: PLAIN.length + randomCases(10) },
       );
     },
   );

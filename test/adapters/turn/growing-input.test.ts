@@ -19,9 +19,9 @@ import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import { calling, request, result } from '../../support/adapters/requests.ts';
-import { TAKES_ALL } from '../../support/sample.ts';
+import { randomCases } from '../../support/sample.ts';
 
-const RUNS = TAKES_ALL ? 300 : 30;
+const RUNS = randomCases(30);
 
 type Open = (options: {
   model: string;

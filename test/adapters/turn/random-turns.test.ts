@@ -13,12 +13,12 @@ import { DIALECTS, PROVIDERS } from '../../support/adapters/random-dialects.ts';
 import { calling, collect, request, sumOf } from '../../support/adapters/requests.ts';
 import { expectReadFrom, expectSound, turnIn, turnOrError } from '../../support/adapters/sound-turn.ts';
 import { writtenTurn } from '../../support/adapters/written-turns.ts';
-import { TAKES_ALL } from '../../support/sample.ts';
+import { randomCases } from '../../support/sample.ts';
 
 /**
  * Number of runs of a property for the first provider of a dialect; the others get a third.
  */
-const RUNS = TAKES_ALL ? 240 : 24;
+const RUNS = randomCases(12);
 const seed = fc.integer();
 
 describe.each([...DIALECTS, ...PROVIDERS])(

@@ -21,6 +21,7 @@ import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { recordRequests } from '../../support/engine/models.ts';
 import { recipes, recordRun } from '../../support/engine/recorded-run.ts';
+import { randomCases } from '../../support/sample.ts';
 
 const SECRET = 'ann@example.org';
 const MARK = expect.stringMatching(/^\[redacted sha256:[0-9a-f]{64}\]$/);
@@ -292,7 +293,7 @@ describe('a redaction', () => {
       expect(after).toMatchObject({ equal: true, redacted: redacted?.values ?? 0 });
       expect(after.end?.state.value).toEqual(before.end?.state.value);
     });
-    await fc.assert(property, { numRuns: 40 });
+    await fc.assert(property, { numRuns: randomCases(20) });
   });
 });
 
@@ -303,7 +304,7 @@ test('a copy without contents of any run takes the course of the run', async () 
     const [states, copied] = [journal, redactContents(journal)].map(coursesOf);
     expect(copied).toEqual(states);
   });
-  await fc.assert(property, { numRuns: 40 });
+  await fc.assert(property, { numRuns: randomCases(20) });
 });
 
 /** The chart's states after each entry. */

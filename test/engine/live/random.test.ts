@@ -8,7 +8,7 @@ import type { ToolCallContext } from '../../../protocol/tool.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { answersTo, begin, makeAgent, rest } from '../../support/engine/live-actors.ts';
-import { TAKES_ALL } from '../../support/sample.ts';
+import { randomCases } from '../../support/sample.ts';
 
 const anyTool = fc.constantFrom('read', 'pay', 'save', 'act', 'show');
 const anyRounds = fc.array(fc.array(anyTool, { minLength: 1, maxLength: 4 }), { maxLength: 3 });
@@ -112,6 +112,6 @@ test('however persist fails, nothing runs twice or unjournaled, and the run ends
       expect(new Set(failing.executions).size).toBe(failing.executions.length);
       expect(outcomeOf(failing)).toEqual(outcomeOf(sound));
     }),
-    { numRuns: TAKES_ALL ? 300 : 25 },
+    { numRuns: randomCases(25) },
   );
 });

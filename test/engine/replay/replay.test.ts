@@ -21,6 +21,7 @@ import { runDrill } from '../../support/engine/crash-drill.ts';
 import { answerWith } from '../../support/engine/models.ts';
 import { type Recipe, recipes, recordRun } from '../../support/engine/recorded-run.ts';
 import { watchStore } from '../../support/engine/watched-store.ts';
+import { randomCases } from '../../support/sample.ts';
 
 const RECIPE: Recipe = {
   turns: [
@@ -78,7 +79,7 @@ describe('replay', () => {
         expect(fromFile).toMatchObject({ equal: true, entries: seq, end: { hash: exported.end.stateHash } });
         expect(fromFile.end?.hash).toBe(fromStore.end?.hash);
       }),
-      { numRuns: 60 },
+      { numRuns: randomCases(30) },
     );
   });
 
@@ -194,7 +195,7 @@ describe('replay until an entry', () => {
         expect(fromFile).toMatchObject({ equal: true, entries: until, of: entries.length });
         expect(fromFile.end?.hash).toBe(verdict.end?.hash);
       }),
-      { numRuns: 40 },
+      { numRuns: randomCases(20) },
     );
   });
 

@@ -7,6 +7,7 @@ import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { clientTool, eventsOf, makeTool } from '../../support/engine/agents.ts';
 import { clientCalls } from '../../support/engine/client-calls.ts';
+import { randomCases } from '../../support/sample.ts';
 
 const words = fc.stringMatching(/^[a-zé ]{1,40}$/);
 const made = fc.record({
@@ -95,7 +96,7 @@ describe('a streamed run and an unstreamed run', () => {
         const [streamed, unstreamed] = [await play(turns, answer, true), await play(turns, answer, false)];
         expect(streamed).toEqual(unstreamed);
       }),
-      { numRuns: 150 },
+      { numRuns: randomCases(75) },
     );
   });
 
@@ -114,7 +115,7 @@ describe('a streamed run and an unstreamed run', () => {
           reported = [];
         }
       }),
-      { numRuns: 60 },
+      { numRuns: randomCases(30) },
     );
   });
 });

@@ -15,6 +15,7 @@ import { ManualHost } from '../../../testing/manual-host.ts';
 import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';
 import { assertWaiting, makeFamily, PAYING } from '../../support/engine/family.ts';
+import { randomCases } from '../../support/sample.ts';
 
 const words = fc.constantFrom('Well.', 'I <!-- secret -->see.', '<!-- all secret -->', 'é漢');
 const made = (...names: string[]) =>
@@ -156,7 +157,7 @@ describe('the merged story of a family', () => {
         const opened = told.flatMap(event => (event.type === 'agent.opened' ? [event.runId] : []));
         expect([run.id, ...opened].toSorted()).toEqual([...lastingByRun(told).keys()].toSorted());
       }),
-      { numRuns: 60 },
+      { numRuns: randomCases(30) },
     );
   });
 
@@ -177,7 +178,7 @@ describe('the merged story of a family', () => {
           if (settled !== -1) expect(last).toBeLessThan(settled);
         }
       }),
-      { numRuns: 40 },
+      { numRuns: randomCases(20) },
     );
   });
 
@@ -206,7 +207,7 @@ describe('the merged story of a family', () => {
           }
         }
       }),
-      { numRuns: 20 },
+      { numRuns: randomCases(10) },
     );
   });
 
@@ -227,7 +228,7 @@ describe('the merged story of a family', () => {
         for (const [runId, events] of lastingByRun(told))
           expect(both.get(runId)?.slice(0, events.length)).toEqual(events);
       }),
-      { numRuns: 40 },
+      { numRuns: randomCases(20) },
     );
   });
 

@@ -20,6 +20,7 @@ import { ManualHost } from '../../../testing/manual-host.ts';
 import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
 import { clientTool, makeTool } from '../../support/engine/agents.ts';
 import { type SpokenTurn, speaker, spokenTurn } from '../../support/engine/speaker.ts';
+import { randomCases } from '../../support/sample.ts';
 
 const recipe = fc.record({
   turns: fc.array(spokenTurn, { minLength: 1, maxLength: 3 }),
@@ -194,7 +195,7 @@ describe('the story of a run', () => {
           expect(lasting(rest)).toEqual(lasting(expected));
         }
       }),
-      { numRuns: 30 },
+      { numRuns: randomCases(15) },
     );
   });
 
@@ -320,7 +321,7 @@ describe('the story of a run', () => {
           expect(call).toMatchObject({ status: 'settled', result: { output, isError } });
         }
       }),
-      { numRuns: 30 },
+      { numRuns: randomCases(15) },
     );
   });
 
@@ -384,7 +385,7 @@ describe('the story of a run', () => {
         const other = tell(structuredClone(happenings), new Story(options));
         expect(one).toEqual(other);
       }),
-      { numRuns: 20 },
+      { numRuns: randomCases(10) },
     );
   });
 

@@ -17,6 +17,7 @@ import { hideHtmlComments } from '../../../text/hide-html-comments.ts';
 import { clientTool, makeTool } from '../../support/engine/agents.ts';
 import { speaker, spokenTurn } from '../../support/engine/speaker.ts';
 import { TOOLS, toolsIn } from '../../support/fronts/ai-sdk-ui/chat-page.ts';
+import { randomCases } from '../../support/sample.ts';
 
 /** The chunks of a response, as the AI SDK reads them. */
 async function chunksOf(response: Response): Promise<RealChunk[]> {
@@ -80,7 +81,7 @@ describe('the chunks of a run', () => {
           expect(new Map(shown as never)).toEqual(new Map(results as never));
         },
       ),
-      { numRuns: 40 },
+      { numRuns: randomCases(20) },
     );
   });
 
@@ -114,7 +115,7 @@ describe('the chunks of a run', () => {
         }
       }),
       {
-        numRuns: 40,
+        numRuns: randomCases(20),
         examples: [
           // The entry's text is longer than what was streamed of it, after a reasoning.
           [

@@ -10,7 +10,7 @@ import { instrument } from '../../../fronts/otel/index.ts';
 import { memory } from '../../../stores/memory.ts';
 import { calls, clientTool, makeTool } from '../../support/engine/agents.ts';
 import { byId, recordSpans, tracedAfterwards, treeOf } from '../../support/fronts/otel/record-spans.ts';
-import { TAKES_ALL } from '../../support/sample.ts';
+import { randomCases } from '../../support/sample.ts';
 
 const TOOLS = ['look', 'fail', 'pay', 'ask', 'clerk'] as const;
 
@@ -95,6 +95,6 @@ test('the spans that several processes emit live are those of the journal, once 
       expect(treeOf(live).filter(name => name.startsWith('stray'))).toEqual([]);
       expect(new Set(live.map(({ traceId }) => traceId))).toEqual(new Set([traceIdOf(runId)]));
     }),
-    { numRuns: TAKES_ALL ? 100 : 6 },
+    { numRuns: randomCases(8) },
   );
 }, 120_000);

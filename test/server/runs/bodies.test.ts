@@ -4,6 +4,7 @@ import type * as z from 'zod';
 import { measureJson } from '../../../protocol/json.ts';
 import { sessionBody, startBody } from '../../../server/runs/commands/request-bodies.ts';
 import { RUN_COMMANDS } from '../../../server/runs/commands/run-commands.ts';
+import { randomCases } from '../../support/sample.ts';
 import { errorOf, makeApp } from '../../support/server/runs-app.ts';
 
 type Target = { path: string; schema: z.ZodType; examples: object[] };
@@ -82,7 +83,7 @@ describe.each(TARGETS)('POST $path', found => {
             message: expect.stringContaining('Invalid request'),
           });
       }),
-      { numRuns: 100 },
+      { numRuns: randomCases(50) },
     );
   });
 });

@@ -7,6 +7,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { begin, makeOwner, receive, request } from '../../../stores/conformance/samples.ts';
 import { postgres } from '../../../stores/postgres.ts';
+import { TAKES_ALL } from '../../support/sample.ts';
 import { startProxy } from '../../support/stores/postgres-proxy.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';
 
@@ -60,19 +61,25 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
       await server.start();
     }));
 
-  test('that stands still for longer than a lease while 40 runs are under way changes no run', () =>
-    driveThrough(postgres(server.url, { schema: 'paused' }), async () => {
-      expect(await server.pauseFor(1_500)).toBeGreaterThan(1);
-    }));
+  test.runIf(TAKES_ALL)(
+    'that stands still for longer than a lease while 40 runs are under way changes no run',
+    () =>
+      driveThrough(postgres(server.url, { schema: 'paused' }), async () => {
+        expect(await server.pauseFor(1_500)).toBeGreaterThan(1);
+      }),
+  );
 
-  test('whose replies to every fourth commit are lost while 40 runs are under way changes no run', async () => {
-    const proxy = await startProxy(server.url);
-    await driveThrough(postgres(proxy.url, { schema: 'cut' }), async () => {
-      proxy.dropReplies(/INSERT INTO "cut"\.appends/, { every: 4, times: 40 });
-      await expect.poll(() => proxy.dropped()).toBeGreaterThan(5);
-    });
-    await proxy.close();
-  });
+  test.runIf(TAKES_ALL)(
+    'whose replies to every fourth commit are lost while 40 runs are under way changes no run',
+    async () => {
+      const proxy = await startProxy(server.url);
+      await driveThrough(postgres(proxy.url, { schema: 'cut' }), async () => {
+        proxy.dropReplies(/INSERT INTO "cut"\.appends/, { every: 4, times: 40 });
+        await expect.poll(() => proxy.dropped()).toBeGreaterThan(5);
+      });
+      await proxy.close();
+    },
+  );
 
   test('whose reply to a commit is lost: the append, the claim and the run count once', async () => {
     const proxy = await startProxy(server.url);

@@ -6,7 +6,7 @@ import { UPSTREAMS, Upstream } from '../../../support/messages/upstream.ts';
 import { addUp } from '../../../support/responses/add-up.ts';
 import { endOf } from '../../../support/responses/gateway.ts';
 import { gatewayOn } from '../../../support/responses/gateway-on.ts';
-import { TAKES_ALL } from '../../../support/sample.ts';
+import { randomCases } from '../../../support/sample.ts';
 
 const { provider: upstream, gateway } = await gatewayOn(Upstream);
 
@@ -76,7 +76,7 @@ it.each(SUBJECTS)(
         expect(await gateway.get(whole.id)).toEqual(whole);
         expect(plain(streamed.output)).toEqual(plain(whole.output));
       }),
-      { examples, numRuns: TAKES_ALL ? 200 : 10 },
+      { examples, numRuns: randomCases(15) },
     );
   },
 );
