@@ -4,14 +4,10 @@ import type { Item } from '../protocol/item.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
-import { conversationOf, growingConversation } from './anthropic/messages.ts';
-import { modelRules } from './anthropic/models.ts';
-import { planOf } from './anthropic/plan.ts';
-import { bodyOf } from './anthropic/request.ts';
-import { readMessageStream } from './anthropic/stream.ts';
-import { turnOf } from './anthropic/turn.ts';
-import { keptBlock, PROVIDER } from './anthropic/wire-block.ts';
-import type { ClientOptions } from './http/client-transport.ts';
+import { conversationOf, growingConversation, keptBlock, PROVIDER } from './anthropic/messages.ts';
+import { bodyOf, modelRules, planOf } from './anthropic/request.ts';
+import { readMessageStream, turnOf } from './anthropic/turn.ts';
+import type { HttpReply } from './http/connection.ts';
 import {
   CONNECTION_NAMES,
   type Connection,
@@ -19,9 +15,9 @@ import {
   connector,
   type Endpoint,
 } from './http/connection.ts';
-import type { HttpReply } from './http/http-reply.ts';
 import { errorFromThrown, malformedStream } from './http/provider-errors.ts';
 import { readSse } from './http/read-sse.ts';
+import type { ClientOptions } from './http/transport.ts';
 import { objectsOf, pick } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 

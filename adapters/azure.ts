@@ -3,7 +3,7 @@ import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-u
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 import type { Endpoint } from './http/connection.ts';
-import { readVariable } from './http/environment.ts';
+import { readVariable } from './http/connection.ts';
 import { isOpenaiModel, isReasoningModel, OPENAI_CALL_IDS } from './http/openai.ts';
 import { RESPONSES_NAMES, type ResponsesOptions, responsesAdapter } from './responses/adapter.ts';
 

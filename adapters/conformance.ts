@@ -1,16 +1,26 @@
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import { abortChecks } from './conformance/abort-checks.ts';
-import type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions } from './conformance/check.ts';
-import { errorChecks } from './conformance/error-checks.ts';
-import { limitChecks } from './conformance/limit-checks.ts';
-import { replayChecks } from './conformance/replay-checks.ts';
-import { splitChecks } from './conformance/split-checks.ts';
-import { turnChecks } from './conformance/turn-checks.ts';
+import type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions } from './conformance/call.ts';
+import {
+  abortChecks,
+  errorChecks,
+  limitChecks,
+  replayChecks,
+  splitChecks,
+  turnChecks,
+} from './conformance/checks.ts';
 
-export type { Answer, SeenRequest } from './conformance/answer.ts';
-export { type ReplayFetch, replayFetch } from './conformance/replay-fetch.ts';
-export { type ReplayServer, startReplayServer } from './conformance/replay-server.ts';
-export { atRandom, inPiecesOf, inTwoEverywhere, oneByOne, splitAt } from './conformance/split-bytes.ts';
+export type { Answer, SeenRequest } from './conformance/replay.ts';
+export {
+  atRandom,
+  inPiecesOf,
+  inTwoEverywhere,
+  oneByOne,
+  type ReplayFetch,
+  type ReplayServer,
+  replayFetch,
+  splitAt,
+  startReplayServer,
+} from './conformance/replay.ts';
 export type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions };
 
 const NAMES: NamesOf<AdapterUnderTest> = { open: true, exchanges: true, except: true };

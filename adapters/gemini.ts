@@ -1,12 +1,11 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import { growingContents } from './gemini/contents.ts';
-import { bodyOf } from './gemini/request.ts';
-import { readBody, readEvents } from './gemini/response.ts';
+import { bodyOf, growingContents } from './gemini/request.ts';
+import { readBody, readEvents } from './gemini/turn.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
-import { trimSlashes } from './http/fetch-transport.ts';
 import { readSse } from './http/read-sse.ts';
+import { trimSlashes } from './http/transport.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
 /** Options of `gemini`. */

@@ -4,13 +4,9 @@ import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-u
 import type { ModelRequest } from '../protocol/turn.ts';
 import { grpcAdapter } from './grpc/adapter.ts';
 import { completionsBody, readCompletion, readCompletionStream } from './harmony/completions.ts';
-import { PROVIDER } from './harmony/opaque-data.ts';
-import { prepareHarmony } from './harmony/over-grpc.ts';
-import { promptText } from './harmony/prompt-text.ts';
-import { RecentTokens } from './harmony/recent-tokens.ts';
-import { renderPrompt } from './harmony/render.ts';
-import { CONNECTION_NAMES, type ConnectionOptions, connector } from './http/connection.ts';
-import { readVariable } from './http/environment.ts';
+import { prepareHarmony, RecentTokens } from './harmony/encoding.ts';
+import { PROVIDER, promptText, renderPrompt } from './harmony/render.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, connector, readVariable } from './http/connection.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
 import { readSse } from './http/read-sse.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';

@@ -2,7 +2,8 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { CHAT_NAMES, type ChatOptions, chatAdapter } from './chat/adapter.ts';
-import type { CallIdForm, ChatDialect } from './chat/dialect.ts';
+import type { ChatDialect } from './chat/dialect.ts';
+import type { CallIdForm } from './turn/tool-calls.ts';
 
 /**
  * Creates an adapter for Mistral. Defaults for key and URL: `MISTRAL_API_KEY` and `MISTRAL_BASE_URL`.

@@ -7,7 +7,7 @@ import { deepseek } from './deepseek.ts';
 import { gemini } from './gemini.ts';
 import { groq } from './groq.ts';
 import { harmony } from './harmony.ts';
-import { readVariable } from './http/environment.ts';
+import { readVariable } from './http/connection.ts';
 import { mistral } from './mistral.ts';
 import { ollama } from './ollama.ts';
 import { openaiChat } from './openai-chat.ts';

@@ -1,10 +1,19 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import type { ModelRequest, Settings, ToolDefinition, TurnDelta } from '../protocol/turn.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
-import { CONNECTION_NAMES } from './http/connection.ts';
-import { trimSlashes } from './http/fetch-transport.ts';
-import { type OllamaNativeOptions, ollamaAdapter } from './ollama/adapter.ts';
+import { convertOnce } from './http/body-text.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from './http/provider-errors.ts';
+import { readNdjson } from './http/read-sse.ts';
+import { trimSlashes } from './http/transport.ts';
+import { growingMessages } from './ollama/messages.ts';
+import { OllamaTurn } from './ollama/turn.ts';
+import { jsonIn, mergeOptions, objectOf, shorten } from './turn/json-access.ts';
+import { isErrorBody, singleTurnAdapter } from './turn/single-turn.ts';
+import { withOutputSchema } from './turn/strict-schema.ts';
 
 /** Options of `ollama`. */
 export type OllamaOptions = OllamaNativeOptions & {
@@ -64,3 +73,142 @@ export const OLLAMA_CHAT: ChatDialect = {
   outputWithTools: 'instructions',
   reasoning: 'member',
 };
+
+// Ollama's native API, `/api/chat`: the conversion of transcripts, the request body, and the reading of bodies and
+// streams.
+
+/** Options of the native Ollama adapter. */
+type OllamaNativeOptions = ConnectionOptions & {
+  /**
+   * Merged into the body of every request; the request's own options take precedence. Objects are merged,
+   * `tools` appended.
+   */
+  providerOptions?: JsonObject;
+};
+
+/** Creates an adapter for `/api/chat` (https://docs.ollama.com/api/chat). */
+function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelAdapter {
+  const { model, providerOptions } = options;
+  const messagesOf = growingMessages({ provider: endpoint.provider, model });
+  return singleTurnAdapter({
+    provider: endpoint.provider,
+    model,
+    capabilities: {
+      streaming: true,
+      parallelToolCalls: true,
+      reasoningReplay: true,
+      serverTools: false,
+      structuredOutput: 'native',
+      continuation: false,
+    },
+    connect: connector(endpoint, options),
+    send: (connection, request, { stream, signal }) =>
+      connection.post('/api/chat', bodyOf(request, { model, messagesOf, stream, providerOptions }), signal),
+    read(body, request, context) {
+      const turn = new OllamaTurn(request, model);
+      turn.push(body);
+      if (!turn.isDone) throw malformedStream('the response is not marked as done', context, body);
+      return turn.end();
+    },
+    readStream: (chunks, request, context) => readOllamaStream(chunks, request, model, context),
+    now: options.now,
+  });
+}
+
+/** An error in the middle of a stream is a server error, because the request was accepted. */
+async function* readOllamaStream(
+  chunks: AsyncIterable<Uint8Array>,
+  request: ModelRequest,
+  model: string,
+  context: ProviderContext,
+): AsyncGenerator<TurnDelta, ReturnType<OllamaTurn['end']>, undefined> {
+  const turn = new OllamaTurn(request, model);
+  let count = 0;
+  for await (const text of readNdjson(chunks)) {
+    const line = jsonIn(text);
+    if (!isJsonObject(line)) throw malformedStream(`a line is not JSON: ${shorten(text, 80)}`, context);
+    if (isErrorBody(line)) throw errorFromBody(line, context, 'server');
+    count += 1;
+    yield* turn.push(line);
+    if (turn.isDone) return turn.end();
+  }
+  throw malformedStream(
+    `truncated stream: it ended after ${count} lines, none of which was marked as done.`,
+    context,
+  );
+}
+
+/** Inputs of `bodyOf` besides the model request. */
+type BodyOptions = {
+  model: string;
+  /** Converts instructions and transcript to messages. */
+  messagesOf(request: Pick<ModelRequest, 'instructions' | 'transcript'>): JsonObject[];
+  /** Always sent, because Ollama's default is to stream. */
+  stream: boolean;
+  /** The adapter's options; the request's options take precedence. */
+  providerOptions: JsonObject | undefined;
+};
+
+/**
+ * Builds the request body of one call. A `format` constrains the full output and would prevent tool calls, so
+ * in requests with tools the schema is added to the instructions. Throws a `ProviderError` for content that
+ * Ollama does not accept.
+ */
+function bodyOf(request: ModelRequest, options: BodyOptions): JsonObject {
+  const tools = offeredTools(request);
+  const { output } = request;
+  const instructions =
+    output && tools.length > 0 ? withOutputSchema(request.instructions, output) : request.instructions;
+  const settings = settingsInput(request.settings);
+  return mergeOptions(
+    {
+      model: options.model,
+      messages: options.messagesOf({ transcript: request.transcript, ...omitUndefined({ instructions }) }),
+      stream: options.stream,
+      ...(tools.length > 0 ? { tools: toolInputs(tools) } : {}),
+      ...omitUndefined({ format: tools.length > 0 ? undefined : output?.schema }),
+      ...(Object.keys(settings).length > 0 ? { options: settings } : {}),
+      ...thinkInput(request.settings.reasoningEffort, options.model),
+    },
+    mergeOptions(options.providerOptions ?? {}, request.providerOptions),
+  );
+}
+
+/** The API has no tool choice, so tools that the model must not call are not sent. */
+function offeredTools({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
+  if (toolChoice === 'none') return [];
+  return typeof toolChoice === 'string' ? tools : tools.filter(tool => tool.name === toolChoice.name);
+}
+
+const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(toolInput));
+
+function toolInput({ name, description, inputSchema }: ToolDefinition): JsonObject {
+  const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };
+  return { type: 'function', function: { name, description, parameters } };
+}
+
+function settingsInput({ temperature, topP, maxOutputTokens }: Settings): JsonObject {
+  return omitUndefined({ num_predict: maxOutputTokens, temperature, top_p: topP });
+}
+
+/**
+ * Only gpt-oss takes levels, and its thinking cannot be turned off; all other models take `true` or `false`.
+ */
+function thinkInput(effort: string | undefined, model: string): JsonObject {
+  if (effort === undefined) return {};
+  const levels = /gpt-oss/.test(model);
+  return { think: levels ? levelOf(effort) : effort !== 'none' };
+}
+
+function levelOf(effort: string): JsonValue {
+  switch (effort) {
+    case 'none':
+    case 'minimal':
+      return 'low';
+    case 'xhigh':
+    case 'max':
+      return 'high';
+    default:
+      return effort;
+  }
+}

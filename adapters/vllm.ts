@@ -3,15 +3,12 @@ import { type JsonObject, omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
 import { grpcAdapter, type PreparedCall } from './grpc/adapter.ts';
-import { CONNECTION_NAMES, type ConnectionOptions } from './http/connection.ts';
-import { readVariable } from './http/environment.ts';
+import { CONNECTION_NAMES, type ConnectionOptions, readVariable } from './http/connection.ts';
 import { type ProviderContext, unsupported } from './http/provider-errors.ts';
 import { objectOf } from './turn/json-access.ts';
-import { assertCallForm } from './vllm/call-form.ts';
-import { loadModelFiles, type ModelFiles } from './vllm/model-files.ts';
+import { assertCallForm, loadModelFiles, type ModelFiles, TokenText } from './vllm/model-files.ts';
 import { messagesFor, offeredTools, PROVIDER, renderChat, VARIABLES } from './vllm/render.ts';
 import { TaggedReply } from './vllm/tagged-reply.ts';
-import { TokenText } from './vllm/token-text.ts';
 
 /** Options of `vllm`. `fetch` is not used. */
 export type VllmOptions = ConnectionOptions & {

@@ -8,18 +8,22 @@
  * - `as-tool.ts` and `sub-agents.ts`: agents as tools of other agents.
  * - `machine.ts`: `agentchart/machine`, the chart for users who run their own actor.
  */
-export { type ClassifiedTurn, classifyTurn } from '../adapters/streams/classify-turn.ts';
-export { collectTurn } from '../adapters/streams/collect-turn.ts';
 export {
+  type CallLike,
+  type ClassifiedTurn,
+  classifyTurn,
+  collectTurn,
+  type ResultLike,
   type StreamAndClassifyOptions,
   streamAndClassify,
   type TurnRequest,
-} from '../adapters/streams/stream-and-classify.ts';
-export { type CallLike, toolCallFrom } from '../adapters/streams/tool-call-from.ts';
-export { toolCallsOf } from '../adapters/streams/tool-calls-of.ts';
-export { type ResultLike, toolResultFrom } from '../adapters/streams/tool-result-from.ts';
-export { WatchedTurn, watchTurn } from '../adapters/streams/watch-turn.ts';
-export { textOfResult } from '../adapters/turn/result-content.ts';
+  toolCallFrom,
+  toolCallsOf,
+  toolResultFrom,
+  WatchedTurn,
+  watchTurn,
+} from '../adapters/streams.ts';
+export { textOfResult } from '../adapters/turn/content.ts';
 export type { LiveOptions } from '../engine/driver/live.ts';
 export { type FaultPoint, type Host, systemHost } from '../engine/host/host.ts';
 export {

@@ -1,12 +1,12 @@
 import { messageOf, ProviderError, type ProviderErrorCode } from '../../protocol/error.ts';
 import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
-import { isRetryable } from '../http/classify-failure.ts';
 import {
   aborted,
   errorFromBody,
   errorFromResponse,
   errorFromThrown,
   HttpFailure,
+  isRetryable,
   malformedStream,
   type ProviderContext,
 } from '../http/provider-errors.ts';

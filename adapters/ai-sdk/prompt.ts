@@ -1,29 +1,42 @@
 import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
   LanguageModelV4FilePart,
+  LanguageModelV4FunctionTool,
   LanguageModelV4Message,
   LanguageModelV4Prompt,
+  LanguageModelV4ProviderTool,
   LanguageModelV4TextPart,
+  LanguageModelV4ToolChoice,
   LanguageModelV4ToolResultOutput,
   LanguageModelV4ToolResultPart,
+  SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
+import { toBase64 } from '../../protocol/content/content.ts';
+import { hashText } from '../../protocol/content/hash-text.ts';
 import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
 import type {
   Item,
   MessageItem,
+  Opaque,
   Part,
+  ProviderItem,
   ReasoningItem,
   ToolCallItem,
   ToolResultItem,
 } from '../../protocol/item.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import type { ModelRequest } from '../../protocol/turn.ts';
-import { readDataURL } from '../turn/data-url.ts';
-import { shorten } from '../turn/json-access.ts';
-import { argumentsObject } from '../turn/parse-arguments.ts';
-import { partsOfResult } from '../turn/result-content.ts';
-import { optionsOf } from './opaque-data.ts';
-import { partOfProviderItem } from './provider-item.ts';
+import type {
+  ModelRequest,
+  OutputFormat,
+  Settings,
+  ToolChoice,
+  ToolDefinition,
+} from '../../protocol/turn.ts';
+import { partsOfResult, readDataURL } from '../turn/content.ts';
+import { jsonIn, mergeOptions, nonEmpty, objectOf, shorten, textIn } from '../turn/json-access.ts';
+import { argumentsObject } from '../turn/tool-calls.ts';
 
 type PromptOptions = {
   /** The provider whose opaque data is sent back. */
@@ -37,10 +50,7 @@ type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['con
  * Converts instructions and transcript to a prompt, in order. Consecutive model items become one message, as
  * do consecutive results. Control items and results without a call are omitted.
  */
-export function promptOf(
-  { instructions, transcript }: ModelRequest,
-  options: PromptOptions,
-): LanguageModelV4Prompt {
+function promptOf({ instructions, transcript }: ModelRequest, options: PromptOptions): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [];
   const calls = new Map<string, ToolCallItem>();
   if (instructions) prompt.push({ role: 'system', content: instructions });
@@ -204,4 +214,219 @@ function mediaTypeOf(part: Exclude<Part, { type: 'text' }>, inline: string | und
   if (named) return named;
   if (part.type === 'image') return 'image/*';
   return /\.pdf$/i.test(part.name ?? part.url) ? 'application/pdf' : 'application/octet-stream';
+}
+
+/** Converts content without a portable form to an item: the provider's own tools, sources, custom parts. */
+export function providerItem(provider: string, content: LanguageModelV4Content): ProviderItem {
+  const kind = content.type === 'custom' ? content.kind : content.type;
+  return { type: 'provider_item', kind, opaque: { provider, data: { part: toJson(serializable(content)) } } };
+}
+
+/**
+ * Returns the content in a form that JSON can represent. The id of a source is dropped: the AI SDK generates
+ * it anew each time.
+ */
+function serializable(content: LanguageModelV4Content): object {
+  if (content.type === 'source') {
+    const { id: _, ...source } = content;
+    return source;
+  }
+  if (content.type !== 'reasoning-file' || content.data.type !== 'data') return content;
+  return { ...content, data: { type: 'data', data: base64Of(content.data.data) } };
+}
+
+/** Returns the prompt parts for a provider item. Sources and approval requests are not sent back. */
+function partOfProviderItem({ opaque }: ProviderItem): AssistantPart[] {
+  const part = objectOf(objectOf(opaque.data).part);
+  const { providerMetadata } = part;
+  const own = isJsonObject(providerMetadata)
+    ? { providerOptions: providerMetadata as Record<string, JsonObject> }
+    : {};
+  const call = { toolCallId: textIn(part.toolCallId), toolName: textIn(part.toolName) };
+  switch (part.type) {
+    case 'tool-call':
+      return [
+        {
+          type: 'tool-call',
+          ...call,
+          input: objectOf(jsonIn(textIn(part.input))),
+          providerExecuted: true,
+          ...own,
+        },
+      ];
+    case 'tool-result':
+      return [{ type: 'tool-result', ...call, output: executedOutput(part), ...own }];
+    case 'custom':
+      return [{ type: 'custom', kind: textIn(part.kind) as `${string}.${string}`, ...own }];
+    case 'reasoning-file':
+      return [{ type: 'reasoning-file', mediaType: textIn(part.mediaType), data: dataOf(part.data), ...own }];
+    default:
+      return [];
+  }
+}
+
+function executedOutput({ result, isError }: JsonObject): LanguageModelV4ToolResultOutput {
+  const value = result ?? null;
+  if (isError === true) return { type: 'error-json', value };
+  return typeof value === 'string' ? { type: 'text', value } : { type: 'json', value };
+}
+
+type FileData = Extract<AssistantPart, { type: 'reasoning-file' }>['data'];
+
+function dataOf(value: JsonValue | undefined): FileData {
+  const { type, data, url } = objectOf(value);
+  return type === 'url' ? { type, url: new URL(textIn(url)) } : { type: 'data', data: textIn(data) };
+}
+
+/**
+ * The provider data that an item keeps in its `opaque.data`: the provider's `metadata`, which is sent back as
+ * provider options, and `mark`, a digest of the portable part, which shows whether that part was edited.
+ */
+type Kept = { metadata: JsonObject; mark: string };
+
+/** Returns the member `opaque` of an item with metadata; empty if there is no metadata. */
+export function keptWith(
+  provider: string,
+  portable: string,
+  metadata: unknown,
+): { opaque: Opaque } | Record<string, never> {
+  const own = objectOf(toJson(metadata ?? null));
+  if (Object.keys(own).length === 0) return {};
+  return { opaque: { provider, data: { metadata: own, mark: markOf(portable) } satisfies Kept } };
+}
+
+/**
+ * Returns the provider options to send with an item. An item that was edited since loses its id, because some
+ * providers would use their stored copy instead.
+ */
+function optionsOf(
+  provider: string,
+  portable: string,
+  opaque: Opaque | undefined,
+): { providerOptions: Record<string, JsonObject> } | Record<string, never> {
+  if (opaque?.provider !== provider) return {};
+  const { metadata, mark } = objectOf(opaque.data);
+  const isEdited = nonEmpty(mark) !== markOf(portable);
+  const members = Object.entries(objectOf(metadata)).filter((member): member is [string, JsonObject] =>
+    isJsonObject(member[1]),
+  );
+  if (members.length === 0) return {};
+  return {
+    providerOptions: Object.fromEntries(
+      members.map(([name, own]) => [name, isEdited ? withoutId(own) : own]),
+    ),
+  };
+}
+
+function withoutId({ itemId: _, ...rest }: JsonObject): JsonObject {
+  return rest;
+}
+
+function markOf(portable: string): string {
+  return hashText(portable).slice(0, 16);
+}
+
+// Language models of the AI SDK, specifications v2 to v4: the call options and prompt, the reading of results and
+// streams, time limits, and the mapping of the SDK's errors.
+
+type CallOptionsInput = {
+  model: { specificationVersion: 'v2' | 'v3' | 'v4'; provider: string };
+  /** The provider whose opaque data is sent back. */
+  provider: string;
+  signal: AbortSignal;
+  providerOptions?: JsonObject;
+  providerTools?: ProviderTools;
+  headers?: Record<string, string>;
+};
+
+/** Builds the options of one call. */
+export function callOptionsOf(request: ModelRequest, input: CallOptionsInput): LanguageModelV4CallOptions {
+  const { model, provider, signal, headers } = input;
+  const { settings, output } = request;
+  const version = model.specificationVersion;
+  const tools = [...request.tools.map(functionTool), ...providerTools(input)];
+  const providerOptions = providerOptionsOf(request, input);
+  return {
+    prompt: promptOf(request, { provider, version }),
+    ...omitUndefined({
+      maxOutputTokens: settings.maxOutputTokens,
+      temperature: settings.temperature,
+      topP: settings.topP,
+    }),
+    ...(version === 'v4' ? reasoningOf(settings) : {}),
+    ...(tools.length === 0 ? {} : { tools, toolChoice: choiceOf(request.toolChoice) }),
+    ...omitUndefined({
+      responseFormat: output && formatOf(output),
+      providerOptions: Object.keys(providerOptions).length === 0 ? undefined : providerOptions,
+      headers,
+    }),
+    abortSignal: signal,
+  };
+}
+
+function functionTool({
+  name,
+  description,
+  inputSchema,
+  strict,
+}: ToolDefinition): LanguageModelV4FunctionTool {
+  return {
+    type: 'function',
+    name,
+    description,
+    inputSchema: inputSchema as LanguageModelV4FunctionTool['inputSchema'],
+    ...omitUndefined({ strict }),
+  };
+}
+
+function providerTools({ model, providerTools: tools }: CallOptionsInput): LanguageModelV4ProviderTool[] {
+  const type = model.specificationVersion === 'v2' ? 'provider-defined' : 'provider';
+  return Object.entries(tools ?? {}).map(
+    ([name, { id, args }]) => ({ type, id, name, args }) as LanguageModelV4ProviderTool,
+  );
+}
+
+function choiceOf(choice: ToolChoice): LanguageModelV4ToolChoice {
+  return typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.name };
+}
+
+function formatOf({ name, schema }: OutputFormat): NonNullable<LanguageModelV4CallOptions['responseFormat']> {
+  return { type: 'json', name, schema: schema as LanguageModelV4FunctionTool['inputSchema'] };
+}
+
+function reasoningOf({ reasoningEffort }: Settings): Pick<LanguageModelV4CallOptions, 'reasoning'> {
+  if (reasoningEffort === undefined) return {};
+  return { reasoning: reasoningEffort as NonNullable<LanguageModelV4CallOptions['reasoning']> };
+}
+
+/**
+ * Settings outside of the specification are sent under the provider's name; providers ignore unknown options.
+ */
+function providerOptionsOf(
+  { settings, tools, providerOptions }: ModelRequest,
+  input: CallOptionsInput,
+): SharedV4ProviderOptions {
+  const { reasoningEffort, parallelToolCalls: parallel } = settings;
+  const [name = ''] = input.model.provider.split('.');
+  const own: JsonObject = {
+    ...(reasoningEffort === undefined || input.model.specificationVersion === 'v4'
+      ? {}
+      : { reasoningEffort }),
+    ...(parallel === undefined || tools.length === 0
+      ? {}
+      : { parallelToolCalls: parallel, disableParallelToolUse: !parallel }),
+  };
+  const settled: JsonObject = Object.keys(own).length === 0 ? {} : { [name]: own };
+  return mergeOptions(
+    mergeOptions(settled, input.providerOptions),
+    providerOptions,
+  ) as SharedV4ProviderOptions;
+}
+
+/** The provider's own tools, by the names that the model uses. */
+export type ProviderTools = Record<string, { id: string; args: object }>;
+
+/** Returns data as base64 text. */
+export function base64Of(data: string | Uint8Array): string {
+  return typeof data === 'string' ? data : toBase64(data);
 }

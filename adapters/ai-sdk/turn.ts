@@ -1,18 +1,30 @@
-import type { LanguageModelV4Content, LanguageModelV4Text, LanguageModelV4ToolCall } from '@ai-sdk/provider';
+import type {
+  LanguageModelV4Content,
+  LanguageModelV4File,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Text,
+  LanguageModelV4ToolCall,
+} from '@ai-sdk/provider';
 import type { Item, Part } from '../../protocol/item.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
-import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
+import type {
+  FinishReason,
+  ModelRequest,
+  ModelTurn,
+  ToolCall,
+  TurnDelta,
+  Usage,
+} from '../../protocol/turn.ts';
 import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { CallIds } from '../turn/call-ids.ts';
 import { arrayOf, objectOf } from '../turn/json-access.ts';
-import { toolCall } from '../turn/tool-call.ts';
+import { CallIds, toolCall } from '../turn/tool-calls.ts';
+import { callStarted, ShownDeltas } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
-import { generatedFile } from './generated-file.ts';
-import { keptWith } from './opaque-data.ts';
-import { providerItem } from './provider-item.ts';
+import { base64Of, keptWith, providerItem } from './prompt.ts';
+import type { TimeLimits } from './time-limits.ts';
 
 /** The result of a model call. The shapes of usage and finish reason depend on the model's specification. */
-export type Ended = {
+type Ended = {
   content: readonly LanguageModelV4Content[];
   finishReason: unknown;
   usage: unknown;
@@ -36,7 +48,7 @@ export function turnOf(ended: Ended, request: ModelRequest, context: ProviderCon
 }
 
 /** Returns the input of a call as JSON text; some models return an object instead. */
-export function inputText(call: LanguageModelV4ToolCall): string {
+function inputText(call: LanguageModelV4ToolCall): string {
   const input: unknown = call.input;
   return typeof input === 'string' ? input : JSON.stringify(input ?? {});
 }
@@ -162,4 +174,192 @@ function flat(count: JsonValue | undefined): number | undefined {
 function sum(...counts: (JsonValue | undefined)[]): number | undefined {
   const known = counts.filter(count => typeof count === 'number');
   return known.length === 0 ? undefined : known.reduce((total, count) => total + count, 0);
+}
+
+/**
+ * Yields the deltas of a stream of parts and returns its result together with the deltas shown so far. Throws
+ * the error of an `error` part, and a `ProviderError` for a stream without `finish`. The stream is cancelled
+ * when a time limit is exceeded and when the reader stops early.
+ */
+export async function* readParts(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  limits: TimeLimits,
+  context: ProviderContext,
+): AsyncGenerator<TurnDelta, Ended & { shown: ShownDeltas }, undefined> {
+  const { signal } = limits;
+  const reader = stream.getReader();
+  const cancel = () => void reader.cancel(signal.reason).catch(() => undefined);
+  signal.addEventListener('abort', cancel, { once: true });
+  const streamed = new StreamedContent();
+  let ended = false;
+  try {
+    let read = await limits.forPart(() => reader.read());
+    while (!read.done) {
+      for (const delta of streamed.push(read.value)) {
+        streamed.shown.record(delta);
+        yield delta;
+      }
+      read = await limits.forPart(() => reader.read());
+    }
+    signal.throwIfAborted();
+    ended = true;
+  } finally {
+    signal.removeEventListener('abort', cancel);
+    if (!ended) cancel();
+  }
+  return streamed.end(context);
+}
+
+/** Custom parts about the progress of a stream. Complete answers do not contain them. */
+const STREAM_ONLY: ReadonlySet<string> = new Set(['anthropic.message_start']);
+
+type Block = {
+  type: 'text' | 'reasoning';
+  pieces: string[];
+  /** The number of pieces already shown. */
+  shown: number;
+  open: boolean;
+  rest: object;
+};
+
+/**
+ * Collects the content of a stream.
+ *
+ * S1 Parts belong to the open block with their kind and id. The last metadata of a block wins, as in the AI
+ *    SDK's own loop.
+ * S2 Blocks of one kind are shown one after another: pieces of a later block wait for the earlier one to end.
+ * S3 A call is shown when it is complete: only then is it known who runs it and what its input is.
+ */
+class StreamedContent {
+  readonly shown = new ShownDeltas();
+  readonly #slots: (Block | { type: 'complete'; content: LanguageModelV4Content })[] = [];
+  readonly #open = new Map<string, Block>();
+  readonly #started = new Set<string>();
+  /** The first slot that may still have pieces to show, by kind. */
+  readonly #next = { text: 0, reasoning: 0 };
+  #calls = 0;
+  #modelId: string | undefined;
+  #finish: Extract<LanguageModelV4StreamPart, { type: 'finish' }> | undefined;
+
+  /** Adds a part. Returns the deltas to show to a reader of the stream. */
+  push(part: LanguageModelV4StreamPart): TurnDelta[] {
+    switch (part.type) {
+      case 'text-start':
+      case 'reasoning-start':
+        this.#start(part);
+        return [];
+      case 'text-delta':
+      case 'reasoning-delta':
+      case 'text-end':
+      case 'reasoning-end':
+        return this.#extend(part);
+      case 'tool-input-start':
+        if (part.providerExecuted !== true) this.#started.add(part.id);
+        return [];
+      case 'tool-call':
+        this.#started.delete(part.toolCallId);
+        this.#slots.push({ type: 'complete', content: part });
+        if (part.providerExecuted === true) return [];
+        return callDeltas(callStarted(this.#calls++, part.toolName, part.toolCallId), inputText(part));
+      case 'tool-result':
+      case 'tool-approval-request':
+      case 'file':
+      case 'reasoning-file':
+      case 'source':
+        this.#slots.push({ type: 'complete', content: part });
+        return [];
+      case 'custom':
+        if (!STREAM_ONLY.has(part.kind)) this.#slots.push({ type: 'complete', content: part });
+        return [];
+      case 'response-metadata':
+        this.#modelId = part.modelId ?? this.#modelId;
+        return [];
+      case 'finish':
+        this.#finish = part;
+        return [];
+      case 'error':
+        throw part.error;
+      default:
+        return [];
+    }
+  }
+
+  /** Returns the result of the stream. Throws a `ProviderError` if it is incomplete. */
+  end(context: ProviderContext): Ended & { shown: ShownDeltas } {
+    const finish = this.#finish;
+    if (!finish) throw malformedStream('truncated stream: it ended without finish.', context);
+    const { finishReason, usage } = finish;
+    const [unfinished] = this.#started;
+    if (unfinished !== undefined && this.#calls === 0 && finishReason?.unified === 'tool-calls') {
+      throw malformedStream(`the call ${unfinished} was started but never completed.`, context);
+    }
+    const content = this.#slots.map(slot => (slot.type === 'complete' ? slot.content : contentOf(slot)));
+    return { content, finishReason, usage, modelId: this.#modelId, shown: this.shown };
+  }
+
+  #start(part: { type: string; id: string; providerMetadata?: object }): Block {
+    const type = part.type.startsWith('text') ? 'text' : 'reasoning';
+    const block: Block = { type, pieces: [], shown: 0, open: true, rest: restOf(part) };
+    this.#open.set(`${type} ${part.id}`, block);
+    this.#slots.push(block);
+    return block;
+  }
+
+  #extend(part: { type: string; id: string; delta?: string; providerMetadata?: object }): TurnDelta[] {
+    const type = part.type.startsWith('text') ? 'text' : 'reasoning';
+    const block = this.#open.get(`${type} ${part.id}`) ?? this.#start(part);
+    Object.assign(block.rest, restOf(part));
+    if (part.delta) block.pieces.push(part.delta);
+    if (part.type.endsWith('-end')) {
+      block.open = false;
+      this.#open.delete(`${type} ${part.id}`);
+    }
+    return this.#show(type);
+  }
+
+  #show(type: Block['type']): TurnDelta[] {
+    const deltas: TurnDelta[] = [];
+    for (; this.#next[type] < this.#slots.length; this.#next[type] += 1) {
+      const slot = this.#slots[this.#next[type]];
+      if (slot?.type !== type) continue;
+      const text = slot.pieces.slice(slot.shown).join('');
+      slot.shown = slot.pieces.length;
+      if (text !== '') deltas.push({ type, text });
+      if (slot.open) break;
+    }
+    return deltas;
+  }
+}
+
+function restOf({ providerMetadata, citations }: { providerMetadata?: object; citations?: unknown }): object {
+  const rest: { providerMetadata?: object; citations?: unknown } = {};
+  if (providerMetadata !== undefined) rest.providerMetadata = providerMetadata;
+  if (citations !== undefined) rest.citations = citations;
+  return rest;
+}
+
+function contentOf({ type, pieces, rest }: Block): LanguageModelV4Content {
+  return { type, text: pieces.join(''), ...rest };
+}
+
+function callDeltas(started: ReturnType<typeof callStarted>, text: string): TurnDelta[] {
+  return text === '' ? [started] : [started, { type: 'call_arguments', index: started.index, text }];
+}
+
+/**
+ * Converts a file that the model generated to a message part. Before specification v4, `data` has no wrapper
+ * object.
+ */
+function generatedFile({ mediaType, data }: LanguageModelV4File): Part {
+  const url = urlOf(mediaType, data);
+  return mediaType.startsWith('image/') ? { type: 'image', url } : { type: 'file', url, mediaType };
+}
+
+function urlOf(mediaType: string, data: string | Uint8Array | LanguageModelV4File['data']): string {
+  if (typeof data === 'string' || data instanceof Uint8Array) return inline(mediaType, data);
+  return data.type === 'url' ? String(data.url) : inline(mediaType, data.data);
+}
+
+function inline(mediaType: string, data: string | Uint8Array): string {
+  return `data:${mediaType};base64,${base64Of(data)}`;
 }

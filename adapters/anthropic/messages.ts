@@ -1,15 +1,15 @@
 // Anthropic's Messages API: the conversion of transcripts, the request body with thinking and output schema, and the
 // reading of messages and streams.
+
+import { hashText } from '../../protocol/content/hash-text.ts';
 import { textOfParts } from '../../protocol/content/read-content.ts';
-import type { Item, MessageItem, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import type { Item, MessageItem, Opaque, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
+import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
+import { partsOfResult, readDataURL, textOfBase64 } from '../turn/content.ts';
 import { GrowingInput, type Input } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
-import { partsOfResult } from '../turn/result-content.ts';
-import { resultsByCall } from '../turn/results-by-call.ts';
-import { readsMedia, userContent } from './user-content.ts';
-import { keptBlock, legalCallId, legalName } from './wire-block.ts';
+import { resultsByCall } from '../turn/tool-calls.ts';
 
 type ConversationOptions = {
   /**
@@ -223,4 +223,89 @@ function resultBlock(id: string, result: ToolResultItem): JsonObject {
 /** The API refuses an error without text. */
 function failure(id: string, text: string): JsonObject {
   return { type: 'tool_result', tool_use_id: id, content: text || 'The tool failed.', is_error: true };
+}
+
+/**
+ * Converts the parts of a user message to content blocks. Empty texts are omitted, because the API refuses
+ * them.
+ */
+export function userContent(parts: readonly Part[]): JsonObject[] {
+  return parts.filter(part => part.type !== 'text' || part.text !== '').map(userBlock);
+}
+
+function userBlock(part: Part): JsonObject {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text };
+    case 'image':
+      return { type: 'image', source: binarySource(readURL(part.url)) };
+    case 'file':
+      return fileBlock(part);
+  }
+}
+
+/** Text files are sent as text, PDFs as binary. The API refuses other types with an error that names them. */
+function fileBlock(part: Extract<Part, { type: 'file' }>): JsonObject {
+  const file = readURL(part.url, part.mediaType);
+  if (file.mediaType.startsWith('image/')) return { type: 'image', source: binarySource(file) };
+  const source: JsonObject =
+    file.base64 !== undefined && isText(file.mediaType)
+      ? { type: 'text', media_type: 'text/plain', data: textOfBase64(file.base64) }
+      : binarySource(file);
+  return { type: 'document', source, ...omitUndefined({ title: part.name }) };
+}
+
+/** A referenced file. Only `data:` URLs have `base64`. */
+type Referenced = { url: string; mediaType: string; base64?: string };
+
+function readURL(url: string, mediaType = ''): Referenced {
+  const data = readDataURL(url);
+  if (data === undefined) return { url, mediaType };
+  return { url, mediaType: mediaType || data.mediaType || 'text/plain', base64: data.base64 };
+}
+
+function binarySource({ url, mediaType, base64 }: Referenced): JsonObject {
+  return base64 === undefined
+    ? { type: 'url', url }
+    : { type: 'base64', media_type: mediaType, data: base64 };
+}
+
+/** Whether the API takes this media type: https://docs.claude.com/en/docs/build-with-claude/vision and …/pdf-support. */
+function readsMedia(mediaType: string): boolean {
+  return (
+    /^image\/(?:jpeg|png|gif|webp|\*)$/.test(mediaType) ||
+    mediaType === 'application/pdf' ||
+    mediaType === '' ||
+    isText(mediaType)
+  );
+}
+
+function isText(mediaType: string): boolean {
+  return /^text\/|^application\/(?:json|xml|yaml|x-yaml)\b|\+(?:json|xml)\b/.test(mediaType);
+}
+
+/** The provider name of the adapter and of its opaque data. */
+export const PROVIDER = 'anthropic';
+
+/** Returns the opaque data of an item: its original content block, unchanged. */
+export function keepBlock(block: JsonObject): Opaque {
+  return { provider: PROVIDER, data: { block } };
+}
+
+/** Returns the original block of an item; `undefined` for items of other providers. */
+export function keptBlock(opaque: Opaque | undefined): JsonObject | undefined {
+  if (opaque?.provider !== PROVIDER || !isJsonObject(opaque.data)) return undefined;
+  return isJsonObject(opaque.data.block) ? opaque.data.block : undefined;
+}
+
+/** Returns the call id if the API accepts it (`^[a-zA-Z0-9_-]+$`), else an id derived from it. */
+function legalCallId(callId: string): string {
+  if (/^[a-zA-Z0-9_-]+$/.test(callId)) return callId;
+  const digest = hashText(callId).slice(0, 16);
+  return `${callId.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 40)}_${digest}`;
+}
+
+/** Returns the tool's name in the form that the API accepts in a `tool_use`. */
+function legalName(name: string): string {
+  return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 128) || 'unknown';
 }

@@ -1,16 +1,13 @@
 import type { Item } from '../../protocol/item.ts';
-import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, Settings, ToolDefinition } from '../../protocol/turn.ts';
 import { convertOnce } from '../http/body-text.ts';
 import type { Input } from '../turn/growing-input.ts';
-import { objectsOf, textIn } from '../turn/json-access.ts';
-import { mergeOptions } from '../turn/merge-options.ts';
-import { withOutputSchema } from '../turn/strict-schema.ts';
-import { nativeSchema } from './native-schema.ts';
-import type { Plan } from './plan.ts';
+import { integerIn, mergeOptions, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import { isObjectSchema, rewriteSubschemas, withOutputSchema } from '../turn/strict-schema.ts';
 
 /** Inputs of `bodyOf` besides the model request. */
-export type BodyOptions = {
+type BodyOptions = {
   model: string;
   stream: boolean;
   conversationOf(transcript: readonly Item[]): Input;
@@ -121,4 +118,302 @@ function samplingInput({ temperature, topP }: Settings, { rules, thinks }: Plan)
   const oneIsEnough = rules.sampling === 'one' && sampling.temperature !== undefined;
   if (topP === undefined || oneIsEnough || (thinks && topP < 0.95)) return sampling;
   return { ...sampling, top_p: topP };
+}
+
+type PlanOptions = {
+  model: string;
+  /** Whether the model can enforce an output schema. Default: judged by its name. */
+  nativeOutput: boolean | undefined;
+  /** The adapter's options; the request's options take precedence. */
+  providerOptions: JsonObject | undefined;
+};
+
+/**
+ * How the output schema is enforced:
+ * - `free`: not at all, because there is none or another call is forced;
+ * - `native`: with `output_config.format`;
+ * - `tool`: with an additional tool called `name`, whose input is the answer;
+ * - `words`: with instructions, when tools are turned off and a call cannot be forced.
+ */
+type OutputPlan =
+  | { type: 'free' }
+  | { type: 'native'; schema: JsonObject }
+  | { type: 'tool'; name: string }
+  | { type: 'words' };
+
+/** Decisions that the request and the reading of the response share. Derived from the request alone. */
+type Plan = {
+  rules: ModelRules;
+  providerOptions: JsonObject;
+  maxTokens: number;
+  /** Body members `thinking` and `output_config.effort` for the reasoning effort. */
+  thinking: JsonObject;
+  /** Whether the model thinks in this request. */
+  thinks: boolean;
+  /** Whether `tool_choice` may force a call. */
+  mayForce: boolean;
+  output: OutputPlan;
+};
+
+/** Returns the plan for a request. */
+export function planOf(request: ModelRequest, options: PlanOptions): Plan {
+  const rules = modelRules(options.model);
+  const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
+  const maxTokens = request.settings.maxOutputTokens ?? defaultMaxTokens(rules, providerOptions);
+  const thinking = thinkingInput(
+    request.settings.reasoningEffort,
+    rules,
+    integerIn(providerOptions.max_tokens) ?? maxTokens,
+  );
+  const thinks = thinksIn(mergeOptions(thinking, providerOptions), rules);
+  const mayForce = rules.forcedChoice && !thinks;
+  const native = options.nativeOutput ?? rules.nativeOutput;
+  const output = outputPlan(request, { native, mayForce });
+  return { rules, providerOptions, maxTokens, thinking, thinks, mayForce, output };
+}
+
+/** A large thinking budget is added to the default, because it must be below `max_tokens`. */
+function defaultMaxTokens({ maxOutputTokens }: ModelRules, providerOptions: JsonObject): number {
+  const budget = integerIn(objectOf(providerOptions.thinking).budget_tokens) ?? 0;
+  return budget < maxOutputTokens ? maxOutputTokens : maxOutputTokens + budget;
+}
+
+function outputPlan(
+  { output, tools, toolChoice }: ModelRequest,
+  { native, mayForce }: { native: boolean; mayForce: boolean },
+): OutputPlan {
+  if (!output) return { type: 'free' };
+  const schema = native ? nativeSchema(output.schema) : undefined;
+  if (schema) return { type: 'native', schema };
+  if (tools.length > 0) {
+    const callIsForced = toolChoice !== 'auto' && toolChoice !== 'none';
+    if (callIsForced && mayForce) return { type: 'free' };
+    if (toolChoice === 'none' && !mayForce) return { type: 'words' };
+  }
+  let name = 'structured_output';
+  while (tools.some(tool => tool.name === name)) name = `${name}_`;
+  return { type: 'tool', name };
+}
+
+/** Thinking budgets in tokens by effort. The API requires at least `LEAST_BUDGET`. */
+const BUDGETS: Readonly<Record<string, number>> = {
+  minimal: 1_024,
+  low: 4_096,
+  medium: 10_000,
+  high: 20_000,
+  xhigh: 28_000,
+  max: 28_000,
+};
+const LEAST_BUDGET = 1_024;
+
+/**
+ * Converts `reasoningEffort` to the form that the model takes: nothing, a budget that leaves room for the
+ * answer within `maxTokens`, or adaptive thinking with an effort. An unknown effort means the `medium`
+ * budget, or is sent unchanged.
+ *
+ * A model that always thinks writes its text between calls as thinking, which it leaves empty unless the request asks
+ * for it. Source: https://platform.claude.com/docs/en/build-with-claude/thinking#controlling-thinking-display
+ */
+function thinkingInput(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
+  const input = inputFor(effort, rules, maxTokens);
+  if (rules.thinkingOff !== 'impossible') return input;
+  return { ...input, thinking: { type: 'adaptive', display: 'summarized' } };
+}
+
+function inputFor(effort: string | undefined, rules: ModelRules, maxTokens: number): JsonObject {
+  if (effort === undefined || rules.thinking === 'never') return {};
+  if (effort === 'none') return thinkingOffInput(rules);
+  if (rules.thinking === 'adaptive') {
+    return { thinking: { type: 'adaptive' }, output_config: { effort: effortOf(effort, rules) } };
+  }
+  const largest = Math.max(LEAST_BUDGET, Math.floor(maxTokens * 0.75));
+  const budget = Math.min(BUDGETS[effort] ?? 10_000, largest);
+  return budget < maxTokens ? { thinking: { type: 'enabled', budget_tokens: budget } } : {};
+}
+
+/**
+ * Whether the model thinks in this request. If so, it refuses a forced tool choice and most sampling
+ * settings.
+ */
+function thinksIn(body: JsonObject, rules: ModelRules): boolean {
+  const { type } = objectOf(body.thinking);
+  return type === undefined ? rules.thinksByDefault : type === 'enabled' || type === 'adaptive';
+}
+
+function thinkingOffInput({ thinkingOff }: ModelRules): JsonObject {
+  if (thinkingOff === 'default') return {};
+  return thinkingOff === 'impossible'
+    ? { output_config: { effort: 'low' } }
+    : { thinking: { type: thinkingOff } };
+}
+
+function effortOf(effort: string, { extraHighEffort }: ModelRules): string {
+  if (effort === 'minimal') return 'low';
+  return effort === 'xhigh' && !extraHighEffort ? 'high' : effort;
+}
+
+/**
+ * The request rules of a model, judged by its name. Source:
+ * https://platform.claude.com/docs/en/about-claude/models/overview and the pages on thinking, effort and
+ * structured outputs.
+ */
+type ModelRules = {
+  /** The default of `max_tokens`, at most the model's output limit. */
+  maxOutputTokens: number;
+  /** The form of thinking: none, with a token budget, or adaptive. */
+  thinking: 'never' | 'budget' | 'adaptive';
+  /** Whether the model thinks by default. */
+  thinksByDefault: boolean;
+  /** How thinking is turned off: it is off by default, with this `thinking.type`, or not at all. */
+  thinkingOff: 'default' | 'disabled' | 'between_tools' | 'impossible';
+  /** Whether the effort `xhigh` is supported. */
+  extraHighEffort: boolean;
+  /** Whether `tool_choice` may force a call when the model does not think. */
+  forcedChoice: boolean;
+  /** Whether a schema can be enforced: `output_config.format` and `strict` tools. */
+  nativeOutput: boolean;
+  /** Which of `temperature` and `top_p` a request may have. */
+  sampling: 'both' | 'one' | 'none';
+};
+
+/**
+ * Returns the rules for a model. A model of another name, on another server of this API, gets conservative
+ * rules.
+ */
+export function modelRules(model: string): ModelRules {
+  const preview = model.includes('claude-mythos-preview');
+  const [, before, major, minor, after] = preview ? MYTHOS_PREVIEW : (VERSION.exec(model) ?? []);
+  if (major === undefined) return UNKNOWN;
+  const family = before ?? after ?? '';
+  const version = Number(major) * 100 + Number(minor ?? 0);
+  const thinksByDefault = version >= 500 || preview;
+  return {
+    maxOutputTokens: outputTokens(version),
+    thinking: thinkingForm(version),
+    thinksByDefault,
+    thinkingOff: thinksByDefault ? thinkingOff(family, version) : 'default',
+    extraHighEffort: version >= 407,
+    forcedChoice: version <= 500,
+    nativeOutput: version >= 405 || (version === 401 && family === 'opus'),
+    sampling: samplingRule(version),
+  };
+}
+
+const VERSION =
+  /claude-(?:(opus|sonnet|haiku|fable|mythos)-)?(\d+)(?:[-.](\d{1,2})(?!\d))?(?!\d)(?:-(opus|sonnet|haiku))?/;
+
+const MYTHOS_PREVIEW = ['', 'mythos', '4', '7'];
+
+const UNKNOWN: ModelRules = {
+  maxOutputTokens: 8_192,
+  thinking: 'budget',
+  thinksByDefault: false,
+  thinkingOff: 'default',
+  extraHighEffort: false,
+  forcedChoice: true,
+  nativeOutput: false,
+  sampling: 'both',
+};
+
+function outputTokens(version: number): number {
+  if (version >= 405) return 64_000;
+  if (version >= 307) return 32_000;
+  return version >= 305 ? 8_192 : 4_096;
+}
+
+function thinkingForm(version: number): ModelRules['thinking'] {
+  if (version < 307) return 'never';
+  return version < 406 ? 'budget' : 'adaptive';
+}
+
+function samplingRule(version: number): ModelRules['sampling'] {
+  if (version < 401) return 'both';
+  return version < 407 ? 'one' : 'none';
+}
+
+function thinkingOff(family: string, version: number): ModelRules['thinkingOff'] {
+  if (family === 'haiku' || (version < 505 && (family === 'opus' || family === 'sonnet'))) return 'disabled';
+  return family === 'sonnet' ? 'between_tools' : 'impossible';
+}
+
+/** Keywords whose meaning would be lost: a schema with one of them has no native form. */
+const REFUSED = [
+  'not',
+  'if',
+  'then',
+  'else',
+  'dependentRequired',
+  'dependentSchemas',
+  'patternProperties',
+  'propertyNames',
+  'unevaluatedProperties',
+  'unevaluatedItems',
+  'minProperties',
+  'maxProperties',
+  'prefixItems',
+  'contains',
+];
+
+/** Keywords that the API refuses and that only narrow a value: they become part of its description. */
+const NARROWING = [
+  'minimum',
+  'maximum',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+  'multipleOf',
+  'minLength',
+  'maxLength',
+  'pattern',
+  'maxItems',
+  'uniqueItems',
+];
+
+const FORMATS = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'];
+
+/**
+ * Returns the schema in the form that `output_config.format` and `strict` tools take: every object closed,
+ * limits of numbers, texts and lists written into descriptions. Returns `undefined` if there is no such form:
+ * an object is explicitly open, the schema is recursive, or a keyword is not supported. See
+ * https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations.
+ */
+export function nativeSchema(schema: JsonObject): JsonObject | undefined {
+  if (REFUSED.some(keyword => keyword in schema) || isRecursive(schema)) return undefined;
+  const { $schema: _, additionalProperties, oneOf, ...form } = schema;
+  if (oneOf !== undefined) form.anyOf = oneOf;
+  if (isObjectSchema(schema)) {
+    if ((additionalProperties ?? false) !== false) return undefined;
+    form.properties = objectOf(schema.properties);
+    form.additionalProperties = false;
+  }
+  describeLimits(form);
+  return rewriteSubschemas(form, nativeSchema);
+}
+
+/** Whether the schema refers to itself, or one of its definitions does. */
+function isRecursive(schema: JsonObject): boolean {
+  if (schema.$ref === '#') return true;
+  return ['$defs', 'definitions'].some(keyword =>
+    Object.entries(objectOf(schema[keyword])).some(([name, definition]) =>
+      JSON.stringify(definition).includes(`"#/${keyword}/${name}"`),
+    ),
+  );
+}
+
+/** Moves limits that the API refuses into the description. */
+function describeLimits(form: JsonObject): void {
+  const limits: string[] = [];
+  for (const keyword of [...NARROWING, 'format', 'minItems']) {
+    const limit = form[keyword];
+    if (limit === undefined || isSupported(keyword, limit)) continue;
+    limits.push(`${keyword}: ${JSON.stringify(limit)}`);
+    delete form[keyword];
+  }
+  if (limits.length === 0) return;
+  const description = textIn(form.description);
+  form.description = `${description}${description === '' ? '' : '\n\n'}{${limits.join(', ')}}`;
+}
+
+function isSupported(keyword: string, limit: JsonValue): boolean {
+  if (keyword === 'format') return FORMATS.includes(textIn(limit));
+  return keyword === 'minItems' && (limit === 0 || limit === 1);
 }

@@ -1,18 +1,36 @@
 import type { Item } from '../../protocol/item.ts';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
-import { failed } from '../streams/tool-call-from.ts';
-import { CallIds } from '../turn/call-ids.ts';
-import { arrayOf, jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
-import { toolCall } from '../turn/tool-call.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import type {
+  FinishReason,
+  ModelRequest,
+  ModelTurn,
+  ToolCall,
+  TurnDelta,
+  Usage,
+} from '../../protocol/turn.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { isBlank, type SseEvent } from '../http/read-sse.ts';
+import { failed } from '../streams.ts';
+import {
+  arrayOf,
+  integerIn,
+  jsonIn,
+  nonEmpty,
+  objectOf,
+  objectsOf,
+  shorten,
+  textIn,
+} from '../turn/json-access.ts';
+import { CallIds, toolCall } from '../turn/tool-calls.ts';
+import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
-import { keepBlock } from './wire-block.ts';
+import { keepBlock } from './messages.ts';
 
 /**
  * A content block. From a stream also `written`, the text of its `input` as streamed; empty if none was
  * streamed.
  */
-export type ReadBlock = { block: JsonObject; written?: string };
+type ReadBlock = { block: JsonObject; written?: string };
 
 /**
  * Builds the turn of a completed message. `outputTool` is the name of the tool that takes the answer: if only
@@ -166,4 +184,255 @@ function usageOf(usage: JsonObject): Usage | null {
 
 function countIn(value: JsonValue | undefined): number {
   return typeof value === 'number' ? Math.max(0, value) : 0;
+}
+
+/** The final message of a stream, with its content separate. */
+type EndedMessage = { message: JsonObject; content: ReadBlock[] };
+
+/**
+ * Yields the deltas of a streamed message and returns the message as soon as it has ended. `outputTool` is
+ * the name of the tool that takes the answer, if there is one. The text of such a turn is only known at its
+ * end, so no text deltas are yielded. Throws a `ProviderError` for an error in the stream and for a truncated
+ * stream.
+ */
+export async function* readMessageStream(
+  events: AsyncIterable<SseEvent>,
+  outputTool: string | undefined,
+  context: ProviderContext,
+): AsyncGenerator<TurnDelta, EndedMessage, undefined> {
+  const stream = new MessageStream(outputTool, context);
+  let count = 0;
+  let last = 'none';
+  for await (const { event: name, data } of events) {
+    if (isBlank(data)) continue;
+    const event = jsonIn(data);
+    if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
+    count += 1;
+    last = nonEmpty(event.type) ?? name;
+    if (last === 'message_stop') return stream.end();
+    if (last === 'error' || (last === '' && event.error !== undefined)) throw errorFromBody(event, context);
+    yield* stream.read(last, event);
+  }
+  throw malformedStream(
+    `truncated stream: it ended after ${count} events (the last: ${last}) without message_stop or an error.`,
+    context,
+  );
+}
+
+/**
+ * The state of one streamed message.
+ *
+ * S1 A repeated `message_start` with the same id changes nothing. With another id, two messages were spliced
+ *    into one stream, which is an error.
+ * S2 Later token counts replace earlier ones; `null` is ignored.
+ */
+class MessageStream {
+  readonly #outputTool: string | undefined;
+  readonly #context: ProviderContext;
+  readonly #blocks = new StreamedBlocks();
+  #message: JsonObject | undefined;
+  #ending: JsonObject = {};
+  #usage: JsonObject = {};
+  #calls = 0;
+  /** An entry for each block of reasoning without text. This API has no refusals in its content. */
+  #sealed: 0[] = [];
+
+  constructor(outputTool: string | undefined, context: ProviderContext) {
+    this.#outputTool = outputTool;
+    this.#context = context;
+  }
+
+  /** Reads one event and yields its deltas. */
+  *read(type: string, event: JsonObject): Generator<TurnDelta, void> {
+    switch (type) {
+      case 'message_start':
+        yield* this.#start(objectOf(event.message));
+        return;
+      case 'content_block_start':
+        yield* this.#begin(event);
+        return;
+      case 'content_block_delta':
+        yield* this.#extend(event);
+        return;
+      case 'content_block_stop':
+        this.#end(event);
+        return;
+      case 'message_delta':
+        setKnown(this.#ending, objectOf(event.delta));
+        setKnown(this.#usage, objectOf(event.usage));
+        return;
+    }
+  }
+
+  /** Returns the complete message. */
+  end(): EndedMessage {
+    const message = { ...this.#message, ...this.#ending, usage: this.#usage };
+    return { message, content: this.#blocks.content() };
+  }
+
+  /** Calls that a container made before the stream began are part of the initial message. */
+  *#start(message: JsonObject): Generator<TurnDelta, void> {
+    if (this.#message === undefined) {
+      this.#message = message;
+      setKnown(this.#usage, objectOf(message.usage));
+      const initial = objectsOf(message.content);
+      for (const [at, block] of initial.entries()) {
+        const index = at - initial.length;
+        yield* this.#begin({ index, content_block: block });
+        this.#end({ index });
+      }
+    } else if (message.id !== this.#message.id) {
+      throw malformedStream(
+        `the message ${textIn(message.id)} starts before ${textIn(this.#message.id)} has ended.`,
+        this.#context,
+      );
+    }
+  }
+
+  *#begin(event: JsonObject): Generator<TurnDelta, void> {
+    const block = objectOf(event.content_block);
+    const streamed = this.#blocks.begin(event, block);
+    if (!streamed) return;
+    if (block.type === 'text') yield* this.#show('text', textIn(block.text));
+    else if (block.type === 'thinking') yield* this.#show('reasoning', textIn(block.thinking));
+    else if (block.type === 'tool_use' && block.name !== this.#outputTool) {
+      streamed.callIndex = this.#calls++;
+      yield callStarted(streamed.callIndex, textIn(block.name), textIn(block.id));
+    }
+  }
+
+  #end(event: JsonObject): void {
+    const streamed = this.#blocks.at(event);
+    if (streamed === undefined) return;
+    const { type, thinking } = streamed.block;
+    const isReasoning = type === 'thinking' || type === 'redacted_thinking';
+    if (isReasoning && !streamed.ended && textIn(thinking) === '') this.#sealed = [...this.#sealed, 0];
+    streamed.ended = true;
+  }
+
+  *#extend(event: JsonObject): Generator<TurnDelta, void> {
+    const delta = objectOf(event.delta);
+    const streamed = this.#blocks.at(event) ?? this.#unannounced(event, delta);
+    if (!streamed) return;
+    extend(streamed, delta);
+    const { type } = streamed.block;
+    if (type === 'text') yield* this.#show('text', textIn(delta.text));
+    else if (type === 'thinking') yield* this.#show('reasoning', textIn(delta.thinking));
+    else if (delta.type === 'input_json_delta' && streamed.callIndex !== undefined) {
+      const text = textIn(delta.partial_json);
+      if (text !== '') yield { type: 'call_arguments', index: streamed.callIndex, text };
+    }
+  }
+
+  /**
+   * Opens the block for a delta without a `content_block_start`. Impossible for a call, which has no name
+   * then.
+   */
+  #unannounced(event: JsonObject, { type }: JsonObject): StreamedBlock | undefined {
+    if (type === 'text_delta') return this.#blocks.begin(event, { type: 'text', text: '' });
+    if (type !== 'thinking_delta') return undefined;
+    return this.#blocks.begin(event, { type: 'thinking', thinking: '', signature: '' });
+  }
+
+  *#show(type: 'text' | 'reasoning', text: string): Generator<TurnDelta, void> {
+    if (text === '' || (type === 'text' && this.#outputTool !== undefined)) return;
+    yield { type, text, ...(this.#sealed.length > 0 && { sealed: this.#sealed }) };
+  }
+}
+
+function setKnown(target: JsonObject, members: JsonObject): void {
+  for (const [name, value] of Object.entries(members)) if (value !== null) target[name] = value;
+}
+
+/** One content block during streaming. */
+type StreamedBlock = {
+  index: number;
+  block: JsonObject;
+  /** The pieces of the block's `input`. */
+  pieces: string[];
+  ended: boolean;
+  /** The position among the turn's calls; `undefined` for other blocks. */
+  callIndex: number | undefined;
+};
+
+/**
+ * Collects the content blocks of a streamed message.
+ *
+ * B1 An event belongs to the latest block with its index; without an index, to the block of the previous
+ *    event. Blocks may be interleaved.
+ * B2 A block with a known id is a repetition; so is a block without an id that starts again while it is open.
+ *    A block that starts after the end of the open one, or with another type, is a new block.
+ * B3 Inputs are parsed only after the message has ended. Streamed pieces replace the initial input.
+ */
+export class StreamedBlocks {
+  readonly #blocks: StreamedBlock[] = [];
+  readonly #latest = new Map<number, StreamedBlock>();
+  readonly #ids = new Set<string>();
+  #last: StreamedBlock | undefined;
+
+  /** Opens a block; `undefined` if it is a repetition. */
+  begin(event: JsonObject, block: JsonObject): StreamedBlock | undefined {
+    const known = this.at(event);
+    const isRepeated =
+      known && !known.ended && known.block.type === block.type && known.block.id === block.id;
+    const id = nonEmpty(block.id);
+    if (isRepeated || (id !== undefined && this.#ids.has(id))) return undefined;
+    if (id !== undefined) this.#ids.add(id);
+    const index = integerIn(event.index) ?? this.#blocks.length;
+    const streamed: StreamedBlock = {
+      index,
+      block: { ...block },
+      pieces: [],
+      ended: false,
+      callIndex: undefined,
+    };
+    this.#blocks.push(streamed);
+    this.#latest.set(index, streamed);
+    this.#last = streamed;
+    return streamed;
+  }
+
+  /** Returns the block that an event belongs to. */
+  at(event: JsonObject): StreamedBlock | undefined {
+    const index = integerIn(event.index);
+    const found = index === undefined ? this.#last : this.#latest.get(index);
+    if (found) this.#last = found;
+    return found;
+  }
+
+  /** Returns the assembled blocks in the message's order. */
+  content(): ReadBlock[] {
+    return this.#blocks.toSorted((a, b) => a.index - b.index).map(assembled);
+  }
+}
+
+/** Applies a `content_block_delta`. A delta of an unknown type sets its members on the block. */
+function extend(streamed: StreamedBlock, delta: JsonObject): void {
+  const { block, pieces } = streamed;
+  switch (delta.type) {
+    case 'text_delta':
+      block.text = textIn(block.text) + textIn(delta.text);
+      return;
+    case 'thinking_delta':
+      block.thinking = textIn(block.thinking) + textIn(delta.thinking);
+      return;
+    case 'input_json_delta':
+      pieces.push(textIn(delta.partial_json));
+      return;
+    case 'citations_delta':
+      if (delta.citation === undefined) return;
+      if (Array.isArray(block.citations)) block.citations.push(delta.citation);
+      else block.citations = [delta.citation];
+      return;
+    default: {
+      const { type: _, ...members } = delta;
+      Object.assign(block, members);
+    }
+  }
+}
+
+function assembled({ block, pieces }: StreamedBlock): ReadBlock {
+  const written = pieces.join('');
+  if (written === '') return { block, written };
+  return { block: { ...block, input: jsonIn(written) ?? objectOf(block.input) }, written };
 }

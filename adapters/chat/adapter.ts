@@ -3,20 +3,21 @@
 
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
-import type { JsonObject } from '../../protocol/json.ts';
+import type { Item } from '../../protocol/item.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
-import type { ClientOptions } from '../http/client-transport.ts';
+import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
+import { convertOnce } from '../http/body-text.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector } from '../http/connection.ts';
-import { readErrorBody } from '../http/error-body.ts';
-import { errorFromThrown } from '../http/provider-errors.ts';
+import { errorFromThrown, readErrorBody } from '../http/provider-errors.ts';
 import { readSse } from '../http/read-sse.ts';
+import type { ClientOptions } from '../http/transport.ts';
+import { mergeOptions, objectOf } from '../turn/json-access.ts';
 import { singleTurnAdapter } from '../turn/single-turn.ts';
-import { Answer } from './answer.ts';
-import type { ChatDialect } from './dialect.ts';
-import { growingMessages } from './messages.ts';
-import { bodyOf } from './request.ts';
-import { readChatBody, readChatStream } from './stream.ts';
-import { turnOf } from './turn.ts';
+import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
+import type { ChatDialect, OutputForm } from './dialect.ts';
+import { growingMessages, roleFor } from './messages.ts';
+import { Answer, readChatBody, readChatStream, turnOf } from './turn.ts';
 
 /** The options of every Chat Completions adapter. */
 export type ChatOptions = ConnectionOptions &
@@ -82,4 +83,100 @@ function markRetryable(error: ProviderError, { retryableCodes = [] }: ChatDialec
   const { message, code, status, retryAfterMs, provider, model, raw } = error;
   const details = { code, status, retryable: true, retryAfterMs, provider, model, raw };
   return new ProviderError(message, details, { cause: error.cause });
+}
+
+/** Inputs of `bodyOf` besides the model request. */
+type BodyOptions = {
+  model: string;
+  /** Converts the transcript to messages, preceded by `head`. */
+  messagesOf: (transcript: readonly Item[], head: readonly JsonObject[]) => JsonObject[];
+  stream: boolean;
+  /** The adapter's options; the request's options take precedence. */
+  providerOptions: JsonObject | undefined;
+};
+
+/** Builds the request body of one call. */
+function bodyOf(request: ModelRequest, dialect: ChatDialect, options: BodyOptions): JsonObject {
+  const { model } = options;
+  const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
+  const form = outputFormFor(request, dialect);
+  const body = mergeOptions(
+    {
+      model,
+      messages: options.messagesOf(request.transcript, instructionsInput(request, form, dialect, model)),
+      ...(options.stream ? streamInput(dialect) : {}),
+      ...(request.tools.length > 0 ? { tools: toolInputs(request.tools) } : {}),
+      ...(request.output ? formatInput(request.output, form) : {}),
+      ...settingsInput(request, dialect, model),
+    },
+    providerOptions,
+  );
+  const hasTools = Array.isArray(body.tools) && body.tools.length > 0;
+  return hasTools ? { ...toolSettings(request, dialect), ...body } : body;
+}
+
+function outputFormFor({ tools }: ModelRequest, dialect: ChatDialect): OutputForm {
+  const form = dialect.output ?? 'json_schema';
+  return tools.length > 0 ? (dialect.outputWithTools ?? form) : form;
+}
+
+function instructionsInput(
+  { instructions, output }: ModelRequest,
+  form: OutputForm,
+  dialect: ChatDialect,
+  model: string,
+): JsonObject[] {
+  const needsText = output !== undefined && form !== 'json_schema';
+  const content = needsText ? withOutputSchema(instructions, output) : instructions;
+  return content === undefined ? [] : [{ role: roleFor('system', dialect, model), content }];
+}
+
+function streamInput(dialect: ChatDialect): JsonObject {
+  return { stream: true, ...(dialect.streamMembers ?? { stream_options: { include_usage: true } }) };
+}
+
+/** Providers refuse both members in a request without tools. */
+function toolSettings({ toolChoice, settings }: ModelRequest, dialect: ChatDialect): JsonObject {
+  return {
+    tool_choice: choiceInput(toolChoice, dialect),
+    ...omitUndefined({ parallel_tool_calls: settings.parallelToolCalls }),
+  };
+}
+
+function choiceInput(choice: ToolChoice, { requiredChoice }: ChatDialect): JsonValue {
+  if (typeof choice !== 'string') return { type: 'function', function: { name: choice.name } };
+  return choice === 'required' ? (requiredChoice ?? 'required') : choice;
+}
+
+const toolInputs = convertOnce<ToolDefinition>(tools => tools.map(toolInput));
+
+/** A schema without a strict form is sent unchanged. Providers require `properties` in an object schema. */
+function toolInput({ name, description, inputSchema, strict }: ToolDefinition): JsonObject {
+  const parameters: JsonObject = { ...inputSchema, properties: objectOf(inputSchema.properties) };
+  const strictForm = strict === true ? strictSchema(parameters) : undefined;
+  const input = { name, description, parameters: strictForm ?? parameters };
+  return { type: 'function', function: strictForm ? { ...input, strict: true } : input };
+}
+
+function formatInput({ name, schema, strict }: OutputFormat, form: OutputForm): JsonObject {
+  if (form === 'instructions') return {};
+  if (form === 'json_object') return { response_format: { type: 'json_object' } };
+  const strictForm = strict === true ? strictSchema(schema) : undefined;
+  const format: JsonObject = {
+    name: name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64),
+    schema: strictForm ?? schema,
+    ...(strict === undefined ? {} : { strict: strictForm !== undefined }),
+  };
+  return { response_format: { type: 'json_schema', json_schema: format } };
+}
+
+function settingsInput({ settings }: ModelRequest, dialect: ChatDialect, model: string): JsonObject {
+  const { temperature, topP, maxOutputTokens, reasoningEffort } = settings;
+  const effort = dialect.effort ?? (value => ({ reasoning_effort: value }));
+  const maxTokensMember = dialect.maxTokensMember?.(model) ?? 'max_tokens';
+  return {
+    ...omitUndefined({ temperature, top_p: topP }),
+    ...omitUndefined({ [maxTokensMember]: maxOutputTokens }),
+    ...(reasoningEffort === undefined ? {} : effort(reasoningEffort, model)),
+  };
 }

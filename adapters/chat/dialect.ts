@@ -1,6 +1,7 @@
 import type { Part } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { Endpoint } from '../http/connection.ts';
+import type { CallIdForm } from '../turn/tool-calls.ts';
 
 /**
  * How a provider of the Chat Completions API deviates from the others. Every member has the most common
@@ -45,9 +46,6 @@ export type ChatDialect = Endpoint & {
 
 /** An enforced schema, any JSON object, or only instructions. */
 export type OutputForm = 'json_schema' | 'json_object' | 'instructions';
-
-/** The call ids that a provider accepts. `make` returns a valid id for a digest of 64 hex digits. */
-export type CallIdForm = { fits: (id: string) => boolean; make: (digest: string) => string };
 
 /**
  * How an assistant message carries its reasoning:

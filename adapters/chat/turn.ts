@@ -1,15 +1,37 @@
-import type { Item, Part, ReasoningItem } from '../../protocol/item.ts';
-import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import type { ModelRequest, ModelTurn, ToolCall } from '../../protocol/turn.ts';
-import { CallIds } from '../turn/call-ids.ts';
-import { nonEmpty } from '../turn/json-access.ts';
-import { toolCall } from '../turn/tool-call.ts';
-import type { Answer } from './answer.ts';
-import { chunkText, type Stretch, thinkingText } from './content-chunks.ts';
+import { ProviderError } from '../../protocol/error.ts';
+import type { Item, Opaque, Part, ReasoningItem } from '../../protocol/item.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type {
+  FinishReason,
+  ModelRequest,
+  ModelTurn,
+  ToolCall,
+  TurnDelta,
+  Usage,
+} from '../../protocol/turn.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { isBlank, isDone, type SseEvent } from '../http/read-sse.ts';
+import { showJson } from '../http/redact-secrets.ts';
+import {
+  arrayOf,
+  integerIn,
+  jsonIn,
+  nonEmpty,
+  objectOf,
+  objectsOf,
+  shorten,
+  textIn,
+} from '../turn/json-access.ts';
+import { isErrorBody } from '../turn/single-turn.ts';
+import {
+  type AccumulatedCall,
+  CallAccumulator,
+  type CallFragment,
+  CallIds,
+  toolCall,
+} from '../turn/tool-calls.ts';
+import { normalizeUsage } from '../turn/usage.ts';
 import type { ChatDialect } from './dialect.ts';
-import { finishReasonOf } from './finish-reason.ts';
-import type { Kept } from './opaque-data.ts';
-import type { Ending } from './stream.ts';
 
 /** Builds the turn of a completed answer. */
 export function turnOf(
@@ -128,4 +150,479 @@ function messageItem(
 
 function opaqueOf(kept: Kept, dialect: ChatDialect): { opaque?: { provider: string; data: JsonObject } } {
   return Object.keys(kept).length === 0 ? {} : { opaque: { provider: dialect.provider, data: { ...kept } } };
+}
+
+/**
+ * The members of a message that hold reasoning outside of its content. Providers repeat the same text in
+ * several.
+ */
+const REASONING_MEMBERS = ['reasoning_content', 'reasoning', 'reasoning_details'] as const;
+type ReasoningMember = (typeof REASONING_MEMBERS)[number];
+
+/**
+ * Accumulates the message of one turn, from deltas or from a complete message.
+ *
+ * A1 A delta may contain reasoning, content and calls at once; each is read.
+ * A2 Reasoning text is read from one member, the first that has text; the other members repeat it.
+ * A3 The calls of a complete message are taken from its list as they are; those of deltas are assembled.
+ * A4 A generated image arrives complete, outside of the content; a repeated URL is the same image.
+ */
+export class Answer {
+  text = '';
+  /** Reasoning outside of the content, and the member it was in. */
+  reasoning = '';
+  reasoningMember: ReasoningMember | undefined;
+  refusal = '';
+  /** The message's `extra_content`: Gemini's signature of a text, in the last delta. Others have none. */
+  extra: JsonObject | undefined;
+  readonly content = new ContentChunks();
+  readonly details = new ReasoningDetails();
+  readonly annotations: JsonValue[] = [];
+  /** The URLs of generated images. */
+  readonly images = new Set<string>();
+  readonly #calls = new CallAccumulator();
+  readonly #executed: JsonObject[] = [];
+  readonly #executedAt = new Map<number, JsonObject>();
+  readonly #dialect: ChatDialect;
+
+  constructor(dialect: ChatDialect) {
+    this.#dialect = dialect;
+  }
+
+  /** Adds a complete message. */
+  readMessage(message: JsonObject): void {
+    for (const detail of objectsOf(message.reasoning_details)) this.details.add(detail);
+    this.#readText(message);
+    for (const call of objectsOf(message.tool_calls)) this.#calls.add(this.#fragmentOf(call));
+    if (isJsonObject(message.function_call)) this.#calls.add(legacyFragment(message.function_call));
+    this.#readExecuted(message);
+  }
+
+  /** Adds a delta. Yields the deltas to show to a reader of the stream. */
+  *readDelta(delta: JsonObject): Generator<TurnDelta, void> {
+    for (const piece of objectsOf(delta.reasoning_details)) this.details.push(piece);
+    yield* this.#readText(delta);
+    for (const call of objectsOf(delta.tool_calls)) yield* this.#calls.push(this.#fragmentOf(call));
+    if (isJsonObject(delta.function_call)) yield* this.#calls.push(legacyFragment(delta.function_call));
+    this.#readExecuted(delta);
+  }
+
+  /** Returns the calls. */
+  calls(): AccumulatedCall[] {
+    return this.#calls.calls();
+  }
+
+  /** Returns the tools that the provider ran itself. */
+  executed(): JsonObject[] {
+    return this.#executed;
+  }
+
+  #readText(source: JsonObject): TurnDelta[] {
+    const deltas: TurnDelta[] = [];
+    const reasoning = this.#reasoningIn(source);
+    if (reasoning !== '') {
+      this.reasoning += reasoning;
+      deltas.push({ type: 'reasoning', text: reasoning });
+    }
+    for (const chunk of chunksOf(source.content)) {
+      const read = this.content.add(this.#withoutRepetition(chunk));
+      if (read.text === '') continue;
+      if (read.type === 'text') this.text += read.text;
+      deltas.push(read);
+    }
+    this.refusal += textIn(source.refusal);
+    this.extra = extraOf(source) ?? this.extra;
+    this.annotations.push(...arrayOf(source.annotations));
+    for (const image of objectsOf(source.images)) {
+      const url = nonEmpty(objectOf(image.image_url).url);
+      if (url !== undefined) this.images.add(url);
+    }
+    return deltas;
+  }
+
+  #reasoningIn(source: JsonObject): string {
+    const candidates = this.reasoningMember === undefined ? REASONING_MEMBERS : [this.reasoningMember];
+    for (const member of candidates) {
+      const text = member === 'reasoning_details' ? textOfDetails(source) : textIn(source[member]);
+      if (text === '') continue;
+      this.reasoningMember = member;
+      return this.#dialect.resendsText ? newSuffix(this.reasoning, text) : text;
+    }
+    return '';
+  }
+
+  #withoutRepetition(chunk: JsonObject): JsonObject {
+    if (!this.#dialect.resendsText || chunk.type !== 'text') return chunk;
+    return { ...chunk, text: newSuffix(this.text, textIn(chunk.text)) };
+  }
+
+  #fragmentOf(call: JsonObject): CallFragment {
+    const called = objectOf(call.function);
+    return {
+      ...omitUndefined({
+        id: nonEmpty(call.id),
+        extra: extraOf(call),
+      }),
+      index: integerIn(call.index) ?? null,
+      name: nonEmpty(called.name) ?? null,
+      arguments: called.arguments ?? null,
+    };
+  }
+
+  #readExecuted(source: JsonObject): void {
+    for (const tool of objectsOf(source.executed_tools)) {
+      const index = integerIn(tool.index) ?? this.#executed.length;
+      const known = this.#executedAt.get(index);
+      if (known) Object.assign(known, tool);
+      else {
+        const entry = { ...tool };
+        this.#executed.push(entry);
+        if (integerIn(tool.index) !== undefined) this.#executedAt.set(index, entry);
+      }
+    }
+  }
+}
+
+function extraOf({ extra_content }: JsonObject): JsonObject | undefined {
+  return isJsonObject(extra_content) ? { extra_content } : undefined;
+}
+
+/** The API's older form of a call: one `function_call` per message, without an id. */
+function legacyFragment({ name, arguments: text }: JsonObject): CallFragment {
+  return { index: -1, name: nonEmpty(name) ?? null, arguments: text ?? null };
+}
+
+function chunksOf(content: JsonValue | undefined): JsonObject[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return arrayOf(content).filter(isJsonObject);
+}
+
+function textOfDetails(source: JsonObject): string {
+  return objectsOf(source.reasoning_details).map(detailText).join('');
+}
+
+/**
+ * A section of a message's content: one thinking chunk, or all other chunks up to the next thinking chunk.
+ */
+type Stretch = { type: 'thinking'; chunk: JsonObject } | { type: 'text'; chunks: JsonObject[] };
+
+/**
+ * Accumulates message content that arrives as text, as chunks, or as a mix. Adjacent chunks of one kind are
+ * joined.
+ */
+class ContentChunks {
+  readonly stretches: Stretch[] = [];
+
+  /** Adds a chunk and returns its readable text. */
+  add(chunk: JsonObject): { type: 'text' | 'reasoning'; text: string } {
+    const last = this.stretches.at(-1);
+    if (chunk.type === 'thinking') {
+      if (last?.type === 'thinking') last.chunk = joinedThinking(last.chunk, chunk);
+      else this.stretches.push({ type: 'thinking', chunk: joinedThinking({}, chunk) });
+      return { type: 'reasoning', text: thinkingText(chunk) };
+    }
+    const text = chunkText(chunk);
+    if (last?.type === 'text') addToStretch(last.chunks, chunk);
+    else if (chunk.type !== 'text' || text !== '')
+      this.stretches.push({ type: 'text', chunks: [{ ...chunk }] });
+    return { type: 'text', text };
+  }
+}
+
+/** Returns the text of a thinking chunk. */
+function thinkingText(chunk: JsonObject): string {
+  return typeof chunk.thinking === 'string'
+    ? chunk.thinking
+    : partsOf(chunk.thinking).map(chunkText).join('');
+}
+
+/** Returns the text of a text chunk, and the empty string for other chunks. */
+export function chunkText(chunk: JsonObject): string {
+  return chunk.type === 'text' ? textIn(chunk.text) : '';
+}
+
+function joinedThinking(known: JsonObject, chunk: JsonObject): JsonObject {
+  if (typeof chunk.thinking === 'string') {
+    return { ...known, ...chunk, thinking: textIn(known.thinking) + chunk.thinking };
+  }
+  const parts = partsOf(known.thinking);
+  for (const part of partsOf(chunk.thinking)) addToStretch(parts, part);
+  return { ...known, ...chunk, thinking: parts };
+}
+
+function partsOf(value: JsonValue | undefined): JsonObject[] {
+  return arrayOf(value).filter(isJsonObject);
+}
+
+function addToStretch(chunks: JsonObject[], chunk: JsonObject): void {
+  const last = chunks.at(-1);
+  if (chunk.type === 'text' && last?.type === 'text') last.text = chunkText(last) + chunkText(chunk);
+  else chunks.push({ ...chunk });
+}
+
+/**
+ * Assembles OpenRouter's `reasoning_details` from pieces.
+ *
+ * R1 Pieces with the same type, index and id form one detail. A piece without an index belongs to the last
+ *    detail if type and id match.
+ * R2 `text`, `summary` and `data` are concatenated; for all other members, such as the signature, the last
+ *    value wins.
+ */
+export class ReasoningDetails {
+  #details: JsonObject[] = [];
+
+  /** Adds a complete detail. */
+  add(detail: JsonObject): void {
+    this.#details.push({ ...detail });
+  }
+
+  /** Adds a piece of a detail. */
+  push(piece: JsonObject): void {
+    const detail = this.#find(piece);
+    if (!detail) {
+      this.add(piece);
+      return;
+    }
+    for (const [name, value] of Object.entries(piece)) {
+      if (value === null) continue;
+      detail[name] = JOINED.has(name) ? joined(detail[name], value) : value;
+    }
+  }
+
+  /** Returns the details in the order in which they began. */
+  all(): JsonObject[] {
+    return this.#details;
+  }
+
+  #find(piece: JsonObject): JsonObject | undefined {
+    if (typeof piece.index !== 'number') {
+      const last = this.#details.at(-1);
+      return last && typeof last.index !== 'number' && isSame(last, piece) ? last : undefined;
+    }
+    return this.#details
+      .slice(-SEARCHED)
+      .find(detail => detail.index === piece.index && isSame(detail, piece));
+  }
+}
+
+/** A piece belongs to one of the latest details; older ones are not searched. */
+const SEARCHED = 64;
+
+const JOINED: ReadonlySet<string> = new Set(['text', 'summary', 'data']);
+
+function isSame(detail: JsonObject, piece: JsonObject): boolean {
+  const [knownId, id] = [nonEmpty(detail.id), nonEmpty(piece.id)];
+  return detail.type === piece.type && (knownId === undefined || id === undefined || knownId === id);
+}
+
+function joined(known: JsonValue | undefined, piece: JsonValue): JsonValue {
+  if (typeof piece !== 'string') return piece;
+  const text = textIn(known);
+  return text + newSuffix(text, piece);
+}
+
+/** Returns the readable text of a detail; encrypted details have none. */
+function detailText(detail: JsonObject): string {
+  return detail.type === 'reasoning.summary' ? textIn(detail.summary) : textIn(detail.text);
+}
+
+/** Whether the provider accepts a detail when it is sent back. Anthropic's text needs its signature. */
+export function isReplayable({ type, format, signature }: JsonObject): boolean {
+  const anthropic = nonEmpty(format)?.startsWith('anthropic') === true;
+  return !(anthropic && type === 'reasoning.text' && nonEmpty(signature) === undefined);
+}
+
+/**
+ * Returns what a piece adds to the known text, for streams that may send the full text again. A short piece
+ * is returned unchanged, because ordinary text may repeat it.
+ */
+export function newSuffix(known: string, piece: string): string {
+  const isConclusive = piece.length > known.length || (piece.length === known.length && known.length > 20);
+  return isConclusive && piece.startsWith(known) && WORD.test(known) ? piece.slice(known.length) : piece;
+}
+
+const WORD = /\p{L}{3}/u;
+
+/** How an answer ended. `finish` is the provider's finish reason, empty if it sent none. */
+type Ending = { finish: string; usage: Usage | null; model: string | undefined };
+
+/**
+ * Yields the deltas of a streamed answer and returns how it ended. A stream ends at `[DONE]` or at its end,
+ * and must have sent a finish reason; later chunks without one do not reset it. Throws a `ProviderError` for
+ * an error in the stream and for a truncated stream.
+ */
+export async function* readChatStream(
+  events: AsyncIterable<SseEvent>,
+  answer: Answer,
+  context: ProviderContext,
+): AsyncGenerator<TurnDelta, Ending, undefined> {
+  const ending: Ending = { finish: '', usage: null, model: undefined };
+  let count = 0;
+  for await (const { event, data } of events) {
+    if (isDone(data)) break;
+    if (isBlank(data)) continue;
+    const chunk = jsonIn(data);
+    if (event === 'error') throw errorFromBody(chunk ?? data, context);
+    if (!isJsonObject(chunk)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
+    if (isErrorBody(chunk)) throw errorFromBody(chunk, context);
+    count += 1;
+    const choice = firstChoice(chunk);
+    if (choice) {
+      yield* answer.readDelta(objectOf(choice.delta));
+      throwIfFailed(choice, context);
+      ending.finish = nonEmpty(choice.finish_reason) ?? ending.finish;
+    }
+    ending.usage = usageIn(chunk, choice) ?? ending.usage;
+    ending.model = nonEmpty(chunk.model) ?? ending.model;
+  }
+  if (ending.finish !== '') return ending;
+  throw malformedStream(
+    `truncated stream: it ended after ${count} events without a finish_reason or an error.`,
+    context,
+  );
+}
+
+/**
+ * Reads a complete body and returns how it ended. Throws a `ProviderError` if it has no choices or reports a
+ * failure.
+ */
+export function readChatBody(body: JsonObject, answer: Answer, context: ProviderContext): Ending {
+  const choice = firstChoice(body);
+  if (!choice) throw malformedStream('the response has no choices', context, body);
+  throwIfFailed(choice, context);
+  answer.readMessage(objectOf(choice.message));
+  return {
+    finish: nonEmpty(choice.finish_reason) ?? '',
+    usage: usageIn(body, choice) ?? null,
+    model: nonEmpty(body.model),
+  };
+}
+
+/** Only the first of several choices is read. */
+function firstChoice({ choices }: JsonObject): JsonObject | undefined {
+  return objectsOf(choices).find(choice => (integerIn(choice.index) ?? 0) === 0);
+}
+
+/** Groq sends usage in `x_groq`, Moonshot in the choice. */
+function usageIn(chunk: JsonObject, choice: JsonObject | undefined): Usage | null {
+  return usageOf(chunk.usage) ?? usageOf(objectOf(chunk.x_groq).usage) ?? usageOf(choice?.usage);
+}
+
+/** Throws for a choice that contains an error or has a finish reason that means a failure. */
+function throwIfFailed(choice: JsonObject, context: ProviderContext): void {
+  if (isErrorBody({ error: choice.error ?? null })) {
+    throw errorFromBody({ error: choice.error ?? null }, context);
+  }
+  const finish = nonEmpty(choice.finish_reason) ?? '';
+  if (!isFailure(finish)) return;
+  const code = finish === 'error' ? 'server_error' : finish;
+  const error = { code, message: `the answer ended with the finish reason "${finish}"` };
+  const { message, ...details } = errorFromBody({ error }, context);
+  throw new ProviderError(message, { ...details, raw: showJson(choice, context.secrets) });
+}
+
+/** The providers' finish reasons, OpenAI's names first. */
+const REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ['stop', 'stop'],
+  ['length', 'length'],
+  ['tool_calls', 'tool_calls'],
+  ['function_call', 'tool_calls'],
+  ['content_filter', 'content_filter'],
+  ['model_length', 'length'],
+  ['max_tokens', 'length'],
+  ['tool_use', 'tool_calls'],
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['eos', 'stop'],
+  ['eos_token', 'stop'],
+]);
+
+/**
+ * Returns the finish reason of a turn. Calls override `stop` and unknown reasons; a `tool_calls` caused by
+ * calls that the provider ran itself is a `stop`.
+ */
+function finishReasonOf(
+  finish: string,
+  turn: { calls: boolean; providerCalls: boolean; refused: boolean },
+): FinishReason {
+  const reason = REASONS.get(finish) ?? 'unknown';
+  if (turn.calls) return reason === 'length' || reason === 'content_filter' ? reason : 'tool_calls';
+  if (turn.refused) return 'content_filter';
+  return reason === 'tool_calls' && turn.providerCalls ? 'stop' : reason;
+}
+
+/** Whether the finish reason means that the provider failed. */
+function isFailure(finish: string): boolean {
+  return finish === 'error' || finish === 'insufficient_system_resource';
+}
+
+/** Reads the token counts of a `usage` object, including the members specific to DeepSeek and Moonshot. */
+function usageOf(value: JsonValue | undefined): Usage | null {
+  const usage = objectOf(value);
+  const input = objectOf(usage.prompt_tokens_details);
+  const reasoning = objectOf(usage.completion_tokens_details).reasoning_tokens;
+  return normalizeUsage({
+    input: usage.prompt_tokens,
+    output: outputTokens(usage, reasoning),
+    cachedInput: input.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens,
+    cacheWrite: input.cache_write_tokens,
+    reasoning,
+  });
+}
+
+/** Grok does not include reasoning in the completion count: its total is then the sum of all three. */
+function outputTokens(usage: JsonObject, reasoning: JsonValue | undefined): JsonValue | undefined {
+  const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = usage;
+  if (typeof completion !== 'number' || typeof reasoning !== 'number' || reasoning <= 0) return completion;
+  const apart = typeof prompt === 'number' && total === prompt + completion + reasoning;
+  return apart ? completion + reasoning : completion;
+}
+
+/**
+ * The provider data that an item keeps in its `opaque.data`:
+ * - `member`, `details`, `chunk`: for reasoning, the member it was received in, its `reasoning_details`, or
+ *   its thinking chunk;
+ * - `chunks`: for a message, its content, if that is more than text;
+ * - `refusal`: for a message, its refusal text;
+ * - `wireId`: for a call, its original id;
+ * - `extra`: for a message or a call, members beyond those of every one.
+ */
+type Kept = {
+  member?: string;
+  details?: JsonObject[];
+  chunk?: JsonObject;
+  chunks?: JsonObject[];
+  refusal?: string;
+  wireId?: string;
+  extra?: JsonObject;
+};
+
+/** Cached because items never change and every turn reads all of them again. */
+const cache = new WeakMap<Opaque, Kept>();
+
+/** Returns the data that an item keeps for this provider; empty if it belongs to another provider. */
+export function keptBy(provider: string, opaque: Opaque | undefined): Kept {
+  if (opaque?.provider !== provider) return {};
+  const known = cache.get(opaque);
+  if (known !== undefined) return known;
+  const kept = readKept(objectOf(opaque.data));
+  cache.set(opaque, kept);
+  return kept;
+}
+
+function readKept({ member, details, chunk, chunks, refusal, wireId, extra }: JsonObject): Kept {
+  return omitUndefined({
+    member: nonEmpty(member),
+    details: nonEmptyList(details),
+    chunk: isJsonObject(chunk) ? chunk : undefined,
+    chunks: nonEmptyList(chunks),
+    refusal: nonEmpty(refusal),
+    wireId: nonEmpty(wireId),
+    extra: isJsonObject(extra) ? extra : undefined,
+  });
+}
+
+function nonEmptyList(value: JsonValue | undefined): JsonObject[] | undefined {
+  const objects = objectsOf(value);
+  return objects.length === 0 ? undefined : objects;
 }

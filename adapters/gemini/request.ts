@@ -1,16 +1,344 @@
-import type { Item } from '../../protocol/item.ts';
+// Google's Gemini API: the conversion of transcripts to contents, the request body, and the reading of responses and
+// streams, with thought signatures kept for replay.
+
+import { mediaTypeOf, readContent, textOfParts } from '../../protocol/content/read-content.ts';
+import type {
+  Item,
+  MessageItem,
+  Opaque,
+  Part,
+  ReasoningItem,
+  ToolCallItem,
+  ToolResultItem,
+} from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest, Settings, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
 import { convertOnce } from '../http/body-text.ts';
-import type { Input } from '../turn/growing-input.ts';
-import { arrayOf } from '../turn/json-access.ts';
-import { mergeOptions } from '../turn/merge-options.ts';
+import { mediaOfParts, partsOfResult, readDataURL } from '../turn/content.ts';
+import { GrowingInput, type Input } from '../turn/growing-input.ts';
+import { arrayOf, integerIn, mergeOptions, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 import { withOutputSchema } from '../turn/strict-schema.ts';
-import { generationOf } from './generation.ts';
-import { thinkingConfig } from './thinking.ts';
+import { parseArguments, resultsByCall } from '../turn/tool-calls.ts';
+
+/**
+ * Converts a transcript to contents of user and model. The parts of a model turn stay unchanged. The
+ * responses to all its calls follow in one content, in call order, wherever their results are in the
+ * transcript. Leading system messages become the `opening`; later ones become user text, because contents
+ * have no other place for them. `hasPrevious`: other contents precede these.
+ */
+function contentsOf(
+  transcript: readonly Item[],
+  model: string,
+  { hasPrevious }: { hasPrevious: boolean },
+): Input {
+  const start = hasPrevious ? 0 : transcript.findIndex(item => !isSystem(item) && !isControl(item));
+  const opening = transcript.slice(0, start === -1 ? transcript.length : start);
+  const writer = new ContentWriter(transcript, generationOf(model));
+  for (const item of transcript.slice(opening.length)) writer.add(item);
+  return {
+    opening: opening.map(textOf).filter(text => text !== ''),
+    input: hasPrevious ? writer.contents() : startingWithUser(writer.contents()),
+  };
+}
+
+/** Returns a function like `contentsOf` that converts only what the transcript gained. */
+export function growingContents(model: string): (transcript: readonly Item[]) => Input {
+  const growing = new GrowingInput({
+    make: (items, options) => contentsOf(items, model, options),
+    namesOf: item => ('callId' in item ? [item.callId] : []),
+    joins: (last, next) => last.role === next.role,
+  });
+  return transcript => growing.of(transcript);
+}
+
+function isSystem(item: Item): boolean {
+  return item.type === 'message' && (item.role === 'system' || item.role === 'developer');
+}
+
+function isControl({ type }: Item): boolean {
+  return type === 'approval_request' || type === 'approval_response' || type === 'tool_list';
+}
+
+/** The API requires the first content to be the user's. */
+function startingWithUser(contents: JsonObject[]): JsonObject[] {
+  return contents[0]?.role === 'user' ? contents : [{ role: 'user', parts: [{ text: '' }] }, ...contents];
+}
+
+/**
+ * Replaces the signature of a call that another model made, or Gemini before it signed calls:
+ * https://ai.google.dev/gemini-api/docs/thought-signatures
+ */
+const NOT_SIGNED = 'skip_thought_signature_validator';
+
+/** The response to a call without a result. The API requires one for every call. */
+const MISSING: Omit<ToolResultItem, 'type' | 'callId'> = {
+  output: 'There is no result of this call.',
+  isError: true,
+};
+
+/**
+ * Writes contents item by item.
+ *
+ * W1 Consecutive items of the model form one content.
+ * W2 Every call has exactly one response, directly after its content. A result without a call is omitted.
+ */
+class ContentWriter {
+  readonly #generation: number;
+  readonly #results: ReadonlyMap<string, ToolResultItem[]>;
+  readonly #contents: JsonObject[] = [];
+  #model: JsonObject[] = [];
+  #calls: ToolCallItem[] = [];
+  #user: JsonObject[] | undefined;
+
+  constructor(transcript: readonly Item[], generation: number) {
+    this.#generation = generation;
+    this.#results = resultsByCall(transcript);
+  }
+
+  /** Adds the next item of the transcript. */
+  add(item: Item): void {
+    switch (item.type) {
+      case 'message':
+        if (item.role === 'assistant') this.#model.push(...modelParts(item));
+        else this.#addUser(userParts(item));
+        return;
+      case 'reasoning':
+        this.#model.push(...thoughtParts(item));
+        return;
+      case 'tool_call':
+        this.#model.push(this.#callPart(item));
+        this.#calls.push(item);
+        return;
+      case 'provider_item': {
+        const { part } = keptBy(item);
+        if (part) this.#model.push(part);
+        return;
+      }
+      case 'tool_result':
+        if (this.#calls.length > 0) this.#endModel();
+        return;
+    }
+  }
+
+  /** Returns the contents. */
+  contents(): JsonObject[] {
+    this.#endModel();
+    return this.#contents;
+  }
+
+  #addUser(parts: JsonObject[]): void {
+    if (parts.length === 0) return;
+    this.#endModel();
+    if (this.#user) this.#user.push(...parts);
+    else {
+      this.#user = parts;
+      this.#contents.push({ role: 'user', parts });
+    }
+  }
+
+  #endModel(): void {
+    if (this.#model.length === 0) return;
+    this.#contents.push({ role: 'model', parts: this.#model });
+    if (this.#calls.length > 0) {
+      this.#contents.push({ role: 'user', parts: this.#calls.flatMap(call => this.#responseParts(call)) });
+    }
+    this.#model = [];
+    this.#calls = [];
+    this.#user = undefined;
+  }
+
+  /** Only the first call of a content has a signature. */
+  #callPart(item: ToolCallItem): JsonObject {
+    const parsed = parseArguments(item.arguments);
+    const { thoughtSignature, hasId } = keptBy(item);
+    const signature = thoughtSignature ?? (this.#needsSignature(item) ? NOT_SIGNED : undefined);
+    return {
+      functionCall: {
+        name: item.name,
+        args: 'input' in parsed ? parsed.input : {},
+        ...(hasId ? { id: item.callId } : {}),
+      },
+      ...signed(signature),
+    };
+  }
+
+  #needsSignature(item: ToolCallItem): boolean {
+    if (this.#calls.length > 0 || this.#generation < 2.5) return false;
+    return this.#generation >= 3 || item.opaque?.provider !== PROVIDER;
+  }
+
+  /**
+   * The response to a call. From Gemini 3 on, images and PDF files are part of it; for older models they follow it, as
+   * do sounds and videos: https://ai.google.dev/gemini-api/docs/function-calling#multimodal
+   */
+  #responseParts(call: ToolCallItem): JsonObject[] {
+    const result = this.#results.get(call.callId)?.shift() ?? MISSING;
+    const isContent = readContent(result.output) !== undefined;
+    const content = partsOfResult(result, readsMedia);
+    const value = isContent ? textOfParts(content) : (result.shown ?? result.output);
+    const media = mediaOfParts(content);
+    const inside = media.filter(part => this.#generation >= 3 && isResponseMedia(mediaTypeOf(part)));
+    const functionResponse = {
+      name: call.name,
+      response: result.isError ? { error: value } : { result: value },
+      ...(inside.length > 0 ? { parts: inside.map(mediaPart) } : {}),
+      ...(keptBy(call).hasId ? { id: call.callId } : {}),
+    };
+    return [{ functionResponse }, ...media.filter(part => !inside.includes(part)).map(mediaPart)];
+  }
+}
+
+/** Returns the parts of a user or system message. */
+function userParts({ content }: MessageItem): JsonObject[] {
+  return content.flatMap(part => {
+    if (part.type !== 'text') return [mediaPart(part)];
+    return part.text === '' ? [] : [{ text: part.text }];
+  });
+}
+
+/** Returns the parts of an assistant message. Images from other providers' models are omitted. */
+function modelParts(item: MessageItem): JsonObject[] {
+  const { spans, thoughtSignature } = keptBy(item);
+  return item.content.flatMap(part => {
+    if (part.type === 'text') return textParts(part.text, spans);
+    return item.opaque?.provider === PROVIDER ? [{ ...mediaPart(part), ...signed(thoughtSignature) }] : [];
+  });
+}
+
+/** Returns the parts of a thought. Only signed thoughts are sent back. */
+function thoughtParts(item: ReasoningItem): JsonObject[] {
+  const { spans } = keptBy(item);
+  const parts = spans ? textParts(item.text, spans) : [];
+  return parts.some(part => part.thoughtSignature !== undefined)
+    ? parts.map(part => ({ ...part, thought: true }))
+    : [];
+}
+
+/** Converts an image or file to a part: `data:` URLs inline, all others by reference. */
+function mediaPart(part: Exclude<Part, { type: 'text' }>): JsonObject {
+  const named = part.type === 'file' ? part.mediaType : undefined;
+  const inline = readDataURL(part.url);
+  if (inline !== undefined) {
+    return { inlineData: { mimeType: named ?? (inline.mediaType || 'text/plain'), data: inline.base64 } };
+  }
+  const mimeType =
+    named ?? typeByExtension(part.url) ?? (part.type === 'file' ? typeByExtension(part.name) : undefined);
+  return { fileData: { ...omitUndefined({ mimeType }), fileUri: part.url } };
+}
+
+/** Whether Gemini reads this media type: https://ai.google.dev/gemini-api/docs/file-input-methods#supported-content-types */
+function readsMedia(mediaType: string): boolean {
+  return (
+    /^image\/(?:png|jpeg|webp|heic|heif|\*)$/.test(mediaType) ||
+    /^(?:text|audio|video)\//.test(mediaType) ||
+    /^(?:application\/(?:pdf|json))?$/.test(mediaType)
+  );
+}
+
+/** Whether a function's response can have this media type inside, from Gemini 3 on. */
+function isResponseMedia(mediaType: string): boolean {
+  return /^(?:image\/(?:png|jpeg|webp|\*)|application\/pdf|text\/plain|)$/.test(mediaType);
+}
+
+/** Returns inline data as a `data:` URL if it is an image. */
+export function imageURL({ mimeType, data }: JsonObject): string | undefined {
+  if (typeof mimeType !== 'string' || typeof data !== 'string') return undefined;
+  return mimeType.startsWith('image/') ? `data:${mimeType};base64,${data}` : undefined;
+}
+
+const TYPES: ReadonlyMap<string, string> = new Map([
+  ['png', 'image/png'],
+  ['jpg', 'image/jpeg'],
+  ['jpeg', 'image/jpeg'],
+  ['webp', 'image/webp'],
+  ['heic', 'image/heic'],
+  ['heif', 'image/heif'],
+  ['pdf', 'application/pdf'],
+  ['txt', 'text/plain'],
+  ['md', 'text/md'],
+  ['html', 'text/html'],
+  ['csv', 'text/csv'],
+  ['mp3', 'audio/mp3'],
+  ['wav', 'audio/wav'],
+  ['mp4', 'video/mp4'],
+  ['mov', 'video/mov'],
+]);
+
+function typeByExtension(name: string | undefined): string | undefined {
+  const [path = ''] = (name ?? '').split(/[?#]/, 1);
+  return TYPES.get(path.slice(path.lastIndexOf('.') + 1).toLowerCase());
+}
+
+/**
+ * Returns a model's generation, such as 2.5. Names without one, such as `gemini-flash-latest`, mean the
+ * newest (3). Returns 0 for other models and names that do not tell, such as tuned models.
+ */
+export function generationOf(model: string): number {
+  const name = model.split('/').at(-1) ?? '';
+  const version = /^gemini-(?:[a-z-]+-)?(\d\d?(?:\.\d+)?)(?![\d.])/.exec(name)?.[1];
+  if (version !== undefined) return Number(version);
+  return /^gemini-.*latest$/.test(name) ? 3 : 0;
+}
+
+/** The provider name of the adapter and of its opaque data. */
+export const PROVIDER = 'gemini';
+
+/** One part's section of a text: its length in UTF-16 code units, and the part's signature. */
+export type Span = { length: number; thoughtSignature?: string };
+
+/**
+ * The provider data that an item keeps in its `opaque.data`:
+ * - `spans`: the parts of a signed text, which must not be joined when they are sent back;
+ * - `thoughtSignature`: the signature of a call or an image;
+ * - `hasId`: the call id is the provider's own and must be sent back;
+ * - `part`: the full part, if it has no portable form.
+ */
+type Kept = { spans?: Span[]; thoughtSignature?: string; hasId?: true; part?: JsonObject };
+
+/** Returns the member `opaque` of an item; empty if there is nothing to keep. */
+export function keep(kept: Kept): { opaque?: Opaque } {
+  return Object.keys(kept).length === 0 ? {} : { opaque: { provider: PROVIDER, data: kept } };
+}
+
+/** Returns the data that an item keeps; empty if it belongs to another provider. */
+function keptBy(item: Item): Kept {
+  if (!('opaque' in item) || item.opaque?.provider !== PROVIDER) return {};
+  const data = objectOf(item.opaque.data);
+  return omitUndefined({
+    spans: Array.isArray(data.spans) ? objectsOf(data.spans).map(spanIn) : undefined,
+    thoughtSignature: nonEmpty(data.thoughtSignature),
+    hasId: data.hasId === true ? (true as const) : undefined,
+    part: data.part === undefined ? undefined : objectOf(data.part),
+  });
+}
+
+/** Returns the member `thoughtSignature`, if there is a signature. */
+export function signed(thoughtSignature: string | undefined): { thoughtSignature?: string } {
+  return thoughtSignature === undefined ? {} : { thoughtSignature };
+}
+
+function spanIn({ length, thoughtSignature }: JsonObject): Span {
+  return { length: integerIn(length) ?? 0, ...signed(nonEmpty(thoughtSignature)) };
+}
+
+/**
+ * Splits a text into its original parts. A text that was edited since no longer matches its signatures and
+ * becomes one unsigned part.
+ */
+function textParts(text: string, spans: readonly Span[] | undefined): JsonObject[] {
+  const total = spans?.reduce((sum, { length }) => sum + length, 0);
+  if (!spans || total !== text.length) return text === '' ? [] : [{ text }];
+  let start = 0;
+  return spans.map(({ length, thoughtSignature }) => {
+    const part = { text: text.slice(start, start + length), ...signed(thoughtSignature) };
+    start += length;
+    return part;
+  });
+}
 
 /** Inputs of `bodyOf` besides the model request. */
-export type BodyOptions = {
+type BodyOptions = {
   model: string;
   contentsOf(transcript: readonly Item[]): Input;
   /** The adapter's options; the request's options take precedence. */
@@ -86,3 +414,32 @@ function settingsInput(settings: Settings, model: string): JsonObject {
     thinkingConfig: reasoningEffort === undefined ? undefined : thinkingConfig(reasoningEffort, model),
   });
 }
+
+/**
+ * Converts a reasoning effort: to a level for Gemini 3, to a token budget for earlier models. A numeric
+ * effort is a budget in tokens. https://ai.google.dev/gemini-api/docs/openai#thinking
+ */
+function thinkingConfig(effort: string, model: string): JsonObject {
+  if (/^-?\d+$/.test(effort)) return { thinkingBudget: Number(effort) };
+  return generationOf(model) >= 3
+    ? { thinkingLevel: levelOf(effort, model) }
+    : { thinkingBudget: BUDGETS.get(effort) ?? DYNAMIC };
+}
+
+/** Thinking cannot be turned off in Gemini 3; its Pro models have no `minimal` level. */
+function levelOf(effort: string, model: string): string {
+  if (effort === 'none' || effort === 'minimal') return /-pro\b/.test(model) ? 'low' : 'minimal';
+  return effort === 'xhigh' || effort === 'max' ? 'high' : effort;
+}
+
+const BUDGETS: ReadonlyMap<string, number> = new Map([
+  ['none', 0],
+  ['minimal', 1_024],
+  ['low', 1_024],
+  ['medium', 8_192],
+  ['high', 24_576],
+  ['xhigh', 24_576],
+  ['max', 24_576],
+]);
+
+const DYNAMIC = -1;

@@ -1,12 +1,20 @@
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import type { ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
-import { CallIds } from '../turn/call-ids.ts';
-import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
+import type {
+  FinishReason,
+  ModelRequest,
+  ModelTurn,
+  ToolCall,
+  TurnDelta,
+  Usage,
+} from '../../protocol/turn.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { isBlank, type SseEvent } from '../http/read-sse.ts';
+import { jsonIn, nonEmpty, objectOf, objectsOf, shorten } from '../turn/json-access.ts';
+import { isErrorBody } from '../turn/single-turn.ts';
+import { CallIds, toolCall } from '../turn/tool-calls.ts';
 import { normalizeUsage } from '../turn/usage.ts';
-import { finishReasonOf } from './finish-reason.ts';
-import { PartReader } from './parts.ts';
-import { PROVIDER } from './wire-part.ts';
+import { imageURL, keep, PROVIDER, type Span, signed } from './request.ts';
 
 /** Members of a candidate that describe its sources. They are not content and are never sent back. */
 const METADATA = ['groundingMetadata', 'urlContextMetadata', 'citationMetadata'];
@@ -17,7 +25,7 @@ const METADATA = ['groundingMetadata', 'urlContextMetadata', 'citationMetadata']
  * T1 Only the first candidate is read.
  * T2 The last finish reason and the last usage with counts win; metadata of one kind is merged.
  */
-export class TurnReader {
+class TurnReader {
   readonly #parts = new PartReader();
   readonly #ids: CallIds;
   #model: string;
@@ -98,3 +106,330 @@ function usageOf(usage: JsonObject | undefined): Usage | null {
 function sum(...counts: (JsonValue | undefined)[]): number {
   return counts.reduce<number>((total, count) => total + (typeof count === 'number' ? count : 0), 0);
 }
+
+/** Reads a complete response. Throws a `ProviderError` if it has neither a candidate nor a block reason. */
+export function readBody(body: JsonObject, request: ModelRequest, context: ProviderContext): ModelTurn {
+  const reader = new TurnReader(request.transcript, context.model);
+  reader.read(body);
+  if (reader.answered) return reader.turn();
+  throw malformedStream('the response has no candidate and no block reason', context, body);
+}
+
+/**
+ * Yields the deltas of a streamed response and returns its turn. Each event is a response with the next
+ * parts. Events after the finish reason are read too, because they may update the usage. Throws a
+ * `ProviderError` for an error in the stream and for a truncated stream.
+ */
+export async function* readEvents(
+  events: AsyncIterable<SseEvent>,
+  request: ModelRequest,
+  context: ProviderContext,
+): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
+  const reader = new TurnReader(request.transcript, context.model);
+  let count = 0;
+  for await (const { data } of events) {
+    if (isBlank(data)) continue;
+    const response = jsonIn(data);
+    if (response !== undefined && isErrorBody(response)) throw errorFromBody(response, context);
+    if (!isJsonObject(response)) {
+      throw malformedStream(`an event is not a JSON object: ${shorten(data, 80)}`, context);
+    }
+    count += 1;
+    yield* reader.read(response);
+  }
+  if (reader.ended) return reader.turn();
+  throw malformedStream(
+    `truncated stream: it ended after ${count} events without a finish reason or a block reason.`,
+    context,
+  );
+}
+
+/** The content of a turn, from all its parts. */
+type ReadParts = { text: string; reasoning: string; toolCalls: ToolCall[]; items: Item[] };
+
+type Run = { type: 'text' | 'reasoning'; pieces: string[]; spans: Span[] };
+type Piece = Run | { type: 'call'; call: CallReader } | { type: 'part'; part: JsonObject };
+
+/**
+ * Reads the parts of a model turn in order.
+ *
+ * P1 Consecutive texts form one item, as do consecutive thoughts. A signed part keeps its extent in the item;
+ *    unsigned parts are joined, so that the result does not depend on how a stream was split.
+ * P2 A call whose arguments arrive in pieces is open until its last piece, or until another call starts.
+ * P3 Parts without a portable form are kept unchanged.
+ */
+class PartReader {
+  readonly #pieces: Piece[] = [];
+  #open: CallReader | undefined;
+  #calls = 0;
+
+  /** Adds a part. Returns the deltas to show to a reader of the stream. */
+  read(part: JsonObject): TurnDelta[] {
+    if (typeof part.text === 'string') return this.#readText(part, part.text);
+    if (isJsonObject(part.functionCall)) return this.#readCall(part, part.functionCall);
+    if (kindOf(part) !== undefined) this.#pieces.push({ type: 'part', part });
+    return [];
+  }
+
+  /** Returns the content of the turn. A call that is still open is included as it is. */
+  result(ids: CallIds): ReadParts {
+    const read: ReadParts = { text: '', reasoning: '', toolCalls: [], items: [] };
+    for (const piece of this.#pieces) {
+      if (piece.type === 'call') addCall(read, piece.call, ids);
+      else if (piece.type === 'part') read.items.push(partItem(piece.part));
+      else addRun(read, piece);
+    }
+    return read;
+  }
+
+  #readText(part: JsonObject, text: string): TurnDelta[] {
+    const thoughtSignature = nonEmpty(part.thoughtSignature);
+    if (text === '' && thoughtSignature === undefined) return [];
+    const type = part.thought === true ? 'reasoning' : 'text';
+    const run = this.#run(type);
+    run.pieces.push(text);
+    const last = run.spans.at(-1);
+    if (last && thoughtSignature === undefined && last.thoughtSignature === undefined) {
+      last.length += text.length;
+    } else run.spans.push({ length: text.length, ...signed(thoughtSignature) });
+    return text === '' ? [] : [{ type, text }];
+  }
+
+  #run(type: Run['type']): Run {
+    const last = this.#pieces.at(-1);
+    if (last?.type === type) return last;
+    const run: Run = { type, pieces: [], spans: [] };
+    this.#pieces.push(run);
+    return run;
+  }
+
+  #readCall(part: JsonObject, source: JsonObject): TurnDelta[] {
+    const name = nonEmpty(source.name);
+    const deltas = name === undefined ? [] : this.#close();
+    if (name !== undefined) {
+      this.#open = new CallReader(this.#calls++, name);
+      this.#pieces.push({ type: 'call', call: this.#open });
+      deltas.push({ type: 'call_started', index: this.#open.index, name });
+    }
+    this.#open?.push(part, source);
+    return source.willContinue === true ? deltas : [...deltas, ...this.#close()];
+  }
+
+  #close(): TurnDelta[] {
+    const call = this.#open;
+    this.#open = undefined;
+    return call ? [{ type: 'call_arguments', index: call.index, text: call.arguments() }] : [];
+  }
+}
+
+function addRun(read: ReadParts, { type, pieces, spans }: Run): void {
+  const text = pieces.join('');
+  const kept = keep(spans.some(span => span.thoughtSignature !== undefined) ? { spans } : {});
+  read[type] += text;
+  if (type === 'reasoning') read.items.push({ type, text, ...kept });
+  else if (text !== '') {
+    read.items.push({ type: 'message', role: 'assistant', content: [{ type, text }], ...kept });
+  } else {
+    for (const { thoughtSignature } of spans)
+      read.items.push(partItem({ text, ...signed(thoughtSignature) }));
+  }
+}
+
+function addCall(read: ReadParts, call: CallReader, ids: CallIds): void {
+  const { name, id, thoughtSignature } = call;
+  const callId = ids.name(id, read.toolCalls.length);
+  const made = toolCall(callId, name, call.arguments());
+  const kept = keep({ ...signed(thoughtSignature), ...(id === undefined ? {} : { hasId: true }) });
+  read.toolCalls.push(made);
+  read.items.push({ type: 'tool_call', callId, name, arguments: made.arguments, ...kept });
+}
+
+function partItem(part: JsonObject): Item {
+  const url = isJsonObject(part.inlineData) && part.thought !== true ? imageURL(part.inlineData) : undefined;
+  if (url !== undefined) {
+    const kept = { opaque: { provider: PROVIDER, data: signed(nonEmpty(part.thoughtSignature)) } };
+    return { type: 'message', role: 'assistant', content: [{ type: 'image', url }], ...kept };
+  }
+  return {
+    type: 'provider_item',
+    kind: kindOf(part) ?? 'part',
+    opaque: { provider: PROVIDER, data: { part } },
+  };
+}
+
+/** Returns the member that identifies the kind of a part; `undefined` for an empty part. */
+function kindOf(part: JsonObject): string | undefined {
+  return Object.keys(part).find(name => !SECONDARY_MEMBERS.has(name)) ?? Object.keys(part)[0];
+}
+
+const SECONDARY_MEMBERS = new Set([
+  'thought',
+  'thoughtSignature',
+  'partMetadata',
+  'videoMetadata',
+  'mediaResolution',
+]);
+
+/** Collects one call of the model while its parts arrive. */
+class CallReader {
+  /** The position among the turn's calls. */
+  readonly index: number;
+  readonly name: string;
+  id: string | undefined;
+  thoughtSignature: string | undefined;
+  #pieces: PartialArguments | undefined;
+  #args: JsonValue | undefined;
+
+  constructor(index: number, name: string) {
+    this.index = index;
+    this.name = name;
+  }
+
+  /** Adds a part of the call. */
+  push(part: JsonObject, { id, args, partialArgs }: JsonObject): void {
+    this.id ??= nonEmpty(id);
+    this.thoughtSignature ??= nonEmpty(part.thoughtSignature);
+    for (const piece of objectsOf(partialArgs)) this.#partial().push(piece);
+    if (this.#pieces && isJsonObject(args)) this.#pieces.add(args);
+    else this.#args = args ?? this.#args;
+  }
+
+  /**
+   * Returns the arguments as JSON text. Text that the model sent instead of an object is returned unchanged.
+   */
+  arguments(): string {
+    if (this.#pieces) return this.#pieces.text();
+    const text = typeof this.#args === 'string' ? this.#args : JSON.stringify(this.#args ?? {});
+    return text.trim() === '' ? '{}' : text;
+  }
+
+  #partial(): PartialArguments {
+    if (!this.#pieces) {
+      this.#pieces = new PartialArguments();
+      if (isJsonObject(this.#args)) this.#pieces.add(this.#args);
+    }
+    return this.#pieces;
+  }
+}
+
+/** The maximum depth of a path. */
+const DEEPEST = 100;
+
+/**
+ * Assembles call arguments from pieces that each have a JSON path (`streamFunctionCallArguments`).
+ *
+ * A1 Texts for the same path are concatenated; any other value replaces the previous one.
+ * A2 A piece with an invalid path makes the arguments invalid JSON, so that the call becomes an error and
+ *    does not run with incomplete arguments.
+ */
+class PartialArguments {
+  readonly #root: JsonObject = Object.create(null);
+  #misplaced: string | undefined;
+
+  /** Adds complete arguments, which may arrive in addition to pieces. */
+  add(args: JsonObject): void {
+    Object.assign(this.#root, args);
+  }
+
+  /** Adds a piece. */
+  push(piece: JsonObject): void {
+    const value = valueIn(piece);
+    if (value === undefined) return;
+    const path = nonEmpty(piece.jsonPath) ?? '';
+    const steps = stepsOf(path);
+    if (!steps || !place(this.#root, steps, value)) this.#misplaced ??= path;
+  }
+
+  /** Returns the arguments as JSON text; invalid JSON if a piece could not be placed. */
+  text(): string {
+    const text = JSON.stringify(this.#root);
+    return this.#misplaced === undefined ? text : `${text} and a value for ${this.#misplaced}`;
+  }
+}
+
+function valueIn(piece: JsonObject): JsonValue | undefined {
+  if (piece.nullValue !== undefined) return null;
+  return piece.stringValue ?? piece.numberValue ?? piece.boolValue ?? undefined;
+}
+
+type Step = string | number;
+
+/** Parses a path like `$.a.b[0]["c"]`; `undefined` if it is invalid. */
+function stepsOf(path: string): Step[] | undefined {
+  const steps: Step[] = [];
+  let read = path.startsWith('$') ? 1 : 0;
+  for (const [match, name, index, quoted] of path.matchAll(STEP)) {
+    if (steps.length === DEEPEST) return undefined;
+    if (index !== undefined) steps.push(Number(index));
+    else steps.push(name ?? (quoted ?? '').slice(1, -1).replace(/\\(.)/g, '$1'));
+    read += match.length;
+  }
+  return read === path.length && steps.length > 0 ? steps : undefined;
+}
+
+const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\]/g;
+
+/**
+ * Sets the value at a path. Returns `false` if that is impossible: lists grow by one, and a value never
+ * becomes a container.
+ */
+function place(root: JsonObject, steps: readonly Step[], value: JsonValue): boolean {
+  let container: JsonValue = root;
+  for (const [at, step] of steps.entries()) {
+    const next = steps[at + 1];
+    const present = memberOf(container, step);
+    if (present === NO_PLACE) return false;
+    let member: JsonValue | undefined = present;
+    if (next === undefined) member = joined(present, value);
+    else if (present === undefined) member = typeof next === 'number' ? [] : Object.create(null);
+    if (member === undefined) return false;
+    if (Array.isArray(container)) container[Number(step)] = member;
+    else if (isJsonObject(container)) container[step] = member;
+    container = member;
+  }
+  return true;
+}
+
+const NO_PLACE = Symbol('no place');
+
+function memberOf(container: JsonValue, step: Step): JsonValue | undefined | typeof NO_PLACE {
+  if (Array.isArray(container) && typeof step === 'number') {
+    return step <= container.length ? container[step] : NO_PLACE;
+  }
+  if (!isJsonObject(container) || typeof step !== 'string') return NO_PLACE;
+  return Object.hasOwn(container, step) ? container[step] : undefined;
+}
+
+function joined(present: JsonValue | undefined, value: JsonValue): JsonValue {
+  return typeof present === 'string' && typeof value === 'string' ? present + value : value;
+}
+
+/** Returns the finish reason of a turn. A blocked prompt has a block reason instead of a finish reason. */
+function finishReasonOf(
+  reason: string | undefined,
+  blocked: string | undefined,
+  { hasCalls }: { hasCalls: boolean },
+): FinishReason {
+  if (reason === undefined) return blocked === undefined ? 'unknown' : 'content_filter';
+  const known = REASONS.get(reason) ?? 'unknown';
+  return known === 'stop' && hasCalls ? 'tool_calls' : known;
+}
+
+const REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ['STOP', 'stop'],
+  ['MAX_TOKENS', 'length'],
+  ['SAFETY', 'content_filter'],
+  ['RECITATION', 'content_filter'],
+  ['BLOCKLIST', 'content_filter'],
+  ['PROHIBITED_CONTENT', 'content_filter'],
+  ['SPII', 'content_filter'],
+  ['MODEL_ARMOR', 'content_filter'],
+  ['IMAGE_SAFETY', 'content_filter'],
+  ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
+  ['IMAGE_RECITATION', 'content_filter'],
+  ['MALFORMED_FUNCTION_CALL', 'error'],
+  ['MALFORMED_RESPONSE', 'error'],
+  ['UNEXPECTED_TOOL_CALL', 'error'],
+  ['TOO_MANY_TOOL_CALLS', 'error'],
+  ['MISSING_THOUGHT_SIGNATURE', 'error'],
+]);

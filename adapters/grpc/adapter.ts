@@ -8,8 +8,8 @@ import {
   type ProviderContext,
   unsupported,
 } from '../http/provider-errors.ts';
-import { collectTurn } from '../streams/collect-turn.ts';
-import { mergeOptions } from '../turn/merge-options.ts';
+import { collectTurn } from '../streams.ts';
+import { mergeOptions } from '../turn/json-access.ts';
 import { deltasUpTo, ShownDeltas } from '../turn/turn-deltas.ts';
 import { type EncodedRequest, type GrpcConnection, type GrpcEndpoint, grpcConnector } from './connection.ts';
 import {

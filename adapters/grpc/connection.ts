@@ -1,11 +1,8 @@
 import type { ChannelCredentials, Client, ClientReadableStream, Metadata } from '@grpc/grpc-js';
-import { BoundCall } from '../http/bound-call.ts';
+import type { JsonObject } from '../../protocol/json.ts';
 import type { ConnectionOptions } from '../http/connection.ts';
-import { readVariable } from '../http/environment.ts';
-import { type HttpReply, httpReply } from '../http/http-reply.ts';
-import { baseURLInvalid, type ProviderContext } from '../http/provider-errors.ts';
-import { fromGrpcError } from './grpc-errors.ts';
-import { loadPeer } from './load-peer.ts';
+import { BoundCall, type HttpReply, httpReply, readVariable } from '../http/connection.ts';
+import { baseURLInvalid, errorFromBody, type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { ABORT, encodeAbort, GENERATE } from './vllm-messages.ts';
 
 /** The sources of an address and a key. */
@@ -146,4 +143,54 @@ function startCall(
 
 function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** What grpc-js says of a connection that it could not make or that it lost. */
+const NO_CONNECTION =
+  /no connection established|connection dropped|name resolution failed|RST_STREAM|server shut ?down|goaway|ECONN|EPIPE/i;
+
+/** The names of gRPC's status codes, by their number: https://grpc.io/docs/guides/status-codes/. */
+const NAMES = [
+  ...['ok', 'cancelled', 'unknown', 'invalid_argument', 'deadline_exceeded', 'not_found', 'already_exists'],
+  ...['permission_denied', 'resource_exhausted', 'failed_precondition', 'aborted', 'out_of_range'],
+  ...['unimplemented', 'internal', 'unavailable', 'data_loss', 'unauthenticated'],
+];
+
+/** Requests that a retry does not change. */
+const SAME_AS: Readonly<Record<string, string>> = {
+  failed_precondition: 'invalid_argument',
+  out_of_range: 'invalid_argument',
+  unimplemented: 'not_found',
+};
+
+/**
+ * Converts an error of grpc-js to one that the adapters classify. Other errors are returned unchanged. A call that
+ * the server cancelled is one whose connection was lost.
+ */
+function fromGrpcError(thrown: unknown, context: ProviderContext): unknown {
+  if (!(thrown instanceof Error) || !('code' in thrown) || typeof thrown.code !== 'number') return thrown;
+  const details = 'details' in thrown ? String(thrown.details) : thrown.message;
+  const name = NAMES[thrown.code] ?? 'unknown';
+  const isLost = (name === 'unavailable' || name === 'internal') && NO_CONNECTION.test(details);
+  if (isLost || name === 'cancelled') {
+    const systemCode = /\bE[A-Z]{4,}\b/.exec(details)?.[0];
+    return Object.assign(new Error(`connection error: ${details}`), systemCode ? { code: systemCode } : {});
+  }
+  const error: JsonObject = { code: SAME_AS[name] ?? name, message: details };
+  return errorFromBody({ error }, context, 'server');
+}
+
+/**
+ * Loads a module of an optional peer dependency. Bundlers leave the import alone, so that an adapter can be bundled
+ * without the package. Throws a `ProviderError` with the command that installs it if it is missing.
+ */
+export async function loadPeer<Module>(module: string, context: ProviderContext): Promise<Module> {
+  try {
+    return await import(/* @vite-ignore */ module);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    const name = /^(?:@[^/]+\/)?[^/]+/.exec(module)?.[0];
+    throw unsupported(`the package ${name} is not installed. Install it with: npm install ${name}`, context);
+  }
 }

@@ -1,10 +1,13 @@
-import { loadPeer } from '../grpc/load-peer.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import type { ModelRequest } from '../../protocol/turn.ts';
+import type { PreparedCall } from '../grpc/adapter.ts';
+import { loadPeer } from '../grpc/connection.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
-import { RecentTokens } from './recent-tokens.ts';
-import { type Piece, TOKEN_IDS, type TokenName } from './tokens.ts';
+import { HarmonyReply } from './completions.ts';
+import { type Piece, STOP_TOKENS, TOKEN_IDS, type TokenName } from './render.ts';
 
 /** Converts prompts to token ids and token ids to the pieces of a reply. */
-export type HarmonyEncoding = {
+type HarmonyEncoding = {
   /** Texts in `recent` are not encoded again. */
   encode(pieces: readonly Piece[], recent?: RecentTokens): number[];
   /** Creates a decoder for one reply. */
@@ -120,5 +123,85 @@ class TokenDecoder {
   end(): Piece[] {
     const text = this.#utf8.decode();
     return text === '' ? [] : [{ text }];
+  }
+}
+
+/** Encodes a prompt for vLLM's gRPC API. Texts in `recent` are not encoded again. */
+export async function prepareHarmony(
+  pieces: readonly Piece[],
+  request: ModelRequest,
+  context: ProviderContext,
+  options: JsonObject,
+  recent: RecentTokens,
+): Promise<PreparedCall> {
+  const encoding = await loadEncoding(context);
+  const decoder = encoding.decoder();
+  const reply = new HarmonyReply();
+  return {
+    tokens: encoding.encode(pieces, recent),
+    stopTokens: STOP_TOKENS.map(name => TOKEN_IDS[name]),
+    ...(request.output ? { constraint: { structural_tag: finalAnswerTag(request.output.schema) } } : {}),
+    options,
+    reader: {
+      push: tokens => decoder.push(tokens).flatMap(piece => reply.push(piece)),
+      end(ending) {
+        for (const piece of decoder.end()) reply.push(piece);
+        reply.end();
+        return reply.turn(request, ending);
+      },
+    },
+  };
+}
+
+/**
+ * Constrains only the final answer to the schema. A constraint on the whole reply would prevent channels, and
+ * so reasoning and calls: https://xgrammar.mlc.ai/docs/tutorials/structural_tag.html.
+ */
+function finalAnswerTag(schema: JsonObject): string {
+  const begin = '<|channel|>final<|message|>';
+  return JSON.stringify({
+    type: 'structural_tag',
+    format: {
+      type: 'triggered_tags',
+      triggers: ['<|channel|>final'],
+      tags: [{ begin, content: { type: 'json_schema', json_schema: schema }, end: '' }],
+    },
+  });
+}
+
+/** Texts shorter than this are encoded as fast as they are looked up, in characters. */
+const SHORTEST = 64;
+
+/** How much text is remembered, in characters: the prompts of some long conversations. */
+const MOST_CHARACTERS = 8 * 1024 * 1024;
+
+/**
+ * Remembers the tokens of texts, because each request of a conversation repeats the texts of the last one.
+ *
+ * R1 The remembered texts have at most `limit` characters together; those used longest ago are forgotten.
+ */
+export class RecentTokens {
+  readonly #limit: number;
+  readonly #tokens = new Map<string, readonly number[]>();
+  #characters = 0;
+
+  constructor(limit: number = MOST_CHARACTERS) {
+    this.#limit = limit;
+  }
+
+  /** Returns the tokens of a text, encoded by `encode` if they are not remembered. */
+  of(text: string, encode: (text: string) => readonly number[]): readonly number[] {
+    if (text.length < SHORTEST || text.length > this.#limit) return encode(text);
+    const known = this.#tokens.get(text);
+    const tokens = known ?? encode(text);
+    if (known) this.#tokens.delete(text);
+    else this.#characters += text.length;
+    this.#tokens.set(text, tokens);
+    for (const oldest of this.#tokens.keys()) {
+      if (this.#characters <= this.#limit) break;
+      this.#tokens.delete(oldest);
+      this.#characters -= oldest.length;
+    }
+    return tokens;
   }
 }

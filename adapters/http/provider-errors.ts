@@ -1,11 +1,7 @@
 import { messageOf, ProviderError, type ProviderErrorCode } from '../../protocol/error.ts';
-import type { JsonValue } from '../../protocol/json.ts';
-import { jsonIn } from '../turn/json-access.ts';
-import { classifyFailure, isRetryable } from './classify-failure.ts';
-import { type ErrorBody, readErrorBody } from './error-body.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { arrayOf, integerIn, jsonIn, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 import { showJson, showText } from './redact-secrets.ts';
-import { RedirectRefused } from './refuse-redirects.ts';
-import { retryAfterMs } from './retry-after.ts';
 
 /** The provider, model and address of a call, for error messages. */
 export type ProviderContext = {
@@ -328,4 +324,234 @@ function codeOf(error: unknown): string {
 
 function isTimeout(error: unknown): boolean {
   return error instanceof Error && (error.name === 'TimeoutError' || /timed? ?out/i.test(error.message));
+}
+
+/**
+ * A rule matches when the body contains one of `codes`, or when its message matches and the status does not
+ * contradict it.
+ */
+type Rule = { code: ProviderErrorCode; codes: readonly string[]; message?: RegExp };
+
+/** Rules that are more precise than the HTTP status. The first match wins. */
+const EXACT: readonly Rule[] = [
+  {
+    code: 'quota',
+    codes: ['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active', 'insufficient_balance'],
+    message:
+      /insufficient (?:credits?|balance|funds|quota)|credit balance is too low|used all available credits/i,
+  },
+  {
+    code: 'authentication',
+    codes: ['invalid_api_key', 'api_key_invalid', 'authentication_error', 'unauthenticated'],
+    message: /(?:incorrect|invalid) (?:x-)?api[ -]key|api key not valid/i,
+  },
+  {
+    code: 'context-too-long',
+    codes: ['context_length_exceeded', 'context_window_exceeded', 'request_too_large'],
+    message:
+      /prompt is too long|maximum context length|context (?:window|length).{0,40}exceed|exceeds? (?:the |this |your )?(?:model's )?(?:maximum )?(?:context|number of (?:input )?tokens)|input token count.{0,40}exceeds/i,
+  },
+  {
+    code: 'content-filter',
+    codes: ['content_filter', 'content_policy_violation', 'responsibleaipolicyviolation', 'invalid_prompt'],
+    message: /content management policy|content policy|safety system|violat\w{1,10} .{0,40}usage polic/i,
+  },
+  { code: 'not-found', codes: ['model_not_found', 'deploymentnotfound'] },
+  {
+    code: 'overloaded',
+    codes: [
+      'overloaded_error',
+      'overloaded',
+      'slow_down',
+      'engine_overloaded',
+      'insufficient_system_resource',
+    ],
+  },
+];
+
+/** The code for a status when no `EXACT` rule matches. */
+const BY_STATUS: ReadonlyMap<number, ProviderErrorCode> = new Map([
+  [401, 'authentication'],
+  [402, 'quota'],
+  [403, 'permission'],
+  [404, 'not-found'],
+  [408, 'timeout'],
+  [409, 'server'],
+  [413, 'context-too-long'],
+  [429, 'rate-limit'],
+  [503, 'overloaded'],
+  [504, 'timeout'],
+  [529, 'overloaded'],
+]);
+
+/** Rules for errors without an HTTP status, such as errors in a stream. */
+const BY_CODE: readonly Rule[] = [
+  {
+    code: 'rate-limit',
+    codes: [
+      'rate_limit_error',
+      'rate_limit_exceeded',
+      'ratelimitreached',
+      'resource_exhausted',
+      'too_many_requests',
+    ],
+  },
+  { code: 'overloaded', codes: ['unavailable', 'service_unavailable'] },
+  { code: 'timeout', codes: ['timeout', 'timeout_error', 'deadline_exceeded', 'request_timeout'] },
+  { code: 'permission', codes: ['permission_error', 'permission_denied'] },
+  { code: 'not-found', codes: ['not_found_error', 'not_found'] },
+  {
+    code: 'server',
+    codes: ['server_error', 'api_error', 'internal', 'internal_error', 'internal_server_error'],
+  },
+  { code: 'invalid-request', codes: ['invalid_request_error', 'invalid_argument', 'invalid-argument'] },
+];
+
+const RETRYABLE: ReadonlySet<ProviderErrorCode> = new Set([
+  'rate-limit',
+  'overloaded',
+  'server',
+  'timeout',
+  'network',
+  'malformed-stream',
+]);
+
+/** Whether an error with this code may succeed when the request is repeated. */
+export function isRetryable(code: ProviderErrorCode): boolean {
+  return RETRYABLE.has(code);
+}
+
+/**
+ * Returns the error code for a failure that a provider reported. `status` is `null` when there was no HTTP
+ * status.
+ */
+export function classifyFailure(status: number | null, body: ErrorBody): ProviderErrorCode {
+  const exact = EXACT.find(rule => matches(rule, status, body));
+  if (exact) return exact.code;
+  if (status === null) return BY_CODE.find(rule => matches(rule, status, body))?.code ?? 'unknown';
+  const known = BY_STATUS.get(status);
+  if (known !== undefined) return known;
+  if (status >= 500) return 'server';
+  return status >= 400 ? 'invalid-request' : 'unknown';
+}
+
+function matches(rule: Rule, status: number | null, body: ErrorBody): boolean {
+  if (rule.codes.some(code => body.codes.includes(code))) return true;
+  const messageCounts = status === null || (status >= 400 && status < 500 && status !== 429);
+  return messageCounts && rule.message?.test(body.message) === true;
+}
+
+/** The content of an error body, in one form for all providers. */
+type ErrorBody = {
+  /** Empty when the body has no readable text. */
+  message: string;
+  /** Every code, type, status name and reason in the body, in lower case. */
+  codes: string[];
+  /** The HTTP status that the body names, for errors sent with status 200. */
+  status: number | null;
+  /** How long to wait before a retry, in ms. Gemini sends it only in the body. */
+  retryAfterMs: number | null;
+};
+
+/**
+ * Reads `{error: {message, type, code}}` (OpenAI, Groq, Azure, Anthropic with `type` next to it),
+ * `{error: {code, status, details}}` (Gemini, also in an array), `{detail}` and `{message, type, code}`
+ * (Mistral, OpenAI's `error` event), `{code, error: text}` (xAI), `{error: text}` (Ollama),
+ * `{error: {metadata: {raw}}}` (OpenRouter), and plain text.
+ */
+export function readErrorBody(body: JsonValue): ErrorBody {
+  if (Array.isArray(body)) return readErrorBody(body[0] ?? null);
+  if (!isJsonObject(body)) {
+    return {
+      message: typeof body === 'string' ? body.trim() : '',
+      codes: [],
+      status: null,
+      retryAfterMs: null,
+    };
+  }
+  const inner = isJsonObject(body.error) ? body.error : body;
+  return {
+    message: messageIn(body, inner),
+    codes: codesIn(body, inner),
+    status: statusIn(inner) ?? statusIn(body),
+    retryAfterMs: retryDelayIn(inner),
+  };
+}
+
+function messageIn(body: JsonObject, inner: JsonObject): string {
+  const message =
+    nonEmpty(inner.message) ?? nonEmpty(body.error) ?? nonEmpty(body.detail) ?? nonEmpty(body.message) ?? '';
+  const upstream = nonEmpty(objectOf(inner.metadata).raw);
+  if (upstream) return message === '' ? upstream : `${message}: ${upstream}`;
+  if (message !== '') return message;
+  return [...arrayOf(body.detail), ...arrayOf(inner.message)]
+    .map(entry => nonEmpty(objectOf(entry).msg) ?? nonEmpty(entry) ?? '')
+    .filter(text => text !== '')
+    .join('; ');
+}
+
+function codesIn(body: JsonObject, inner: JsonObject): string[] {
+  const candidates = [
+    inner.code,
+    inner.type,
+    inner.status,
+    objectOf(inner.innererror).code,
+    objectOf(inner.metadata).error_type,
+    ...objectsOf(inner.details).map(detail => detail.reason),
+    body.code,
+    body.type,
+  ];
+  return [...new Set(candidates.flatMap(code => nonEmpty(code)?.toLowerCase() ?? []))];
+}
+
+function statusIn(source: JsonObject): number | null {
+  const candidates = [source.status_code, source.code, source.status];
+  for (const candidate of candidates) {
+    const status = integerIn(candidate) ?? Number(nonEmpty(candidate) ?? Number.NaN);
+    if (status >= 400 && status < 600) return status;
+  }
+  return null;
+}
+
+function retryDelayIn(inner: JsonObject): number | null {
+  for (const detail of objectsOf(inner.details)) {
+    const seconds = /^(\d+(?:\.\d+)?)s$/.exec(nonEmpty(detail.retryDelay) ?? '')?.[1];
+    if (seconds !== undefined) return Math.round(Number(seconds) * 1_000);
+  }
+  return null;
+}
+
+/**
+ * Returns how long the headers ask the client to wait, in ms: from `retry-after-ms`, else from `retry-after`
+ * in seconds or as an HTTP date. Returns `null` without such a header. `now` is in ms since the epoch.
+ */
+function retryAfterMs(headers: Pick<Headers, 'get'>, now: number): number | null {
+  const exact = numberIn(headers.get('retry-after-ms'));
+  if (exact !== null) return exact;
+  const hint = headers.get('retry-after');
+  const seconds = numberIn(hint);
+  if (seconds !== null) return Math.round(seconds * 1_000);
+  const date = Date.parse(hint ?? '');
+  return Number.isNaN(date) ? null : Math.max(0, date - now);
+}
+
+function numberIn(text: string | null): number | null {
+  if (text === null || text.trim() === '') return null;
+  const value = Number(text);
+  return Number.isFinite(value) && value >= 0 ? value : null;
+}
+
+/**
+ * A redirect that was not followed. `location` is the resolved target URL; empty when the server named none.
+ */
+export class RedirectRefused extends Error {
+  override readonly name = 'RedirectRefused';
+  readonly status: number;
+  readonly location: string;
+
+  constructor(status: number, location: string) {
+    super(`a redirect (HTTP ${status}) was not followed`);
+    this.status = status;
+    this.location = location;
+  }
 }

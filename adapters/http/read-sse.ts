@@ -1,5 +1,3 @@
-import { LineScanner } from './line-scanner.ts';
-
 /**
  * One server-sent event. `event` is empty when the stream names none; `data` is the data lines joined by LF.
  */
@@ -69,3 +67,66 @@ function valueAfter(line: string, colon: number): string {
 }
 
 const SPACE = 32;
+
+/**
+ * Splits text that arrives in pieces into lines. Lines end with LF, CRLF or CR.
+ *
+ * L1 Every character is scanned once: a line that arrives in many pieces is joined when it ends.
+ * L2 A CR ends its line immediately; an LF right after it, in this piece or the next, belongs to the same
+ *    line end.
+ */
+export class LineScanner {
+  #tail = '';
+  #skipLineFeed = false;
+
+  /** Appends the lines that `text` completes to `lines`, without their line ends. */
+  push(text: string, lines: string[]): void {
+    if (text === '') return;
+    let start = 0;
+    if (this.#skipLineFeed) {
+      if (text.charCodeAt(0) === LINE_FEED) start = 1;
+      this.#skipLineFeed = false;
+    }
+    let feed = text.indexOf('\n', start);
+    let carriage = text.indexOf('\r', start);
+    while (feed !== -1 || carriage !== -1) {
+      const byFeed = carriage === -1 || (feed !== -1 && feed < carriage);
+      const end = byFeed ? feed : carriage;
+      lines.push(this.#tail === '' ? text.slice(start, end) : this.#tail + text.slice(start, end));
+      this.#tail = '';
+      start = end + 1;
+      if (!byFeed) {
+        if (start === text.length) this.#skipLineFeed = true;
+        else if (text.charCodeAt(start) === LINE_FEED) start += 1;
+        carriage = text.indexOf('\r', start);
+      }
+      if (feed !== -1 && feed < start) feed = text.indexOf('\n', start);
+    }
+    if (start < text.length) this.#tail += start === 0 ? text : text.slice(start);
+  }
+
+  /** Returns the last line if it had no line end, else the empty string. */
+  rest(): string {
+    return this.#tail;
+  }
+}
+
+const LINE_FEED = 10;
+
+/**
+ * Yields the lines of an `application/x-ndjson` stream, however its bytes are split. Blank lines are skipped.
+ */
+export async function* readNdjson(
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder();
+  const scanner = new LineScanner();
+  const lines: string[] = [];
+  for await (const chunk of chunks) {
+    scanner.push(decoder.decode(chunk, { stream: true }), lines);
+    for (const line of lines) if (line.trim() !== '') yield line;
+    lines.length = 0;
+  }
+  scanner.push(decoder.decode(), lines);
+  for (const line of [...lines, scanner.rest()]) if (line.trim() !== '') yield line;
+}

@@ -1,16 +1,13 @@
 import { ProviderError } from '../../protocol/error.ts';
-import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
+import type { Item, MessageItem, Opaque, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
-import { textOfBase64 } from '../turn/base64.ts';
-import { readDataURL } from '../turn/data-url.ts';
+import { readDataURL, textOfBase64, textOfResult } from '../turn/content.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
-import { shorten } from '../turn/json-access.ts';
-import { argumentsObject } from '../turn/parse-arguments.ts';
-import { textOfResult } from '../turn/result-content.ts';
-import { hasId } from './opaque-data.ts';
+import { nonEmpty, objectOf, shorten } from '../turn/json-access.ts';
+import { argumentsObject } from '../turn/tool-calls.ts';
 
 /** The provider and model that error messages name. */
 type ErrorContext = Pick<ProviderContext, 'provider' | 'model'>;
@@ -163,4 +160,16 @@ function unsupportedContent(what: string, { provider, model }: ErrorContext): Pr
 
 function joined(texts: readonly string[]): string {
   return texts.filter(text => text !== '').join('\n\n');
+}
+
+const PROVIDER = 'ollama';
+
+/** Returns the opaque data of a call with a server id. Most servers send no ids and accept none. */
+export function keptCall(wireId: string): Opaque {
+  return { provider: PROVIDER, data: { wireId } };
+}
+
+/** Whether the server gave the call an id, so that call and result are sent with it. */
+function hasId({ opaque }: ToolCallItem): boolean {
+  return opaque?.provider === PROVIDER && nonEmpty(objectOf(opaque.data).wireId) !== undefined;
 }

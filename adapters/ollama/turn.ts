@@ -1,12 +1,10 @@
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall, TurnDelta } from '../../protocol/turn.ts';
-import { CallAccumulator } from '../turn/accumulate-calls.ts';
-import { CallIds } from '../turn/call-ids.ts';
 import { nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
-import { toolCall } from '../turn/tool-call.ts';
+import { CallAccumulator, CallIds, toolCall } from '../turn/tool-calls.ts';
 import { normalizeUsage } from '../turn/usage.ts';
-import { keptCall } from './opaque-data.ts';
+import { keptCall } from './messages.ts';
 
 /**
  * Reads a turn of `/api/chat`. A body that is not streamed is like a stream with one line.

@@ -6,23 +6,22 @@ import { ProviderError } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
-import type { ClientOptions } from '../http/client-transport.ts';
+import type { HttpReply } from '../http/connection.ts';
 import { CONNECTION_NAMES, type Connection, type ConnectionOptions, connector } from '../http/connection.ts';
-import { readErrorBody } from '../http/error-body.ts';
-import type { HttpReply } from '../http/http-reply.ts';
 import {
   errorFromThrown,
   malformedStream,
   type ProviderContext,
+  readErrorBody,
   unsupported,
 } from '../http/provider-errors.ts';
 import { readSse } from '../http/read-sse.ts';
+import type { ClientOptions } from '../http/transport.ts';
 import { nonEmpty, objectsOf, pick } from '../turn/json-access.ts';
 import { singleTurnAdapter } from '../turn/single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { bodyOf, growingInputs, toolInputs } from './request.ts';
-import { failedResponse, readResponsesStream } from './stream.ts';
-import { turnOf } from './turn.ts';
+import { failedResponse, readResponsesStream, turnOf } from './turn.ts';
 
 /** The options of every Responses adapter. */
 export type ResponsesOptions = ConnectionOptions &

@@ -1,12 +1,10 @@
 import type { Media } from '../../protocol/content/read-content.ts';
-import type { Item, MessageItem, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
-import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import { WireCallIds } from '../chat/wire-call-ids.ts';
+import type { Item, MessageItem, Opaque, Part, ToolCallItem, ToolResultItem } from '../../protocol/item.ts';
+import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { partsOfResult, textOfResult } from '../turn/content.ts';
 import { GrowingInput } from '../turn/growing-input.ts';
 import { jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
-import { partsOfResult, textOfResult } from '../turn/result-content.ts';
-import { withPairedResults } from './pair-results.ts';
-import { type Kept, keptBy, keyOf } from './wire-item.ts';
+import { WireCallIds } from '../turn/tool-calls.ts';
 
 /** How a transcript is converted to input items. */
 export type InputOptions = {
@@ -280,4 +278,92 @@ function readsMedia(mediaType: string, { type }: Media): boolean {
   return type === 'image'
     ? /^image\/(?:jpeg|png|gif|webp|\*)$/.test(mediaType)
     : !/^(?:audio|video|image)\//.test(mediaType);
+}
+
+/**
+ * Returns the transcript after `from` with exactly one result for each call, as the provider requires. Second
+ * results and results without a call are dropped; a call without a result gets an error result at the end of
+ * its turn.
+ */
+function withPairedResults(transcript: readonly Item[], from = 0): Item[] {
+  const calls = idsOf(transcript, 'tool_call');
+  const results = idsOf(transcript, 'tool_result');
+  const paired: Item[] = [];
+  const answered = new Set<string>();
+  let open: string[] = [];
+  const add = (item: Item, at: number): void => {
+    if (at >= from) paired.push(item);
+  };
+  for (const [at, item] of transcript.entries()) {
+    if (item.type === 'tool_call' && !results.has(item.callId)) open.push(item.callId);
+    if (item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant')) {
+      for (const callId of open) add(missingResult(callId), at);
+      open = [];
+    }
+    if (item.type !== 'tool_result') add(item, at);
+    else if (calls.has(item.callId) && !answered.has(item.callId)) {
+      answered.add(item.callId);
+      add(item, at);
+    }
+  }
+  for (const callId of open) paired.push(missingResult(callId));
+  return paired;
+}
+
+function idsOf(transcript: readonly Item[], type: 'tool_call' | 'tool_result'): Set<string> {
+  const ids = new Set<string>();
+  for (const item of transcript) if (item.type === type) ids.add(item.callId);
+  return ids;
+}
+
+function missingResult(callId: string): ToolResultItem {
+  return { type: 'tool_result', callId, output: 'The result of this call is not known.', isError: true };
+}
+
+/**
+ * The provider data that an item keeps in its `opaque.data`:
+ * - `item`: the full output item, for reasoning and for items of the provider's own tools;
+ * - `id`, `phase`, `refusal`: members of a message or call beyond its portable part;
+ * - `more`: the message is the rest of the output item before it, after a refusal;
+ * - `custom`: the call was a custom tool call, whose input is text;
+ * - `namespace`, `caller`: the namespace of the called tool and the program that called it. The provider
+ *   refuses a call that had them without them;
+ * - `after`: the key of the reasoning that the item followed. The provider refuses the item's id without that
+ *   reasoning;
+ * - `before`: for reasoning, the key of the item that must follow it.
+ */
+export type Kept = {
+  item?: JsonObject;
+  id?: string;
+  phase?: string;
+  refusal?: string;
+  more?: true;
+  custom?: true;
+  namespace?: string;
+  caller?: JsonObject;
+  after?: string;
+  before?: string;
+};
+
+const TEXTS = ['id', 'phase', 'refusal', 'namespace', 'after', 'before'] as const;
+
+/** Returns the data that an item keeps for this provider; `undefined` if it belongs to another provider. */
+function keptBy(provider: string, opaque: Opaque | undefined): Kept | undefined {
+  if (opaque?.provider !== provider) return undefined;
+  const data = objectOf(opaque.data);
+  const kept: Kept = {};
+  for (const name of TEXTS) {
+    const text = nonEmpty(data[name]);
+    if (text !== undefined) kept[name] = text;
+  }
+  if (data.item !== undefined) kept.item = objectOf(data.item);
+  if (data.more === true) kept.more = true;
+  if (data.custom === true) kept.custom = true;
+  if (isJsonObject(data.caller)) kept.caller = data.caller;
+  return kept;
+}
+
+/** Identifies an output item among its neighbours: its id, else its call id, else its type. */
+export function keyOf(item: JsonObject): string {
+  return nonEmpty(item.id) ?? nonEmpty(item.call_id) ?? nonEmpty(item.type) ?? '';
 }

@@ -1,12 +1,32 @@
+import type { ProviderError } from '../../protocol/error.ts';
 import type { Item, Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type { FinishReason, ModelRequest, ModelTurn, ToolCall, Usage } from '../../protocol/turn.ts';
-import { CallIds } from '../turn/call-ids.ts';
-import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
-import { toolCall } from '../turn/tool-call.ts';
+import type {
+  FinishReason,
+  ModelRequest,
+  ModelTurn,
+  ToolCall,
+  TurnDelta,
+  Usage,
+} from '../../protocol/turn.ts';
+import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { isBlank, type SseEvent } from '../http/read-sse.ts';
+import {
+  arrayOf,
+  integerIn,
+  jsonIn,
+  nonEmpty,
+  objectOf,
+  objectsOf,
+  shorten,
+  textIn,
+} from '../turn/json-access.ts';
+import { isErrorBody } from '../turn/single-turn.ts';
+import { CallIds, toolCall } from '../turn/tool-calls.ts';
+import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
-import { type Kept, keyOf } from './wire-item.ts';
+import { type Kept, keyOf } from './input.ts';
 
 /**
  * Builds the turn of a completed response. `output` is a separate argument because a stream may have
@@ -43,14 +63,14 @@ export function turnOf(
 }
 
 /** Whether the item is a call that the client has to run. */
-export function isOurCall(item: JsonObject, dialect: ResponsesDialect): boolean {
+function isOurCall(item: JsonObject, dialect: ResponsesDialect): boolean {
   return (
     item.type === 'function_call' || (item.type === 'custom_tool_call' && dialect.customTools === 'client')
   );
 }
 
 /** Returns the readable text of a reasoning item: its summary, else its content. */
-export function reasoningText(item: JsonObject): string {
+function reasoningText(item: JsonObject): string {
   const summary = joinedText(item.summary);
   return summary === '' ? joinedText(item.content) : summary;
 }
@@ -191,4 +211,336 @@ function usageOf(value: JsonValue | undefined): Usage | null {
     cacheWrite: input.cache_write_tokens || undefined,
     reasoning: objectOf(usage.output_tokens_details).reasoning_tokens,
   });
+}
+
+/**
+ * The final response of a stream, and its output items: the response's own if it has any, else the streamed
+ * ones.
+ */
+type EndedStream = { response: JsonObject; output: JsonObject[] };
+
+/**
+ * Yields the deltas of a streamed response and returns its turn, which `finish` makes of the final response, as soon as
+ * that arrives. Throws a `ProviderError` for an error in the stream and for a truncated stream.
+ */
+export async function* readResponsesStream(
+  events: AsyncIterable<SseEvent>,
+  dialect: ResponsesDialect,
+  context: ProviderContext,
+  finish: (ended: EndedStream) => ModelTurn,
+): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
+  const stream = new ResponsesStream(dialect);
+  let count = 0;
+  let last = 'none';
+  for await (const { event: name, data } of events) {
+    if (isBlank(data)) continue;
+    const event = jsonIn(data);
+    if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
+    count += 1;
+    last = nonEmpty(event.type) ?? name;
+    switch (last) {
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.done': {
+        const response = objectOf(event.response);
+        const output = objectsOf(response.output);
+        return finish({ response, output: output.length > 0 ? stream.asFinished(output) : stream.items() });
+      }
+      case 'response.failed':
+      case 'response.cancelled':
+        throw failedResponse(objectOf(event.response), context);
+      case 'error':
+        throw errorFromBody(event, context);
+      default:
+        if (event.type === undefined && isErrorBody(event)) throw errorFromBody(event, context);
+        yield* stream.read(last, event);
+    }
+  }
+  throw malformedStream(
+    `truncated stream: it ended after ${count} events (the last: ${last}) without response.completed, response.incomplete or an error.`,
+    context,
+  );
+}
+
+/** Returns the error of a failed response. Its other members only repeat the request. */
+export function failedResponse({ id, status, error }: JsonObject, context: ProviderContext): ProviderError {
+  return errorFromBody({ id: id ?? null, status: status ?? null, error: error ?? null }, context);
+}
+
+class ResponsesStream {
+  readonly #dialect: ResponsesDialect;
+  readonly #slots = new OutputSlots();
+  #calls = 0;
+  #refusals = 0;
+  /** Of each reasoning item without text: the number of refusals before it. */
+  #sealed: number[] = [];
+  /** Whether a refusal came after the last text. */
+  #isRefused = false;
+
+  constructor(dialect: ResponsesDialect) {
+    this.#dialect = dialect;
+  }
+
+  items(): JsonObject[] {
+    return this.#slots.items();
+  }
+
+  /** Restores the encrypted reasoning of the finished items: OpenAI encrypts it differently in each event. */
+  asFinished(output: readonly JsonObject[]): JsonObject[] {
+    return output.map((item, at) => {
+      const finished = this.#slots.finishedAt(at);
+      const encrypted = finished?.type === item.type ? nonEmpty(finished?.encrypted_content) : undefined;
+      return encrypted === undefined ? item : { ...item, encrypted_content: encrypted };
+    });
+  }
+
+  *read(type: string, event: JsonObject): Generator<TurnDelta, void> {
+    switch (type) {
+      case 'response.output_item.added':
+      case 'response.output_item.done': {
+        const item = objectOf(event.item);
+        const slot = this.#slots.at(event, item);
+        const isRepeated = slot.finished;
+        slot.item = item;
+        slot.finished = type === 'response.output_item.done';
+        yield* this.#announce(slot);
+        if (slot.finished && !isRepeated && item.type === 'reasoning' && isTextless(slot)) {
+          this.#passRefusal();
+          this.#sealed = [...this.#sealed, this.#refusals];
+        }
+        return;
+      }
+      case 'response.output_text.delta':
+        addToPart(this.#slots.at(event), event, 'output_text', textIn(event.delta));
+        yield* this.#delta('text', event);
+        return;
+      case 'response.output_text.done':
+        setPart(this.#slots.at(event), event, 'output_text', textIn(event.text));
+        return;
+      case 'response.refusal.delta':
+        addToPart(this.#slots.at(event), event, 'refusal', textIn(event.delta));
+        this.#isRefused ||= textIn(event.delta) !== '';
+        return;
+      case 'response.refusal.done':
+        setPart(this.#slots.at(event), event, 'refusal', textIn(event.refusal));
+        this.#isRefused ||= textIn(event.refusal) !== '';
+        return;
+      case 'response.reasoning_summary_text.delta':
+        addToPart(this.#slots.at(event), event, 'summary_text', textIn(event.delta));
+        yield* this.#delta('reasoning', event);
+        return;
+      case 'response.reasoning_text.delta': {
+        const slot = this.#slots.at(event);
+        addToPart(slot, event, 'reasoning_text', textIn(event.delta));
+        if (!hasSummary(slot)) yield* this.#delta('reasoning', event);
+        return;
+      }
+      case 'response.function_call_arguments.delta':
+      case 'response.custom_tool_call_input.delta':
+        yield* this.#callDelta(this.#slots.at(event), type, textIn(event.delta));
+        return;
+      case 'response.function_call_arguments.done':
+        this.#slots.at(event).written = textIn(event.arguments);
+        return;
+      case 'response.custom_tool_call_input.done':
+        this.#slots.at(event).written = textIn(event.input);
+        return;
+    }
+  }
+
+  *#delta(type: 'text' | 'reasoning', event: JsonObject): Generator<TurnDelta, void> {
+    const text = textIn(event.delta);
+    if (text === '') return;
+    this.#passRefusal();
+    yield {
+      type,
+      text,
+      ...(this.#refusals > 0 && { refusals: this.#refusals }),
+      ...(this.#sealed.length > 0 && { sealed: this.#sealed }),
+    };
+  }
+
+  #passRefusal(): void {
+    if (this.#isRefused) this.#refusals += 1;
+    this.#isRefused = false;
+  }
+
+  *#announce(slot: OutputSlot): Generator<TurnDelta, void> {
+    if (slot.callIndex !== undefined || !isOurCall(slot.item, this.#dialect)) return;
+    slot.callIndex = this.#calls++;
+    yield callStarted(slot.callIndex, textIn(slot.item.name), textIn(slot.item.call_id));
+  }
+
+  /** Custom input becomes a JSON member of the arguments, so it can only be shown when it is complete. */
+  *#callDelta(slot: OutputSlot, type: string, text: string): Generator<TurnDelta, void> {
+    if (text === '') return;
+    slot.pieces.push(text);
+    if (slot.callIndex === undefined || type !== 'response.function_call_arguments.delta') return;
+    yield { type: 'call_arguments', index: slot.callIndex, text };
+  }
+}
+
+function isTextless({ item, parts }: OutputSlot): boolean {
+  return reasoningText(item) === '' && [...parts.values()].every(({ pieces }) => pieces.join('') === '');
+}
+
+function hasSummary(slot: OutputSlot): boolean {
+  return [...slot.parts.values()].some(part => part.type === 'summary_text');
+}
+
+/** One output item during streaming. */
+type OutputSlot = {
+  /** The announced item; replaced by the finished item when it arrives. */
+  item: JsonObject;
+  finished: boolean;
+  /** The position among the turn's calls; `undefined` for other items. */
+  callIndex: number | undefined;
+  /** Text, refusal, summary and reasoning parts: the full text if a `done` event sent it, else the pieces. */
+  parts: Map<string, { type: string; pieces: string[] }>;
+  /** The streamed pieces of a call's arguments or input. */
+  pieces: string[];
+  /** The full arguments or input from the `done` event. */
+  written: string | undefined;
+};
+
+/**
+ * Collects the output items of a streamed response.
+ *
+ * O1 An event belongs to the item at its `output_index`; without one, to the item with its `item_id`; without
+ *    both, to the item of the previous event. Some proxies change the `item_id` with every event.
+ * O2 A finished item with content takes precedence over its pieces, and a full text over the sum of its
+ *    deltas.
+ */
+class OutputSlots {
+  #byIndex = new Map<number, OutputSlot>();
+  #byId = new Map<string, OutputSlot>();
+  #order: { at: number; slot: OutputSlot }[] = [];
+  #last: OutputSlot | undefined;
+
+  /** Returns the slot that an event belongs to, and opens one if necessary. */
+  at(event: JsonObject, item: JsonObject = {}): OutputSlot {
+    const index = integerIn(event.output_index);
+    const id = nonEmpty(event.item_id) ?? nonEmpty(item.id);
+    const slot = this.#find(index, id) ?? this.#open(index);
+    if (id !== undefined) this.#byId.set(id, slot);
+    this.#last = slot;
+    return slot;
+  }
+
+  /** Returns the items in the provider's order; unfinished ones are assembled from their pieces. */
+  items(): JsonObject[] {
+    return this.#order
+      .toSorted((a, b) => a.at - b.at)
+      .map(({ slot }) => (isComplete(slot) ? slot.item : assembled(slot)))
+      .filter(item => nonEmpty(item.type) !== undefined);
+  }
+
+  /** Returns the item at this output index if it was finished. */
+  finishedAt(index: number): JsonObject | undefined {
+    const slot = this.#byIndex.get(index);
+    return slot?.finished ? slot.item : undefined;
+  }
+
+  #find(index: number | undefined, id: string | undefined): OutputSlot | undefined {
+    if (index !== undefined) return this.#byIndex.get(index);
+    return id === undefined ? this.#last : this.#byId.get(id);
+  }
+
+  #open(index: number | undefined): OutputSlot {
+    const slot: OutputSlot = {
+      item: {},
+      finished: false,
+      callIndex: undefined,
+      parts: new Map(),
+      pieces: [],
+      written: undefined,
+    };
+    if (index !== undefined) this.#byIndex.set(index, slot);
+    this.#order.push({ at: index ?? this.#order.length, slot });
+    return slot;
+  }
+}
+
+/** Appends a piece to the part of the slot that the event names. */
+function addToPart(slot: OutputSlot, event: JsonObject, type: string, text: string): void {
+  const key = partKey(event, type);
+  const part = slot.parts.get(key);
+  if (part) part.pieces.push(text);
+  else slot.parts.set(key, { type, pieces: [text] });
+}
+
+/** Sets the full text of the part that the event names. */
+function setPart(slot: OutputSlot, event: JsonObject, type: string, text: string): void {
+  slot.parts.set(partKey(event, type), { type, pieces: [text] });
+}
+
+function partKey(event: JsonObject, type: string): string {
+  return `${type} ${integerIn(event.content_index) ?? integerIn(event.summary_index) ?? 0}`;
+}
+
+/** Some servers finish an item with nothing but its id and type. */
+function isComplete({ finished, item }: OutputSlot): boolean {
+  switch (item.type) {
+    case 'message':
+      return finished && objectsOf(item.content).length > 0;
+    case 'reasoning':
+      return finished && (objectsOf(item.summary).length > 0 || objectsOf(item.content).length > 0);
+    case 'function_call':
+      return finished && textIn(item.arguments) !== '';
+    case 'custom_tool_call':
+      return finished && textIn(item.input) !== '';
+    default:
+      return finished;
+  }
+}
+
+function assembled(slot: OutputSlot): JsonObject {
+  const { item } = slot;
+  switch (item.type ?? typeByParts(slot)) {
+    case 'message':
+      return {
+        ...item,
+        type: 'message',
+        content: [...partsOf(slot, 'output_text'), ...refusalsOf(slot)],
+      };
+    case 'reasoning': {
+      const summary = partsOf(slot, 'summary_text');
+      const content = partsOf(slot, 'reasoning_text');
+      return {
+        ...item,
+        type: 'reasoning',
+        ...(summary.length > 0 ? { summary } : {}),
+        ...(content.length > 0 ? { content } : {}),
+      };
+    }
+    case 'function_call':
+      return { ...item, arguments: slot.written ?? (slot.pieces.join('') || textIn(item.arguments)) };
+    case 'custom_tool_call':
+      return { ...item, input: slot.written ?? (slot.pieces.join('') || textIn(item.input)) };
+    default:
+      return item;
+  }
+}
+
+/** The type of an item that was never announced, inferred from its parts. */
+function typeByParts(slot: OutputSlot): string {
+  const types = [...slot.parts.values()].map(part => part.type);
+  if (types.includes('output_text') || types.includes('refusal')) return 'message';
+  return types.length > 0 ? 'reasoning' : '';
+}
+
+function partsOf(slot: OutputSlot, type: string): JsonObject[] {
+  const streamed = [...slot.parts.values()]
+    .filter(part => part.type === type)
+    .map(part => ({ type, text: part.pieces.join('') }));
+  if (streamed.length > 0) return streamed;
+  return objectsOf(slot.item[type === 'summary_text' ? 'summary' : 'content']).filter(
+    part => part.type === type,
+  );
+}
+
+function refusalsOf(slot: OutputSlot): JsonObject[] {
+  return [...slot.parts.values()]
+    .filter(part => part.type === 'refusal')
+    .map(part => ({ type: 'refusal', refusal: part.pieces.join('') }));
 }

@@ -2,9 +2,11 @@
 
 import * as z from 'zod';
 import { EngineError, messageOf } from '../../protocol/error.ts';
+import type { Item } from '../../protocol/item.ts';
 import type { JsonValue } from '../../protocol/json.ts';
 import { unknownFields } from '../../protocol/options/refuse-unknown.ts';
 import { finishReasonSchema, type Usage } from '../../protocol/turn.ts';
+import { integerIn, objectOf } from '../turn/json-access.ts';
 
 const tokens = z.number().int().nonnegative();
 const optional = z.exactOptional;
@@ -143,4 +145,48 @@ function pathText(path: readonly PropertyKey[]): string {
   if (path.length === 0) return 'top level';
   const steps = path.map(key => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`));
   return steps.join('').replace(/^\./, '');
+}
+
+/**
+ * Returns the number of model turns in the transcript. Items of a scripted turn have its number, which is
+ * exact even if the transcript was trimmed. Otherwise a turn is a maximal sequence of model items (assistant
+ * messages, reasoning, tool calls, provider items): results and other messages end it, control items do not.
+ * Two adjacent turns of another provider count as one.
+ */
+export function countTurns(transcript: readonly Item[], provider: string): number {
+  let count = 0;
+  let inTurn = false;
+  for (const item of transcript) {
+    switch (item.type) {
+      case 'approval_request':
+      case 'approval_response':
+      case 'tool_list':
+        break;
+      case 'tool_result':
+        inTurn = false;
+        break;
+      case 'message':
+        if (item.role !== 'assistant') {
+          inTurn = false;
+          break;
+        }
+        count = countItem(item, count, inTurn, provider);
+        inTurn = true;
+        break;
+      default:
+        count = countItem(item, count, inTurn, provider);
+        inTurn = true;
+    }
+  }
+  return count;
+}
+
+type ModelItem = Extract<Item, { opaque?: unknown }>;
+
+function countItem(item: ModelItem, count: number, inTurn: boolean, provider: string): number {
+  if (item.opaque?.provider === provider) {
+    const turn = integerIn(objectOf(item.opaque.data).turn);
+    if (turn !== undefined) return Math.max(count, turn + 1);
+  }
+  return inTurn ? count : count + 1;
 }

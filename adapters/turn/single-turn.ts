@@ -3,8 +3,8 @@
 import type { CallOptions, Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
+import type { HttpReply } from '../http/connection.ts';
 import { type Connection, capturing } from '../http/connection.ts';
-import type { HttpReply } from '../http/http-reply.ts';
 import {
   errorFromBody,
   errorFromThrown,

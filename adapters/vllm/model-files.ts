@@ -1,11 +1,11 @@
 // Models behind vLLM's gRPC API with the tokenizer and chat template that come with them.
+
 import type { Template } from '@huggingface/jinja';
 import type { Tokenizer } from '@huggingface/tokenizers';
-import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import { loadPeer } from '../grpc/load-peer.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import { loadPeer } from '../grpc/connection.ts';
 import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { arrayOf, integerIn, jsonIn, nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
-import { TokenTexts } from './token-texts.ts';
 
 /** A chat template and its source. */
 export type ChatTemplate = { template: Template; source: string };
@@ -129,4 +129,147 @@ function missing(what: string, context: ProviderContext): Error {
     `${what} does not exist. Set VLLM_TOKENIZER or the option tokenizer to a folder with the tokenizer and chat template of the model.`,
     context,
   );
+}
+
+/** Decodes ids; of none, the empty text. */
+type Decode = (ids: readonly number[]) => string;
+
+/** How many tokens may wait for the rest of a character. Characters have at most four bytes. */
+const MOST_WAITING = 8;
+
+/**
+ * Decodes the tokens of one reply as they come. A token's text may depend on the token before it, and a
+ * character's bytes may be in several tokens, so each token is decoded together with the ones before it.
+ */
+export class TokenText {
+  readonly #decode: Decode;
+  /** The tokens of the last text, and those whose text is not complete. */
+  #window: number[] = [];
+  #read = 0;
+
+  constructor(decode: Decode) {
+    this.#decode = decode;
+  }
+
+  /** Adds tokens. Returns the text that is complete. */
+  push(ids: readonly number[]): string {
+    let text = '';
+    for (const id of ids) {
+      this.#window.push(id);
+      const fresh = this.#fresh();
+      const isWaiting = fresh === '' || fresh.endsWith('\uFFFD');
+      if (isWaiting && this.#window.length - this.#read <= MOST_WAITING) continue;
+      text += fresh;
+      this.#window = this.#window.slice(this.#read);
+      this.#read = this.#window.length;
+    }
+    return text;
+  }
+
+  /** Returns an incomplete character at the end, as `U+FFFD`. */
+  end(): string {
+    const text = this.#fresh();
+    this.#window = [];
+    this.#read = 0;
+    return text;
+  }
+
+  #fresh(): string {
+    const before = this.#decode(this.#window.slice(0, this.#read));
+    return this.#decode(this.#window).slice(before.length);
+  }
+}
+
+/** Text in angle or square brackets, as most special tokens are written. */
+const BRACKETED = /<[^<>\s]{1,64}>|\[[^[\]\s]{1,64}\]/g;
+
+/**
+ * The texts that a tokenizer turns into single tokens wherever they are, such as `<|im_end|>` and `<think>`.
+ * Text of people and tools must not contain them.
+ */
+export class TokenTexts {
+  readonly #bracketed: ReadonlySet<string>;
+  readonly #other: readonly string[];
+
+  /** `tokens` are the tokenizer's added tokens. Those that are neither special nor in brackets are harmless. */
+  constructor(tokens: readonly { text: string; isSpecial: boolean }[]) {
+    const isBracketed = (text: string) => text.match(BRACKETED)?.[0] === text;
+    this.#bracketed = new Set(tokens.flatMap(({ text }) => (isBracketed(text) ? text : [])));
+    this.#other = tokens.flatMap(({ text, isSpecial }) =>
+      isSpecial && text.length > 1 && !isBracketed(text) ? text : [],
+    );
+  }
+
+  /** Breaks up every such text by a space: `<|im_end|>` becomes `< |im_end|>`. */
+  breakUp(text: string): string {
+    let broken = text.replace(BRACKETED, found => (this.#bracketed.has(found) ? split(found) : found));
+    for (const other of this.#other) broken = broken.replaceAll(other, split(other));
+    return broken;
+  }
+
+  /** Breaks up the texts in a JSON value, including the names of its members. */
+  breakUpIn(value: JsonObject): JsonObject {
+    return this.#map(value) as JsonObject;
+  }
+
+  #map(value: JsonValue): JsonValue {
+    if (typeof value === 'string') return this.breakUp(value);
+    if (Array.isArray(value)) return value.map(member => this.#map(member));
+    if (!isJsonObject(value)) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, member]) => [this.breakUp(name), this.#map(member)]),
+    );
+  }
+}
+
+function split(text: string): string {
+  return `${text.slice(0, 1)} ${text.slice(1)}`;
+}
+
+/** Other ways to write calls, by what templates with them contain. */
+const OTHER_FORMS: readonly (readonly [mark: string, name: string])[] = [
+  ['<|channel|>', 'the Harmony format; use agentchart/adapters/harmony'],
+  ['<function=', 'the XML format of Qwen3-Coder, <function=…>'],
+  ['<arg_key>', 'the format of GLM, <arg_key>'],
+  ['[TOOL_CALLS]', 'the format of Mistral, [TOOL_CALLS]'],
+  ['<｜tool▁calls▁begin｜>', 'the format of DeepSeek, <｜tool▁calls▁begin｜>'],
+  ['<|tool_calls_section_begin|>', 'the format of Kimi, <|tool_calls_section_begin|>'],
+  ['<|python_tag|>', 'the format of Llama 3, <|python_tag|>'],
+  ['<|tool_call|>', 'the format of Granite, <|tool_call|>'],
+  ['tool_code', 'the format of Gemma, tool_code'],
+];
+
+/**
+ * Checks that a template writes calls as `<tool_call>{"name": …, "arguments": …}</tool_call>`, by rendering
+ * one. Throws a `ProviderError` that names the template's own form.
+ */
+export function assertCallForm({ template, source }: ChatTemplate, context: ProviderContext): void {
+  const [, opened = ''] = (renderProbe(template).split('PROBE').at(-1) ?? '').split('<tool_call>');
+  const [written = '', closed] = opened.split('</tool_call>');
+  const call = objectOf(closed === undefined ? undefined : jsonIn(written));
+  if (call.name === 'probe' && objectOf(call.arguments).city === 'x') return;
+  const form = OTHER_FORMS.find(([mark]) => source.includes(mark))?.[1] ?? 'another format';
+  throw unsupported(
+    `its chat template writes tool calls in ${form}. Only <tool_call>{"name": …, "arguments": …}</tool_call> is supported. Use the server's HTTP API with its own tool parser, or no tools.`,
+    context,
+  );
+}
+
+function renderProbe(template: Template): string {
+  const parameters = { type: 'object', properties: { city: { type: 'string' } } };
+  const probe = { name: 'probe', description: 'probe', parameters };
+  const call = { id: 'call00000', type: 'function', function: { name: 'probe', arguments: { city: 'x' } } };
+  try {
+    return template.render({
+      messages: [
+        { role: 'user', content: 'PROBE' },
+        { role: 'assistant', content: '', tool_calls: [call] },
+        { role: 'tool', tool_call_id: call.id, name: 'probe', content: '1' },
+      ],
+      tools: [{ type: 'function', function: probe }],
+      add_generation_prompt: true,
+    });
+  } catch {
+    return '';
+  }
 }

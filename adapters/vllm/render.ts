@@ -4,8 +4,8 @@ import type { ModelRequest, ToolDefinition } from '../../protocol/turn.ts';
 import { growingMessages } from '../chat/messages.ts';
 import { type ProviderContext, unsupported } from '../http/provider-errors.ts';
 import { arrayOf, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
-import { argumentsObject } from '../turn/parse-arguments.ts';
 import { withOutputSchema } from '../turn/strict-schema.ts';
+import { argumentsObject } from '../turn/tool-calls.ts';
 import type { ModelFiles } from './model-files.ts';
 
 /** The provider name of the adapter. */

@@ -1,16 +1,14 @@
 import type { Item } from '../../protocol/item.ts';
+import { isJsonObject, isTooDeep, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
-import { rawFinishReason } from '../raw/raw-finish-reason.ts';
-import { TagScanner } from '../raw/tag-scanner.ts';
-import { CallIds } from '../turn/call-ids.ts';
-import { toolCall } from '../turn/tool-call.ts';
+import { rawFinishReason, TagScanner } from '../turn/raw-text.ts';
+import { CallIds, toolCall } from '../turn/tool-calls.ts';
 import { PROVIDER, REASONING_MEMBER } from './render.ts';
-import { readTaggedCall, type TaggedCall } from './tagged-call.ts';
 
 type Part = { type: 'text' | 'reasoning'; content: string[] } | { type: 'call'; call: TaggedCall };
 
 /** The tags of a reply. Tags that the model does not use are text. */
-export type ReplyTags = { think: boolean; calls: boolean; startsInThink: boolean };
+type ReplyTags = { think: boolean; calls: boolean; startsInThink: boolean };
 
 /**
  * Reads a reply whose reasoning is in `<think>` and whose calls are in `<tool_call>`.
@@ -131,5 +129,41 @@ export class TaggedReply {
       { type: 'call_started', index, name: call.name },
       ...(call.arguments === '' ? [] : [{ type: 'call_arguments', index, text: call.arguments } as const]),
     ];
+  }
+}
+
+/** A call as the model wrote it. `arguments` is text that may be invalid JSON. */
+type TaggedCall = { name: string; arguments: string };
+
+/**
+ * Reads the content of `<tool_call>`: a JSON object with `name` and `arguments`. Of anything else, returns
+ * the name if there is one, and the rest as arguments, whose error the model then reads.
+ */
+export function readTaggedCall(text: string): TaggedCall {
+  const call = isTooDeep(text) ? undefined : objectIn(text);
+  if (typeof call?.name === 'string') {
+    const { name, arguments: input = call.parameters ?? {} } = call;
+    return { name, arguments: typeof input === 'string' ? input : JSON.stringify(input) };
+  }
+  const name = /"name"\s*:\s*"([^"\\]*)"/.exec(text)?.[1] ?? 'unknown';
+  const at = text.indexOf('"arguments"');
+  return {
+    name,
+    arguments:
+      at === -1
+        ? text.trim()
+        : text
+            .slice(at + '"arguments"'.length)
+            .replace(/^\s*:/, '')
+            .trim(),
+  };
+}
+
+function objectIn(text: string): JsonObject | undefined {
+  try {
+    const value: JsonValue = JSON.parse(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
   }
 }

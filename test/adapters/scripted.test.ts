@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { countTurns } from '../../adapters/scripted/count-scripted-turns.ts';
+import { countTurns } from '../../adapters/scripted/scripted-turns.ts';
 import { scripted, type Wait } from '../../adapters/scripted.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';

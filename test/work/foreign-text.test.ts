@@ -1,28 +1,24 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { StreamedBlocks } from '../../adapters/anthropic/streamed-blocks.ts';
-import { userContent } from '../../adapters/anthropic/user-content.ts';
-import { newSuffix, ReasoningDetails } from '../../adapters/chat/reasoning-details.ts';
+import { userContent } from '../../adapters/anthropic/messages.ts';
+import { StreamedBlocks } from '../../adapters/anthropic/turn.ts';
+import { newSuffix, ReasoningDetails } from '../../adapters/chat/turn.ts';
 import { decodeResponse } from '../../adapters/grpc/vllm-messages.ts';
-import { pieceOf } from '../../adapters/harmony/completions.ts';
+import { HarmonyReply, pieceOf } from '../../adapters/harmony/completions.ts';
 import { loadEncoding } from '../../adapters/harmony/encoding.ts';
-import { promptText } from '../../adapters/harmony/prompt-text.ts';
-import { HarmonyReply } from '../../adapters/harmony/reply.ts';
-import { TOKENS_BY_TEXT } from '../../adapters/harmony/tokens.ts';
-import { typescriptType } from '../../adapters/harmony/typescript-type.ts';
-import { LineScanner } from '../../adapters/http/line-scanner.ts';
+import { promptText, TOKENS_BY_TEXT, typescriptType } from '../../adapters/harmony/render.ts';
 import {
   errorFromBody,
   errorFromResponse,
   errorFromThrown,
   HttpFailure,
 } from '../../adapters/http/provider-errors.ts';
-import { TagScanner } from '../../adapters/raw/tag-scanner.ts';
-import { readDataURL } from '../../adapters/turn/data-url.ts';
-import { parseArguments } from '../../adapters/turn/parse-arguments.ts';
-import { readTaggedCall } from '../../adapters/vllm/tagged-call.ts';
-import { TaggedReply } from '../../adapters/vllm/tagged-reply.ts';
-import { TokenTexts } from '../../adapters/vllm/token-texts.ts';
+import { LineScanner } from '../../adapters/http/read-sse.ts';
+import { readDataURL } from '../../adapters/turn/content.ts';
+import { TagScanner } from '../../adapters/turn/raw-text.ts';
+import { parseArguments } from '../../adapters/turn/tool-calls.ts';
+import { TokenTexts } from '../../adapters/vllm/model-files.ts';
+import { readTaggedCall, TaggedReply } from '../../adapters/vllm/tagged-reply.ts';
 import { formatSafeJson, formatValue, shorten, showSafely } from '../../cli/render/format.ts';
 import { offeredTools } from '../../engine/replay/record-run.ts';
 import { checkOutput } from '../../engine/services/check-output.ts';

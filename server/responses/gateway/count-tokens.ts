@@ -1,4 +1,4 @@
-import { partsOfResult } from '../../../adapters/turn/result-content.ts';
+import { partsOfResult } from '../../../adapters/turn/content.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { textOfParts } from '../../../protocol/content/read-content.ts';
 import { ProviderError } from '../../../protocol/error.ts';

@@ -1,4 +1,4 @@
-import { mergeOptions } from '../../../adapters/turn/merge-options.ts';
+import { mergeOptions } from '../../../adapters/turn/json-access.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';

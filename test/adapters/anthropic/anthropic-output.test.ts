@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { nativeSchema } from '../../../adapters/anthropic/native-schema.ts';
+import { nativeSchema } from '../../../adapters/anthropic/request.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import type { ModelRequest } from '../../../protocol/turn.ts';

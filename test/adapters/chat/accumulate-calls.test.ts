@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { CallAccumulator, type CallFragment } from '../../../adapters/turn/accumulate-calls.ts';
-import { CallIds } from '../../../adapters/turn/call-ids.ts';
-import { parseArguments } from '../../../adapters/turn/parse-arguments.ts';
-import { toolCall } from '../../../adapters/turn/tool-call.ts';
+import {
+  CallAccumulator,
+  type CallFragment,
+  CallIds,
+  parseArguments,
+  toolCall,
+} from '../../../adapters/turn/tool-calls.ts';
 import { userMessage } from '../../../protocol/message.ts';
 import { sumOf } from '../../support/adapters/requests.ts';
 

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { cutRuns, loadEncoding } from '../../../adapters/harmony/encoding.ts';
-import { RecentTokens } from '../../../adapters/harmony/recent-tokens.ts';
-import { HarmonyReply } from '../../../adapters/harmony/reply.ts';
-import type { Piece } from '../../../adapters/harmony/tokens.ts';
+import { HarmonyReply } from '../../../adapters/harmony/completions.ts';
+import { cutRuns, loadEncoding, RecentTokens } from '../../../adapters/harmony/encoding.ts';
+import type { Piece } from '../../../adapters/harmony/render.ts';
 import { harmony } from '../../../adapters/harmony.ts';
 import { readPrompt } from '../../../examples/stand-in/wire/harmony.ts';
 import type { JsonObject } from '../../../protocol/json.ts';

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { pieceOf } from '../../../adapters/harmony/completions.ts';
-import { HarmonyReply } from '../../../adapters/harmony/reply.ts';
-import { TOKENS_BY_TEXT } from '../../../adapters/harmony/tokens.ts';
-import { TagScanner } from '../../../adapters/raw/tag-scanner.ts';
+import { HarmonyReply, pieceOf } from '../../../adapters/harmony/completions.ts';
+import { TOKENS_BY_TEXT } from '../../../adapters/harmony/render.ts';
+import { TagScanner } from '../../../adapters/turn/raw-text.ts';
 import type { ModelTurn, TurnDelta } from '../../../protocol/turn.ts';
 import { request, sumOf } from '../../support/adapters/requests.ts';
 

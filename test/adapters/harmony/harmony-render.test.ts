@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { promptText } from '../../../adapters/harmony/prompt-text.ts';
-import { renderPrompt } from '../../../adapters/harmony/render.ts';
+import { promptText, renderPrompt } from '../../../adapters/harmony/render.ts';
 import { readPrompt } from '../../../examples/stand-in/wire/harmony.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonObject } from '../../../protocol/json.ts';

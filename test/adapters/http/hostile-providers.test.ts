@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { replayFetch } from '../../../adapters/conformance.ts';
 import { redactText } from '../../../adapters/http/redact-secrets.ts';
-import { parseArguments } from '../../../adapters/turn/parse-arguments.ts';
+import { parseArguments } from '../../../adapters/turn/tool-calls.ts';
 import type { ModelTurn } from '../../../protocol/turn.ts';
 import { subjects, throughClients } from '../../support/adapters/fixtures/subjects.ts';
 import { calling, rejection, request } from '../../support/adapters/requests.ts';

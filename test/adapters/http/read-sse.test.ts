@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readNdjson } from '../../../adapters/http/line-scanner.ts';
-import { isBlank, isDone, readSse } from '../../../adapters/http/read-sse.ts';
+import { isBlank, isDone, readNdjson, readSse } from '../../../adapters/http/read-sse.ts';
 import { collect } from '../../support/adapters/requests.ts';
 
 const encoder = new TextEncoder();

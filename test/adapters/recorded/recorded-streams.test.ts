@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { inTwoEverywhere } from '../../../adapters/conformance.ts';
-import { readNdjson } from '../../../adapters/http/line-scanner.ts';
-import { readSse } from '../../../adapters/http/read-sse.ts';
+import { readNdjson, readSse } from '../../../adapters/http/read-sse.ts';
 import { recordedPlayer } from '../../support/adapters/play-recorded.ts';
 import {
   isStreamed,

@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
-import { classifyTurn } from '../../../adapters/streams/classify-turn.ts';
-import { streamAndClassify } from '../../../adapters/streams/stream-and-classify.ts';
-import { toolCallFrom } from '../../../adapters/streams/tool-call-from.ts';
-import { toolCallsOf } from '../../../adapters/streams/tool-calls-of.ts';
-import { toolResultFrom } from '../../../adapters/streams/tool-result-from.ts';
-import { watchTurn } from '../../../adapters/streams/watch-turn.ts';
+import {
+  classifyTurn,
+  streamAndClassify,
+  toolCallFrom,
+  toolCallsOf,
+  toolResultFrom,
+  watchTurn,
+} from '../../../adapters/streams.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { ProviderError } from '../../../protocol/error.ts';
 import type { ModelRequest, ModelTurn, ToolCall, TurnDelta } from '../../../protocol/turn.ts';

@@ -11,7 +11,7 @@ import { openaiChat } from '../../../adapters/openai-chat.ts';
 import { openaiResponses } from '../../../adapters/openai-responses.ts';
 import { openrouter } from '../../../adapters/openrouter.ts';
 import { endOfLastTurn, inputOf } from '../../../adapters/responses/input.ts';
-import { inputAfter } from '../../../adapters/responses/last-turn.ts';
+import { inputAfter } from '../../../adapters/responses/request.ts';
 import { GrowingInput } from '../../../adapters/turn/growing-input.ts';
 import { objectsOf } from '../../../adapters/turn/json-access.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';

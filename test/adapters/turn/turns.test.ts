@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { classifyTurn } from '../../../adapters/streams/classify-turn.ts';
-import { collectTurn } from '../../../adapters/streams/collect-turn.ts';
-import { mergeOptions } from '../../../adapters/turn/merge-options.ts';
+import { classifyTurn, collectTurn } from '../../../adapters/streams.ts';
+import { mergeOptions } from '../../../adapters/turn/json-access.ts';
 import { deltasUpTo, ShownDeltas } from '../../../adapters/turn/turn-deltas.ts';
 import { normalizeUsage } from '../../../adapters/turn/usage.ts';
 import type { FinishReason, ModelTurn, ToolCall, TurnDelta } from '../../../protocol/turn.ts';

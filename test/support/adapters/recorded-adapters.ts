@@ -6,7 +6,7 @@ import type { OpenOptions } from '../../../adapters/conformance.ts';
 import { deepseek } from '../../../adapters/deepseek.ts';
 import { gemini } from '../../../adapters/gemini.ts';
 import { groq } from '../../../adapters/groq.ts';
-import type { ClientOptions, ProviderClient } from '../../../adapters/http/client-transport.ts';
+import type { ClientOptions, ProviderClient } from '../../../adapters/http/transport.ts';
 import { mistral } from '../../../adapters/mistral.ts';
 import { ollama } from '../../../adapters/ollama.ts';
 import { openaiChat } from '../../../adapters/openai-chat.ts';

@@ -1,5 +1,4 @@
-import { growingContents } from '../../../../adapters/gemini/contents.ts';
-import { bodyOf } from '../../../../adapters/gemini/request.ts';
+import { bodyOf, growingContents } from '../../../../adapters/gemini/request.ts';
 import type { Item } from '../../../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../../../protocol/json.ts';
 import type { ModelRequest } from '../../../../protocol/turn.ts';

@@ -1,3 +1,4 @@
+import { toBase64 } from '../../protocol/content/content.ts';
 import {
   describeMedia,
   type Media,
@@ -10,7 +11,7 @@ import type { Part, ToolResultItem } from '../../protocol/item.ts';
 type Result = Pick<ToolResultItem, 'output' | 'shown' | 'isError'>;
 
 /** Whether a model reads images or files of this media type from tools; `image/*` for an image of unknown type. */
-export type ReadsMedia = (mediaType: string, media: Media) => boolean;
+type ReadsMedia = (mediaType: string, media: Media) => boolean;
 
 /**
  * What a model reads of a result, in order; a note replaces each image and file that it does not read. A result that
@@ -48,4 +49,39 @@ function noteOf(part: Media): string {
 
 function asText(output: ToolResultItem['output']): string {
   return typeof output === 'string' ? output : JSON.stringify(output);
+}
+
+/** The content of a `data:` URL. `mediaType` is empty if the URL names none. */
+type DataURL = { mediaType: string; base64: string };
+
+/** Parses a `data:` URL, base64 or percent-encoded. Returns `undefined` for every other URL. */
+export function readDataURL(url: string): DataURL | undefined {
+  const comma = url.indexOf(',');
+  if (!/^data:/i.test(url) || comma === -1) return undefined;
+  const [mediaType = '', ...parameters] = url.slice('data:'.length, comma).split(';');
+  const content = url.slice(comma + 1);
+  const inBase64 = parameters.some(parameter => parameter.trim().toLowerCase() === 'base64');
+  return {
+    mediaType: mediaType.trim().toLowerCase(),
+    base64: inBase64 ? content : toBase64(new TextEncoder().encode(percentDecoded(content))),
+  };
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Decodes UTF-8 text in base64, of either alphabet. Other characters are skipped. */
+export function textOfBase64(base64: string): string {
+  const digits = base64
+    .replaceAll('-', '+')
+    .replaceAll('_', '/')
+    .replaceAll(/[^A-Za-z0-9+/]/g, '');
+  const whole = digits.length % 4 === 1 ? digits.slice(0, -1) : digits;
+  const bytes = Uint8Array.from(atob(whole), character => character.charCodeAt(0));
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
 }

@@ -1,7 +1,49 @@
 import type { JsonObject } from '../../protocol/json.ts';
-import type { Transport } from './fetch-transport.ts';
-import { HttpFailure } from './provider-errors.ts';
-import { RedirectRefused, redirectIn } from './refuse-redirects.ts';
+import { bodyText } from './body-text.ts';
+import { HttpFailure, RedirectRefused } from './provider-errors.ts';
+
+/**
+ * Sends a POST request and returns the response with its body unread. Does not retry. Throws a
+ * `RedirectRefused` for a redirect, and may throw an `HttpFailure` for a status other than 2xx.
+ */
+export type Transport = (path: string, body: JsonObject, signal: AbortSignal) => Promise<Response>;
+
+/**
+ * Returns a transport that uses `fetch`, without retries. A query in `baseURL`, such as Azure's
+ * `api-version`, is appended after the path. Proxies are configured in the runtime: Node uses `HTTPS_PROXY`
+ * if `NODE_USE_ENV_PROXY=1`.
+ */
+export function fetchTransport(
+  baseURL: string,
+  headers: Readonly<Record<string, string>>,
+  fetch?: typeof globalThis.fetch,
+): Transport {
+  const { root, query } = partsOf(baseURL);
+  const post = refuseRedirects(fetch);
+  return (path, body, signal) => {
+    const search = query === '' ? '' : `${path.includes('?') ? '&' : '?'}${query}`;
+    return post(`${root}${path}${search}`, {
+      method: 'POST',
+      headers,
+      body: bodyText(body),
+      signal,
+    });
+  };
+}
+
+function partsOf(baseURL: string): { root: string; query: string } {
+  const [address = ''] = baseURL.split('#', 1);
+  const end = address.indexOf('?');
+  if (end === -1) return { root: trimSlashes(address), query: '' };
+  return { root: trimSlashes(address.slice(0, end)), query: address.slice(end + 1) };
+}
+
+/** Removes the slashes at the end of a URL, so that a path can be appended. */
+export function trimSlashes(url: string): string {
+  let end = url.length;
+  while (url[end - 1] === '/') end -= 1;
+  return url.slice(0, end);
+}
 
 /**
  * The part of an official client that an adapter uses. These clients fit unchanged: `OpenAI`, `AzureOpenAI`
@@ -96,4 +138,41 @@ function failureIn(thrown: StatusError, requestURL: string): Error {
 function bodyIn({ error, message, status }: StatusError): string {
   if (error !== undefined && error !== null) return JSON.stringify(error);
   return message === `${status} status code (no body)` ? '' : message.replace(`${status} `, '');
+}
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/**
+ * Wraps `fetch` so that it follows no redirect, not even within an origin: the key, the caller's headers and
+ * the conversation reach only the configured address. The returned function throws a `RedirectRefused`, also
+ * when `inner` followed a redirect although it was asked not to.
+ *
+ * @example
+ * const openai = createOpenAI({ fetch: refuseRedirects() });
+ * const adapter = aiSdk(openai('gpt-5'));
+ */
+export function refuseRedirects(inner: typeof fetch = fetch): typeof fetch {
+  return async (input, init) => {
+    const response = await inner(input, { ...init, redirect: 'manual' });
+    const { status, redirected, type, headers } = response;
+    if (!REDIRECTS.has(status) && !redirected && type !== 'opaqueredirect') return response;
+    response.body?.cancel().catch(() => undefined);
+    const requestURL = input instanceof Request ? input.url : String(input);
+    throw new RedirectRefused(status, redirected ? response.url : targetOf(headers, requestURL));
+  };
+}
+
+/** Returns a `RedirectRefused` for a status and headers that are a redirect, else `undefined`. */
+function redirectIn(
+  status: number,
+  headers: Pick<Headers, 'get'>,
+  requestURL: string,
+): RedirectRefused | undefined {
+  return REDIRECTS.has(status) ? new RedirectRefused(status, targetOf(headers, requestURL)) : undefined;
+}
+
+function targetOf(headers: Pick<Headers, 'get'>, requestURL: string): string {
+  const location = headers.get('location');
+  if (location === null || !URL.canParse(location, requestURL)) return '';
+  return new URL(location, requestURL).href;
 }

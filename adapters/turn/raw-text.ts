@@ -1,4 +1,7 @@
 // What adapters share whose server has no chat layer: finding tags in the text of a reply, and finish reasons.
+
+import type { FinishReason } from '../../protocol/turn.ts';
+
 /** A part of a text: plain text, or one of the tags. */
 export type TagPiece = { text: string } | { tag: string };
 
@@ -44,4 +47,12 @@ export class TagScanner {
     this.#held = '';
     return text === '' ? [] : [{ text }];
   }
+}
+
+/** Converts the finish reason of a server that knows only tokens: it reports `stop` also for calls. */
+export function rawFinishReason(finish: string, { hasCalls }: { hasCalls: boolean }): FinishReason {
+  if (finish === 'length') return 'length';
+  if (finish === 'abort') return 'error';
+  if (hasCalls) return 'tool_calls';
+  return finish === 'stop' ? 'stop' : 'unknown';
 }

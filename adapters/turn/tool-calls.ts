@@ -1,0 +1,250 @@
+import { hashText } from '../../protocol/content/hash-text.ts';
+import type { Item, ToolResultItem } from '../../protocol/item.ts';
+import {
+  DEEPEST_JSON,
+  isJsonObject,
+  isTooDeep,
+  type JsonObject,
+  type JsonValue,
+  omitUndefined,
+} from '../../protocol/json.ts';
+import type { ModelRequest, ToolCall, TurnDelta } from '../../protocol/turn.ts';
+import { jsonIn, shorten } from './json-access.ts';
+import { callStarted } from './turn-deltas.ts';
+
+/**
+ * A piece of a streamed tool call. An absent member, `''` and `null` all mean that the piece does not contain
+ * it.
+ */
+export type CallFragment = {
+  id?: string | null;
+  index?: number | null;
+  name?: string | null;
+  arguments?: JsonValue;
+  /** Members of the provider that are sent back with the call. */
+  extra?: JsonObject;
+};
+
+/** An assembled call. `id` is `null` when the provider sent none; `arguments` is the text as received. */
+export type AccumulatedCall = { id: string | null; name: string; arguments: string; extra?: JsonObject };
+
+type OpenCall = { position: number; id: string | null; name: string; pieces: string[]; extra?: JsonObject };
+
+/**
+ * Assembles streamed tool calls from their fragments.
+ *
+ * C1 A fragment with an id belongs to the call with that id. A new id starts a new call, even under a used
+ *    index. A fragment without an id belongs to the latest call under its index, or, without an index, to the
+ *    call that was extended last. Exception: a new id is assigned to that call if the call has no id yet and
+ *    not both have a name, because then the parts of one call arrived in a different order.
+ * C2 The first non-empty name is used. Arguments that arrive with the name are the first fragment.
+ * C3 Nothing is parsed or joined before `calls()`: text that parses early may be the beginning of longer
+ *    text.
+ * C4 A call is announced once, when its name is known; argument text that arrives earlier is held back until
+ *    then.
+ */
+export class CallAccumulator {
+  #calls: OpenCall[] = [];
+  #byId = new Map<string, OpenCall>();
+  #byIndex = new Map<number, OpenCall>();
+  #last: OpenCall | undefined;
+  #announced = 0;
+
+  /** Adds a fragment. Returns the deltas to show to a reader of the stream. */
+  push(fragment: CallFragment): TurnDelta[] {
+    return this.#extend(this.#find(fragment) ?? this.#open(fragment), fragment);
+  }
+
+  /** Adds a complete call, such as an entry of a list. It is never merged with another call. */
+  add(call: Omit<CallFragment, 'index'>): TurnDelta[] {
+    return this.#extend(this.#open(call), call);
+  }
+
+  /**
+   * Returns the calls in the order of the deltas' `index`. Calls without a name come last; empty ones are
+   * omitted.
+   */
+  calls(): AccumulatedCall[] {
+    const named = this.#calls.filter(call => call.position >= 0).sort((a, b) => a.position - b.position);
+    const nameless = this.#calls.filter(call => call.position < 0 && call.pieces.length > 0);
+    return [...named, ...nameless].map(call => ({
+      id: call.id,
+      name: call.name,
+      arguments: call.pieces.join(''),
+      ...omitUndefined({ extra: call.extra }),
+    }));
+  }
+
+  #find({ id, index, name }: CallFragment): OpenCall | undefined {
+    const latest = typeof index === 'number' ? this.#byIndex.get(index) : this.#last;
+    if (!id) return latest;
+    const known = this.#byId.get(id);
+    if (known || !latest || latest.id !== null || (latest.name !== '' && name)) return known;
+    latest.id = id;
+    this.#byId.set(id, latest);
+    return latest;
+  }
+
+  #open({ id, index }: CallFragment): OpenCall {
+    const call: OpenCall = { position: -1, id: id || null, name: '', pieces: [] };
+    this.#calls.push(call);
+    if (id) this.#byId.set(id, call);
+    if (typeof index === 'number') this.#byIndex.set(index, call);
+    return call;
+  }
+
+  #extend(call: OpenCall, fragment: CallFragment): TurnDelta[] {
+    this.#last = call;
+    if (fragment.extra !== undefined) call.extra = { ...call.extra, ...fragment.extra };
+    const deltas: TurnDelta[] = [];
+    const text = argumentText(fragment.arguments);
+    if (text !== '') call.pieces.push(text);
+    if (call.position >= 0) {
+      if (text !== '') deltas.push({ type: 'call_arguments', index: call.position, text });
+    } else if (fragment.name) {
+      call.name = fragment.name;
+      call.position = this.#announced++;
+      deltas.push(callStarted(call.position, call.name, call.id ?? ''));
+      const held = call.pieces.join('');
+      if (held !== '') deltas.push({ type: 'call_arguments', index: call.position, text: held });
+    }
+    return deltas;
+  }
+}
+
+/** Providers send arguments as text or as an object. */
+function argumentText(value: JsonValue | undefined): string {
+  if (value === undefined || value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/**
+ * Generates ids for the calls of one turn that have no id or a duplicate one. The ids are derived from the
+ * transcript and the call's position in the turn: repeating the turn gives the same ids, a longer transcript
+ * gives others.
+ */
+export class CallIds {
+  readonly #transcript: ModelRequest['transcript'];
+  #taken: Set<string> | undefined;
+  #prefix: string | undefined;
+
+  constructor(transcript: ModelRequest['transcript']) {
+    this.#transcript = transcript;
+  }
+
+  /** Returns `providerId` if it is usable and unique, else a generated id. */
+  name(providerId: string | null | undefined, index: number): string {
+    this.#taken ??= callIdsOf(this.#transcript);
+    let id = providerId && !this.#taken.has(providerId) ? providerId : `${this.#turnPrefix()}_${index}`;
+    while (this.#taken.has(id)) id = `${id}_`;
+    this.#taken.add(id);
+    return id;
+  }
+
+  #turnPrefix(): string {
+    this.#prefix ??= `call_${hashText(JSON.stringify(this.#transcript)).slice(0, 16)}`;
+    return this.#prefix;
+  }
+}
+
+function callIdsOf(transcript: ModelRequest['transcript']): Set<string> {
+  const ids = new Set<string>();
+  for (const item of transcript) if (item.type === 'tool_call') ids.add(item.callId);
+  return ids;
+}
+
+/** Creates a call for the engine from the model's arguments text. Empty text becomes `{}`. */
+export function toolCall(callId: string, name: string, text: string): ToolCall {
+  return {
+    callId,
+    name,
+    arguments: text.trim() === '' ? '{}' : text,
+    ...parseArguments(text),
+    executedBy: 'engine',
+  };
+}
+
+type ParsedArguments = { input: JsonObject } | { error: string };
+
+/**
+ * Parses the arguments text of a call. No text (`''`, `null`) means `{}`. Anything but a JSON object of at
+ * most 200 levels gives an error for the model to read, which quotes at most 80 characters of the text.
+ */
+export function parseArguments(text: string | null | undefined): ParsedArguments {
+  if (text === null || text === undefined || text.trim() === '') return { input: {} };
+  const value = jsonIn(text);
+  if (value === undefined) {
+    return {
+      error: `The arguments must be a JSON object, but they are not valid JSON: ${shorten(text, 80)}`,
+    };
+  }
+  if (isTooDeep(text)) {
+    return {
+      error: `The arguments are nested more than ${DEEPEST_JSON} levels deep. Nest them less: ${shorten(text, 80)}`,
+    };
+  }
+  if (isJsonObject(value)) return { input: value };
+  return {
+    error: `The arguments must be a JSON object, but they are ${kindOf(value)}: ${shorten(text, 80)}`,
+  };
+}
+
+/**
+ * Returns the arguments of an earlier call as an object; text that is not an object becomes
+ * `{invalid_arguments: text}`.
+ */
+export function argumentsObject(text: string): JsonObject {
+  const parsed = parseArguments(text);
+  return 'input' in parsed ? parsed.input : { invalid_arguments: text };
+}
+
+function kindOf(value: JsonValue): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'an array' : `a ${typeof value}`;
+}
+
+/**
+ * Groups the results of a transcript by call id, in order. A call id may have several results if a provider
+ * reused it.
+ */
+export function resultsByCall(transcript: readonly Item[]): ReadonlyMap<string, ToolResultItem[]> {
+  const results = new Map<string, ToolResultItem[]>();
+  for (const item of transcript) {
+    if (item.type !== 'tool_result') continue;
+    const known = results.get(item.callId);
+    if (known) known.push(item);
+    else results.set(item.callId, [item]);
+  }
+  return results;
+}
+
+/**
+ * Maps the call ids of a transcript to ids that the provider accepts. An accepted id stays; any other is
+ * replaced by one derived from its digest. Ids stay unique, and a call has the same id in every request.
+ */
+export class WireCallIds {
+  readonly #byCallId = new Map<string, string>();
+
+  constructor(transcript: readonly Item[], form: CallIdForm | undefined) {
+    if (!form) return;
+    const callIds: string[] = [];
+    for (const item of transcript) if (item.type === 'tool_call') callIds.push(item.callId);
+    if (callIds.every(form.fits)) return;
+    const taken = new Set(callIds.filter(form.fits));
+    for (const callId of callIds) {
+      if (form.fits(callId) || this.#byCallId.has(callId)) continue;
+      let made = form.make(hashText(callId));
+      for (let again = 1; taken.has(made); again += 1) made = form.make(hashText(`${callId} ${again}`));
+      taken.add(made);
+      this.#byCallId.set(callId, made);
+    }
+  }
+
+  /** Returns the id of a call in the request. */
+  of(callId: string): string {
+    return this.#byCallId.get(callId) ?? callId;
+  }
+}
+
+/** The call ids that a provider accepts. `make` returns a valid id for a digest of 64 hex digits. */
+export type CallIdForm = { fits: (id: string) => boolean; make: (digest: string) => string };
