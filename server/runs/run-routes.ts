@@ -122,14 +122,13 @@ export function runsHandlers(
 
 async function listRuns(
   c: Request,
-  { label = [], q, text, ...filter }: z.output<typeof listQuery>,
+  { label = [], ...filter }: z.output<typeof listQuery>,
   store: Store,
 ): Promise<Response> {
   const caller = c.get('caller');
   const damaged: string[] = [];
   const { runs, next } = await store.list({
     ...filter,
-    ...omitUndefined({ text: q ?? text }),
     labels: withLabelsOf(caller, parseLabels(label)),
     onDamaged: ({ message }) => damaged.push(message),
   });

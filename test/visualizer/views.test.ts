@@ -132,7 +132,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(await rows.nth(2).innerText()).toContain('authentication');
     await page.getByLabel('Search').fill('bob');
     await expect.poll(() => rows.count()).toBe(1);
-    expect(new URL(page.url()).searchParams.get('q')).toBe('bob');
+    expect(new URL(page.url()).searchParams.get('text')).toBe('bob');
     await page.getByLabel('Search').fill('');
     await page.getByRole('button', { name: 'waiting', exact: true }).click();
     await expect.poll(() => rows.count()).toBe(2);

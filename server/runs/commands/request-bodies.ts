@@ -184,9 +184,6 @@ const time = z.exactOptional(z.coerce.number().meta({ description: 'ms since the
 
 /** The query of `GET /runs`. */
 export const listQuery = fields({
-  q: z
-    .exactOptional(z.string().min(1).max(200))
-    .meta({ description: 'A part of the title, in upper or lower case; the same as `text`.' }),
   status,
   agent,
   label: z

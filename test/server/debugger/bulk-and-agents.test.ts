@@ -102,10 +102,10 @@ test('a token finds out whose it is, and what it sees', async () => {
   expect((await desk.send('GET', '/me')).status).toBe(401);
 });
 
-test('the list is searched with q', async () => {
+test('the list is searched with text', async () => {
   const desk = makeApp();
   await desk.begin({ input: 'go', title: 'Refund for Order 7' });
   await desk.begin({ input: 'go', title: 'Another' });
-  const { runs } = (await (await desk.send('GET', '/runs?q=oRDER')).json()) as { runs: { title: string }[] };
+  const { runs } = (await (await desk.send('GET', '/runs?text=oRDER')).json()) as { runs: { title: string }[] };
   expect(runs.map(({ title }) => title)).toEqual(['Refund for Order 7']);
 });

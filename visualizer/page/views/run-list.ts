@@ -12,7 +12,7 @@ type Listed = { runs: RunSummary[]; next?: string };
 export type RunFilter = {
   status: string;
   /** A part of the title. */
-  q: string;
+  text: string;
   agent: string;
   /** `NAME=VALUE`. */
   label: string;
@@ -25,7 +25,7 @@ export function readFilter(query: URLSearchParams): RunFilter {
   const of = (name: string): string => query.get(name) ?? '';
   return {
     status: of('status') || 'all',
-    q: of('q'),
+    text: of('text'),
     agent: of('agent'),
     label: of('label'),
     hours: of('hours'),
@@ -103,13 +103,13 @@ export class RunList {
   }
 
   #readPage(status: string, cursor: string | undefined): Promise<Listed> {
-    const { q, agent, label } = this.#filter;
+    const { text, agent, label } = this.#filter;
     const query = new URLSearchParams({ limit: String(PAGE) });
     const set = (name: string, value: string): void => {
       if (value !== '') query.set(name, value);
     };
     set('status', status === 'all' ? '' : status);
-    set('q', q);
+    set('text', text);
     set('agent', agent);
     set('label', label);
     set('since', this.#since === null ? '' : String(this.#since));

@@ -77,8 +77,8 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
   );
 }
 
-function describeEmpty({ status, q, agent, label, hours }: RunFilter): string {
-  const isAll = status === 'all' && q + agent + label + hours === '';
+function describeEmpty({ status, text, agent, label, hours }: RunFilter): string {
+  const isAll = status === 'all' && text + agent + label + hours === '';
   return isAll ? 'No runs yet. Start one on this page, or with: agentchart run' : 'No runs match.';
 }
 
@@ -88,7 +88,7 @@ function describeCount(waiting: number, shown: number, next: string | null): str
 }
 
 function Filters({ filter }: { filter: RunFilter }) {
-  const field = (name: 'q' | 'agent' | 'label', label: string, placeholder: string) => (
+  const field = (name: 'text' | 'agent' | 'label', label: string, placeholder: string) => (
     <input
       type="search"
       name={name}
@@ -100,7 +100,7 @@ function Filters({ filter }: { filter: RunFilter }) {
   );
   return (
     <search class="filters">
-      {field('q', 'Search', 'Search titles')}
+      {field('text', 'Search', 'Search titles')}
       {field('agent', 'Only of agent', 'Agent')}
       {field('label', 'Label', 'Label: name=value')}
       <select
