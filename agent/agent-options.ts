@@ -128,9 +128,15 @@ export type AgentOptions<
   migrations?: readonly JournalMigration[];
   /** Clock, ids and randomness. Default: those of the system. */
   host?: Host;
-  /** For instruments such as `agentchart/otel`: what watches the drives of this agent's runs. */
+  /**
+   * For instruments such as `agentchart/otel`: what watches the drives of this agent's runs.
+   * @internal
+   */
   watchers?: readonly DriveWatcher[];
-  /** For hosts such as `agentchart/hosts/restate`: who drives this agent's runs. Default: this process. */
+  /**
+   * For systems such as `agentchart/hosts/restate`: who drives this agent's runs. Default: this process.
+   * @internal
+   */
   makeSupervisor?: MakeSupervisor;
 };
 

@@ -99,7 +99,10 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     this.#source = eventSourceOf({ ...options, log, events, supervisor, followed });
   }
 
-  /** A handle on an existing run. `inherited`: the cached transcript of the runs that it continues. */
+  /**
+   * A handle on an existing run. `inherited`: the cached transcript of the runs that it continues.
+   * @internal
+   */
   static attach<Tools, Output>(
     options: RunOptions,
     loaded: LoadedRun,
@@ -110,7 +113,10 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return run;
   }
 
-  /** Creates a run in its store, claimed if the store grants leases, and starts driving it. Rejects with `run-exists`. */
+  /**
+   * Creates a run in its store, claimed if the store grants leases, and starts driving it. Rejects with `run-exists`.
+   * @internal
+   */
   static async begin<Tools, Output>(
     options: RunOptions,
     started: RunStarted,
@@ -141,12 +147,18 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return (await this.#supervisor.settled()) as Settled<Tools, Output>;
   }
 
-  /** Claims the run, even if it rests, and drives it until it settles or another process drives it. */
+  /**
+   * Claims the run, even if it rests, and drives it until it settles or another process drives it: for workers.
+   * @internal
+   */
   async drive(): Promise<void> {
     await this.#supervisor.drive();
   }
 
-  /** Like `drive`, but then follows the other process until the run settles. Adds no input. */
+  /**
+   * Claims the run, even if it rests, and drives it until it settles, or follows the process that drives it. Adds no
+   * input. A paused run stays paused: `unpause` continues it.
+   */
   async resume(): Promise<Settled<Tools, Output>> {
     await this.#supervisor.refresh();
     if (!hasEnded(this.#log.state)) await this.#supervisor.tryToDrive();
@@ -386,12 +398,18 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     return this.#log.state.context;
   }
 
-  /** The fold of the durable entries, as far as this process has read the journal. */
+  /**
+   * The fold of the durable entries, as far as this process has read the journal.
+   * @internal
+   */
   get durable(): Fold {
     return this.#log.durable;
   }
 
-  /** The run's store, and its agent's text filters: for projections of a run. */
+  /**
+   * The run's store, and its agent's text filters: for projections of a run.
+   * @internal
+   */
   get source(): Pick<RunOptions, 'store' | 'host' | 'showText' | 'textFilters'> {
     return this.#options;
   }

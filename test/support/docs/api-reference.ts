@@ -118,7 +118,9 @@ function declareClass(node: ClassDeclaration): string {
   return [clean(head), ...members.map(member => `  ${member}`), '}'].join('\n');
 }
 
+/** Whether callers see it: declarations lack what is `@internal`, in the package too. */
 function isPublic(member: ClassElement): boolean {
+  if (member.jsDoc?.at(-1)?.getText().includes('@internal') === true) return false;
   const text = member.getText();
   return !/^(?:readonly |static |get |set |async |\*)*[#[]/.test(text) && !/^private\b/.test(text);
 }
@@ -131,8 +133,13 @@ function withoutBody(node: Node & { body?: Node | undefined; initializer?: Node 
   return clean(text.slice(0, cut.getStart() - node.getStart()).replace(/\s*=?\s*$/, ''));
 }
 
+const INTERNAL_MEMBER = /\n *\/\*\*(?:(?!\*\/)[\s\S])*@internal\s*\*\/[^;]*;/g;
+
 function clean(text: string): string {
-  return text.replace(/^export /, '').replace(/\basync /, '');
+  return text
+    .replace(INTERNAL_MEMBER, '')
+    .replace(/^export /, '')
+    .replace(/\basync /, '');
 }
 
 function fence(code: string): string {
