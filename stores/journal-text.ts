@@ -3,10 +3,7 @@ import { type JournalEntry, type RunEvent, runEventSchema } from '../protocol/ev
 import { isRunEvent } from '../protocol/is-run-event.ts';
 import type { JsonValue } from '../protocol/json.ts';
 
-/**
- * Returns the JSON of an event for a journal. Throws `input-invalid` for an event that could not be read back, so every
- * written event is readable.
- */
+/** Returns the JSON of an event. Throws `input-invalid` for one that could not be read back. */
 export function encodeEvent(event: RunEvent): string {
   if (isRunEvent(event)) return stringify(event);
   throw new EngineError(

@@ -1,11 +1,12 @@
+import { EngineError } from '../protocol/error.ts';
 import type { BookkeepingEvent } from '../protocol/event.ts';
 import { nameOwner } from '../protocol/owner-name.ts';
-import type { ClaimRequest, ClaimResult, Owner, RunRecord } from '../protocol/store.ts';
+import type { ClaimRequest, ClaimResult, Owner, RunRecord, WorkRequest } from '../protocol/store.ts';
+import { isOpen } from './run-record.ts';
 
 /** The driver that holds a run, and when the lease expires, in ms since the epoch. */
 export type Lease = { owner: Owner; until: number };
 
-/** Returns the lease in a record, if any. */
 export function leaseOf({ owner, leaseUntil = 0 }: RunRecord): Lease | undefined {
   return owner && { owner, until: leaseUntil };
 }
@@ -16,6 +17,22 @@ export function isHeld(
   { now, isDead }: Pick<ClaimRequest, 'now' | 'isDead'>,
 ): lease is Lease {
   return lease !== undefined && lease.until > now && !isDead(lease.owner);
+}
+
+/** Throws `refused` if the lease of a run to be deleted or redacted is held. `until` is in the error's details. */
+export function assertUndriven(
+  runId: string,
+  lease: Lease | undefined,
+  request: Pick<ClaimRequest, 'now' | 'isDead'>,
+  operation: 'deleted' | 'redacted',
+): void {
+  if (!isHeld(lease, request)) return;
+  const { owner, until } = lease;
+  throw new EngineError(
+    'refused',
+    `Run "${runId}" is driven by process ${owner.pid} on ${owner.host}, so it cannot be ${operation}. Cancel it or wait until it rests, then try again.`,
+    { runId, pid: owner.pid, until },
+  );
 }
 
 /** Returns the refusal of a claim if another owner, not known to be dead, holds an unexpired lease. */
@@ -38,7 +55,47 @@ export function recordClaim(
   return { ...event, replaces: nameOwner(replaced.owner) };
 }
 
-/** Returns the lease of a granted claim. */
 export function grantLease(request: ClaimRequest): Lease {
   return { owner: { ...request.owner }, until: request.now + request.leaseMs };
+}
+
+/** What decides whether a run may be driven now. `reservedUntil` and `wakeAt` are in ms since the epoch. */
+type Candidate = Pick<RunRecord, 'status' | 'wakeAt' | 'agent' | 'agentVersion' | 'chart'> & {
+  lease: Lease | undefined;
+  reservedUntil: number | undefined;
+};
+
+/** Whether a worker may take the run: see `Store.takeWork`. */
+export function isWork(run: Candidate, { now, isDead = () => false, ...request }: WorkRequest): boolean {
+  const { status, lease, wakeAt = Number.POSITIVE_INFINITY, reservedUntil = 0 } = run;
+  if (!isOpen(run) || reservedUntil > now || isHeld(lease, { now, isDead })) return false;
+  if (status === 'waiting' && lease === undefined && wakeAt > now) return false;
+  return fits(run, request);
+}
+
+function fits(
+  { agent, agentVersion, chart }: Candidate,
+  { agents, charts }: Pick<WorkRequest, 'agents' | 'charts'>,
+): boolean {
+  const isAgent = agents.some(
+    ({ name, versions }) =>
+      name === agent &&
+      (versions === undefined || agentVersion === undefined || versions.includes(agentVersion)),
+  );
+  if (!isAgent || chart === undefined || charts === undefined) return isAgent;
+  return charts.some(({ version, hash }) => version === chart.version && hash === chart.hash);
+}
+
+/** The stored time of the next wake-up after an append at `now`: a time that has come stays. */
+export function nextWakeAt(
+  stored: number | undefined,
+  wakeAt: number | undefined,
+  now: number,
+): number | undefined {
+  return stored !== undefined && stored <= now ? stored : wakeAt;
+}
+
+export function earlier(one: number | undefined, other: number | undefined): number | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return Math.min(one, other);
 }

@@ -1,7 +1,7 @@
 import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
-import { hasLabels, type Labels } from '../protocol/listing/label.ts';
-import { type ListFilter, listFilterSchema, type RunStatus } from '../protocol/listing/run-list.ts';
+import { hasLabels } from '../protocol/listing/label.ts';
+import { type ListFilter, listFilterSchema } from '../protocol/listing/run-list.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { RunRecord } from '../protocol/store.ts';
 
@@ -11,20 +11,12 @@ const DEFAULT_LIMIT = 50;
 type ListPlace = { createdAt: number; runId: string };
 
 /** A validated filter. `text` is folded like titles (`foldText`); `after` is the place in the cursor. */
-export type ListQuery = {
-  status?: RunStatus;
-  agent?: string;
-  labels: Labels;
-  parent?: string;
-  text?: string;
-  since?: number;
-  before?: number;
-  order: 'asc' | 'desc';
-  limit: number;
-  after?: ListPlace;
-  /** Returns the cursor for the page after a run. */
-  cursorAt(place: ListPlace): string;
-};
+export type ListQuery = Omit<ListFilter, 'cursor' | 'onDamaged'> &
+  Required<Pick<ListFilter, 'labels' | 'order' | 'limit'>> & {
+    after?: ListPlace;
+    /** Returns the cursor for the page after a run. */
+    cursorAt(place: ListPlace): string;
+  };
 
 const NAMES: NamesOf<ListFilter> = {
   status: true,
@@ -86,7 +78,6 @@ export function choose<Record extends Listed>(records: readonly Record[], query:
     .sort(compare);
 }
 
-/** Returns a text in the form in which titles are searched. */
 export function foldText(text: string): string {
   return text.toWellFormed().toLowerCase();
 }
@@ -99,7 +90,6 @@ function readCursor(cursor: string, key: string): ListPlace {
   return { createdAt, runId };
 }
 
-/** Base64url of JSON in ASCII. */
 function encode(value: JsonValue): string {
   const ascii = JSON.stringify(value).replaceAll(
     /[\u007f-\uffff]/g,

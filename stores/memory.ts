@@ -1,42 +1,58 @@
 import type { RunEvent } from '../protocol/event.ts';
+import { omitUndefined } from '../protocol/json.ts';
+import type {
+  CursorRequest,
+  FeedEntry,
+  FeedPage,
+  FeedQuery,
+  StoreFeed,
+  TakenCursor,
+} from '../protocol/listing/feed.ts';
 import { titleOf } from '../protocol/listing/label.ts';
-import type { ClaimRequest, RunRecord, Store } from '../protocol/store.ts';
+import { changedRun } from '../protocol/listing/work.ts';
+import type {
+  ClaimRequest,
+  DeltaStore,
+  Owner,
+  Progress,
+  RunRecord,
+  Standing,
+  StandingChange,
+  Store,
+  StoredText,
+  WorkRequest,
+} from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent } from './journal-text.ts';
-import { grantLease, isHeld, recordClaim, refuseClaim } from './lease.ts';
-import { choose, readListFilter } from './list-query.ts';
-import { memoryDeltas } from './memory/memory-deltas.ts';
-import { MemoryFeed } from './memory/memory-feed.ts';
-import { kinshipOf } from './memory/memory-kinship.ts';
 import {
-  beginRecord,
-  describe,
-  expectRun,
-  findWork,
-  lengthOf,
-  makeRun,
-  type Run,
-  recordStanding,
-  replaceEntries,
-  wake,
-} from './memory/memory-run.ts';
-import { takePage, WHOLE } from './page.ts';
-import { planDeletion } from './plan-deletion.ts';
-import { planPruning, pruneRuns } from './prune.ts';
-import { redactIn } from './redact-run.ts';
+  assertUndriven,
+  earlier,
+  grantLease,
+  isHeld,
+  isWork,
+  type Lease,
+  nextWakeAt,
+  recordClaim,
+  refuseClaim,
+} from './lease.ts';
+import { choose, readListFilter } from './list-query.ts';
+import { type FeedPlace, readFeedQuery, takePage, toCursor, WHOLE } from './page.ts';
+import { findAwaited, type Kinship, planDeletion, planPruning, pruneRuns } from './plan-deletion.ts';
 import {
   assertUnredacted,
   closedStore,
   countByStatus,
-  drivenRun,
+  describeStart,
   existingRun,
   followChain,
   isOpen,
   missingInEmpty,
   missingRun,
   NO_REST,
+  redactIn,
   refuseAppend,
+  unknownProgress,
 } from './run-record.ts';
-import { Watchers } from './work/watchers.ts';
+import { Watchers } from './watchers.ts';
 
 /**
  * Returns a store that keeps journals in memory, as JSON, until the process ends.
@@ -103,7 +119,9 @@ export function memory(): Store {
       const changes = beside.map(change => ({ change, run: expectRun(find(change.runId), change) }));
       if (source) assertUnredacted(source.runId, runs.get(source.runId), source.redactions);
       const origin = event.forkOf && runs.get(event.forkOf.runId);
-      const run = makeRun({ record: beginRecord(event, standing), progress: standing.progress });
+      const { status, wakeAt, progress } = standing;
+      const record = { ...describeStart(event), status, updatedAt: at, ...omitUndefined({ wakeAt }) };
+      const run = makeRun({ record: structuredClone(record), progress });
       for (const [digest, bytes] of origin?.blobs ?? []) run.blobs.set(digest, bytes);
       for (const { digest, text } of blobs) run.blobs.set(digest, new TextEncoder().encode(text));
       const claimed = claim && encodeEvent(recordClaim(claim, 1, undefined));
@@ -265,7 +283,7 @@ export function memory(): Store {
       const texts = entries.map(entry => ({ ...entry, text: encodeEvent(entry.event) }));
       const eventText = event && encodeEvent(event);
       const run = find(runId);
-      if (isHeld(run.lease, { now, isDead })) throw drivenRun(runId, run.lease, 'redacted');
+      assertUndriven(runId, run.lease, { now, isDead }, 'redacted');
       if (after !== lengthOf(run) || redactions !== run.redactions) return { type: 'conflict' };
       run.redactions += 1;
       if (run.lease !== undefined && isOpen(run.record)) wake(run, now);
@@ -287,4 +305,203 @@ export function memory(): Store {
     },
   };
   return store;
+}
+
+type Run = {
+  record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil' | 'redactions' | keyof Progress>;
+  progress?: Progress | undefined;
+  epoch: number;
+  redactions: number;
+  lease?: Lease | undefined;
+  /** Until when `takeWork` does not return the run again, in ms since the epoch. */
+  reservedUntil?: number | undefined;
+  snapshot?: { seq: number; state: string };
+  /** The journal begins after this entry; above 0 only for adopted runs. */
+  base: number;
+  journal: string[];
+  stateHashes: Map<number, string>;
+  /** UTF-8 by digest; a fork shares the bytes. */
+  blobs: Map<string, Uint8Array>;
+};
+
+/** Returns a run without entries, which begins after the entry `base`. */
+function makeRun({
+  record,
+  progress,
+  base = 0,
+}: Pick<Run, 'record'> & { progress: Progress | undefined; base?: number }): Run {
+  const nothing = { journal: [], blobs: new Map(), stateHashes: new Map() };
+  return { record, progress: progress && { ...progress }, epoch: 0, redactions: 0, base, ...nothing };
+}
+
+function lengthOf({ base, journal }: Run): number {
+  return base + journal.length;
+}
+
+/** Returns the run if it is as the change expects it. Throws `refused`. */
+function expectRun(run: Run, { runId, after, epoch }: StandingChange): Run {
+  if (lengthOf(run) !== after || run.epoch !== epoch) throw changedRun(runId);
+  return run;
+}
+
+function findWork(runs: Iterable<Run>, request: WorkRequest): Run[] {
+  return [...runs]
+    .filter(run => isWork({ ...run.record, lease: run.lease, reservedUntil: run.reservedUntil }, request))
+    .sort((one, other) => one.record.updatedAt - other.record.updatedAt)
+    .slice(0, Math.max(0, request.limit));
+}
+
+/** Records what an append says about the run. `at`: the time of its last event, if there is one. */
+function recordStanding(
+  run: Run,
+  { status, progress, stateHash, wakeAt }: Standing,
+  at: number | undefined,
+): void {
+  const { record } = run;
+  record.status = status;
+  const next = nextWakeAt(record.wakeAt, wakeAt, at ?? 0);
+  if (next === undefined && record.wakeAt !== undefined) delete record.wakeAt;
+  setWakeAt(run, next);
+  if (progress !== undefined) run.progress = { ...progress };
+  if (stateHash !== undefined && at !== undefined) run.stateHashes.set(lengthOf(run), stateHash);
+}
+
+function replaceEntries(
+  { journal, stateHashes, base }: Run,
+  entries: readonly { seq: number; text: string; stateHash?: string | undefined }[],
+): void {
+  for (const { seq, text, stateHash } of entries) {
+    journal[seq - base - 1] = text;
+    if (stateHash !== undefined) stateHashes.set(seq, stateHash);
+  }
+}
+
+/** Schedules a wake-up at `at`, unless an earlier one is set. */
+function wake(run: Run, at: number | undefined): void {
+  setWakeAt(run, earlier(run.record.wakeAt, at));
+}
+
+function setWakeAt(run: Run, wakeAt: number | undefined): void {
+  if (wakeAt !== undefined) run.record.wakeAt = wakeAt;
+}
+
+function describe(run: Run): RunRecord {
+  const { record, progress, epoch, redactions } = run;
+  const lease = run.lease && { owner: { ...run.lease.owner }, leaseUntil: run.lease.until };
+  const shown = progress ?? unknownProgress(record.status);
+  return { ...structuredClone({ ...record, ...shown }), seq: lengthOf(run), epoch, redactions, ...lease };
+}
+
+type Place = { position: number; runId: string; seq: number };
+
+/** The feed of a memory store: the places of its entries, in order. `find` returns the run of a place. */
+class MemoryFeed implements StoreFeed {
+  readonly #find: (runId: string) => Run;
+  readonly #cursors = new Map<string, { cursor: string; lease: { owner: Owner; until: number } }>();
+  #places: Place[] = [];
+  #last: FeedPlace = { position: 0, seq: 0 };
+
+  constructor(find: (runId: string) => Run) {
+    this.#find = find;
+  }
+
+  add(runId: string, seq: number): void {
+    this.#last = { position: this.#last.position + 1, seq };
+    this.#places.push({ position: this.#last.position, runId, seq });
+  }
+
+  drop(runIds: readonly string[]): void {
+    const gone = new Set(runIds);
+    if (gone.size > 0) this.#places = this.#places.filter(({ runId }) => !gone.has(runId));
+  }
+
+  async read(query: FeedQuery = {}): Promise<FeedPage> {
+    const { position, seq, limit } = readFeedQuery(query);
+    const from = this.#firstAfter(position);
+    const entries = this.#places.slice(from, from + limit).map(place => this.#readAt(place));
+    return { entries, next: entries.at(-1)?.cursor ?? toCursor({ position, seq }) };
+  }
+
+  async end(): Promise<string> {
+    return toCursor(this.#last);
+  }
+
+  async take(name: string, { owner, until, ...request }: CursorRequest): Promise<TakenCursor> {
+    const known = this.#cursors.get(name);
+    if (known?.lease.owner.id !== owner.id && isHeld(known?.lease, request))
+      return structuredClone({ type: 'held', ...known?.lease }) as TakenCursor;
+    const cursor = known?.cursor ?? toCursor(this.#last);
+    this.#cursors.set(name, { cursor, lease: { owner: { ...owner }, until } });
+    return { type: 'taken', cursor };
+  }
+
+  async save(name: string, ownerId: string, { cursor, until }: { cursor: string; until: number }) {
+    const known = this.#cursors.get(name);
+    if (known?.lease.owner.id !== ownerId) return false;
+    this.#cursors.set(name, { cursor, lease: { ...known.lease, until } });
+    return true;
+  }
+
+  #readAt({ position, runId, seq }: Place): FeedEntry {
+    const { base, journal } = this.#find(runId);
+    const { event } = decodeEntry(runId, seq, journal[seq - base - 1] ?? '', undefined);
+    return { runId, seq, event, cursor: toCursor({ position, seq }) };
+  }
+
+  /** The index of the first place after a position; positions ascend. */
+  #firstAfter(position: number): number {
+    let [low, high] = [0, this.#places.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#places[middle]?.position ?? 0) <= position) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+type Row = { followedUntil: number; text?: StoredText };
+
+/** The texts of turns in progress, kept with the run that `find` returns; `undefined` for an unknown run. */
+function memoryDeltas(find: (runId: string) => { redactions: number } | undefined): DeltaStore {
+  const rows = new WeakMap<object, Row>();
+  const rowOf = (runId: string): Row => {
+    const run = find(runId);
+    const row = (run && rows.get(run)) ?? { followedUntil: 0 };
+    if (run) rows.set(run, row);
+    return row;
+  };
+  return {
+    async follow(runId, { until }) {
+      const row = rowOf(runId);
+      row.followedUntil = Math.max(row.followedUntil, until);
+      return row.text && { ...row.text };
+    },
+    async save(runId, { seq, json, redactions = 0 }, now) {
+      const row = rowOf(runId);
+      if (row.followedUntil <= now || find(runId)?.redactions !== redactions) return false;
+      row.text = { seq, json };
+      return true;
+    },
+    async clear(runId) {
+      delete rowOf(runId).text;
+    },
+  };
+}
+
+function kinshipOf(runs: ReadonlyMap<string, Run>): Kinship {
+  const all = [...runs.values()];
+  const idsOf = (found: readonly Run[]) => found.map(({ record }) => record.runId);
+  return {
+    find: runId => {
+      const run = runs.get(runId);
+      return run && describe(run);
+    },
+    childrenOf: runId => idsOf(all.filter(({ record }) => record.parent?.runId === runId)),
+    continuationsOf: runId => idsOf(all.filter(({ record }) => record.continues === runId)),
+    waiting: () =>
+      all
+        .filter(({ record }) => isOpen(record))
+        .map(({ record, journal }) => ({ runId: record.runId, awaited: findAwaited(journal) })),
+  };
 }

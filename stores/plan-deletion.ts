@@ -1,33 +1,30 @@
 import { EngineError } from '../protocol/error.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { DeleteOptions, RunRecord } from '../protocol/store.ts';
+import type { DeleteOptions, ListFilter, PruneOptions, RunRecord, Store } from '../protocol/store.ts';
 import { readEvent } from './journal-text.ts';
-import { isHeld, leaseOf } from './lease.ts';
-import { drivenRun, isOpen, missingRun } from './run-record.ts';
+import { assertUndriven, leaseOf } from './lease.ts';
+import { isOpen, missingRun } from './run-record.ts';
 
 /** The relations between the runs of a store, for planning a deletion. */
 export type Kinship = {
-  find(runId: string): Kin | undefined;
+  find(runId: string): RunRecord | undefined;
   childrenOf(runId: string): readonly string[];
-  /** The runs that continue this one. */
   continuationsOf(runId: string): readonly string[];
-  /** The runs that have not ended. */
   waiting(): Iterable<Waiting>;
 };
 
 /** A run that has not ended, and the ids of the child runs that it waits for. */
 export type Waiting = { runId: string; awaited: ReadonlySet<string> };
 
-type Kin = { record: RunRecord; parent: string | undefined };
-
-const NAMES: NamesOf<DeleteOptions> = { cascade: true, now: true, isDead: true };
+const DELETE_NAMES: NamesOf<DeleteOptions> = { cascade: true, now: true, isDead: true };
 
 /**
  * Returns the ids of the runs to delete together with `runId`, its own first. A fork has copies and is kept, unless it
  * still waits for a child run of its original. Throws `run-unknown`, and `refused` as described for `Store.delete`.
  */
 export function planDeletion(kinship: Kinship, runId: string, options: DeleteOptions): string[] {
-  refuseUnknownOptions('store.delete', options, NAMES, 'input-invalid');
+  refuseUnknownOptions('store.delete', options, DELETE_NAMES, 'input-invalid');
   const { cascade = false, now = Date.now(), isDead = () => false } = options;
   const doomed = new Set([runId]);
   for (const id of doomed) {
@@ -38,9 +35,8 @@ export function planDeletion(kinship: Kinship, runId: string, options: DeleteOpt
   for (const id of doomed) {
     const kin = kinship.find(id);
     if (kin === undefined) throw missingRun(id);
-    const lease = leaseOf(kin.record);
-    if (isHeld(lease, { now, isDead })) throw drivenRun(id, lease, 'deleted');
-    assertUnneeded(kinship, id, kin, doomed);
+    assertUndriven(id, leaseOf(kin), { now, isDead }, 'deleted');
+    assertUnneeded(kinship, kin, doomed);
   }
   const [waiter] = cascade ? [] : findWaiters(kinship, doomed);
   if (waiter !== undefined)
@@ -58,9 +54,11 @@ function findWaiters(kinship: Kinship, doomed: ReadonlySet<string>): { runId: st
   });
 }
 
-function assertUnneeded(kinship: Kinship, id: string, { parent }: Kin, doomed: ReadonlySet<string>): void {
+function assertUnneeded(kinship: Kinship, record: RunRecord, doomed: ReadonlySet<string>): void {
+  const { runId: id } = record;
+  const parent = record.parent?.runId;
   const above = parent === undefined || doomed.has(parent) ? undefined : kinship.find(parent);
-  if (above !== undefined && isOpen(above.record))
+  if (above !== undefined && isOpen(above))
     throw new EngineError(
       'refused',
       `Run "${id}" is a child of run "${parent}", which has not ended. Cancel or delete the parent.`,
@@ -90,3 +88,94 @@ export function findAwaited(texts: Iterable<string>): ReadonlySet<string> {
 }
 
 const RELEVANT = /"(?:tool\.suspended|result\.received)"/;
+
+/** How many runs one commit checks: other processes wait for the commit. */
+const BATCH = 50;
+
+const PRUNE_NAMES: NamesOf<PruneOptions> = {
+  before: true,
+  status: true,
+  labels: true,
+  dryRun: true,
+  now: true,
+  isDead: true,
+};
+
+/**
+ * Implements `Store.prune`: pages through the matching runs, the newest first, so that a run comes after those that
+ * continue it. `remove` deletes those of `runIds` that `planPruning` allows, and returns the ids of all deleted runs;
+ * `gone` are those so far. Throws `input-invalid`.
+ */
+export async function pruneRuns(
+  store: Pick<Store, 'list'>,
+  options: PruneOptions,
+  remove: (runIds: readonly string[], gone: ReadonlySet<string>) => Promise<readonly string[]>,
+): Promise<string[]> {
+  refuseUnknownOptions('store.prune', options, PRUNE_NAMES, 'input-invalid');
+  const filter = readFilter(options);
+  const gone = new Set<string>();
+  let cursor: string | undefined;
+  do {
+    const page = { ...filter, limit: BATCH, ...omitUndefined({ cursor }), onDamaged: () => {} };
+    const { runs, next } = await store.list(page);
+    const runIds = runs.map(run => run.runId);
+    for (const runId of await remove(runIds, gone)) gone.add(runId);
+    cursor = next;
+  } while (cursor !== undefined);
+  return [...gone];
+}
+
+/**
+ * Returns the ids of the runs to delete: those of `runIds` that ended before `before`, with their child runs. Spares
+ * what cannot be deleted: runs that are driven, and those that another run continues or waits for. A child run goes with
+ * its parent only. `gone` are treated as deleted.
+ */
+export function planPruning(
+  kinship: Kinship,
+  runIds: readonly string[],
+  gone: ReadonlySet<string>,
+  options: PruneOptions,
+): string[] {
+  const doomed = new Set(gone);
+  let waiting: ReturnType<Kinship['waiting']> | undefined;
+  const isLeft = (runId: string) => !doomed.has(runId);
+  const left: Kinship = {
+    find: runId => (isLeft(runId) ? kinship.find(runId) : undefined),
+    childrenOf: runId => kinship.childrenOf(runId).filter(isLeft),
+    continuationsOf: runId => kinship.continuationsOf(runId).filter(isLeft),
+    waiting: () => (waiting ??= [...kinship.waiting()]),
+  };
+  for (const runId of runIds) {
+    const kin = left.find(runId);
+    if (kin === undefined || isOpen(kin)) continue;
+    const { endedAt = kin.updatedAt, parent } = kin;
+    if (endedAt >= options.before || (parent !== undefined && left.find(parent.runId) !== undefined))
+      continue;
+    for (const id of planOrSpare(left, runId, options)) doomed.add(id);
+  }
+  return [...doomed].filter(id => !gone.has(id));
+}
+
+function planOrSpare(kinship: Kinship, runId: string, { now, isDead }: PruneOptions): string[] {
+  try {
+    return planDeletion(kinship, runId, omitUndefined({ now, isDead }));
+  } catch (error) {
+    if (error instanceof EngineError && error.code === 'refused') return [];
+    throw error;
+  }
+}
+
+/** A run that ended before a time was created before it. */
+function readFilter({ before, status, labels }: PruneOptions): ListFilter {
+  if (typeof before !== 'number' || !Number.isFinite(before))
+    throw new EngineError(
+      'input-invalid',
+      'Expected `before`, a time in ms since the epoch: prune deletes only runs that ended before it.',
+    );
+  if (status === 'running' || status === 'waiting')
+    throw new EngineError(
+      'input-invalid',
+      `Expected status finished, failed or cancelled, got "${status}": prune deletes only runs that have ended.`,
+    );
+  return { before, ...omitUndefined({ status, labels }) };
+}

@@ -6,24 +6,27 @@ import { decodeJson } from './journal-text.ts';
 import { recordClaim, refuseClaim } from './lease.ts';
 import { readListFilter } from './list-query.ts';
 import { WHOLE } from './page.ts';
-import { planDeletion } from './plan-deletion.ts';
-import { makeAppends } from './postgres/appends.ts';
-import { readBytes, writeBlob } from './postgres/blobs.ts';
+import { planDeletion, planPruning, pruneRuns } from './plan-deletion.ts';
+import { insertAdopted, insertRun, makeAppends } from './postgres/appends.ts';
 import { Database, type PostgresPool } from './postgres/database.ts';
 import { postgresDeltas } from './postgres/deltas.ts';
 import { postgresFeed } from './postgres/feed.ts';
-import { insertAdopted, insertRun } from './postgres/insert-run.ts';
-import { decodeEntries, readTexts } from './postgres/journal.ts';
-import { findRuns, recordOf } from './postgres/list-runs.ts';
+import { decodeEntries, readTexts, rewriteRun } from './postgres/journal.ts';
 import { Listener, notifyWork, topicOf } from './postgres/listener.ts';
-import { locateRun } from './postgres/locate-run.ts';
-import { dropRuns, readKinship } from './postgres/remove-run.ts';
-import { rewriteRun } from './postgres/rewrite-run.ts';
+import {
+  countRuns,
+  dropRuns,
+  findRuns,
+  locateRun,
+  readBytes,
+  readKinship,
+  readSnapshot,
+  recordOf,
+  saveSnapshotAs,
+  takeRuns,
+  writeBlob,
+} from './postgres/runs.ts';
 import { quoteSchema } from './postgres/schema.ts';
-import { readSnapshot, saveSnapshotAs } from './postgres/snapshots.ts';
-import { countRuns, takeRuns } from './postgres/take-work.ts';
-import { planPruning, pruneRuns } from './prune.ts';
-import { redactIn } from './redact-run.ts';
 import {
   assertUnredacted,
   countByStatus,
@@ -31,10 +34,11 @@ import {
   followChain,
   isOpen,
   NO_REST,
+  redactIn,
   refuseAppend,
 } from './run-record.ts';
 import { escapeText, type Transaction, toLease, toRecord, toRunList } from './sql/rows.ts';
-import { Watchers } from './work/watchers.ts';
+import { Watchers } from './watchers.ts';
 
 export type PostgresOptions = {
   /**

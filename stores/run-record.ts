@@ -8,23 +8,23 @@ import type {
   AppendResult,
   JournalRest,
   Progress,
+  Redacted,
+  RedactOptions,
   RunRecord,
   RunStatus,
   Source,
   Standing,
+  Store,
 } from '../protocol/store.ts';
 import { describeDamage, lostEntries } from './journal-text.ts';
-import type { Lease } from './lease.ts';
 
 /** What `create` is given without a rest of the journal. */
 export const NO_REST: JournalRest = { events: [], status: 'running' };
 
-/** Whether the run has not ended. */
 export function isOpen({ status }: Pick<RunRecord, 'status'>): boolean {
   return status === 'running' || status === 'waiting';
 }
 
-/** Returns the error for an unknown run. */
 export function missingRun(runId: string): EngineError {
   return new EngineError('run-unknown', `This store has no run with the id "${runId}". List its runs.`, {
     runId,
@@ -40,25 +40,11 @@ export function missingInEmpty(runId: string): EngineError {
   );
 }
 
-/** Returns the error for creating a run that already exists. */
 export function existingRun(runId: string): EngineError {
   return new EngineError(
     'run-exists',
     `A run with the id "${runId}" already exists. Open it, or start one with a new id.`,
     { runId },
-  );
-}
-
-/** Returns the error for deleting or redacting a run while a process drives it. */
-export function drivenRun(
-  runId: string,
-  { owner, until }: Lease,
-  operation: 'deleted' | 'redacted',
-): EngineError {
-  return new EngineError(
-    'refused',
-    `Run "${runId}" is driven by process ${owner.pid} on ${owner.host}, so it cannot be ${operation}. Cancel it or wait until it rests, then try again.`,
-    { runId, pid: owner.pid, until },
   );
 }
 
@@ -97,21 +83,16 @@ export function reopens(stored: RunStatus, events: readonly unknown[], status: R
   return events.length > 0 && !isOpen({ status: stored }) && isOpen({ status });
 }
 
-/** Returns the error for an append that would reopen a run. */
 export function endedRun(runId: string, status: RunStatus): EngineError {
   const message = `Run "${runId}" has ended and takes no further events. If it was migrated, its last note names its successor: use that run.`;
   return new EngineError('refused', message, { runId, status });
 }
 
-/** Returns the error for every call after `close`. */
 export function closedStore(): EngineError {
   return new EngineError('store-unavailable', 'The store is closed. Open it again to use it.');
 }
 
-/**
- * Returns the runs that `runId` continues, oldest first, ending with the run itself. Throws `run-unknown` for a missing
- * link and `journal-damaged` for a circular one.
- */
+/** Oldest first, with the run itself. Throws `run-unknown` for a gap, `journal-damaged` for a circle. */
 export function followChain(runId: string, get: (runId: string) => RunRecord | undefined): RunRecord[] {
   const chain: RunRecord[] = [];
   const seen = new Set<string>();
@@ -126,14 +107,12 @@ export function followChain(runId: string, get: (runId: string) => RunRecord | u
   return chain.reverse();
 }
 
-/** Returns the number of runs with each status; statuses missing in `counts` have 0 runs. */
 export function countByStatus(counts: readonly Record<string, unknown>[]): Record<RunStatus, number> {
   const found = { running: 0, waiting: 0, finished: 0, failed: 0, cancelled: 0 };
   for (const { status, count } of counts) found[status as RunStatus] += Number(count);
   return found;
 }
 
-/** Returns what the record of a run has from its first event. */
 export function describeStart(event: RunStarted) {
   const { runId, at, agent, chart, labels = {}, parent, forkOf, continues } = event;
   return {
@@ -150,4 +129,10 @@ export function describeStart(event: RunStarted) {
 /** Returns the progress of a run that no append described. */
 export function unknownProgress(status: RunStatus): Progress {
   return { state: status, turns: 0, tokens: 0, cost: 0, activeMs: 0 };
+}
+
+/** Implements `Store.redact` for any store. Loads the engine on use, because a redaction folds the journal. */
+export async function redactIn(store: Store, runId: string, options: RedactOptions): Promise<Redacted> {
+  const { redactRun } = await import('../engine/journal/redaction/redact-run.ts');
+  return await redactRun(store, runId, options);
 }

@@ -8,40 +8,49 @@ import type { RunEvent } from '../protocol/event.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { AppendResult, ClaimResult, Store } from '../protocol/store.ts';
 import { encodeEvent } from './journal-text.ts';
-import { isHeld, recordClaim, refuseClaim } from './lease.ts';
+import { assertUndriven, recordClaim, refuseClaim } from './lease.ts';
 import { foldText, readListFilter } from './list-query.ts';
-import { planDeletion } from './plan-deletion.ts';
-import { planPruning, pruneRuns } from './prune.ts';
-import { redactIn } from './redact-run.ts';
+import { planDeletion, planPruning, pruneRuns } from './plan-deletion.ts';
 import {
   assertUnredacted,
   countByStatus,
-  drivenRun,
   followChain,
   isOpen,
   NO_REST,
+  redactIn,
   refuseAppend,
 } from './run-record.ts';
 import { sumOfSnapshot } from './sql/checksum.ts';
-import { newRunOf } from './sql/new-run.ts';
-import { readRedaction } from './sql/redaction.ts';
-import { escapeText, toRunList } from './sql/rows.ts';
-import { toSnapshot } from './sql/snapshot.ts';
-import { readBytes, writeBlob } from './sqlite/blobs.ts';
-import { Connection } from './sqlite/database/connection.ts';
+import { escapeText, newRunOf, readRedaction, toRunList, toSnapshot } from './sql/rows.ts';
+import { Connection } from './sqlite/connection.ts';
 import { sqliteDeltas } from './sqlite/deltas.ts';
-import { sqliteFeed } from './sqlite/feed.ts';
-import { insertRun } from './sqlite/insert-run.ts';
-import { changeStanding, writeEvents, writeLease, writeWakeUps } from './sqlite/journal.ts';
+import { ChangeWatcher, sqliteFeed } from './sqlite/feed.ts';
+import {
+  changeStanding,
+  readEntries,
+  readJsonEntries,
+  rewriteEntries,
+  writeEvents,
+  writeLease,
+  writeWakeUps,
+} from './sqlite/journal.ts';
 import { findRuns } from './sqlite/list-runs.ts';
-import { describeRun, findLease, locateRun } from './sqlite/locate-run.ts';
-import { readEntries, readJsonEntries } from './sqlite/read-journal.ts';
-import { dropBlob, makeKinship, removeRuns } from './sqlite/remove-run.ts';
-import { rewriteEntries } from './sqlite/rewrite-journal.ts';
+import {
+  chooseWork,
+  describeRun,
+  dropBlob,
+  findCandidates,
+  findLease,
+  insertRun,
+  locateRun,
+  makeKinship,
+  readBytes,
+  removeRuns,
+  reserveRuns,
+  writeBlob,
+} from './sqlite/runs.ts';
 import type { Statements } from './sqlite/statements.ts';
-import { chooseWork, findCandidates, reserveRuns } from './sqlite/take-work.ts';
-import { ChangeWatcher } from './sqlite/watch-changes.ts';
-import { Watchers } from './work/watchers.ts';
+import { Watchers } from './watchers.ts';
 
 export type SqliteOptions = {
   /**
@@ -242,7 +251,7 @@ function makeStore(connection: Connection): Store {
       const result = await connection.write<Exclude<AppendResult, { type: 'superseded' }>>(sql => {
         const position = locateRun(sql, runId);
         const lease = findLease(sql, position.run);
-        if (isHeld(lease, { now, isDead })) throw drivenRun(runId, lease, 'redacted');
+        assertUndriven(runId, lease, { now, isDead }, 'redacted');
         if (after !== position.seq || redactions !== position.redactions) return { type: 'conflict' };
         sql.countRedaction.run(position.run);
         const wakeAt = lease !== undefined && isOpen(position) ? now : null;

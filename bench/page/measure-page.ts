@@ -3,7 +3,7 @@ import { get } from 'node:http';
 import type { Browser, Page } from 'playwright-core';
 import { scripted } from '../../adapters/scripted.ts';
 import { type Agent, createAgent, memory, type Store } from '../../agent/index.ts';
-import { begin, makeProgress } from '../../stores/conformance/samples.ts';
+import { begin, makeProgress } from '../../stores/conformance/check.ts';
 import { CHROMIUM, launchChromium } from '../../test/support/visualizer/browser.ts';
 import { makeSurvey, measure } from '../../test/support/visualizer/long-run.ts';
 import { ServedRuns } from '../../test/support/visualizer/served-runs.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Store } from '../../protocol/store.ts';
-import { begin } from '../../stores/conformance/samples.ts';
+import { begin } from '../../stores/conformance/check.ts';
 import { makeIdler } from './bench-agent.ts';
 import { openStore } from './open-stores.ts';
 

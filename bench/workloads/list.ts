@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { RunStatus, Store } from '../../protocol/store.ts';
-import { begin, makeProgress } from '../../stores/conformance/samples.ts';
+import { begin, makeProgress } from '../../stores/conformance/check.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { median } from '../statistics.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { begin, receive } from '../../stores/conformance/samples.ts';
+import { begin, receive } from '../../stores/conformance/check.ts';
 import { POSTGRES_BIN } from '../../test/support/stores/postgres-server.ts';
 import { median } from '../statistics.ts';
 import { describeStart, makeIdler, TURNS } from '../stores/bench-agent.ts';

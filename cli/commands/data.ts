@@ -3,7 +3,7 @@ import { isOwnerDead } from '../../engine/host/owner.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { parseLabels } from '../../protocol/listing/label.ts';
-import { backUpDatabase } from '../../stores/sqlite/database/back-up-database.ts';
+import { backUpDatabase } from '../../stores/sqlite/back-up-database.ts';
 import { EXIT } from '../exit-codes.ts';
 import { readOneOf, readTime, type StoreOptions, storeFile, userName } from '../options.ts';
 import { formatPath, isDatabase } from '../render/format.ts';

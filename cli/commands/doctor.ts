@@ -13,23 +13,22 @@ import { RESPONSES } from '../../server/responses/wire/response-spec.ts';
 import { type Deployed, findStranding } from '../../server/runs/find-stranding.ts';
 import { ServedAgents } from '../../server/runs/served-agents.ts';
 import { memory } from '../../stores/memory.ts';
-import { describeDatabase as describePostgres } from '../../stores/postgres/describe-database.ts';
+import { describeDatabase as describePostgres } from '../../stores/postgres/database.ts';
 import { postgres } from '../../stores/postgres.ts';
-import { backUpDatabase } from '../../stores/sqlite/database/back-up-database.ts';
-import { describeDatabase as describeSqlite } from '../../stores/sqlite/database/describe-database.ts';
+import { backUpDatabase } from '../../stores/sqlite/back-up-database.ts';
+import { describeDatabase as describeSqlite } from '../../stores/sqlite/open-database.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { EXIT } from '../exit-codes.ts';
 import { loadAgent } from '../load-agent.ts';
 import { type StoreOptions, storeFile } from '../options.ts';
 import { formatStore, isDatabase } from '../render/format.ts';
-import { Output } from '../render/output.ts';
+import { bold, Output } from '../render/output.ts';
 import { missingStore } from '../store.ts';
 
 type DoctorOptions = StoreOptions & { agent?: string[] };
 
 type Tables = { version: number | null; current: number; synchronousCommit?: string };
 
-/** How many findings of each type there are, and how many runs have not ended. */
 type Counts = Record<Finding['type'] | 'runs', number>;
 
 /**
@@ -145,7 +144,7 @@ function showFinding(output: Output, finding: Finding, record: object): void {
   const style = finding.type === 'stranded' || finding.type === 'damaged' ? 'red' : 'yellow';
   output.line(
     { style, text: LABELS[finding.type].padEnd(WIDTH) },
-    { style: 'bold', text: finding.runId },
+    bold(finding.runId),
     `  ${finding.reason}`,
   );
   output.line(' '.repeat(WIDTH), finding.advice);
@@ -190,7 +189,6 @@ function showSummary(output: Output, counts: Counts, loaded: readonly Agent[]): 
   );
 }
 
-/** What a deploy may need to know about a run that has not ended. */
 type Finding = Omit<Stranding, 'type'> & {
   type: Stranding['type'] | 'in-doubt' | 'dead-owner' | 'damaged';
 };

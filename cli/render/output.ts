@@ -11,6 +11,14 @@ import { formatSafeJson, showSafely } from './format.ts';
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Segment = string | { style: Style; text: string };
 
+const inStyle = (style: Style) => (text: string) => ({ style, text });
+export const bold = inStyle('bold');
+export const dim = inStyle('dim');
+export const red = inStyle('red');
+export const green = inStyle('green');
+export const yellow = inStyle('yellow');
+export const cyan = inStyle('cyan');
+
 /**
  * Writes the output of a command to stdout and stderr.
  *
@@ -45,15 +53,14 @@ export class Output {
     return this.isLive ? process.stdout.columns : undefined;
   }
 
-  /** Writes a line of text. */
   line(...segments: Segment[]): void {
     this.endLine();
-    this.#people.write(`${this.render(segments)}\n`);
+    this.#people.write(`${segments.map(segment => this.#render(segment)).join('')}\n`);
   }
 
   /** Returns a function that writes lines of a dimmed label, `width` characters wide, and a text. */
   facts(width: number): (label: string, text: string) => void {
-    return (label, text) => this.line({ style: 'dim', text: label.padEnd(width) }, text);
+    return (label, text) => this.line(dim(label.padEnd(width)), text);
   }
 
   /** Writes text that continues the current line. */
@@ -69,23 +76,17 @@ export class Output {
     this.#isMidLine = false;
   }
 
-  /** Writes a value as one JSON line to stdout. */
   data(value: unknown): void {
     this.#write(`${formatSafeJson(value)}\n`);
   }
 
-  /** Writes an error or a notice to stderr. */
   problem(message: string): void {
     this.endLine();
     process.stderr.write(`${showSafely(message, { lines: true })}\n`);
   }
 
-  /** Returns segments as escaped and, on a terminal, colored text. */
-  render(segments: readonly Segment[]): string {
-    return segments.map(segment => this.#renderSegment(segment)).join('');
-  }
-
-  #renderSegment(segment: Segment): string {
+  /** All text is escaped; on a terminal it is colored. */
+  #render(segment: Segment): string {
     if (typeof segment === 'string') return showSafely(segment);
     const text = showSafely(segment.text);
     return this.#colors ? styleText(segment.style, text, { validateStream: false }) : text;

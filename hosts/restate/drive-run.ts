@@ -20,7 +20,6 @@ const PASSING: ReadonlySet<string> = new Set(['store-unavailable', 'store-reply-
 
 /** How long Restate may take to end the deliveries of a process that drains, in ms. */
 const LEAVE_MS = 5_000;
-/** The wait before Restate is asked again whether they have ended, in ms. */
 const POLL_MS = 50;
 
 /** Drives the run of one delivery. Restate delivers the run again at a deadline and after inputs. */
@@ -65,10 +64,7 @@ export class Deliveries {
     this.#agents = agents.map(agent => hostAgent(agent, { store: this.#store, calls, own }));
   }
 
-  /**
-   * Drives the run until it rests or has ended. Returns an error with which the run's object must quarantine it, else
-   * `null`. Rejects if Restate should retry.
-   */
+  /** Returns an error with which the run's object must quarantine it. Rejects if Restate should retry. */
   async drive({ runId, delivery }: Delivery): Promise<Quarantine | null> {
     const known = this.#working.get(runId);
     if (known?.delivery === delivery) return await known.done;
@@ -78,7 +74,6 @@ export class Deliveries {
     return await done;
   }
 
-  /** Throws if this process drains, unless it is working on the delivery. */
   assertTaken({ runId, delivery }: Delivery): void {
     if (!this.#isDraining || this.#working.get(runId)?.delivery === delivery) return;
     throw new EngineError(

@@ -24,7 +24,7 @@ const REST_MS = 30_000;
  * F1 An accepted input is in the journal when the command resolves; Restate delivers the run in the same commit.
  * F2 While a run is quarantined, `settled()` rejects with the error that quarantined it.
  */
-export class FollowedRun implements RunSupervisor {
+class FollowedRun implements RunSupervisor {
   readonly driver = null;
   readonly failure = null;
   readonly inherited: readonly Item[] | undefined;
@@ -93,10 +93,7 @@ export class FollowedRun implements RunSupervisor {
     return false;
   }
 
-  /**
-   * Waits until the run rests, has ended or is quarantined. The request waits in Restate, unless the run is being
-   * cancelled.
-   */
+  /** Waits until the run rests, has ended or is quarantined: in Restate, unless it is being cancelled. */
   async #waitForRest(): Promise<void> {
     const { options, log } = this.#parts;
     const { runId } = options;
@@ -151,7 +148,6 @@ type Hosting = {
   own?(parts: RunParts): RunSupervisor | undefined;
 };
 
-/** Returns a copy of an agent whose runs have their journals in Restate. */
 export function hostAgent(agent: Agent, { store, calls, own }: Hosting): Agent {
   const makeSupervisor = (parts: RunParts) => own?.(parts) ?? new FollowedRun(parts, calls);
   return createAgent({ ...agent.options, store, makeSupervisor });

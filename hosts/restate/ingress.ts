@@ -2,7 +2,6 @@ import { connect, HttpCallError, Opts } from '@restatedev/restate-sdk-clients';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { json, RUN_OBJECT, type RunRequests, TEXT_OBJECT, type TextRequests } from './requests.ts';
 
-/** The addresses of Restate. */
 export type RestateAddress = {
   /** The URL of the ingress. Default: `http://127.0.0.1:8080`. */
   ingress?: string;
@@ -20,13 +19,11 @@ export interface RestateCalls {
     name: Name,
     input: RunRequests[Name]['input'],
   ): Promise<RunRequests[Name]['output']>;
-  /** Calls the object with the text of a run. */
   text<Name extends keyof TextRequests>(
     runId: string,
     name: Name,
     input: TextRequests[Name]['input'],
   ): Promise<TextRequests[Name]['output']>;
-  /** Returns the rows of an SQL query. */
   query(sql: string): Promise<Record<string, unknown>[]>;
 }
 

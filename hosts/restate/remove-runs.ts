@@ -1,7 +1,12 @@
 import { sleep, systemHost } from '../../engine/host/host.ts';
 import type { DeleteOptions, PruneOptions, Store } from '../../protocol/store.ts';
-import { findAwaited, type Kinship, planDeletion } from '../../stores/plan-deletion.ts';
-import { planPruning, pruneRuns } from '../../stores/prune.ts';
+import {
+  findAwaited,
+  type Kinship,
+  planDeletion,
+  planPruning,
+  pruneRuns,
+} from '../../stores/plan-deletion.ts';
 import { isOpen } from '../../stores/run-record.ts';
 import type { RestateCalls } from './ingress.ts';
 import { type KeptEntry, RUN_OBJECT, type RunMeta } from './requests.ts';
@@ -49,11 +54,10 @@ export async function pruneRunsOf(
 /** Returns false if the first run has changed since it was read. */
 async function remove(calls: RestateCalls, kinship: Kinship, doomed: readonly string[]): Promise<boolean> {
   const [top = '', ...others] = doomed;
-  const seq = kinship.find(top)?.record.seq ?? 0;
+  const seq = kinship.find(top)?.seq ?? 0;
   return await calls.run(top, 'remove', { seq, others });
 }
 
-/** Divides runs into those at the top, each followed by its child runs. */
 function familiesOf(kinship: Kinship, doomed: readonly string[]): string[][] {
   const all = new Set(doomed);
   const below = (runId: string): string[] => [
@@ -63,10 +67,9 @@ function familiesOf(kinship: Kinship, doomed: readonly string[]): string[][] {
       .filter(id => all.has(id))
       .flatMap(below),
   ];
-  return doomed.filter(id => !all.has(kinship.find(id)?.parent ?? '')).map(below);
+  return doomed.filter(id => !all.has(kinship.find(id)?.parent?.runId ?? '')).map(below);
 }
 
-/** Returns the metas of all runs, by an SQL query. */
 export async function readMetas(calls: RestateCalls): Promise<RunMeta[]> {
   const rows = await calls.query(
     `select value_utf8 from state where service_name = '${RUN_OBJECT}' and key = 'meta'`,
@@ -84,17 +87,13 @@ async function readKinship(calls: RestateCalls): Promise<Kinship> {
   const open = records.some(({ parent }) => parent !== undefined) ? records.filter(isOpen) : [];
   const awaited = open.length === 0 ? new Map() : await readAwaited(calls);
   return {
-    find(runId) {
-      const record = byId.get(runId);
-      return record && { record, parent: record.parent?.runId };
-    },
+    find: runId => byId.get(runId),
     childrenOf: runId => idsOf(children.get(runId)),
     continuationsOf: runId => idsOf(continuations.get(runId)),
     waiting: () => open.map(({ runId }) => ({ runId, awaited: awaited.get(runId) ?? new Set() })),
   };
 }
 
-/** Returns the child runs that each run waits for. */
 async function readAwaited(calls: RestateCalls): Promise<Map<string, ReadonlySet<string>>> {
   const rows = await calls.query(
     `select service_key, key, value_utf8 from state where service_name = '${RUN_OBJECT}' and key like 'entry %'

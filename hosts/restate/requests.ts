@@ -26,9 +26,7 @@ export type KeptEntry = { event: JsonValue; stateHash?: string };
 /** The reason why a run is quarantined by its object: the run is not delivered until a person resumes it. */
 export type Quarantine = { code: EngineErrorCode; message: string };
 
-/**
- * The record that the object of a run stores in addition to its entries. It is small, because each append writes it.
- */
+/** What the object of a run stores beside its entries. It is small, because each append writes it. */
 export type RunMeta = {
   record: RunRecord;
   /** The seq before the first stored entry. More than 0 if the run was adopted from another store. */
@@ -47,15 +45,10 @@ export type RunMeta = {
   quarantine?: Quarantine;
 };
 
-/**
- * What the object of a deleted run keeps, so that nothing that was meant for that run acts on a later run with its id.
- */
+/** What a deleted run leaves, so that nothing meant for it acts on a later run with its id. */
 export type Tombstone = Pick<RunMeta, 'deliveries'> & Pick<RunRecord, 'epoch'>;
 
-/**
- * The event that a watcher waits for: an input or a claim after an entry, or that the run rests, has ended or is
- * quarantined.
- */
+/** What a watcher waits for: an input or a claim after an entry, or that the run rests, ended or is quarantined. */
 type WatchReason = { type: 'input'; after: number } | { type: 'rest' };
 
 /** A watcher, with the id of the awakeable to resolve. */

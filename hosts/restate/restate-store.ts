@@ -27,21 +27,20 @@ import type {
   StoredSnapshot,
 } from '../../protocol/store.ts';
 import { decodeEntry, encodeEvent, lostEntries } from '../../stores/journal-text.ts';
-import { isHeld, leaseOf } from '../../stores/lease.ts';
+import { assertUndriven, leaseOf } from '../../stores/lease.ts';
 import { choose, readListFilter } from '../../stores/list-query.ts';
 import { WHOLE } from '../../stores/page.ts';
-import { redactIn } from '../../stores/redact-run.ts';
 import {
   assertUnredacted,
   closedStore,
   countByStatus,
   describeStart,
-  drivenRun,
   endedRun,
   existingRun,
   followChain,
   missingRun,
   NO_REST,
+  redactIn,
   unknownProgress,
 } from '../../stores/run-record.ts';
 import type { RestateCalls } from './ingress.ts';
@@ -274,8 +273,7 @@ export class RestateStore implements Store {
     }));
     const first = entries.find(({ seq }) => seq === 1)?.event;
     const record = await this.get(runId);
-    const lease = record && leaseOf(record);
-    if (isHeld(lease, { now, isDead })) throw drivenRun(runId, lease, 'redacted');
+    assertUndriven(runId, record && leaseOf(record), { now, isDead }, 'redacted');
     const answer = await this.#calls.run(runId, 'rewrite', {
       ...redaction,
       entries: kept,
@@ -300,7 +298,6 @@ export class RestateStore implements Store {
   }
 }
 
-/** Returns a record for lists. A quarantined run is shown as waiting. */
 function describe({ record, quarantine }: RunMeta): RunRecord {
   if (quarantine === undefined) return record;
   return {

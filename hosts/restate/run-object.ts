@@ -16,7 +16,6 @@ import {
   type Watcher,
 } from './requests.ts';
 
-/** The members of Restate's context that the reading handlers use. */
 type SharedRunContext = Pick<ObjectSharedContext, 'key' | 'get' | 'stateKeys' | 'genericSend' | 'awakeable'>;
 
 type Answer<Name extends keyof RunRequests> = Promise<RunRequests[Name]['output']>;
@@ -28,7 +27,6 @@ const MOST_READ = 128;
 const LATE_MS = 5_000;
 /** The most watchers of a run. A further watcher replaces the oldest, which is resolved early. */
 const MOST_WATCHERS = 64;
-/** The names under which blobs are stored begin with this. */
 const BLOB = 'blob ';
 
 /**
@@ -126,10 +124,7 @@ export const runHandlers = {
     return true;
   },
 
-  /**
-   * Records the end of a delivery. With `quarantine`, the run is not delivered again unless `call` requested it during
-   * the delivery.
-   */
+  /** With `quarantine`, the run is not delivered again unless `call` requested it during the delivery. */
   async left(ctx: RunContext, { delivery, quarantine }: Input<'left'>): Answer<'left'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null || meta.working !== delivery) return undefined;
@@ -337,7 +332,6 @@ function clearText(ctx: RunContext, redactions: number): void {
   ctx.genericSend({ service: TEXT_OBJECT, key: ctx.key, method: 'clear', parameter, inputSerde: json() });
 }
 
-/** The members of Restate's context that the handlers use. */
 type RunContext = Pick<
   ObjectContext,
   'key' | 'get' | 'set' | 'clear' | 'clearAll' | 'genericSend' | 'genericCall' | 'date' | 'resolveAwakeable'
@@ -360,7 +354,6 @@ function newMeta(record: RunMeta['record'], tombstone: Tombstone | null): RunMet
 /** The meta of a run after a handler, and the messages to send once it is stored. */
 type Change = { meta: RunMeta; sends: ((ctx: RunContext) => void)[] };
 
-/** Returns a change without messages. */
 function changeOf(meta: RunMeta): Change {
   return { meta, sends: [] };
 }
@@ -374,7 +367,6 @@ function commit(ctx: RunContext, change: Change): void {
   for (const send of sends) send(ctx);
 }
 
-/** Stores the entries of an append and applies their consequences. */
 async function take(ctx: RunContext, change: Change, request: AppendRequest): Promise<void> {
   const { meta } = change;
   const { epoch, events, at, standing } = request;
@@ -443,7 +435,6 @@ function callRun<Name extends keyof RunRequests>(
   sends.push(ctx => ctx.genericSend({ ...target, parameter, delay, inputSerde: json() }));
 }
 
-/** Resolves a watcher's awakeable. */
 function resolve({ sends }: Change, { awakeable }: Watcher): void {
   sends.push(ctx => ctx.resolveAwakeable(awakeable, true));
 }
@@ -454,13 +445,11 @@ function isMet(meta: RunMeta, { reason }: Watcher): boolean {
   return meta.record.status === 'waiting' || meta.quarantine !== undefined;
 }
 
-/** Records that no process drives the run. */
 function dropOwner({ record }: RunMeta): void {
   delete record.owner;
   delete record.leaseUntil;
 }
 
-/** Whether the run has finished, failed or been cancelled. */
 function hasEnded({ record: { status } }: RunMeta): boolean {
   return status !== 'running' && status !== 'waiting';
 }

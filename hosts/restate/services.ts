@@ -4,25 +4,15 @@ import { DRIVE_SERVICE, json, type Quarantine, RUN_OBJECT, TEXT_OBJECT } from '.
 import { runHandlers, sharedRunHandlers } from './run-object.ts';
 import { sharedTextHandlers, textHandlers } from './text-object.ts';
 
-/**
- * The inactivity timeout of a drive. A drive does not use Restate's context while it works, so Restate must not treat
- * it as stuck.
- */
+/** A drive does not use Restate's context while it works, so Restate must not treat it as stuck. */
 const LONGEST_DRIVE = { days: 30 };
-/** The retry policy. A returning worker is used again soon, even after a long absence. */
+/** A returning worker is used again soon, even after a long absence. */
 const retryPolicy = { initialInterval: 100, exponentiationFactor: 2, maxInterval: 2_000, maxAttempts: 1e6 };
-/**
- * For requests that only wait: they are repeated by their callers. Otherwise those that began on a deployment that is
- * gone would wait for it.
- */
+/** For requests that only wait, which callers repeat: they do not wait for a deployment that is gone. */
 const soonKilled = { ...retryPolicy, maxAttempts: 4, onMaxAttempts: 'kill' } as const;
-/**
- * How long results are kept for repeated calls, and the abort timeout of a drive. Callers repeat a lost call within a
- * minute.
- */
+/** How long results are kept, and the abort timeout of a drive. Callers repeat within a minute. */
 const SHORT = { minutes: 10 };
 
-/** Returns the services of a worker. Loads Restate's SDK. */
 export async function makeServices(deliveries: Deliveries) {
   const { handlers, object, service } = await import('@restatedev/restate-sdk');
   const { shared } = handlers.object;
@@ -63,10 +53,7 @@ export async function makeServices(deliveries: Deliveries) {
   ];
 }
 
-/**
- * Drives a delivery and reports its outcome to the run's object. Restate stores the outcome, so that a repeated
- * invocation reports the same.
- */
+/** Drives a delivery. Restate stores the outcome, so that a repeated invocation reports the same. */
 async function deliver(ctx: Context, deliveries: Deliveries, delivery: Delivery): Promise<void> {
   deliveries.assertTaken(delivery);
   const quarantine = await ctx
@@ -86,7 +73,6 @@ async function deliver(ctx: Context, deliveries: Deliveries, delivery: Delivery)
   });
 }
 
-/** Whether the error is terminal: Restate does not retry. */
 function isTerminal(error: unknown): error is Error {
   return error instanceof Error && ['TerminalError', 'CancelledError'].includes(error.name);
 }

@@ -8,10 +8,7 @@ type TextContext = Pick<ObjectContext, 'key' | 'get' | 'set' | 'clear' | 'generi
 /** How long a run's text is stored after the last request of a reader, in ms. */
 const KEPT_MS = 60_000;
 
-/**
- * The text of a run's current turn. It is a separate object, so that writes of text and of entries do not wait for each
- * other. The text may be lost.
- */
+/** A separate object, so that writes of text and of entries do not wait for each other. */
 export const textHandlers = {
   /** Records that readers follow the text until a time. */
   async follow(ctx: TextContext, { until }: TextRequests['follow']['input']): Promise<undefined> {
@@ -43,17 +40,13 @@ export const textHandlers = {
   },
 };
 
-/** The handler that only reads. */
 export const sharedTextHandlers = {
   async peek(ctx: Pick<ObjectSharedContext, 'get'>): Promise<StoredText | null> {
     return await ctx.get<StoredText>('text');
   },
 };
 
-/**
- * Returns a `DeltaStore` that keeps the texts of runs in Restate. Readers poll often, and renew their request after
- * half of its time.
- */
+/** Readers poll often, and renew their request after half of its time. */
 export function restateDeltas(calls: RestateCalls): DeltaStore {
   const asked = new Map<string, number>();
   return {

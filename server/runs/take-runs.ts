@@ -4,8 +4,7 @@ import { chartIdentity } from '../../machines/snapshot.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { listAll, type RunRecord, type Store, type WorkRequest } from '../../protocol/store.ts';
-import { leaseOf } from '../../stores/lease.ts';
-import { isWork } from '../../stores/work/is-work.ts';
+import { isWork, leaseOf } from '../../stores/lease.ts';
 
 type RunTakerOptions = {
   store: Store;

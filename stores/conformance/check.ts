@@ -1,11 +1,13 @@
 // stores/conformance: what every store must do, as checks that a test runs over it. `storeChecks`
 // collects them.
 
-import type { Store } from '../../protocol/store.ts';
+import assert from 'node:assert/strict';
+import type { RunEvent, RunStarted } from '../../protocol/event.ts';
+import type { MessageItem } from '../../protocol/item.ts';
+import { omitUndefined } from '../../protocol/json.ts';
+import type { ClaimRequest, Owner, Progress, Store } from '../../protocol/store.ts';
 
-/** How the conformance checks open a store. */
 export type StoreUnderTest = {
-  /** Opens a new, empty store. */
   open(): Promise<Store>;
   /** Closes `store` and opens it again, as a later process would. */
   reopen?(store: Store): Promise<Store>;
@@ -45,4 +47,64 @@ export function checksOf<Part>(
     if (part !== undefined) await run(store, part);
   };
   return Object.fromEntries(Object.entries(checks).map(([name, run]) => [name, runWith(run)]));
+}
+
+export const RUNNING = { status: 'running' } as const;
+export const WAITING = { status: 'waiting' } as const;
+
+export function say(text: string, id?: string): MessageItem {
+  return { type: 'message', role: 'user', content: [{ type: 'text', text }], ...omitUndefined({ id }) };
+}
+
+export function begin(runId: string, changes: Partial<RunStarted> = {}): RunStarted {
+  return {
+    type: 'run.started',
+    at: 1000,
+    runId,
+    format: 1,
+    chart: { version: 1, hash: 'chart' },
+    agent: { name: 'refunds' },
+    config: {
+      models: [{ provider: 'scripted', model: 'one' }],
+      toolChoice: 'auto',
+      finalAnswer: 'live',
+      onMessage: 'supersede',
+      onLimit: 'answer',
+      limits: { turns: 20, toolCalls: 50 },
+      attempts: 3,
+      finishers: false,
+      finisherRejections: 0,
+    },
+    input: [say('hello')],
+    stream: true,
+    ...changes,
+  };
+}
+
+export function receive(text: string, at = 2000): RunEvent {
+  return { type: 'message.received', at, items: [say(text)] };
+}
+
+export function settle(
+  callId: string,
+  output: Extract<RunEvent, { type: 'tool.settled' }>['output'],
+): RunEvent {
+  return { type: 'tool.settled', at: 3000, generation: 1, callId, output, isError: false };
+}
+
+export function makeProgress(state: string, changes: Partial<Progress> = {}): Progress {
+  return { state, turns: 1, tokens: 20, cost: 0.5, activeMs: 300, ...changes };
+}
+
+export function makeOwner(id: string): Owner {
+  return { id, host: 'host', pid: 7, startedAt: '1' };
+}
+
+/** Returns a claim at time 5000 for a lease of 1000 ms. */
+export function request(id: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
+  return { owner: makeOwner(id), now: 5000, leaseMs: 1000, isDead: () => false, ...changes };
+}
+
+export async function rejectsWith(code: string, work: Promise<unknown>): Promise<void> {
+  await assert.rejects(work, { name: 'EngineError', code });
 }

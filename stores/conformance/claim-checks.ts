@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Checks } from './check.ts';
-import { begin, makeOwner, RUNNING, receive, request } from './samples.ts';
+import { begin, type Checks, makeOwner, RUNNING, receive, request } from './check.ts';
 
-/** Checks of claims, leases and epochs. */
 export const claimChecks: Checks = {
   'a run can be created with a claim, which is in its journal': async store => {
     assert.deepEqual(await store.create(begin('a'), request('one')), { epoch: 1, seq: 2 });

@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Page } from '../../protocol/store.ts';
-import type { Checks } from './check.ts';
-import { begin, makeProgress, RUNNING, receive, rejectsWith, request, say, WAITING } from './samples.ts';
+import {
+  begin,
+  type Checks,
+  type DurabilityChecks,
+  makeOwner,
+  makeProgress,
+  RUNNING,
+  receive,
+  rejectsWith,
+  request,
+  say,
+  WAITING,
+} from './check.ts';
 
-/** Checks of journals and appends. */
 export const journalChecks: Checks = {
   'an adopted run continues after the entry at which it was adopted': async store => {
     const listed = { title: 'Refund A-1', labels: { user: '7' }, progress: makeProgress('resting.paused') };
@@ -239,5 +249,105 @@ export const journalChecks: Checks = {
     await rejectsWith('run-unknown', store.chain('a'));
     assert.equal(await store.get('a'), undefined);
     assert.deepEqual((await store.list()).runs, []);
+  },
+};
+
+export const lookupChecks: Checks = {
+  'a chain begins with the oldest run and ends with the requested one': async store => {
+    await store.create(begin('a'));
+    await store.create(begin('b', { continues: 'a' }));
+    await store.create(begin('c', { continues: 'b' }));
+    await store.create(begin('other', { continues: 'a' }));
+    assert.deepEqual(await store.chain('a'), [await store.get('a')]);
+    assert.deepEqual(
+      (await store.chain('c')).map(({ runId }) => runId),
+      ['a', 'b', 'c'],
+    );
+  },
+  'a chain with a missing or circular link is rejected, never shortened': async store => {
+    await store.create(begin('a', { continues: 'gone' }));
+    await rejectsWith('run-unknown', store.chain('a'));
+    await store.create(begin('self', { continues: 'self' }));
+    await rejectsWith('journal-damaged', store.chain('self'));
+  },
+  'the latest snapshot is returned, and an older one does not replace it': async store => {
+    const rest = { events: [receive('2'), receive('3')], status: 'running' } as const;
+    await store.create(begin('a'), undefined, rest);
+    assert.equal(await store.loadSnapshot('a'), undefined);
+    assert.equal(await store.loadSnapshot('unknown'), undefined);
+    await store.saveSnapshot('a', { seq: 1, state: { value: 'turn' } });
+    await store.saveSnapshot('a', { seq: 3, state: { value: 'resting', list: [null, 'x\ud800'] } });
+    await store.saveSnapshot('a', { seq: 2, state: { value: 'older' } });
+    const expected = { seq: 3, state: { value: 'resting', list: [null, 'x\ud800'] } };
+    assert.deepEqual(await store.loadSnapshot('a'), expected);
+    assert.equal((await store.read('a')).length, 3);
+  },
+  'a closed store rejects every call, and can be closed again': async store => {
+    await store.create(begin('a'));
+    await store.close();
+    await store.close();
+    const calls = [
+      store.create(begin('b')),
+      store.append('a', { after: 1, epoch: 0 }, [receive('x')], RUNNING),
+      store.read('a'),
+      store.claim('a', request('one')),
+      store.renew([{ runId: 'a', epoch: 0 }], { now: 8000, leaseMs: 1000 }),
+      store.release('a', 0),
+      store.saveSnapshot('a', { seq: 1, state: {} }),
+      store.loadSnapshot('a'),
+      store.get('a'),
+      store.list(),
+      store.chain('a'),
+    ];
+    await Promise.all(calls.map(call => rejectsWith('store-unavailable', call)));
+  },
+};
+
+export const durabilityChecks: DurabilityChecks = {
+  'journal, record, items and snapshot survive reopening the store': async (store, reopen) => {
+    await store.create(begin('a', { input: [say('hello', 'i0')] }));
+    await store.create(begin('b', { at: 2000, continues: 'a' }));
+    await store.append('a', { after: 1, input: true }, [receive('x')], WAITING);
+    await store.saveSnapshot('a', { seq: 2, state: { value: 'resting' } });
+    const [journal, records] = [await store.read('a'), (await store.list()).runs];
+    const later = await reopen();
+    assert.deepEqual(await later.read('a'), journal);
+    assert.deepEqual((await later.list()).runs, records);
+    assert.deepEqual(await later.chain('b'), records.toReversed());
+    assert.deepEqual(await later.loadSnapshot('a'), { seq: 2, state: { value: 'resting' } });
+  },
+  'a run created with several events survives reopening the store': async (store, reopen) => {
+    const rest = { events: [receive('2'), receive('3')], status: 'waiting' } as const;
+    await store.create(begin('a'), undefined, rest);
+    const [journal, record] = [await store.read('a'), await store.get('a')];
+    const later = await reopen();
+    assert.deepEqual(await later.read('a'), journal);
+    assert.equal(journal.length, 3);
+    assert.deepEqual(await later.get('a'), record);
+  },
+  'a lease and its epoch survive reopening the store': async (store, reopen) => {
+    await store.create(begin('a'), request('one'));
+    const later = await reopen();
+    assert.deepEqual(await later.claim('a', request('two')), {
+      type: 'held',
+      owner: makeOwner('one'),
+      until: 6000,
+    });
+    assert.deepEqual(await later.claim('a', request('two', { now: 6000 })), {
+      type: 'claimed',
+      epoch: 2,
+      seq: 3,
+    });
+    const stale = await later.append('a', { after: 3, epoch: 1 }, [receive('x')], RUNNING);
+    assert.deepEqual(stale, { type: 'superseded' });
+  },
+  'a journal continues where it ended after reopening the store': async (store, reopen) => {
+    await store.create(begin('a'));
+    const later = await reopen();
+    const stale = await later.append('a', { after: 0, input: true }, [receive('x')], RUNNING);
+    assert.deepEqual(stale, { type: 'conflict' });
+    const result = await later.append('a', { after: 1, input: true }, [receive('y')], RUNNING);
+    assert.deepEqual(result, { type: 'appended', seq: 2 });
+    assert.deepEqual(await later.read('a', 1), [{ seq: 2, event: receive('y') }]);
   },
 };

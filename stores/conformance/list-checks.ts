@@ -1,8 +1,18 @@
 import assert from 'node:assert/strict';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { ListFilter, RunRecord, Store } from '../../protocol/store.ts';
-import type { Checks, DurabilityChecks } from './check.ts';
-import { begin, makeProgress, RUNNING, receive, rejectsWith, request, say, WAITING } from './samples.ts';
+import {
+  begin,
+  type Checks,
+  type DurabilityChecks,
+  makeProgress,
+  RUNNING,
+  receive,
+  rejectsWith,
+  request,
+  say,
+  WAITING,
+} from './check.ts';
 
 async function listIds(store: Store, filter?: ListFilter): Promise<string[]> {
   return (await store.list(filter)).runs.map(({ runId }) => runId);
@@ -29,7 +39,6 @@ async function beginSeven(store: Store): Promise<void> {
   }
 }
 
-/** Checks of lists: records, filters, order and pages. */
 export const listChecks: Checks = {
   'runs are listed newest first, and by id if created at the same time': async store => {
     for (const [runId, at] of [
@@ -220,7 +229,6 @@ export const listChecks: Checks = {
   },
 };
 
-/** Checks that lists survive reopening the store. */
 export const listDurabilityChecks: DurabilityChecks = {
   'lists and their cursors survive reopening the store': async (store, reopen) => {
     await beginSeven(store);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Store, WorkRequest } from '../../protocol/store.ts';
-import { checksOf } from './check.ts';
-import { begin, RUNNING, receive, rejectsWith, request, WAITING } from './samples.ts';
+import { begin, checksOf, RUNNING, receive, rejectsWith, request, WAITING } from './check.ts';
 
 /** Checks of the work that stores hand out. A store without `takeWork` passes them. */
 export const workChecks = checksOf(takeFrom, {

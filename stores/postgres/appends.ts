@@ -1,15 +1,21 @@
 // stores/postgres: the operations of `postgres()`, a group of statements a file. `database.ts` holds the
 // connections, `schema.ts` the tables, `listener.ts` the notifications.
-
 import { randomUUID } from 'node:crypto';
-import type { RunEvent } from '../../protocol/event.ts';
+import type { RunEvent, RunStarted } from '../../protocol/event.ts';
 import { changedRun } from '../../protocol/listing/work.ts';
-import type { ClaimRequest, JournalRest, Standing, StandingChange } from '../../protocol/store.ts';
+import type {
+  AdoptedRun,
+  ClaimRequest,
+  JournalRest,
+  Standing,
+  StandingChange,
+} from '../../protocol/store.ts';
 import { encodeEvent } from '../journal-text.ts';
-import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
-import { writeBlob } from './blobs.ts';
+import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';
+import { columnsOf, escapeText, newRunOf, type Row, type Transaction } from '../sql/rows.ts';
 import type { Database } from './database.ts';
 import { notifyRun, notifyWork } from './listener.ts';
+import { writeBlob } from './runs.ts';
 
 /** Where a journal has to end for an append; `epoch` is null for an input, `redactions` if they are not compared. */
 type Guard = { after: number; epoch: number | null; redactions: number | null };
@@ -22,7 +28,6 @@ export function makeAppends(database: Database, s: string, now: () => number) {
   /** How long it is until then by the clock of this process, in ms. */
   const untilOf = (time: number | undefined) => (time === undefined ? undefined : time - now());
 
-  /** Returns the row of an append that was committed. */
   const findCommit = (key: string, seq: number, commit: string): Promise<Row[]> =>
     database.query(
       `SELECT a.seq FROM ${s}.runs r JOIN ${s}.appends a USING (run)
@@ -71,10 +76,7 @@ export function makeAppends(database: Database, s: string, now: () => number) {
     return set.length > 0;
   }
 
-  /**
-   * Inserts a run, with its blobs, and changes the records of runs in the same transaction. Rejects with `refused` if one
-   * is not as expected.
-   */
+  /** Inserts a run and changes others in one transaction. Rejects with `refused` if one is not as expected. */
   async function insertWith(
     [text, values]: readonly [string, readonly unknown[]],
     { beside, blobs }: { beside: readonly StandingChange[]; blobs: NonNullable<JournalRest['blobs']> },
@@ -127,7 +129,6 @@ function claimSql(s: string, { request, epoch, from }: Claimed): [string, unknow
   return [text, [epoch, JSON.stringify(request.owner), request.leaseMs, from]];
 }
 
-/** An append: `at` is the time of the last event. */
 export type Change = Guard & {
   key: string;
   json: string;
@@ -139,7 +140,6 @@ export type Change = Guard & {
 /** What a statement does beside an append: it sets columns of `runs r`, under a further condition. */
 type Beside = { columns?: string; condition?: string; parts?: string; returning?: string };
 
-/** The statement of an append, with the parameters of `valuesOf`. */
 export function writeSql(
   s: string,
   { columns = 'epoch = r.epoch', condition = '', parts = '', returning = '' }: Beside = {},
@@ -171,7 +171,6 @@ function setWakeAt(s: string, wakeInMs: string): string {
   return `wake_at = CASE WHEN r.wake_at <= ${s}.now_ms() THEN r.wake_at ELSE ${s}.now_ms() + ${wakeInMs}::float8 END`;
 }
 
-/** The parameters $1 to $12 of that statement. */
 export function valuesOf(
   { key, after, epoch, redactions, json, count, at, standing }: Change,
   commit: string,
@@ -183,4 +182,88 @@ export function valuesOf(
 
 function textOf(progress: Standing['progress']): string | null {
   return progress === undefined ? null : JSON.stringify(progress);
+}
+
+type Statement = [text: string, values: readonly unknown[]];
+
+type Created = {
+  event: RunStarted;
+  rest: JournalRest;
+  events: readonly RunEvent[];
+  claim: ClaimRequest | undefined;
+  commit: string;
+  /** How long until the run has to be driven again, in ms. */
+  wakeInMs: number | undefined;
+};
+
+/** Creates a run. Returns no row if the run exists, or its source was redacted another number of times. */
+export function insertRun(s: string, { event, rest, events, claim, commit, wakeInMs }: Created): Statement {
+  const json = events.map(encodeEvent).join('\n');
+  const run = newRunOf(event, rest);
+  const shared = columnsOf(run);
+  const prior = sumOfRecord(shared);
+  const sum = sumOfEntry(prior, json);
+  const columns = {
+    ...shared,
+    labels: JSON.stringify(run.labels),
+    updated_at: events.at(-1)?.at ?? event.at,
+    seq: events.length,
+    last_sum: sum,
+    epoch: claim === undefined ? 0 : 1,
+    owner: claim === undefined ? null : JSON.stringify(claim.owner),
+  };
+  const { source } = rest;
+  const last = 9 + Object.keys(columns).length;
+  const found = `source AS (
+      SELECT run FROM ${s}.runs WHERE run_id = $${last + 1} AND redactions = $${last + 2} FOR SHARE),
+    `;
+  const text = `WITH ${source ? found : ''}made AS (${insertSql(s, columns, 10, source && 'source')}),
+    copied AS (
+      INSERT INTO ${s}.blobs (run, digest, start, sum, bytes)
+      SELECT made.run, b.digest, b.start, b.sum, b.bytes FROM made, ${s}.runs o JOIN ${s}.blobs b ON b.run = o.run
+      WHERE o.run_id = $3)
+    INSERT INTO ${s}.appends (run, seq, count, chars, position, prior, sum, commit_id, json)
+    SELECT run, $4::int8, $4::int4, $5, ${s}.position_of(pg_current_xact_id()), $6, $7, $8, $9 FROM made
+    RETURNING run, ${claim === undefined ? notifyWork(s) : 'NULL'} AS told`;
+  const values = [shared.fork_of, events.length, json.length, prior, sum, commit, json];
+  const compared = source ? [escapeText(source.runId), source.redactions] : [];
+  return [
+    text,
+    [claim?.leaseMs ?? null, wakeInMs ?? null, ...values, ...Object.values(columns), ...compared],
+  ];
+}
+
+/** The statement that imports a run with its snapshot. It returns a row, or none if the run exists. */
+export function insertAdopted(
+  s: string,
+  { seq, state, ...run }: AdoptedRun,
+  wakeInMs: number | undefined,
+): Statement {
+  const shared = columnsOf({ ...run, base: seq });
+  const columns = {
+    ...shared,
+    labels: JSON.stringify(run.labels),
+    updated_at: run.createdAt,
+    seq,
+    last_sum: sumOfRecord(shared),
+    epoch: 0,
+  };
+  const text = `WITH made AS (${insertSql(s, columns, 6)})
+    INSERT INTO ${s}.snapshots (run, seq, sum, state) SELECT run, $3, $4, $5 FROM made RETURNING run`;
+  const stateText = JSON.stringify(state);
+  const values = [seq, sumOfSnapshot(shared.run_id, seq, stateText), stateText];
+  return [text, [null, wakeInMs ?? null, ...values, ...Object.values(columns)]];
+}
+
+/**
+ * Inserts a run, with the length of its lease as $1, `wakeInMs` as $2, and its columns from the parameter `first` on. Does
+ * nothing if the query `source` has no row.
+ */
+function insertSql(s: string, columns: Row, first: number, source?: string): string {
+  const names = Object.keys(columns);
+  const parameters = names.map((_, index) => `$${first + index}`);
+  return `INSERT INTO ${s}.runs (${names.join(', ')}, lease_until, wake_at)
+      SELECT ${parameters.join(', ')}, ${s}.now_ms() + $1::float8, ${s}.now_ms() + $2::float8
+      ${source === undefined ? '' : `FROM ${source}`}
+      ON CONFLICT (run_id) DO NOTHING RETURNING run`;
 }

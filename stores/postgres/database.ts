@@ -2,7 +2,7 @@ import { backOffMs } from '../../protocol/back-off.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { closedStore } from '../run-record.ts';
 import type { Row, Transaction } from '../sql/rows.ts';
-import { migrate } from './schema.ts';
+import { findVersion, migrate, quoteSchema, schemaVersion } from './schema.ts';
 
 type Answer = { rows: Row[]; rowCount: number | null };
 type Query = (text: string, values?: readonly unknown[]) => Promise<Answer>;
@@ -32,13 +32,11 @@ const STATEMENT_MS = 30_000;
 
 export type DatabaseOptions = {
   source: string | PostgresPool;
-  /** The schema, as SQL has it. */
   schema: string;
   /** Where to listen, if not at `source`. */
   listen: string | undefined;
   /** With false, the tables are used as they are. */
   migrates: boolean;
-  /** How long a call is tried again while the server cannot be reached, in ms. */
   patienceMs: number;
   warn(line: string): void;
 };
@@ -62,7 +60,6 @@ export class Database {
     this.#options = options;
   }
 
-  /** Tells an operator something about the server. */
   warn(line: string): void {
     this.#options.warn(line);
   }
@@ -76,10 +73,7 @@ export class Database {
     return rows;
   }
 
-  /**
-   * Runs one statement that must not be repeated. After a lost reply, `find` looks for what it did; the statement is
-   * repeated if it did nothing.
-   */
+  /** Runs one statement once. After a lost reply, `find` looks for what it did. */
   async queryOnce(text: string, values: readonly unknown[], find: () => Promise<Row[]>): Promise<Row[]> {
     for (;;) {
       try {
@@ -186,7 +180,7 @@ export class Database {
 }
 
 /** `pg` is loaded on first use: it is an optional peer dependency. */
-export async function makePool(url: string): Promise<PostgresPool> {
+async function makePool(url: string): Promise<PostgresPool> {
   const { Pool } = await loadDriver();
   return new Pool({
     ...connectionOf(url),
@@ -197,7 +191,6 @@ export async function makePool(url: string): Promise<PostgresPool> {
   });
 }
 
-/** A connection that keeps no process alive. */
 async function makeClient(url: string) {
   const { Client } = await loadDriver();
   const client = new Client({ ...connectionOf(url), application_name: 'agentchart listener' });
@@ -312,7 +305,6 @@ function isDeadlock(error: unknown): boolean {
   return DEADLOCKS.has(codeOf(error));
 }
 
-/** Whether a failed statement may have been committed. */
 function mayBeCommitted(error: unknown): boolean {
   if (LOST.has(codeOf(error))) return true;
   return (
@@ -330,7 +322,7 @@ function codeOf(error: unknown): string {
 }
 
 /** Returns the `EngineError` for an error of PostgreSQL or of its connection; other errors as they are. */
-export function translateError(error: unknown): unknown {
+function translateError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof EngineError) return error;
   const code = codeOf(error);
   if (code === DISK_FULL) {
@@ -346,4 +338,27 @@ export function translateError(error: unknown): unknown {
     null,
     { cause: error },
   );
+}
+
+/** The tables of a database, and the server's `synchronous_commit`. `version` is `null` if there are no tables. */
+export type DescribedDatabase = { version: number | null; current: number; synchronousCommit: string };
+
+/** Describes the tables at `url`. Changes nothing. Throws `store-unavailable` if the server cannot be used. */
+export async function describeDatabase(url: string, schema = 'agentchart'): Promise<DescribedDatabase> {
+  const pool = await makePool(url);
+  pool.on('error', () => {});
+  try {
+    return await runTransaction(pool, async query => {
+      const [setting] = await query('SHOW synchronous_commit');
+      return {
+        version: await findVersion(query, quoteSchema(schema)),
+        current: schemaVersion(),
+        synchronousCommit: String(setting?.synchronous_commit),
+      };
+    });
+  } catch (error) {
+    throw translateError(error);
+  } finally {
+    await pool.end();
+  }
 }

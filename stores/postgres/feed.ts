@@ -1,6 +1,6 @@
 import type { StoreFeed, TakenCursor } from '../../protocol/listing/feed.ts';
-import { readFeedQuery } from '../feed-cursor.ts';
 import { refuseClaim } from '../lease.ts';
+import { readFeedQuery } from '../page.ts';
 import { cursorOf, fillPage, readHolder } from '../sql/feed-page.ts';
 import type { Database } from './database.ts';
 import { decodeEntries, readRow } from './journal.ts';

@@ -1,13 +1,23 @@
+import { randomUUID } from 'node:crypto';
 import type { JournalEntry } from '../../protocol/event.ts';
-import type { Page } from '../../protocol/store.ts';
-import { decodeEntry, describeDamage } from '../journal-text.ts';
+import type { AppendResult, Page, Redaction } from '../../protocol/store.ts';
+import { decodeEntry, describeDamage, encodeEvent } from '../journal-text.ts';
+import { assertUndriven } from '../lease.ts';
+import { foldText } from '../list-query.ts';
 import { takePage, WHOLE } from '../page.ts';
-import { assertUnredacted, missingRun } from '../run-record.ts';
+import { assertUnredacted, isOpen, missingRun } from '../run-record.ts';
 import { sumOfEntry } from '../sql/checksum.ts';
-import type { Replacements } from '../sql/redaction.ts';
-import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
+import {
+  escapeText,
+  type Replacements,
+  type Row,
+  readRedaction,
+  type Transaction,
+  toLease,
+} from '../sql/rows.ts';
+import { valuesOf, writeSql } from './appends.ts';
+import { locateRun, saveSnapshotAs } from './runs.ts';
 
-/** An entry as stored. */
 export type Entry = { seq: number; text: string; stateHash: string | undefined };
 
 /** The largest value of an integer column. */
@@ -24,10 +34,7 @@ function selectRows(schema: string): string {
   ) a ON true WHERE r.run_id = $1 ORDER BY a.seq`;
 }
 
-/**
- * Reads the entries after `after`, all or one page. Throws `run-unknown`, and `journal-damaged` for missing rows and
- * rows that do not match their checksum.
- */
+/** Throws `run-unknown`, and `journal-damaged` for missing rows and wrong checksums. */
 export async function readTexts(
   query: Transaction,
   schema: string,
@@ -46,7 +53,6 @@ export async function readTexts(
   return takePage(entries, page, ({ text }) => text.length);
 }
 
-/** Like `readTexts`, as events. */
 export function decodeEntries(runId: string, entries: readonly Entry[]): JournalEntry[] {
   return entries.map(({ seq, text, stateHash }) => decodeEntry(runId, seq, text, stateHash));
 }
@@ -100,7 +106,7 @@ function describeChange(runId: string, seq: number): Error {
 }
 
 /** Replaces the JSON and the state hashes of entries, by seq, and returns the checksum of the journal's new end. */
-export async function rewriteRows(
+async function rewriteRows(
   query: Transaction,
   schema: string,
   run: number,
@@ -126,4 +132,46 @@ export async function rewriteRows(
     );
   }
   return sum;
+}
+
+export async function rewriteRun(
+  query: Transaction,
+  s: string,
+  runId: string,
+  redaction: Redaction,
+): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
+  const key = escapeText(runId);
+  const { after, redactions, blobs, state, progress, event, now, isDead } = redaction;
+  const { texts, title } = readRedaction(redaction);
+  const written = event && encodeEvent(event);
+  const place = await locateRun(query, s, runId, 'FOR UPDATE');
+  const lease = toLease(place.row);
+  const until = (lease?.until ?? 0) - place.now + now;
+  assertUndriven(runId, lease && { ...lease, until }, { now, isDead }, 'redacted');
+  if (after !== place.seq || redactions !== place.redactions) return { type: 'conflict' };
+  const { run } = place;
+  const sum = texts.size === 0 ? undefined : await rewriteRows(query, s, run, texts);
+  await query(`DELETE FROM ${s}.blobs WHERE run = $1 AND digest = ANY($2)`, run, [...blobs]);
+  await query(
+    `UPDATE ${s}.runs SET last_sum = COALESCE($2, last_sum), progress = $3, title = COALESCE($4, title),
+       search = COALESCE($5, search), redactions = redactions + 1, owner = NULL, lease_until = NULL,
+       wake_at = CASE WHEN owner IS NULL OR $6 THEN wake_at ELSE LEAST(wake_at, ${s}.now_ms()) END WHERE run = $1`,
+    ...[
+      run,
+      sum ?? null,
+      JSON.stringify(progress),
+      title ?? null,
+      title === undefined ? null : foldText(title),
+      !isOpen(place),
+    ],
+  );
+  if (event && written) {
+    const guard = { after, epoch: null, redactions: redactions + 1 };
+    const change = { ...guard, key, json: written, count: 1, at: event.at, standing: {} };
+    await query(writeSql(s), ...valuesOf(change, randomUUID()));
+  }
+  const seq = after + (event === undefined ? 0 : 1);
+  for (const table of ['snapshots', 'deltas']) await query(`DELETE FROM ${s}.${table} WHERE run = $1`, run);
+  await saveSnapshotAs(query, s, { key, seq, redactions: redactions + 1, text: JSON.stringify(state) });
+  return { type: 'appended', seq };
 }

@@ -1,7 +1,7 @@
 import { backOffMs } from '../../protocol/back-off.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { escapeText } from '../sql/rows.ts';
-import type { Watchers } from '../work/watchers.ts';
+import type { Watchers } from '../watchers.ts';
 import type { Database, Listening } from './database.ts';
 import { nameOfSchema } from './schema.ts';
 
@@ -15,7 +15,6 @@ const LONGEST_TOPIC = 200;
 /** How long a notification takes at most, in ms; later, the connection is taken for one that gets none. */
 const PROBE_MS = 2_000;
 
-/** The pauses before another attempt to connect. */
 const BACK_OFF = { baseMs: 100, maxMs: 2_000 };
 
 /** How often runs and work are looked for on a connection that gets no notifications, in ms. */
@@ -32,7 +31,6 @@ export function topicOf(runId: string): string {
   return [...escapeText(runId)].slice(0, LONGEST_TOPIC).join('');
 }
 
-/** SQL that tells watchers of work. */
 export function notifyWork(schema: string): string {
   return `pg_notify('${channelOf(schema)}', '${WORK}')::text`;
 }
@@ -64,7 +62,6 @@ export class Listener {
     this.#watchers = watchers;
   }
 
-  /** Connects, if it was not started before. */
   start(): void {
     if (this.#isStarted || this.#isClosed) return;
     this.#isStarted = true;

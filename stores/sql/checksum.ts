@@ -1,5 +1,4 @@
 import { createHash, hash } from 'node:crypto';
-import type { Row } from './rows.ts';
 
 /**
  * Checksums bind each journal entry to all earlier entries and to the record of its run. They detect entries that were
@@ -8,7 +7,6 @@ import type { Row } from './rows.ts';
  * journal: replay and export compare them (`compareRecord`).
  */
 
-/** The length of a checksum, in characters. */
 export const SUM_CHARS = 16;
 
 /** The first 64 bits of a SHA-256, in hex. */
@@ -17,7 +15,13 @@ function digest(text: string): string {
 }
 
 /** Returns the checksum of the immutable parts of a run's record, to which the first entry is bound. */
-export function sumOfRecord({ run_id, agent, created_at, base, continues }: Row): string {
+export function sumOfRecord({
+  run_id,
+  agent,
+  created_at,
+  base,
+  continues,
+}: Readonly<Record<string, unknown>>): string {
   return digest(JSON.stringify([run_id, agent, created_at, base, continues]));
 }
 
@@ -29,12 +33,10 @@ export function sumOfEntry(before: string, text: string, stateHash = ''): string
   return digest(before + text + stateHash);
 }
 
-/** Returns the checksum of a part of a blob. */
 export function sumOfPart(blob: string, start: number, bytes: Uint8Array): string {
   return createHash('sha256').update(`${blob} ${start} `).update(bytes).digest('hex').slice(0, SUM_CHARS);
 }
 
-/** Returns the checksum of a snapshot. */
 export function sumOfSnapshot(key: string, seq: number, text: string): string {
   return digest(`${key} ${seq} ${text}`);
 }

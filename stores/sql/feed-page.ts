@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import type { JournalEntry } from '../../protocol/event.ts';
 import type { FeedEntry, FeedPage, FeedQuery } from '../../protocol/listing/feed.ts';
-import { type FeedPlace, readFeedQuery, toCursor } from '../feed-cursor.ts';
 import type { Lease } from '../lease.ts';
+import { type FeedPlace, readFeedQuery, toCursor } from '../page.ts';
 import { type Row, readOrReport, readOwner, unescapeText } from './rows.ts';
 
 const rowSchema = z.object({ position: z.coerce.number(), run_id: z.string(), seq: z.coerce.number() });

@@ -1,22 +1,33 @@
 // stores/sql: what SQLite and PostgreSQL have in common: how rows are read and written, and their checksums.
-
 import * as z from 'zod';
 import { EngineError } from '../../protocol/error.ts';
+import type { RunStarted } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { labelsSchema } from '../../protocol/listing/label.ts';
+import { labelsSchema, titleOf } from '../../protocol/listing/label.ts';
 import { progressSchema } from '../../protocol/listing/run-list.ts';
-import type { ListFilter, Owner, RunList, RunRecord, RunStatus } from '../../protocol/store.ts';
+import type {
+  AdoptedRun,
+  JournalRest,
+  ListFilter,
+  Owner,
+  Redaction,
+  RunList,
+  RunRecord,
+  RunStatus,
+  StoredSnapshot,
+} from '../../protocol/store.ts';
+import { describeDamage, encodeEvent } from '../journal-text.ts';
 import type { Lease } from '../lease.ts';
-import type { ListQuery } from '../list-query.ts';
-import { unknownProgress } from '../run-record.ts';
+import { foldText, type ListQuery } from '../list-query.ts';
+import { findAwaited, type Waiting } from '../plan-deletion.ts';
+import { describeStart, unknownProgress } from '../run-record.ts';
+import { sumOfSnapshot } from './checksum.ts';
 
-/** A row of `runs`, or of a query for some of its columns. */
 export type Row = Record<string, unknown>;
 
 /** Runs the statements of one transaction of a database server. */
 export type Transaction = (text: string, ...values: readonly unknown[]) => Promise<Row[]>;
 
-/** A text as `escapeText` returns it. */
 const escaped = z.string().transform(unescapeText);
 
 const runRowSchema = z.object({
@@ -61,8 +72,7 @@ export function escapeText(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** Like `escapeText`; returns `null` for `undefined`. */
-export function escapeOptional(text: string | undefined): string | null {
+function escapeOptional(text: string | undefined): string | null {
   return text === undefined ? null : escapeText(text);
 }
 
@@ -168,7 +178,6 @@ export function hasDeadOwner(column: unknown, isDead: ((owner: Owner) => boolean
   }
 }
 
-/** Reverses `escapeText`. */
 export function unescapeText(text: string): string {
   return z.string().parse(JSON.parse(`"${text}"`));
 }
@@ -184,4 +193,74 @@ function readSafely<Result>(row: Row, read: () => Result): Result {
       { cause },
     );
   }
+}
+
+/** A run to insert. Its journal begins after the entry `base`. */
+export type NewRun = Omit<AdoptedRun, 'seq' | 'state'> &
+  Pick<RunRecord, 'forkOf' | 'continues'> & { base: number };
+
+export function newRunOf(
+  event: RunStarted,
+  { status, progress, wakeAt }: Pick<JournalRest, 'status' | 'progress' | 'wakeAt'>,
+): NewRun {
+  return { ...describeStart(event), status, base: 0, ...omitUndefined({ progress, wakeAt }) };
+}
+
+/** Returns the columns of a new run that the tables of all databases have. */
+export function columnsOf({ chart, parent, forkOf, progress, ...run }: NewRun) {
+  return {
+    run_id: escapeText(run.runId),
+    agent: escapeText(run.agent),
+    agent_version: escapeOptional(run.agentVersion),
+    chart_version: chart?.version ?? null,
+    chart_hash: escapeOptional(chart?.hash),
+    title: run.title,
+    search: foldText(run.title),
+    parent: escapeOptional(parent?.runId),
+    parent_call: escapeOptional(parent?.callId),
+    fork_of: escapeOptional(forkOf?.runId),
+    fork_at: forkOf?.at ?? null,
+    continues: escapeOptional(run.continues),
+    status: run.status,
+    progress: progress === undefined ? null : JSON.stringify(progress),
+    created_at: run.createdAt,
+    base: run.base,
+  };
+}
+
+export type Replacements = ReadonlyMap<number, { text: string; stateHash: string | undefined }>;
+
+/** Returns the entries that a redaction replaces, and the new title if entry 1 is one of them. */
+export function readRedaction({ entries }: Redaction): { texts: Replacements; title: string | undefined } {
+  const first = entries.find(({ seq }) => seq === 1)?.event;
+  return {
+    texts: new Map(
+      entries.map(({ seq, event, stateHash }) => [seq, { text: encodeEvent(event), stateHash }]),
+    ),
+    title: first?.type === 'run.started' ? titleOf(first) : undefined,
+  };
+}
+
+/**
+ * Returns the snapshot in a row, which also has the `base` of the run. A damaged snapshot is ignored if the journal is
+ * complete; for an adopted run it throws `journal-damaged`.
+ */
+export function toSnapshot(runId: string, row: Row | undefined): StoredSnapshot | undefined {
+  if (row === undefined) return undefined;
+  const [seq, text, base] = [Number(row.seq), String(row.state), Number(row.base)];
+  if (row.sum === sumOfSnapshot(escapeText(runId), seq, text)) return { seq, state: JSON.parse(text) };
+  if (base === 0) return undefined;
+  throw describeDamage(
+    runId,
+    base,
+    'and the entries before it exist only in a snapshot, which does not match its checksum',
+  );
+}
+
+/** Returns the runs of journal rows, and what they wait for. The rows of a run are in their order. */
+export function toWaiting(rows: readonly Row[]): Waiting[] {
+  return [...Map.groupBy(rows, ({ run_id }) => String(run_id))].map(([key, appends]) => ({
+    runId: unescapeText(key),
+    awaited: findAwaited(appends.flatMap(({ json }) => String(json).split('\n'))),
+  }));
 }

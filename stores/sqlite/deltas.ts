@@ -1,6 +1,6 @@
 import type { DeltaStore } from '../../protocol/store.ts';
 import { escapeText } from '../sql/rows.ts';
-import type { Connection } from './database/connection.ts';
+import type { Connection } from './connection.ts';
 
 /** How long a run keeps its row after its last follower has left, in ms. */
 const FORGET_MS = 60_000;

@@ -1,16 +1,16 @@
 // stores/sqlite: the operations of `sqlite()`, one group of statements a file. `statements.ts` holds the SQL,
 // `database/` the connection, its commits and the schema.
-
-import type { RunEvent } from '../../protocol/event.ts';
+import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { changedRun } from '../../protocol/listing/work.ts';
 import type { ClaimRequest, Page, Standing, StandingChange } from '../../protocol/store.ts';
-import { describeDamage } from '../journal-text.ts';
-import { grantLease } from '../lease.ts';
+import { decodeEntry, decodeJson, describeDamage } from '../journal-text.ts';
+import { grantLease, nextWakeAt } from '../lease.ts';
 import { takePage, WHOLE } from '../page.ts';
-import { sumOfEntry } from '../sql/checksum.ts';
-import { escapeText } from '../sql/rows.ts';
-import { nextWakeAt } from '../work/is-work.ts';
-import { locateRun, type Position } from './locate-run.ts';
+import { assertUnredacted } from '../run-record.ts';
+import { SUM_CHARS, sumOfEntry, sumOfRecord } from '../sql/checksum.ts';
+import { escapeText, type Replacements, type Row } from '../sql/rows.ts';
+import { locateRun, type Position } from './runs.ts';
 import type { Statements } from './statements.ts';
 
 /** The approximate maximum size of one row: what a reader of one entry has to read at most. */
@@ -98,4 +98,123 @@ function writeRows(
 export function writeLease(sql: Statements, run: number, request: ClaimRequest, epoch: number): void {
   const { owner, until } = grantLease(request);
   sql.setLease.run(epoch, JSON.stringify(owner), until, request.now, run);
+}
+
+/** Returns the entries after `after`, all or one page. Throws `journal-damaged` for an entry with a wrong checksum. */
+export function readEntries(sql: Statements, runId: string, after: number, page?: Page): JournalEntry[] {
+  return readTexts(sql, runId, after, page).map(({ seq, text, stateHash }) =>
+    decodeEntry(runId, seq, text, stateHash),
+  );
+}
+
+export function readJsonEntries(
+  sql: Statements,
+  runId: string,
+  limit?: number,
+): { seq: number; event: JsonValue }[] {
+  const page = { ...WHOLE, ...omitUndefined({ entries: limit }) };
+  return readTexts(sql, runId, 0, page).map(({ seq, text }) => decodeJson(runId, seq, text));
+}
+
+type Entry = { seq: number; text: string; sum: string; stateHash: string | undefined };
+
+/** Like `readEntries`, but without parsing the events. */
+function readTexts(sql: Statements, runId: string, after: number, page = WHOLE): Entry[] {
+  if (page.entries <= 0) return [];
+  return takePage(checkEntries(sql, runId, after, page.redactions), page, ({ text }) => text.length);
+}
+
+/** Reads and checks lazily; missing entries after the consumed ones are detected by the next read. */
+function* checkEntries(
+  sql: Statements,
+  runId: string,
+  after: number,
+  known: number | undefined,
+): Generator<Entry> {
+  const position = locateRun(sql, runId);
+  assertUnredacted(runId, position, known);
+  const { run, base, seq: last, sum: lastSum } = position;
+  const from = Math.max(after, base);
+  if (from >= last) return;
+  let seq = from;
+  let sum: string | undefined;
+  for (const found of sql.rows.iterate(run, from, run, last)) {
+    for (const entry of splitRow(runId, seq + 1, found)) {
+      if (entry.seq > from) {
+        sum ??= readSum(sql, runId, { run, seq: from, base });
+        sum = sumOfEntry(sum, entry.text, entry.stateHash);
+        if (entry.seq !== seq + 1 || entry.sum !== sum) throw describeChange(runId, seq + 1);
+        seq += 1;
+        if (seq === last && sum !== lastSum)
+          throw describeDamage(runId, last, 'is not the last entry that was written');
+        yield entry;
+      } else if (entry.seq === from) sum = entry.sum;
+    }
+  }
+  if (seq < last) throw describeDamage(runId, seq + 1, 'is missing');
+}
+
+/** Splits a row into its entries. Throws `journal-damaged` if `next` is missing before the row. */
+function splitRow(runId: string, next: number, row: Row): Entry[] {
+  const sums = String(row.sums);
+  const json = String(row.json);
+  const texts = sums.length === SUM_CHARS ? [json] : json.split('\n');
+  const first = Number(row.seq) - texts.length + 1;
+  if (sums.length !== texts.length * SUM_CHARS) throw describeChange(runId, next);
+  if (first > next) throw describeDamage(runId, next, 'is missing');
+  return texts.map((text, index) => ({
+    seq: first + index,
+    text,
+    sum: sums.slice(index * SUM_CHARS, (index + 1) * SUM_CHARS),
+    stateHash: index < texts.length - 1 || row.state_hash === null ? undefined : String(row.state_hash),
+  }));
+}
+
+function describeChange(runId: string, seq: number): Error {
+  return describeDamage(runId, seq, 'does not match its checksum');
+}
+
+/** Returns the checksum at `seq`, to which the next entry is bound; `seq` ends a row or is `base`. */
+function readSum(
+  sql: Statements,
+  runId: string,
+  { run, seq, base }: { run: number; seq: number; base: number },
+): string {
+  if (seq === base) return sumOfRecord(sql.run.get(escapeText(runId)) ?? {});
+  const row = sql.rowThatEnds.get(run, seq);
+  if (row === undefined) throw describeDamage(runId, seq, 'is missing');
+  return String(row.sums).slice(-SUM_CHARS);
+}
+
+/**
+ * Replaces the JSON and the state hashes of entries, by seq. Verifies the old checksums and recomputes all of them from
+ * the first changed entry on. Returns the position with the new checksum. Throws `journal-damaged`.
+ */
+export function rewriteEntries(
+  sql: Statements,
+  runId: string,
+  position: Position,
+  changed: Replacements,
+): Position {
+  if (changed.size === 0) return position;
+  const { run, base, seq: last } = position;
+  const before = Math.min(...changed.keys()) - 1;
+  readTexts(sql, runId, before);
+  let sum = '';
+  let next = before + 1;
+  for (const found of sql.rows.all(run, before, run, last)) {
+    const entries = splitRow(runId, next, found);
+    const written = entries.map(entry => ({ ...entry, ...changed.get(entry.seq) }));
+    next = Number(found.seq) + 1;
+    let sums = '';
+    for (const entry of written) {
+      if (sum === '' && entry.seq === before + 1) sum = readSum(sql, runId, { run, seq: before, base });
+      sum = entry.seq <= before ? entry.sum : sumOfEntry(sum, entry.text, entry.stateHash);
+      sums += sum;
+    }
+    const json = written.map(({ text }) => text).join('\n');
+    sql.rewriteRow.run(written.at(-1)?.stateHash ?? null, sums, json, run, Number(found.seq));
+  }
+  sql.rewriteEnd.run(sum, run);
+  return { ...position, sum };
 }

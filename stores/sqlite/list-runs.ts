@@ -6,7 +6,6 @@ import { RECORD, type Statements } from './statements.ts';
 
 type Value = string | number;
 
-/** A condition of a filter: an expression and the values of its parameters. */
 type Condition = { where: string; values: readonly Value[] };
 
 /**
@@ -26,7 +25,6 @@ const BY_AGE: Path = {
 /** Up to how many runs of a condition are counted, to choose the narrowest one. */
 const MOST_COUNTED = 1_000;
 
-/** Returns the rows of a page, and one more if there is a next page. */
 export function findRuns(sql: Statements, query: ListQuery): Row[] {
   const { order, limit } = query;
   const paths = pathsOf(query);
@@ -79,7 +77,6 @@ function narrowest(sql: Statements, paths: readonly Path[]): Path {
   return best.path;
 }
 
-/** The condition of a path that is not taken. */
 function asCondition({ key, where, values }: Path): Condition {
   if (key === 'runs') return { where, values };
   return {

@@ -6,7 +6,6 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
  */
 const FROM_RUN = 'FROM runs WHERE run = (SELECT run FROM runs WHERE run_id = ?)';
 
-/** The columns of a record, for `toRecord`. */
 export const RECORD = `runs.run_id, runs.agent, runs.title, runs.status, runs.created_at, runs.updated_at, runs.base,
   runs.seq, runs.continues, runs.parent, runs.parent_call, runs.fork_of, runs.fork_at, runs.progress, runs.epoch, runs.redactions,
   runs.owner, runs.lease_until, runs.agent_version, runs.chart_version, runs.chart_hash, runs.wake_at,
@@ -121,7 +120,6 @@ const SQL = {
 } as const;
 
 export type Statements = Record<keyof typeof SQL, StatementSync> & {
-  /** Prepares a statement that depends on a filter. */
   prepare(text: string): StatementSync;
 };
 

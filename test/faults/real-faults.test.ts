@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
-import { receive } from '../../stores/conformance/samples.ts';
+import { receive } from '../../stores/conformance/check.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { ManualHost } from '../../testing/manual-host.ts';
 import { calls, makeTool, makeTracedTool } from '../support/engine/agents.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { begin, RUNNING, receive } from '../../stores/conformance/samples.ts';
+import { begin, RUNNING, receive } from '../../stores/conformance/check.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { begin, receive } from '../../stores/conformance/samples.ts';
-import { backUpDatabase } from '../../stores/sqlite/database/back-up-database.ts';
+import { begin, receive } from '../../stores/conformance/check.ts';
+import { backUpDatabase } from '../../stores/sqlite/back-up-database.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
 import type { Store } from '../../protocol/store.ts';
-import { begin, receive, request } from '../../stores/conformance/samples.ts';
+import { begin, receive, request } from '../../stores/conformance/check.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { calls, eventsOf, makeTracedTool } from '../support/engine/agents.ts';
 import { interceptCommits, sqliteError } from '../support/stores/commits.ts';

@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { EngineError } from '../../protocol/error.ts';
-import { begin, receive, request, say } from '../../stores/conformance/samples.ts';
+import { begin, receive, request, say } from '../../stores/conformance/check.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 import { appendOne, change, fail, makeJournal } from '../support/stores/make-journal.ts';

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent } from '../../agent/agent.ts';
-import { receive, request } from '../../stores/conformance/samples.ts';
+import { receive, request } from '../../stores/conformance/check.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { calls, eventsOf, makeTracedTool } from '../support/engine/agents.ts';
 import { fail, makeJournal } from '../support/stores/make-journal.ts';

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { openDatabase } from '../../stores/sqlite/database/open-database.ts';
-import { SCHEMA, type Schema, versionOf } from '../../stores/sqlite/database/schema.ts';
+import { openDatabase } from '../../stores/sqlite/open-database.ts';
+import { SCHEMA, type Schema, versionOf } from '../../stores/sqlite/schema.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 import { change, fail, makeJournal } from '../support/stores/make-journal.ts';

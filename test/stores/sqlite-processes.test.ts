@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { JournalEntry } from '../../protocol/event.ts';
-import { begin, makeOwner, receive, request } from '../../stores/conformance/samples.ts';
+import { begin, makeOwner, receive, request } from '../../stores/conformance/check.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 

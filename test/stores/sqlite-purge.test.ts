@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { begin } from '../../stores/conformance/samples.ts';
+import { begin } from '../../stores/conformance/check.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 

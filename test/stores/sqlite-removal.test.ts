@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import type { Redaction, Store } from '../../protocol/store.ts';
-import { begin, makeProgress, receive, say } from '../../stores/conformance/samples.ts';
+import { begin, makeProgress, receive, say } from '../../stores/conformance/check.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { makeFile } from '../support/stores/make-file.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { translateError } from '../../stores/sqlite/database/translate-error.ts';
+import { translateError } from '../../stores/sqlite/translate-error.ts';
 import { sqliteError } from '../support/stores/commits.ts';
 
 test.each([

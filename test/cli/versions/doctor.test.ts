@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { chartIdentity } from '../../../machines/snapshot.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import { begin } from '../../../stores/conformance/samples.ts';
+import { begin } from '../../../stores/conformance/check.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { AGENT, calling, Desk, LIBRARY, REFUND } from '../../support/cli/desk.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { begin, receive } from '../../../stores/conformance/samples.ts';
+import { begin, receive } from '../../../stores/conformance/check.ts';
 import { type PostgresProxy, startProxy } from '../../support/stores/postgres-proxy.ts';
 import { type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';
 import { WorkerPool } from '../../support/workers/worker-pool.ts';

@@ -5,7 +5,7 @@ import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
 import { readPages } from '../../../engine/journal/read-journal.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';
-import { receive } from '../../../stores/conformance/samples.ts';
+import { receive } from '../../../stores/conformance/check.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';

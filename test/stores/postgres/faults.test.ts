@@ -5,7 +5,7 @@ import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent, systemHost, tool } from '../../../agent/index.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { begin, makeOwner, receive, request } from '../../../stores/conformance/samples.ts';
+import { begin, makeOwner, receive, request } from '../../../stores/conformance/check.ts';
 import { postgres } from '../../../stores/postgres.ts';
 import { TAKES_ALL } from '../../support/sample.ts';
 import { startProxy } from '../../support/stores/postgres-proxy.ts';

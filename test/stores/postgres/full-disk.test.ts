@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { begin } from '../../../stores/conformance/samples.ts';
+import { begin } from '../../../stores/conformance/check.ts';
 import type { PostgresPool } from '../../../stores/postgres/database.ts';
 import { postgres } from '../../../stores/postgres.ts';
 import { fail } from '../../support/stores/make-journal.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/index.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { begin, receive } from '../../../stores/conformance/samples.ts';
+import { begin, receive } from '../../../stores/conformance/check.ts';
 import { storeChecks } from '../../../stores/conformance.ts';
 import { postgres } from '../../../stores/postgres.ts';
 import { calls, makeTool } from '../../support/engine/agents.ts';

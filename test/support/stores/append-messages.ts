@@ -1,4 +1,4 @@
-import { begin, receive } from '../../../stores/conformance/samples.ts';
+import { begin, receive } from '../../../stores/conformance/check.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 
 /**

@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect } from 'vitest';
 import type { EngineError } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';
-import { begin, receive, say } from '../../../stores/conformance/samples.ts';
+import { begin, receive, say } from '../../../stores/conformance/check.ts';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { makeFile } from './make-file.ts';
 

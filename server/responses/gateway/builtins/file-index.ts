@@ -4,7 +4,7 @@ import { open, readdir, realpath } from 'node:fs/promises';
 import { basename, extname, join, relative, sep } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { messageOf } from '../../../../protocol/error.ts';
-import { loadSqlite } from '../../../../stores/sqlite/database/load-module.ts';
+import { loadSqlite } from '../../../../stores/sqlite/open-database.ts';
 import { cutChunks } from './cut-chunks.ts';
 
 /** Metadata of an indexed file; filters can compare these fields. Times are in seconds since the epoch. */

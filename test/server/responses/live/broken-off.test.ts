@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EngineError } from '../../../../protocol/error.ts';
 import type { Store } from '../../../../protocol/store.ts';
-import { makeOwner } from '../../../../stores/conformance/samples.ts';
+import { makeOwner } from '../../../../stores/conformance/check.ts';
 import { memory } from '../../../../stores/memory.ts';
 import { EventReader, idOf, saying } from '../../../support/responses/event-reader.ts';
 import { GATE, GatedProvider, HANG } from '../../../support/responses/gated-provider.ts';

@@ -1,10 +1,7 @@
 /** Marks a file as a store of runs, stored in it as `application_id`: the letters "agct". */
 export const APPLICATION_ID = 0x61676374;
 
-/**
- * The tables of a store, and the steps to them from the tables of earlier releases: the first takes version 1 to version 2.
- * The version is stored in the file as `user_version`.
- */
+/** The first step takes tables of version 1 to version 2. The file has its version as `user_version`. */
 export type Schema = {
   create: string;
   /** SQL. Each renames what the statements of the release before write to, so that its processes can no longer write. */

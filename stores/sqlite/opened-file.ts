@@ -2,9 +2,7 @@ import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describeFault } from './translate-error.ts';
 
-/**
- * The smallest page of SQLite, in bytes; a database has at least one. Source: https://www.sqlite.org/fileformat.html
- */
+/** In bytes; a database has a page at least. Source: https://www.sqlite.org/fileformat.html */
 const SMALLEST_PAGE_BYTES = 512;
 
 type Found = { id: string; bytes: number; isFile: boolean };

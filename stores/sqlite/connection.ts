@@ -1,12 +1,18 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
-import { backOffMs } from '../../../protocol/back-off.ts';
-import { closedStore } from '../../run-record.ts';
-import { prepareStatements, type Statements } from '../statements.ts';
-import { emptyLog, freePages, rebuildFile } from './free-pages.ts';
-import { openDatabase } from './open-database.ts';
+import { backOffMs } from '../../protocol/back-off.ts';
+import { closedStore } from '../run-record.ts';
+import { openDatabase, readPragma } from './open-database.ts';
 import { OpenedFile } from './opened-file.ts';
-import { describeLostReply, isFull, isLocked, isRefusedCommit, translateError } from './translate-error.ts';
+import { prepareStatements, type Statements } from './statements.ts';
+import {
+  describeFault,
+  describeLostReply,
+  isFull,
+  isLocked,
+  isRefusedCommit,
+  translateError,
+} from './translate-error.ts';
 import { LOCK_BACK_OFF, type Write, WriteQueue } from './write-queue.ts';
 
 type Opened = { db: DatabaseSync; sql: Statements; file: OpenedFile | undefined };
@@ -98,9 +104,7 @@ export class Connection {
     });
   }
 
-  /**
-   * Closes the connection; every later use rejects. SQLite moves its log into the file when the last connection closes.
-   */
+  /** SQLite moves its log into the file when the last connection closes. */
   close(): void {
     this.#writes.close();
     this.#closed = true;
@@ -225,3 +229,32 @@ export class Connection {
 
 /** SQLite rolled back the transaction because of one of several writes: nothing was written. */
 class TransactionEnded extends Error {}
+
+/** `auto_vacuum` of a file that can give pages back. Source: https://www.sqlite.org/pragma.html#pragma_auto_vacuum */
+const INCREMENTAL = 2;
+
+/** How many pages one commit removes: other processes wait for the commit. */
+const STEP = 1000;
+
+/** Returns whether there are more. A file that another program created shrinks only by a rebuild. */
+function freePages(db: DatabaseSync): boolean {
+  if (readPragma(db, 'auto_vacuum') !== INCREMENTAL) rebuildFile(db);
+  else db.exec(`PRAGMA incremental_vacuum(${STEP})`);
+  return Number(readPragma(db, 'freelist_count')) > 0;
+}
+
+function rebuildFile(db: DatabaseSync): void {
+  db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+  db.exec('VACUUM');
+}
+
+/** Moves the log into the file and truncates it. Throws `store-locked` while another process reads the log. */
+function emptyLog(db: DatabaseSync, file: string): void {
+  const { busy } = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() ?? {};
+  if (busy !== 0)
+    throw describeFault(
+      'store-locked',
+      file,
+      'the deleted data is still in its log, which another process is reading',
+    );
+}

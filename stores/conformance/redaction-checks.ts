@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { isChangedRun } from '../../../protocol/listing/work.ts';
-import type { Redaction, Store } from '../../../protocol/store.ts';
-import type { Checks } from '../check.ts';
-import { begin, makeProgress, receive, request, say, WAITING } from '../samples.ts';
+import { isChangedRun } from '../../protocol/listing/work.ts';
+import type { Redaction, Store } from '../../protocol/store.ts';
+import { begin, type Checks, makeProgress, receive, request, say, WAITING } from './check.ts';
 
 const DIGEST = 'ab'.repeat(32);
 
-/** The messages of the run, in entries 2 to 4. */
 const MESSAGES = ['two', 'three', 'four'];
 
-/** Creates a waiting run with the messages. */
 async function beginThree(store: Store, runId = 'a'): Promise<void> {
   const events = MESSAGES.map(text => receive(text));
   await store.create(begin(runId), undefined, { events, status: 'waiting' });
@@ -42,7 +39,6 @@ async function isRefusedAsChanged(work: Promise<unknown>): Promise<void> {
   await assert.rejects(work, isChangedRun);
 }
 
-/** Checks that what was read before a redaction is not written after it. */
 export const redactionChecks: Checks = {
   'every redaction counts in the record, also one that changes no entry': async store => {
     await beginThree(store);

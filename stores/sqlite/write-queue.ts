@@ -1,9 +1,8 @@
-import { backOffMs } from '../../../protocol/back-off.ts';
-import { closedStore } from '../../run-record.ts';
-import type { Statements } from '../statements.ts';
+import { backOffMs } from '../../protocol/back-off.ts';
+import { closedStore } from '../run-record.ts';
+import type { Statements } from './statements.ts';
 import { describeFault } from './translate-error.ts';
 
-/** The pauses between attempts to get a lock. */
 export const LOCK_BACK_OFF = { baseMs: 1, maxMs: 50 };
 
 /** One write: atomic, and repeated if its transaction failed. */

@@ -3,12 +3,10 @@ export class Watchers {
   readonly #ofRuns = new Map<string, Set<() => void>>();
   readonly #ofWork = new Set<() => void>();
 
-  /** Whether anything is watched. */
   get isEmpty(): boolean {
     return this.#ofRuns.size === 0 && this.#ofWork.size === 0;
   }
 
-  /** The names of the watched runs. */
   get topics(): string[] {
     return [...this.#ofRuns.keys()];
   }
@@ -24,7 +22,6 @@ export class Watchers {
     };
   }
 
-  /** Adds a callback for work; the returned function removes it. */
   watchWork(onWork: () => void): () => void {
     const own = () => onWork();
     this.#ofWork.add(own);

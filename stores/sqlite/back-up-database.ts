@@ -1,10 +1,9 @@
 import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { EngineError } from '../../../protocol/error.ts';
-import { loadSqlite } from './load-module.ts';
+import { EngineError } from '../../protocol/error.ts';
+import { loadSqlite, readPragma } from './open-database.ts';
 import { refuseRemains } from './opened-file.ts';
-import { readPragma } from './read-pragma.ts';
 import { APPLICATION_ID } from './schema.ts';
 import { describeFault, isLocked, translateError } from './translate-error.ts';
 
@@ -39,7 +38,6 @@ export async function backUpDatabase(
   }
 }
 
-/** Returns the number of runs in the copy. */
 async function copyTo(partial: string, source: string, until: number): Promise<number> {
   const { DatabaseSync } = loadSqlite();
   refuseRemains(source);
@@ -79,7 +77,6 @@ function publish(partial: string, copy: string): void {
   }
 }
 
-/** Some file systems have no hard links. */
 function isUnsupported(error: unknown): boolean {
   return (
     error instanceof Error && 'code' in error && ['EPERM', 'ENOTSUP', 'ENOSYS'].includes(String(error.code))

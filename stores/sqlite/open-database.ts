@@ -1,11 +1,11 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type * as Sqlite from 'node:sqlite';
 import type { DatabaseSync } from 'node:sqlite';
-import { EngineError } from '../../../protocol/error.ts';
-import { loadSqlite } from './load-module.ts';
+import { EngineError } from '../../protocol/error.ts';
 import { refuseRemains } from './opened-file.ts';
-import { readPragma } from './read-pragma.ts';
 import { APPLICATION_ID, SCHEMA, type Schema, versionOf } from './schema.ts';
+import { translateError } from './translate-error.ts';
 
 /**
  * Opens `file`. Creates its folder and tables if they are missing, and takes tables of an older version through the steps
@@ -50,7 +50,7 @@ function prepareTables(db: DatabaseSync, file: string, schema: Schema): void {
  * Returns the version of the tables. Throws `store-unavailable` for a database of another program or a newer version.
  * Needs a transaction, because another process may create the tables between two of its reads.
  */
-export function identify(db: DatabaseSync, file: string, schema: Schema = SCHEMA): number | 'empty' {
+function identify(db: DatabaseSync, file: string, schema: Schema = SCHEMA): number | 'empty' {
   const version = Number(readPragma(db, 'user_version'));
   const application = readPragma(db, 'application_id');
   if (application === APPLICATION_ID) {
@@ -69,4 +69,49 @@ export function identify(db: DatabaseSync, file: string, schema: Schema = SCHEMA
     `${file} is a database of another program: expected an empty database or a store of runs. Name another file.`,
     { file },
   );
+}
+
+/**
+ * Returns the version of the tables in `file`, `null` for an empty database, and the version of this release. Changes
+ * nothing. Throws `store-…` for a file that is not a store, or is of a newer release.
+ */
+export function describeDatabase(file: string): { version: number | null; current: number } {
+  const { DatabaseSync } = loadSqlite();
+  try {
+    refuseRemains(file);
+    const db = new DatabaseSync(file, { readOnly: true });
+    try {
+      db.exec('BEGIN DEFERRED');
+      const found = identify(db, file);
+      return { version: found === 'empty' ? null : found, current: versionOf(SCHEMA) };
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    throw translateError(file, error);
+  }
+}
+
+/** Suppresses only Node 22's warning that SQLite is experimental. Throws `store-unavailable`. */
+export function loadSqlite(): typeof Sqlite {
+  const emitWarning = process.emitWarning;
+  process.emitWarning = (...warning: unknown[]) => {
+    const isAboutSqlite = warning[1] === 'ExperimentalWarning' && String(warning[0]).startsWith('SQLite');
+    if (!isAboutSqlite) Reflect.apply(emitWarning, process, warning);
+  };
+  let module: typeof Sqlite | undefined;
+  try {
+    module = process.getBuiltinModule('node:sqlite');
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+  if (module !== undefined) return module;
+  throw new EngineError(
+    'store-unavailable',
+    `The sqlite store needs node:sqlite, and Node ${process.versions.node} does not have it. Use Node 22.13 or later.`,
+  );
+}
+
+export function readPragma(db: DatabaseSync, name: string): unknown {
+  return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
 }

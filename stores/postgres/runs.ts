@@ -1,0 +1,274 @@
+import type { RunRecord, RunStatus, StoredSnapshot, WorkRequest } from '../../protocol/store.ts';
+import type { ListQuery } from '../list-query.ts';
+import type { Kinship, Waiting } from '../plan-deletion.ts';
+import { missingRun } from '../run-record.ts';
+import { divideBlob, joinParts, startOfPart } from '../sql/blob-parts.ts';
+import { sumOfSnapshot } from '../sql/checksum.ts';
+import {
+  escapeText,
+  hasDeadOwner,
+  type Row,
+  type Transaction,
+  toRecord,
+  toRecords,
+  toSnapshot,
+  toWaiting,
+  unescapeText,
+} from '../sql/rows.ts';
+
+/** Where a run is: what a claim and a deletion decide on. `now` is the server's time. */
+export type Place = {
+  run: number;
+  seq: number;
+  epoch: number;
+  redactions: number;
+  now: number;
+  status: RunStatus;
+  row: Row;
+};
+
+/** Returns the place of a run; `lock` keeps it until the transaction ends. Throws `run-unknown`. */
+export async function locateRun(query: Transaction, s: string, runId: string, lock = ''): Promise<Place> {
+  const [row] = await query(
+    `SELECT run_id, run, seq, epoch, redactions, status, owner, lease_until, ${s}.now_ms() AS now FROM ${s}.runs WHERE run_id = $1 ${lock}`,
+    escapeText(runId),
+  );
+  if (row === undefined) throw missingRun(runId);
+  const numbers = [row.run, row.seq, row.epoch, row.redactions, row.now].map(Number);
+  const [run = 0, seq = 0, epoch = 0, redactions = 0, now = 0] = numbers;
+  return { run, seq, epoch, redactions, now, status: String(row.status) as RunStatus, row };
+}
+
+/** For `toRecord`. The lease is shown on the clock of this process, whose time is the parameter `now`. */
+export function recordOf(schema: string, now: string): string {
+  return `r.run_id, r.agent, r.title, r.labels::text AS labels, r.status, r.created_at, r.updated_at,
+  r.seq::float8 AS seq, r.epoch::float8 AS epoch, r.continues, r.parent, r.parent_call, r.fork_of,
+  r.fork_at::float8 AS fork_at, r.progress, r.owner, r.agent_version, r.chart_version, r.chart_hash,
+  r.redactions::float8 AS redactions,
+  r.wake_at - ${schema}.now_ms() + ${now}::float8 AS wake_at,
+  r.lease_until - ${schema}.now_ms() + ${now}::float8 AS lease_until`;
+}
+
+export async function findRuns(
+  query: Transaction,
+  schema: string,
+  { status, agent, parent, labels, since, before, text, after, order, limit }: ListQuery,
+  now: number,
+): Promise<Row[]> {
+  const values: unknown[] = [now];
+  const param = (value: unknown) => `$${values.push(value)}`;
+  const direction = order === 'asc' ? 'ASC' : 'DESC';
+  const conditions: string[] = [];
+  for (const [column, value] of Object.entries({ status, agent, parent }))
+    if (value !== undefined) conditions.push(`r.${column} = ${param(escapeText(value))}`);
+  if (Object.keys(labels).length > 0) conditions.push(`r.labels @> ${param(JSON.stringify(labels))}::jsonb`);
+  if (since !== undefined) conditions.push(`r.created_at >= ${param(since)}`);
+  if (before !== undefined) conditions.push(`r.created_at < ${param(before)}`);
+  if (text !== undefined) conditions.push(`position(${param(text)} IN r.search) > 0`);
+  if (after !== undefined) {
+    const sign = order === 'asc' ? '>' : '<';
+    conditions.push(`(r.created_at, r.run_id) ${sign} (${param(after.createdAt)}, ${param(after.runId)})`);
+  }
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
+  return await query(
+    `SELECT ${recordOf(schema, '$1')} FROM ${schema}.runs r ${where}
+     ORDER BY r.created_at ${direction}, r.run_id ${direction} LIMIT ${param(limit + 1)}`,
+    ...values,
+  );
+}
+
+/**
+ * Locks and reads the runs that a deletion of `runIds` may concern: child runs, continuations and parents, of these
+ * too, and what the runs that have not ended wait for.
+ */
+export async function readKinship(
+  query: Transaction,
+  schema: string,
+  runIds: readonly string[],
+  now: number,
+): Promise<Kinship> {
+  const kin = new Map<unknown, Row>();
+  let waiting: Waiting[] | undefined;
+  const visited = new Set<unknown>();
+  for (let keys: unknown[] = runIds.map(escapeText); keys.length > 0; ) {
+    for (const key of keys) visited.add(key);
+    const rows = await query(
+      `SELECT ${recordOf(schema, '$2')} FROM ${schema}.runs r
+       WHERE r.run_id = ANY($1) OR r.parent = ANY($1) OR r.continues = ANY($1) ORDER BY r.run DESC FOR UPDATE OF r`,
+      ...[keys, now],
+    );
+    for (const row of rows) if (!kin.has(row.run_id)) kin.set(row.run_id, row);
+    const parents = [...kin.values()].flatMap(({ parent }) => (parent === null ? [] : [parent]));
+    // Only child runs are awaited.
+    if (parents.length > 0) waiting ??= await readWaiting(query, schema);
+    const waiters = (waiting ?? []).filter(({ awaited }) => [...awaited].some(id => kin.has(escapeText(id))));
+    const found = [...kin.keys(), ...parents, ...waiters.map(({ runId }) => escapeText(runId))];
+    keys = found.filter(key => !visited.has(key));
+  }
+  const children = Map.groupBy(kin.values(), ({ parent }) => parent);
+  const continuations = Map.groupBy(kin.values(), row => row.continues);
+  const idsOf = (rows: readonly Row[] = []) => rows.map(({ run_id }) => unescapeText(String(run_id)));
+  return {
+    find(runId) {
+      const row = kin.get(escapeText(runId));
+      return row && toRecord(row);
+    },
+    childrenOf: runId => idsOf(children.get(escapeText(runId))),
+    continuationsOf: runId => idsOf(continuations.get(escapeText(runId))),
+    waiting: () => waiting ?? [],
+  };
+}
+
+async function readWaiting(query: Transaction, schema: string): Promise<Waiting[]> {
+  const rows = await query(
+    `SELECT r.run_id, a.json FROM ${schema}.runs r JOIN ${schema}.appends a USING (run)
+     WHERE r.status IN ('running', 'waiting')
+       AND (position('"tool.suspended"' IN a.json) > 0 OR position('"result.received"' IN a.json) > 0)
+     ORDER BY a.run, a.seq`,
+  );
+  return toWaiting(rows);
+}
+
+export async function dropRuns(query: Transaction, schema: string, runIds: readonly string[]): Promise<void> {
+  if (runIds.length === 0) return;
+  await query(`DELETE FROM ${schema}.runs WHERE run_id = ANY($1)`, runIds.map(escapeText));
+}
+
+/** Reserves runs that have something to do, and returns their records: see `Store.takeWork`. */
+export async function takeRuns(
+  query: Transaction,
+  s: string,
+  request: WorkRequest,
+  now: number,
+): Promise<RunRecord[]> {
+  if (request.limit <= 0 || request.agents.length === 0) return [];
+  const rows = await query(
+    `WITH ${findSql(s, 'FOR UPDATE SKIP LOCKED')}
+    UPDATE ${s}.runs r SET reserved_until = (SELECT ms FROM clock) + $7::float8
+    FROM found WHERE r.run = found.run RETURNING ${recordOf(s, '$8')}`,
+    ...(await valuesOf(query, s, request)),
+    request.reserveMs,
+    now,
+  );
+  const { onDamaged = () => {} } = request;
+  return toRecords(rows, { onDamaged }).sort((one, other) => one.updatedAt - other.updatedAt);
+}
+
+export async function countRuns(query: Transaction, s: string, request: WorkRequest): Promise<number> {
+  if (request.limit <= 0 || request.agents.length === 0) return 0;
+  const [row] = await query(
+    `WITH ${findSql(s, '')} SELECT count(*) AS count FROM found`,
+    ...(await valuesOf(query, s, request)),
+  );
+  return Number(row?.count);
+}
+
+/** The parts `clock` and `found` of a statement, with the parameters of `valuesOf`. */
+function findSql(s: string, lock: string): string {
+  return `clock AS MATERIALIZED (SELECT ${s}.now_ms() AS ms),
+    found AS (
+      SELECT r.run FROM ${s}.runs r
+      WHERE (r.status = 'running' OR r.owner IS NOT NULL OR r.wake_at <= (SELECT ms FROM clock))
+        AND r.status IN ('running', 'waiting')
+        AND (r.owner IS NULL OR r.lease_until <= (SELECT ms FROM clock) OR ${PROCESS_OF_OWNER} = ANY($1))
+        AND (r.reserved_until IS NULL OR r.reserved_until <= (SELECT ms FROM clock))
+        AND (r.agent = ANY($2) OR r.agent || E'\\n' || r.agent_version = ANY($3)
+          OR (r.agent_version IS NULL AND r.agent = ANY($4)))
+        AND ($5::text[] IS NULL OR r.chart_hash IS NULL OR r.chart_version || ' ' || r.chart_hash = ANY($5))
+      ORDER BY r.updated_at, r.run LIMIT $6 ${lock})`;
+}
+
+async function valuesOf(
+  query: Transaction,
+  s: string,
+  { agents, charts, limit, isDead }: WorkRequest,
+): Promise<unknown[]> {
+  const dead = isDead === undefined ? [] : await findDead(query, s, isDead);
+  const anyVersion = agents.filter(({ versions }) => versions === undefined);
+  const oneVersion = agents.flatMap(({ name, versions = [] }) =>
+    versions.map(version => `${escapeText(name)}\n${escapeText(version)}`),
+  );
+  return [
+    dead,
+    anyVersion.map(({ name }) => escapeText(name)),
+    oneVersion,
+    agents.map(({ name }) => escapeText(name)),
+    charts?.map(({ version, hash }) => `${version} ${escapeText(hash)}`) ?? null,
+    limit,
+  ];
+}
+
+/** An owner without its id, which each of its drivers has for itself. */
+const PROCESS_OF_OWNER = `(r.owner::jsonb - 'id')::text`;
+
+async function findDead(
+  query: Transaction,
+  s: string,
+  isDead: NonNullable<WorkRequest['isDead']>,
+): Promise<unknown[]> {
+  const rows = await query(
+    `SELECT ${PROCESS_OF_OWNER} AS process, min(r.owner) AS owner FROM ${s}.runs r
+     WHERE r.owner IS NOT NULL AND r.lease_until > ${s}.now_ms() GROUP BY 1`,
+  );
+  return rows.flatMap(({ process, owner }) => (hasDeadOwner(owner, isDead) ? [process] : []));
+}
+
+/** Stores the state after an entry, unless a later one is stored, or the run was redacted another number of times. */
+export async function saveSnapshotAs(
+  query: Transaction,
+  s: string,
+  { key, seq, redactions, text }: { key: string; seq: number; redactions: number; text: string },
+): Promise<void> {
+  await query(
+    `INSERT INTO ${s}.snapshots AS old (run, seq, sum, state) SELECT run, $2, $3, $4 FROM ${s}.runs
+     WHERE run_id = $1 AND redactions = $5 FOR SHARE
+     ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, sum = excluded.sum, state = excluded.state
+     WHERE excluded.seq >= old.seq`,
+    ...[key, seq, sumOfSnapshot(key, seq, text), text, redactions],
+  );
+}
+
+export async function readSnapshot(
+  query: Transaction,
+  s: string,
+  runId: string,
+): Promise<StoredSnapshot | undefined> {
+  const [row] = await query(
+    `SELECT n.seq, n.sum, n.state, r.base FROM ${s}.runs r JOIN ${s}.snapshots n USING (run) WHERE r.run_id = $1`,
+    escapeText(runId),
+  );
+  return toSnapshot(runId, row);
+}
+
+/** The size of every part of a blob except the last. */
+const PART_BYTES = 256 * 1024;
+
+/** Stores the text for a run; the same digest again changes nothing. */
+export async function writeBlob(
+  query: Transaction,
+  schema: string,
+  { run, digest, text }: { run: number; digest: string; text: string },
+): Promise<void> {
+  for (const { start, bytes, sum } of divideBlob(digest, text, PART_BYTES))
+    await query(
+      `INSERT INTO ${schema}.blobs (run, digest, start, sum, bytes) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+      ...[run, digest, start, sum, bytes],
+    );
+}
+
+/** Reads a range of a blob. Throws `store-damaged` for a part that does not match its checksum. */
+export async function readBytes(
+  query: Transaction,
+  schema: string,
+  { runId, digest, offset, length }: { runId: string; digest: string; offset: number; length: number },
+): Promise<Uint8Array | undefined> {
+  const first = startOfPart(offset, PART_BYTES);
+  const rows = await query(
+    `SELECT b.start, b.sum, b.bytes FROM ${schema}.runs r JOIN ${schema}.blobs b USING (run)
+     WHERE r.run_id = $1 AND b.digest = $2 AND (b.start = 0 OR b.start >= $3 AND b.start < $4) ORDER BY b.start`,
+    ...[escapeText(runId), digest, first, offset + length],
+  );
+  if (rows.length === 0) return undefined;
+  const parts = rows.filter(({ start }) => Number(start) >= first);
+  return joinParts(parts, { runId, digest }, { offset, length, size: PART_BYTES });
+}
