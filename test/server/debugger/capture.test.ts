@@ -9,7 +9,7 @@ import { sqlite } from '../../../stores/sqlite.ts';
 import { errorOf, makeApp, type TestApp } from '../../support/server/runs-app.ts';
 import { makeFile } from '../../support/stores/make-file.ts';
 
-const KEY = 'a-key-of-no-known-shape-1234';
+const KEY = 'a-key-of-no-known-shape';
 const PERSON = 'ann@example.org';
 
 /** A provider that fails once, repeats the key in its error, and then streams or returns an answer. */
@@ -87,7 +87,9 @@ describe("an agent with capture: 'requests'", () => {
     expect([failed?.event.type, completed?.event.type]).toEqual(['turn.failed', 'turn.completed']);
     const { exchanges } = await read(desk, runId, failed?.seq ?? 0);
     expect(exchanges).toMatchObject([{ status: 503, reply: expect.stringContaining('Overloaded') }]);
-    expect(JSON.stringify(await desk.store.read(runId)) + exchanges[0].reply).not.toMatch(/1234|sk-proj-/);
+    expect(JSON.stringify(await desk.store.read(runId)) + exchanges[0].reply).not.toMatch(
+      /known-shape|sk-proj-/,
+    );
   });
 
   test('cuts a reply after a mebibyte', async () => {

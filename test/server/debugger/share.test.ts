@@ -69,6 +69,8 @@ test('a shared run has the course of the run and none of its contents', async ()
 
 test('a run held by a condition on an input is shared with its course, without the value and the path', async () => {
   const secret = 'ann.secret';
+  // No digest, id or time contains it by chance: they have no dot.
+  const limit = 5_001.0625;
   const refund = (orderId: string, cents: number) => ({
     toolCalls: [{ name: 'refund', arguments: { orderId, cents } }],
   });
@@ -80,7 +82,7 @@ test('a run held by a condition on an input is shared with its course, without t
   const before = 'interruptForApproval';
   const breakpoints = [
     { id: 'text', next: before, where: { path: 'input.orderId', op: '=', value: secret } },
-    { id: 'number', next: before, where: { path: 'input.cents', op: '>', value: 5_001 } },
+    { id: 'number', next: before, where: { path: 'input.cents', op: '>', value: limit } },
   ];
   const command = async (name: string, body: object) =>
     expect((await held.send('POST', `/runs/${id}/${name}`, body)).status).toBe(200);
@@ -89,7 +91,7 @@ test('a run held by a condition on an input is shared with its course, without t
   expect((await held.rest(id)).next).toMatchObject({ type: 'pause', breakpoint: 'text' });
   const { html, run } = await share(held, '', id);
   expect(run.view).toMatchObject({ status: 'waiting', next: { type: 'pause', breakpoint: 'text' } });
-  for (const content of [secret, 'orderId', '5001']) expect(html).not.toContain(content);
+  for (const content of [secret, 'orderId', String(limit)]) expect(html).not.toContain(content);
   await command('unpause', {});
   await command('approve', { callId: (await held.rest(id)).calls[0]?.callId });
   expect((await held.rest(id)).next).toMatchObject({ type: 'pause', breakpoint: 'number' });
