@@ -2,7 +2,6 @@ import { systemHost } from '../engine/host/host.ts';
 import { warn } from '../engine/host/warn.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import { Admission } from './access/admission.ts';
 import { createChatApi } from './chat-completions/chat-api.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import { createMessagesApi } from './messages/messages-api.ts';
@@ -56,9 +55,7 @@ export function recoverRequests(gateway: Gateway, options: GatewayOptions): () =
     log,
     agents: new Map(),
     agentsByRun: gateway.agentsByRun,
-    admission: new Admission({ host }),
-    hasToken: false,
   });
-  runs.pickUp().catch(error => log(`Cannot resume runs: ${error.message}`));
+  runs.recover();
   return () => runs.close?.();
 }

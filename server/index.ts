@@ -8,7 +8,6 @@ import type { Authorize } from '../access/caller.ts';
 import type { Agent } from '../agent/agent.ts';
 import { systemHost } from '../engine/host/host.ts';
 import { warn } from '../engine/host/warn.ts';
-import { messageOf } from '../protocol/error.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
@@ -93,12 +92,11 @@ export function runsApp(options: RunsOptions): ServerApp {
     store,
     log,
     admission,
-    host: systemHost,
     agents: new Map(agents.map(agent => [agent.name, agent])),
     hasToken: authorize !== undefined,
     ...omitUndefined({ agentsByRun: gateway && gatewayOf(gateway).agentsByRun }),
   });
-  runs.pickUp().catch(error => log(`Cannot resume runs: ${messageOf(error)}`));
+  runs.recover();
   return serverApp(runs, { admission, log, ...omitUndefined({ authorize, onRequest }) });
 }
 

@@ -2,12 +2,14 @@
 
 import type { Caller } from '../../access/caller.ts';
 import type { Agent } from '../../agent/agent.ts';
+import { endOn } from '../../engine/events/readers/stoppable.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { chatLabels, chatOf } from '../../protocol/listing/reserved-label.ts';
 import { MOST_LISTED } from '../../protocol/listing/run-list.ts';
 import type { Settled } from '../../protocol/run-view.ts';
 import type { RunRecord } from '../../protocol/store.ts';
-import type { Hold } from '../../server/runs/run-registry.ts';
+import { type Hold, settledNow } from '../../server/runs/run-registry.ts';
+import { showTranscript } from '../../server/runs/run-view.ts';
 import { findLatestRun } from '../chat/find-chat.ts';
 import { openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
@@ -127,7 +129,7 @@ export class Operations {
       const { run } = hold;
       if (contextId !== '' && contextId !== contextOf(run.id, run.context.labels))
         throw new A2aError('invalid-params', 'The task belongs to another context.');
-      const settled = await this.#runs.settledNow(run);
+      const settled = await settledNow(run);
       if (settled !== null && settled.status !== 'waiting')
         throw new A2aError(
           'unsupported',
@@ -165,8 +167,8 @@ export class Operations {
       agent: this.#agent.name,
       seq: run.durable.seq,
       at: updatedAt,
-      settled: await this.#runs.settledNow(run),
-      transcript: this.#runs.transcript(run),
+      settled: await settledNow(run),
+      transcript: showTranscript(run.durable.state, run.source.showText),
     };
   }
 
@@ -181,10 +183,8 @@ export class Operations {
   ): Updates {
     const { run, closing } = hold;
     const end = follow ? {} : { until: () => run.settled() };
-    const story = run.storyBatches({ after: run.durable.seq, follow, ...end });
-    const stop = () => void story.return(undefined);
     const over = AbortSignal.any([closing, left]);
-    over.addEventListener('abort', stop, { once: true });
+    const story = endOn(run.storyBatches({ after: run.durable.seq, follow, ...end }), over);
     try {
       const begins = await this.#image(hold);
       yield [{ task: taskOf(begins, historyLength) }];
@@ -199,7 +199,6 @@ export class Operations {
       }
       if (!over.aborted && !follow) yield updatesTo(await this.#image(hold));
     } finally {
-      over.removeEventListener('abort', stop);
       hold.release();
     }
   }

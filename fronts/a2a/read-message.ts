@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import type { Part as ItemPart, MessageItem } from '../../protocol/item.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
-import { commandFor } from '../../protocol/open/answer.ts';
-import { readAnswer } from '../../protocol/open/answer-form.ts';
+import { answerCommand } from '../../protocol/open/answer-form.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
 import type { OpenCallKind } from '../../protocol/run-view.ts';
 import type { OpenCalls } from '../served/open-calls.ts';
@@ -102,7 +101,5 @@ function decide({ callId, ...answer }: Decision, open: OpenCalls, by: string): R
       `"callId" must be that of a call that waits for a decision: ${ids}.`,
     );
   }
-  const read = readAnswer(call.kind, answer);
-  if (read !== null) return commandFor(call, read, { by });
-  throw new A2aError('invalid-params', `Call ${id} takes other answers: see the data of the task's status.`);
+  return answerCommand(call, answer, { by });
 }

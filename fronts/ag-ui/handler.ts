@@ -31,6 +31,7 @@ import { answerRunsError, type MountedApi } from '../../server/mounted-api.ts';
 import { readBody } from '../../server/read-body.ts';
 import type { RouteTable } from '../../server/route.ts';
 import { type BeginRun, beginFreely } from '../../server/runs/begin-run.ts';
+import { pauseAround } from '../../server/runs/commands/command-routes.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import { tool } from '../../tools/tool.ts';
 import { findLatestRun } from '../chat/find-chat.ts';
@@ -245,8 +246,7 @@ async function submit(run: Run, given: readonly { id: string; command: RunComman
   const isPaused = run.context.paused || own.some(({ command }) => command.type === 'unpause');
   if (own.length > 1 && own.length === given.length && !isPaused) {
     const commands = own.map(({ command }) => command);
-    const around: RunCommand[] = [{ type: 'pause' }, ...commands, { type: 'unpause' }];
-    if ((await run.submit(around)).accepted) return [];
+    if ((await run.submit(pauseAround(commands))).accepted) return [];
   }
   const refused: Refused[] = [];
   for (const { id, command } of given) {

@@ -1,5 +1,6 @@
 import type { Agent } from '../../agent/agent.ts';
 import { storyAgentOf } from '../../agent/sub-agents.ts';
+import { endOn } from '../../engine/events/readers/stoppable.ts';
 import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/events/readers/streamed-body.ts';
 import { type Host, systemHost } from '../../engine/host/host.ts';
 import { progressOf } from '../../engine/journal/progress.ts';
@@ -102,8 +103,7 @@ async function* followPlan(
   if (signal.aborted) return;
   const settling = run.settled();
   const open = (runId: string) => agent.open(runId);
-  const story = family.follow({ run, open, follow: true, settled: () => settling });
-  signal.addEventListener('abort', () => void story.return(undefined), { once: true });
+  const story = endOn(family.follow({ run, open, follow: true, settled: () => settling }), signal);
   const calls: TokenUsage[] = [];
   for await (const told of story) {
     const events = told.flatMap(event => {

@@ -1,3 +1,4 @@
+import { endOn } from '../../engine/events/readers/stoppable.ts';
 import { EVENT_STREAM_HEADERS, streamedBody } from '../../engine/events/readers/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { readStory } from '../../engine/story/read-story.ts';
@@ -98,8 +99,7 @@ async function* streamMessage(
   yield* before.flatMap(pass);
   // A page that has an earlier message gets the rest of the run in that message.
   if (filter) yield* placed.filter(({ message, isCopy }) => message > number && !isCopy).flatMap(pass);
-  const story = run.story({ after: seq, settle: true });
-  signal.addEventListener('abort', () => void story.return(undefined));
+  const story = endOn(run.story({ after: seq, settle: true }), signal);
   placed = [];
   for await (const event of story) {
     await writer.take(event);

@@ -6,7 +6,7 @@ import type { CallToolResult, Server, ServerContext } from '@modelcontextprotoco
 import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
 import { plainName } from '../../server/agent-names.ts';
-import type { Hold } from '../../server/runs/run-registry.ts';
+import { type Hold, settledNow } from '../../server/runs/run-registry.ts';
 import { describeOpenCalls, openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import { callerOf, nameOf, takesForms } from './client.ts';
@@ -87,7 +87,7 @@ export function addEarlierTasks(server: Server, { runs, offers, log, Failure }: 
   });
 
   async function view({ run }: Hold, ctx: ServerContext, caller: Caller): Promise<Task> {
-    const settled = await runs.settledNow(run);
+    const settled = await settledNow(run);
     const describe = (facts: Pick<Task, 'status' | 'statusMessage'>) => taskOf(runs, run.id, caller, facts);
     switch (settled?.status) {
       case undefined:

@@ -3,7 +3,7 @@ import { listOpen } from '../../engine/log/settled.ts';
 import type { StoryEvent } from '../../engine/story/story-event.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { OpenCall, Settled } from '../../protocol/run-view.ts';
-import type { Hold } from '../../server/runs/run-registry.ts';
+import { type Hold, settledNow } from '../../server/runs/run-registry.ts';
 import { type OpenCalls, openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { type Decided, decide, formFor, NOTHING_DECIDED } from './ask.ts';
@@ -83,7 +83,7 @@ async function askNow(followed: Followed, open: OpenCalls, { faults }: Decided):
     return { id, call, form, withdrawn: new AbortController() };
   });
   const replies = await askOpenCalls(followed, forms);
-  const now = openCallsFor(run.id, await runs.settledNow(run));
+  const now = openCallsFor(run.id, await settledNow(run));
   const decided = await decide(run, { open: now, asked: digestsOf(open), replies, by });
   runs.drive(run.id);
   return decided;
@@ -122,7 +122,7 @@ async function withdrawDecided(
   story: AsyncIterable<readonly StoryEvent[]>,
 ): Promise<void> {
   const withdraw = async () => {
-    const settled = await runs.settledNow(run);
+    const settled = await settledNow(run);
     const open = settled?.status === 'waiting' ? settled.open : listOpen(run.context);
     const digests = new Map(open.map(one => [one.id, one.kind === 'pause' ? undefined : one.digest]));
     // While the run does something, only its own open calls are known.

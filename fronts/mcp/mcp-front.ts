@@ -17,6 +17,7 @@ import type {
   ServerContext,
 } from '@modelcontextprotocol/server';
 import { EngineError } from '../../protocol/error.ts';
+import { settledNow } from '../../server/runs/run-registry.ts';
 import { openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import { type Decided, decide, formsFor, NOTHING_DECIDED } from './ask.ts';
@@ -139,7 +140,7 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
         state === undefined
           ? NOTHING_DECIDED
           : await decide(hold.run, {
-              open: openCallsFor(hold.run.id, await runs.settledNow(hold.run)),
+              open: openCallsFor(hold.run.id, await settledNow(hold.run)),
               asked: state.digests,
               replies: ctx.mcpReq.inputResponses ?? {},
               by,

@@ -10,7 +10,7 @@ import * as z from 'zod';
 import type { Caller } from '../../access/caller.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import { plainName } from '../../server/agent-names.ts';
-import type { Hold } from '../../server/runs/run-registry.ts';
+import { type Hold, settledNow } from '../../server/runs/run-registry.ts';
 import { openCallsFor } from '../served/open-calls.ts';
 import { messageForClient, type ServedRuns } from '../served/served-runs.ts';
 import { decide, formsFor, NOTHING_DECIDED } from './ask.ts';
@@ -88,7 +88,7 @@ export function addTasks(
   // The SDK takes `inputResponses` out of the params of every method.
   server.setRequestHandler('tasks/update', get, (params, ctx) =>
     answer(ctx, params.taskId, async ({ run }, caller) => {
-      const settled = await runs.settledNow(run);
+      const settled = await settledNow(run);
       if (settled?.status === 'waiting') {
         const open = openCallsFor(run.id, settled);
         await decide(run, {
@@ -113,7 +113,7 @@ export function addTasks(
 
   async function viewTask({ run }: Hold, caller: Caller): Promise<Fields> {
     const record = await runs.record(run.id, caller);
-    const settled = await runs.settledNow(run);
+    const settled = await settledNow(run);
     const { name } = run.context.agent;
     const hasSchema = offers.get(plainName(name))?.tool.outputSchema !== undefined;
     const task = describe(record);

@@ -5,19 +5,16 @@ import type { Agent } from '../../agent/agent.ts';
 import type { StartOptions } from '../../agent/begin-journal.ts';
 import { type Host, systemHost } from '../../engine/host/host.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import type { Settled } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Admission } from '../../server/access/admission.ts';
 import { type Agents, listAgents } from '../../server/agent-names.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { type BeginRun, beginWithin } from '../../server/runs/begin-run.ts';
 import { findRecord, type Hold, type RunRegistry } from '../../server/runs/run-registry.ts';
-import { showTranscript } from '../../server/runs/run-view.ts';
 import { createRunWorker } from '../../server/runs/run-worker.ts';
-import type { Launch, ServedAgents } from '../../server/runs/served-agents.ts';
+import type { Launch } from '../../server/runs/served-agents.ts';
 import type { RunTaker } from '../../server/runs/take-runs.ts';
 
 export type ServedRunsOptions = {
@@ -45,7 +42,6 @@ export class ServedRuns {
   readonly agents: ReadonlyMap<string, Agent>;
   readonly host: Host;
   readonly #begin: BeginRun;
-  readonly #served: ServedAgents;
   readonly #held: RunRegistry;
   readonly #taker: RunTaker;
 
@@ -55,8 +51,7 @@ export class ServedRuns {
     this.agents = agents;
     this.host = host;
     this.#begin = beginWithin(options);
-    const { agents: served, held, taker } = createRunWorker({ ...options, host, log });
-    this.#served = served;
+    const { held, taker } = createRunWorker({ ...options, host, log });
     this.#held = held;
     this.#taker = taker;
   }
@@ -87,17 +82,6 @@ export class ServedRuns {
   /** The record of a run. Throws `run-unknown`, also for runs of others. */
   async record(runId: string, caller: Caller): Promise<RunRecord> {
     return await findRecord(this.store, runId, caller);
-  }
-
-  /** How a run rests or ended, as far as this process has read it; `null` while it has something to do. */
-  async settledNow({ durable: { state } }: Run): Promise<Settled | null> {
-    const show = (text: string) => this.#served.showText(state.context.agent.name, text);
-    return await describeWithChildren(this.store, state, show);
-  }
-
-  /** The run's own transcript, as readers see it and as far as this process has read it. */
-  transcript({ durable: { state } }: Run): Item[] {
-    return showTranscript(state, text => this.#served.showText(state.context.agent.name, text));
   }
 
   /** Drives a run in the background until it settles. */

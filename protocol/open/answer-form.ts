@@ -1,6 +1,7 @@
+import { EngineError } from '../error.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../json.ts';
 import type { Open } from '../run-view.ts';
-import type { Answer } from './answer.ts';
+import { type Answer, type AnswerCommand, commandFor, type OpenReference } from './answer.ts';
 
 /* Answers as JSON, as clients of protocols without a form of their own give them. */
 
@@ -75,4 +76,17 @@ export function readAnswer(kind: Open['kind'], value: JsonValue | undefined): An
     case 'pause':
       return approved === true ? { type: 'continue' } : null;
   }
+}
+
+/** The command of an answer. Throws `input-invalid`, with examples, for a value that has no answer that fits. */
+export function answerCommand(
+  open: OpenReference,
+  value: JsonValue | undefined,
+  { by }: { by?: string | undefined } = {},
+): AnswerCommand {
+  const answer = readAnswer(open.kind, value);
+  if (answer !== null) return commandFor(open, answer, { by });
+  const examples = ANSWER_EXAMPLES[open.kind].map(one => JSON.stringify(one)).join(' or ');
+  const what = open.kind === 'pause' ? 'a pause' : `call ${open.callId} (${open.kind})`;
+  throw new EngineError('input-invalid', `This is no answer to ${what}. Expected ${examples}.`);
 }

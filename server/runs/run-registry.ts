@@ -1,8 +1,11 @@
 import { ANYONE, type Caller, seesRun } from '../../access/caller.ts';
 import type { Host } from '../../engine/host/host.ts';
 import type { Run } from '../../engine/run/run.ts';
+import { describeWithChildren } from '../../engine/sub-agents/children.ts';
+import { listOpen } from '../../machines/settled.ts';
 import { messageOf } from '../../protocol/error.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
+import type { Open, Settled } from '../../protocol/run-view.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import { existingRun } from '../../stores/run-record.ts';
 import { ApiError } from '../error-envelope.ts';
@@ -189,6 +192,17 @@ export class RunRegistry {
     if (this.#closing.signal.aborted)
       throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
   }
+}
+
+/** How a run rests or ended, as far as this process has read it; `null` while it has something to do. */
+export async function settledNow({ durable, source }: Run): Promise<Settled | null> {
+  return await describeWithChildren(source.store, durable.state, source.showText);
+}
+
+/** What a run and the runs of its sub-agents wait for. While the run does something, only its own is known. */
+export async function openNow(run: Run): Promise<Open[]> {
+  const settled = await settledNow(run);
+  return settled?.status === 'waiting' ? settled.open : listOpen(run.context);
 }
 
 /** Returns the time of the run's timer (ms since the epoch), or `null`. */

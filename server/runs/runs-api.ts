@@ -1,9 +1,10 @@
 // server/runs: the runs API. `run-registry.ts` holds runs open, `take-runs.ts` finds those to drive,
 // `run-worker.ts` is both for a process; the folders hold the routes.
 
-import type { Host } from '../../engine/host/host.ts';
+import { type Host, systemHost } from '../../engine/host/host.ts';
+import { messageOf } from '../../protocol/error.ts';
 import type { Store } from '../../protocol/store.ts';
-import type { Admission } from '../access/admission.ts';
+import { Admission } from '../access/admission.ts';
 import type { WorkCounter } from '../metrics/work-metrics.ts';
 import { answerRunsError, type MountedApi } from '../mounted-api.ts';
 import { describeApi } from '../openapi.ts';
@@ -25,9 +26,10 @@ import type { ExportTest } from './sharing/share-routes.ts';
 
 export type RunsApiOptions = ServedAgentsOptions & {
   store: Store;
-  admission: Admission;
-  /** Whether callers need credentials, for `/openapi.json`. */
-  hasToken: boolean;
+  /** Default: only the default limits of the server. */
+  admission?: Admission;
+  /** Whether callers need credentials, for `/openapi.json`. Default false. */
+  hasToken?: boolean;
   version?: string;
   /** The page's files, for runs that are shared as one HTML file. */
   assets?: PageAssets;
@@ -37,7 +39,8 @@ export type RunsApiOptions = ServedAgentsOptions & {
   exploreAgent?: ExploreAgent;
   bodyLimits?: Partial<BodyLimits>;
   streamBounds?: Partial<StreamBounds>;
-  host: Host;
+  /** Default: the system's. */
+  host?: Host;
   log(line: string): void;
   /** Whether runs are driven in this process. Default true; else `store` must grant no leases. */
   drives?: boolean;
@@ -52,6 +55,8 @@ export type RunsApi = MountedApi &
      * now.
      */
     pickUp(): Promise<string[]>;
+    /** Does so in the background. */
+    recover(): void;
     /** The number of open runs: watched, driven, or resting with a deadline. */
     countHeld(): number;
   };
@@ -61,7 +66,8 @@ export type RunsApi = MountedApi &
  * drives open runs in the background, and `RunTaker` finds runs without a driver.
  */
 export function createRunsApi(options: RunsApiOptions): RunsApi {
-  const { store, host, log, admission, hasToken, version = '0.0.0' } = options;
+  const { store, host = systemHost, log, hasToken = false, version = '0.0.0' } = options;
+  const { admission = new Admission({ host }) } = options;
   const { agents, held, taker, strandings } = createRunWorker({ ...options, host });
   const inbox = new Inbox(store);
   const changes = new RunChanges({ store, host, inbox, log });
@@ -94,6 +100,7 @@ export function createRunsApi(options: RunsApiOptions): RunsApi {
     addStories: app => mountRoutes(app, limits, STORY_ROUTES, stories),
     answerError: (c, error) => answerRunsError(c, error, log),
     pickUp: () => taker.start(),
+    recover: () => void taker.start().catch(error => log(`Cannot resume runs: ${messageOf(error)}`)),
     countWork: limit => taker.countWork(limit),
     countLeft: limit => taker.countLeft(limit),
     countHeld: () => held.size,

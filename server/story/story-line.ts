@@ -1,15 +1,8 @@
-import type { StoryEvent, StorySettled, StoryState } from '../../engine/story/story-event.ts';
+import type { SettledBy, StoryEvent, StorySettled } from '../../engine/story/story-event.ts';
 import type { RunEvent } from '../../protocol/event.ts';
-import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import type { JsonOpenCall } from '../../protocol/run-view.ts';
-import type { FinishReason, Usage } from '../../protocol/turn.ts';
-
-/** An attempt of a turn, both from 1. */
-type Place = { turn: number; attempt: number };
-
-/** Of an entry of the journal: its time, in ms since the epoch. */
-type AtEntry = { at: number };
+import type { ModelTurn } from '../../protocol/turn.ts';
 
 /**
  * A line of a story. `runId` is the run of a sub-agent; without it, the line is about the run of the first line. A reader
@@ -22,61 +15,28 @@ export type StoryLine =
   | { type: 'error'; code: string; message: string; id?: string; by?: string }
   | ({ runId?: string; seq?: number } & StoryLineEvent);
 
-/** What happened. */
+/**
+ * What happened: an event of the run's story (`StoryEvent`), without what only drivers and providers need. At
+ * `turn.opened`, texts that the reader has of this turn do not count. A `call.asked` is answered by `open.id`. `at` is the
+ * time of the entry, in ms since the epoch.
+ */
 export type StoryLineEvent =
-  | ({ type: 'message'; messages: { role: string; text: string }[]; by?: string } & AtEntry)
-  /** Where the run is now. */
-  | ({ type: 'state' } & StoryState & AtEntry)
-  /** A turn begins. Texts that the reader already has of this turn do not count. */
-  | ({ type: 'turn.opened' } & Place)
-  /** More of a text. Another `part` is another text of the turn. */
-  | ({ type: 'text' | 'reasoning'; part: number; text: string } & Place)
-  | ({ type: 'call.opened'; index: number; callId: string; name: string } & Place)
-  /** More of the JSON text of a call's arguments. */
-  | ({ type: 'call.arguments'; index: number; callId: string; text: string } & Place)
-  /** What the reader has of this attempt does not count. */
-  | ({ type: 'turn.discarded'; why: 'failed' | 'restarted' | 'differs'; ended: boolean } & Place)
-  | ({ type: 'turn.failed'; ended: boolean; code: string; message: string } & Place & AtEntry)
-  /** `draft`: readers do not see its text. */
-  | ({
-      type: 'turn.closed';
-      draft: boolean;
-      model: string;
-      finishReason: FinishReason;
-      usage: Usage | null;
-    } & Place &
-      AtEntry)
-  | ({ type: 'answer.changed'; text: string } & AtEntry)
-  | ({ type: 'answer.rejected'; feedback: string } & AtEntry)
-  /** Answer it by `open.id`. */
-  | ({ type: 'call.asked'; open: JsonOpenCall } & AtEntry)
-  | ({
-      type: 'call.decided';
-      callId: string;
-      approved: boolean;
-      reason?: string;
-      input?: JsonValue;
-      sticky?: boolean;
-      by?: string;
-    } & AtEntry)
-  | ({ type: 'call.started'; callId: string; name: string; attempt: number } & AtEntry)
-  | { type: 'call.progress'; callId: string; data: JsonValue }
-  | ({ type: 'call.suspended'; callId: string; childRunId: string } & AtEntry)
-  | ({
-      type: 'call.settled';
-      callId: string;
-      name: string;
-      output: JsonValue;
-      isError: boolean;
-      settledBy: string;
-      who?: string;
-    } & AtEntry)
-  /** The lines of run `runId` follow, which call `callId` of run `parent` started. */
-  | { type: 'agent.opened'; name: string; parent: string; callId: string }
-  /** The run rests or has ended. */
-  | ({ type: 'settled' } & StorySettled & AtEntry)
+  | Told<'agent.opened' | 'state' | 'turn.opened' | 'turn.discarded' | 'answer.changed' | 'answer.rejected'>
+  | Told<'call.asked' | 'call.decided' | 'call.progress' | 'call.suspended'>
+  | Omit<Told<'text' | 'reasoning'>, 'late' | 'refused'>
+  | Omit<Told<'call.opened'>, 'late'>
+  | Omit<Told<'call.arguments'>, 'late'>
+  | Omit<Told<'call.started'>, 'key'>
+  | (Omit<Told<'message'>, 'items'> & { messages: { role: string; text: string }[] })
+  | (Omit<Told<'turn.failed'>, 'failed'> & { code: string; message: string })
+  | (Omit<Told<'turn.closed'>, 'parts' | 'completed'> & Pick<ModelTurn, 'model' | 'finishReason' | 'usage'>)
+  | (Omit<Told<'call.settled'>, 'call' | 'by'> & { name: string; settledBy: SettledBy })
+  | (Omit<Told<'settled'>, 'settled'> & StorySettled)
   /** Something else that a person or the engine did to the run. */
-  | ({ type: 'note'; event: NotedEvent; by?: string; reason?: string } & AtEntry);
+  | (Omit<Told<'note'>, 'event'> & { event: NotedEvent; by?: string; reason?: string });
+
+type Told<Type extends StoryEvent['type']> = Without<Extract<StoryEvent, { type: Type }>>;
+type Without<Event> = Event extends StoryEvent ? Omit<Event, 'runId' | 'seq'> : never;
 
 /** The events that a story notes. */
 export type NotedEvent = (typeof NOTED)[number];
@@ -108,80 +68,61 @@ export function linesOf(told: readonly StoryEvent[], runId: string): StoryLine[]
     const line = lineOf(event);
     return line === null ? [] : [event.runId === runId ? line : { runId: event.runId, ...line }];
   });
-  const last = told.at(-1);
-  const end = lines.at(-1);
+  const [last, end] = [told.at(-1), lines.at(-1)];
   if (last === undefined || end === undefined || last.runId !== runId || !('seq' in last)) return lines;
   return [...lines.slice(0, -1), { ...end, seq: last.seq } as StoryLine];
 }
 
-/** The wire form of an event: without what providers keep to themselves, keys, and what is only for drivers. */
 function lineOf(event: StoryEvent): StoryLineEvent | null {
-  switch (event.type) {
+  const { seq, runId, ...told } = { seq: 0, ...event };
+  switch (told.type) {
     case 'message': {
-      const { type, at, items, by } = event;
+      const { items, ...line } = told;
       const messages = items.flatMap(item =>
         item.type === 'message' ? [{ role: item.role, text: textOf(item) }] : [],
       );
-      return { type, at, messages, ...omitUndefined({ by }) };
+      return { ...line, messages };
     }
     case 'text':
     case 'reasoning': {
-      const { type, turn, attempt, part, text } = event;
-      return text === '' ? null : { type, turn, attempt, part, text };
+      const { late, refused, ...line } = told;
+      return line.text === '' ? null : line;
     }
-    case 'call.opened': {
-      const { type, turn, attempt, index, callId, name } = event;
-      return { type, turn, attempt, index, callId, name };
-    }
+    case 'call.opened':
     case 'call.arguments': {
-      const { type, turn, attempt, index, callId, text } = event;
-      return { type, turn, attempt, index, callId, text };
+      const { late, ...line } = told;
+      return line;
     }
     case 'turn.failed': {
-      const { type, at, turn, attempt, ended, failed } = event;
-      const { code, message } = failed.error;
-      return { type, at, turn, attempt, ended, code, message };
+      const { failed, ...line } = told;
+      return { ...line, code: failed.error.code, message: failed.error.message };
     }
     case 'turn.closed': {
-      const { type, at, turn, attempt, draft, completed } = event;
+      const { parts, completed, ...line } = told;
       const { model, finishReason, usage } = completed;
-      return { type, at, turn, attempt, draft, model, finishReason, usage };
+      return { ...line, model, finishReason, usage };
     }
     case 'call.started': {
-      const { type, at, callId, name, attempt } = event;
-      return { type, at, callId, name, attempt };
+      const { key, ...line } = told;
+      return line;
     }
     case 'call.settled': {
-      const { type, at, callId, call, output, isError, by: settledBy, who } = event;
-      return { type, at, callId, name: call.name, output, isError, settledBy, ...omitUndefined({ who }) };
+      const { call, by: settledBy, ...line } = told;
+      return { ...line, name: call.name, settledBy };
     }
     case 'settled': {
-      const { type, at, settled } = event;
-      return { type, at, ...settled };
+      const { settled, ...line } = told;
+      return { ...line, ...settled };
     }
     case 'note': {
-      const { type, at, event: happened } = event;
+      const { event: happened, ...line } = told;
       const noted = NOTED.find(name => name === happened.type);
       if (noted === undefined) return null;
       const by = 'by' in happened ? happened.by : undefined;
       const reason = 'reason' in happened ? happened.reason : undefined;
-      return { type, at, event: noted, ...omitUndefined({ by, reason }) };
+      return { ...line, event: noted, ...omitUndefined({ by, reason }) };
     }
-    case 'state':
-    case 'answer.changed':
-    case 'answer.rejected':
-    case 'call.asked':
-    case 'call.decided':
-    case 'call.suspended': {
-      const { runId, seq, ...line } = event;
-      return line;
-    }
-    case 'turn.opened':
-    case 'turn.discarded':
-    case 'call.progress':
-    case 'agent.opened': {
-      const { runId, ...line } = event;
-      return line;
-    }
+    default:
+      return told;
   }
 }

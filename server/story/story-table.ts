@@ -9,31 +9,30 @@ export const LINES = 'application/x-ndjson';
 
 const MOST_ANSWERS = 100;
 
-const after = z.exactOptional(
-  z.coerce.number().int().min(0).meta({ description: 'The seq of the last line that you have.' }),
-);
+const afterQuery = fields({
+  after: z.exactOptional(
+    z.coerce.number().int().min(0).meta({ description: 'The seq of the last line that you have.' }),
+  ),
+});
 const followQuery = fields({
-  after,
+  ...afterQuery.shape,
   follow: z
     .exactOptional(z.enum(['1', '0']))
     .meta({ description: '1: until the run has ended. Default: until it settles.' }),
 });
+const examples = Object.entries(ANSWER_EXAMPLES).map(
+  ([kind, each]) => `${kind}: ${each.map(one => JSON.stringify(one)).join(' or ')}`,
+);
 const answerSchema = z
-  .looseObject({ id: z.string().min(1).max(2_000).meta({ description: 'The id of what is open.' }) })
-  .meta({
-    description: `Also the answer, by the kind of what is open: ${Object.entries(ANSWER_EXAMPLES)
-      .map(([kind, examples]) => `${kind}: ${examples.map(one => JSON.stringify(one)).join(' or ')}`)
-      .join('; ')}.`,
-  });
+  .object({ id: z.string().min(1).max(2_000).meta({ description: 'The id of what is open.' }) })
+  .catchall(z.json())
+  .meta({ description: `Also the answer, by the kind of what is open: ${examples.join('; ')}.` });
 const continueBody = z.union(
   [sendBody, fields({ answers: z.array(answerSchema).min(1).max(MOST_ANSWERS) })],
   'expected { message } or { answers: [{ id, … }] }',
 );
 
-const STORY = {
-  streams: true,
-  answer: { description: 'The lines of the story', text: [LINES] },
-} as const;
+const STORY = { streams: true, answer: { description: 'The lines of the story', text: [LINES] } } as const;
 
 /** The routes of stories. Lines are described by `StoryLine`. */
 export const STORY_ROUTES = {
@@ -50,7 +49,7 @@ export const STORY_ROUTES = {
   'POST /story/:id': {
     summary: 'Send a message to a run or answer what it waits for, and stream what follows until it settles.',
     right: 'decide',
-    query: fields({ after }),
+    query: afterQuery,
     body: continueBody,
     ...STORY,
   },

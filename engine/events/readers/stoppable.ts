@@ -13,3 +13,14 @@ export function stoppable<Value>(
   };
   return generator;
 }
+
+/** Ends a generator when the signal is aborted. */
+export function endOn<Value>(
+  generator: AsyncGenerator<Value, void>,
+  signal: AbortSignal,
+): AsyncGenerator<Value, void> {
+  const end = () => void generator.return().catch(() => {});
+  if (signal.aborted) end();
+  signal.addEventListener('abort', end, { once: true });
+  return generator;
+}

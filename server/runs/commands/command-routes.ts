@@ -54,11 +54,13 @@ export type CommandRoutesOptions = {
 
 type Submission = {
   runId: string;
-  name: string;
-  needsAgent: boolean;
   commands: readonly RunCommand[];
-  /** Whether nothing begins before all commands are carried out. */
-  isHeld?: boolean;
+  /** The route of the commands. */
+  name?: string;
+  /** Default true. */
+  needsAgent?: boolean;
+  /** Whether nothing begins before all commands are carried out: calls that are approved together run together. */
+  together?: boolean;
 };
 
 /** Submits the command in `body`, and answers with the run's view. */
@@ -108,7 +110,7 @@ function describeRefusal(error: unknown) {
 
 /** Submits commands to a run, then has it driven. Throws an `ApiError` if they are refused. */
 export async function submit<Answer>(
-  { runId, name, needsAgent, commands, isHeld = false }: Submission,
+  { runId, commands, name = '', needsAgent = true, together = false }: Submission,
   caller: Caller,
   { held, requests }: Pick<CommandRoutesOptions, 'held' | 'requests'>,
   answer: (run: Run) => Promise<Answer>,
@@ -118,9 +120,7 @@ export async function submit<Answer>(
   try {
     assertSees(caller, run.context.labels);
     if (needsAgent && held.drives && !isServed) throw unavailable(run);
-    const sent: readonly RunCommand[] = isHeld
-      ? [{ type: 'pause' }, ...commands, { type: 'unpause' }]
-      : commands;
+    const sent = together && commands.length > 1 && !run.context.paused ? pauseAround(commands) : commands;
     const result = await requests.once(runId, commands, () => run.submit(sent));
     if (!result.accepted) {
       const place = name === 'commands' ? { details: { index: result.index } } : {};
@@ -131,6 +131,11 @@ export async function submit<Answer>(
   } finally {
     release();
   }
+}
+
+/** Pauses a run around commands, so that it acts only after all of them. Not for a paused run. */
+export function pauseAround(commands: readonly RunCommand[]): readonly RunCommand[] {
+  return [{ type: 'pause' }, ...commands, { type: 'unpause' }];
 }
 
 /**

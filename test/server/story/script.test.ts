@@ -10,6 +10,8 @@ import { ServedDesk } from '../../support/server/served-desk.ts';
 
 const page = readFileSync(new URL('../../../docs/fronts.md', import.meta.url), 'utf8');
 const [, program = ''] = /```python\n([\s\S]*?)```/.exec(page) ?? [];
+const [, pipe = ''] = /```sh\n([\s\S]*?)```/.exec(page) ?? [];
+const hasShell = ['curl', 'jq'].every(name => spawnSync(name, ['--version']).status === 0);
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 
 const linesIn = (text: string) =>
@@ -31,6 +33,19 @@ describe('the story of `agentchart serve`', () => {
     expect(whole.at(-1)).toEqual(rest.at(-1));
     await after.stop();
   });
+
+  test.skipIf(!hasShell)(
+    'prints its text and its questions with curl and jq, as docs/fronts.md shows (needs both)',
+    async () => {
+      expect(pipe).toMatch(/\|\s+jq /);
+      const served = await ServedDesk.start(new Desk([{ ...REFUND, text: 'I pay.' }, DONE]));
+      const script = `set -e\n${pipe}`.replace('http://127.0.0.1:4100', served.url);
+      expect(execFileSync('sh', ['-c', script], { encoding: 'utf8' })).toMatch(
+        /^I pay\.\n\S+: refund \{"orderId":"A-1","cents":4200\}\?\n$/,
+      );
+      await served.stop();
+    },
+  );
 
   test.skipIf(!hasPython)('runs the Python client of docs/fronts.md (needs python3)', async () => {
     expect(
