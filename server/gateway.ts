@@ -1,6 +1,6 @@
+import type { Agent } from '../agent/agent.ts';
 import { systemHost } from '../engine/host/host.ts';
 import { warn } from '../engine/host/warn.ts';
-import type { ModelAdapter } from '../protocol/adapter.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { createChatApi } from './chat-completions/chat-api.ts';
 import type { GatewayOptions } from './gateway-options.ts';
@@ -23,18 +23,15 @@ export type Gateway = {
   agentsByRun: NonNullable<ServedAgentsOptions['agentsByRun']>;
 };
 
-/** Creates the gateway. `adapters`: models by name, beside those of the configuration. */
-export function createGateway(
-  options: GatewayOptions,
-  adapters?: ReadonlyMap<string, ModelAdapter>,
-): Gateway {
+/** Creates the gateway. `agents`: by the names under which requests have them for a model. */
+export function createGateway(options: GatewayOptions, agents?: ReadonlyMap<string, Agent>): Gateway {
   const { store, config = EMPTY_GATEWAY, model, host = systemHost, log = warn } = options;
   const responses = createResponsesApi({
     store,
     host,
     gateway: config,
     log,
-    ...omitUndefined({ model, adapters }),
+    ...omitUndefined({ model, agents }),
   });
   const { service } = responses;
   return {

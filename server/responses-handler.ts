@@ -15,10 +15,10 @@ export type ResponsesHandlerOptions = HandlerOptions & {
 const NAMES: NamesOf<ResponsesHandlerOptions> = { ...HANDLER_NAMES, gateway: true };
 
 /**
- * Creates a handler of `…/v1`: Responses, Conversations, Chat Completions, Messages and the list of models. The name of an
- * agent is that of a model, its first; that of a single agent is also the default. Requests bring their own instructions and
- * tools: those of the agents are not used. Runs are in the store of the first agent. Resumes background responses whose
- * process is gone.
+ * Creates a handler of `…/v1`: Responses, Conversations, Chat Completions, Messages and the list of models. An agent is a
+ * model by its name, and a single agent is also the default: its runs have its instructions, tools, checks and models. A
+ * request adds its instructions after those of the agent, and functions of its own. Runs are in the store of the first agent.
+ * Resumes background responses whose process is gone.
  *
  * @example
  * const handler = createResponsesHandler(agent, { authorize });
@@ -28,12 +28,8 @@ export function createResponsesHandler(agents: Agents, options: ResponsesHandler
   refuseUnknownOptions('createResponsesHandler', options, NAMES);
   const { gateway: config, log = warn } = options;
   const all = listAgents(agents);
-  const models = all.flatMap(({ name, options: { model } }) => {
-    const [first] = [model ?? []].flat();
-    return first === undefined ? [] : [[name, first] as const];
-  });
   const opened = { store: all[0].store, log, ...omitUndefined({ config }) };
-  const gateway = createGateway(opened, new Map(models));
+  const gateway = createGateway(opened, new Map(all.map(agent => [agent.name, agent])));
   const stopRecovery = recoverRequests(gateway, opened);
   const { service, responses, messages, chat } = gateway;
   const { bodyBytes } = service.admission.limits;

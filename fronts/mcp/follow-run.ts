@@ -117,7 +117,7 @@ async function askOpenCalls(
 
 /** Withdraws the forms of calls that are no longer open as they were asked about, whenever something happened. */
 async function withdrawDecided(
-  { runs, hold: { run } }: Followed,
+  { hold: { run } }: Followed,
   forms: readonly AskedForm[],
   story: AsyncIterable<readonly StoryEvent[]>,
 ): Promise<void> {

@@ -5,29 +5,14 @@ import {
   type CommandAnswer,
   commandsOf,
   type ObservedRun,
+  type RemoteRunOptions,
   type RunSnapshot,
+  refuseUnknownOptions,
   SnapshotStore,
   type StoryTold,
 } from './run-snapshot.ts';
 
-/** Options of `remoteRun` and `useRun`. */
-export type RemoteRunOptions = {
-  /** Sent as a bearer token. */
-  token?: string | undefined;
-  /** Replaces the global `fetch`. */
-  fetch?: typeof fetch;
-};
-
-const NAMES: { readonly [Name in keyof RemoteRunOptions]-?: true } = { token: true, fetch: true };
-
-/** Throws a `TypeError` for an unknown option. A page does not load the names and codes of the engine for it. */
-export function refuseUnknownOptions(of: string, options: RemoteRunOptions): void {
-  const unknown = Object.keys(options).find(name => !Object.hasOwn(NAMES, name));
-  if (unknown !== undefined)
-    throw new TypeError(
-      `unknown option "${unknown}" of ${of}; expected one of ${Object.keys(NAMES).join(', ')}.`,
-    );
-}
+export type { RemoteRunOptions };
 
 const RECONNECT = { baseMs: 500, maxMs: 10_000 };
 /** How long to collect lines before the view is read again, in ms. */

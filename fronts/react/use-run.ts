@@ -3,8 +3,14 @@ import type { Run } from '../../engine/run/run.ts';
 import type { Context } from '../../machines/context.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import { localRun } from './local-run.ts';
-import { type RemoteRunOptions, refuseUnknownOptions, remoteRun } from './remote-run.ts';
-import type { ObservedRun, RunCommands, RunSnapshot } from './run-snapshot.ts';
+import { remoteRun } from './remote-run.ts';
+import {
+  type ObservedRun,
+  type RemoteRunOptions,
+  type RunCommands,
+  type RunSnapshot,
+  refuseUnknownOptions,
+} from './run-snapshot.ts';
 
 /**
  * Returns a run's snapshot and its commands, and renders the component again when the run changes. `run` is the URL of

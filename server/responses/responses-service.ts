@@ -3,7 +3,6 @@ import { type Agent, createAgent } from '../../agent/agent.ts';
 import { type Host, sleep } from '../../engine/host/host.ts';
 import { appendEvidence } from '../../engine/journal/append-evidence.ts';
 import { hasEnded } from '../../machines/status.ts';
-import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
 import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
@@ -43,8 +42,8 @@ export type ResponsesServiceOptions = {
   gateway: GatewayConfig;
   /** `AGENTCHART_MODEL`. Its provider serves model names that are neither an alias nor `provider:model`. */
   model?: string;
-  /** Models by name, beside those of the configuration. */
-  adapters?: ReadonlyMap<string, ModelAdapter>;
+  /** The agents that requests may name as their model, beside the models of the configuration. */
+  agents?: ReadonlyMap<string, Agent>;
   /** How long requests wait for a hidden MCP server that has just begun to connect, in ms. Default 1,000. */
   hiddenWaitMs?: number;
   log(line: string): void;

@@ -4,9 +4,10 @@ import { messageOf } from '../../../protocol/error.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
-import type { Tool, ToolSource } from '../../../protocol/tool.ts';
+import type { AgentTool, Tool, ToolSource } from '../../../protocol/tool.ts';
 import type { Usage } from '../../../protocol/turn.ts';
 import type { Admission } from '../../access/admission.ts';
+import { plainName } from '../../agent-names.ts';
 import { currentNote } from '../../request-log.ts';
 import { invalid } from '../api-error.ts';
 import { compactsContext, isUpstreamCompaction } from '../compaction/compaction-items.ts';
@@ -32,7 +33,7 @@ type GatewayAgentsOptions = GatewayServersOptions & {
   store: Store;
   /** See `ResponsesServiceOptions`. */
   model?: string;
-  adapters?: ReadonlyMap<string, ModelAdapter>;
+  agents?: ReadonlyMap<string, Agent>;
   /** Counts the model calls of each caller. */
   admission: Admission;
 };
@@ -49,7 +50,12 @@ export class GatewayAgents {
 
   constructor(options: GatewayAgentsOptions) {
     this.#options = options;
-    this.#models = new GatewayModels(options.gateway.models, options.model, options.adapters);
+    const { gateway, model, agents = new Map<string, Agent>() } = options;
+    const adapters = [...agents].flatMap(([name, agent]) => {
+      const [first] = modelsOf(agent);
+      return first === undefined ? [] : [[name, first] as const];
+    });
+    this.#models = new GatewayModels(gateway.models, model, new Map(adapters));
     this.#servers = new GatewayServers(options);
     this.#builtins = new BuiltinTools(options.gateway.builtinTools, this.#servers, options.log);
   }
@@ -88,7 +94,9 @@ export class GatewayAgents {
     const { tools } = request;
     const builtins = await this.#builtins.open(request, this.#models.open(model));
     const { servers, close } = await this.#servers.connect(tools);
-    return { toolset: makeToolset(tools, { servers, builtins, used }), close };
+    const base = this.#options.agents?.get(model);
+    const own = base && { label: plainName(base.name), tools: await toolsOf(base) };
+    return { toolset: makeToolset(tools, { servers, builtins, used, ...omitUndefined({ own }) }), close };
   }
 
   /** The agent of one request. */
@@ -96,8 +104,9 @@ export class GatewayAgents {
     { model, turnsBefore, providerOptions, caller }: ResponseSpec,
     { request, toolset, store }: { request: RecordedRequest; toolset: AgentTools; store: Store },
   ): Agent {
-    const { host, admission } = this.#options;
+    const { host, admission, agents } = this.#options;
     const adapter = this.#models.open(model);
+    const base = agents?.get(model);
     const note = currentNote();
     const record = (usage: Usage | null) => {
       note?.addUsage(usage);
@@ -107,11 +116,11 @@ export class GatewayAgents {
       request,
       toolset,
       store,
-      model: withMeter(adapter, record),
+      models: (base === undefined ? [adapter] : modelsOf(base)).map(one => withMeter(one, record)),
       passed: this.#builtins.passed(request.tools, adapter),
       host,
       turnsBefore,
-      ...omitUndefined({ providerOptions }),
+      ...omitUndefined({ providerOptions, base }),
     });
   }
 
@@ -125,7 +134,8 @@ export class GatewayAgents {
     const passed = this.#builtins.passed(request.tools, adapter);
     const { provider } = adapter;
     const { providerOptions = {} } = request;
-    const options = { ...toolset, request, provider, transcript, passed, providerOptions };
+    const base = omitUndefined({ base: this.#options.agents?.get(model) });
+    const options = { ...toolset, ...base, request, provider, transcript, passed, providerOptions };
     try {
       return await countTokens(adapter, describeFirstCall(options));
     } finally {
@@ -173,6 +183,16 @@ export class GatewayAgents {
       return false;
     }
   }
+}
+
+/** The models of an agent, in order of preference. */
+function modelsOf({ options: { model = [] } }: Agent): readonly ModelAdapter[] {
+  return [model].flat() as readonly ModelAdapter[];
+}
+
+async function toolsOf({ options: { tools = [] } }: Agent): Promise<readonly Tool[]> {
+  const lists = (tools as readonly AgentTool[]).map(one => ('connect' in one ? one.connect() : [one]));
+  return (await Promise.all(lists)).flat();
 }
 
 /** The tools that are still the ones the request had: a name may now belong to another server's tool. */

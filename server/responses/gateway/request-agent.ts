@@ -1,5 +1,6 @@
 import { mergeOptions } from '../../../adapters/turn/json-access.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Item } from '../../../protocol/item.ts';
@@ -52,7 +53,10 @@ export type AgentTools = { tools: readonly (Tool | ToolSource)[]; exposed: Expos
 export function makeRequestAgent(options: {
   request: RecordedRequest;
   toolset: AgentTools;
-  model: ModelAdapter;
+  /** In order of preference. */
+  models: readonly ModelAdapter[];
+  /** The agent that the request names as its model: its runs do what it does, with what the request adds. */
+  base?: Agent;
   store: Store;
   host: Host;
   turnsBefore: number;
@@ -61,33 +65,54 @@ export function makeRequestAgent(options: {
   /** Merged over the options that follow from the request. */
   providerOptions?: JsonObject;
 }): Agent {
-  const { request, toolset, model, store, host, turnsBefore } = options;
+  const { request, toolset, models, base, store, host, turnsBefore } = options;
+  const [model] = models;
+  if (model === undefined) throw new TypeError('Expected a model.');
   const choice = readChoice(request, toolset.exposed);
-  const asked = mergeOptions(optionsFor(model.provider, options), options.providerOptions);
+  const given = mergeOptions(optionsFor(model.provider, options), options.providerOptions);
+  const asked = mergeOptions(base?.options.providerOptions ?? {}, given);
   // The journal has the history, so a provider that would keep responses keeps none, and each call sends all of it.
   const providerOptions = model.capabilities.continuation ? { ...asked, store: false } : asked;
+  const output = base?.options.output === undefined ? outputOf(request) : undefined;
+  const budget = budgetOf(mostToolCalls(request), { toolCalls: 0, turns: 0, callsBefore: 0 });
   return createAgent({
+    ...base?.options,
     name: RESPONSES,
-    model: withOutput(model, outputOf(request)),
+    model: models.map(one => withOutput(one, output)),
     tools: toolset.tools,
-    settings: request.settings,
+    settings: { ...base?.options.settings, ...request.settings },
     // A request has to get a response, so a message without a decision does not wait for one.
     onMessage: 'supersede',
-    limits: budgetOf(mostToolCalls(request), { toolCalls: 0, turns: 0, callsBefore: 0 }),
+    limits: { ...base?.options.limits, ...budget },
     providerOptions,
-    ...omitUndefined({ instructions: request.instructions }),
-    prepareTurn: ({ turns }) => ({
-      toolChoice: turns === turnsBefore || choice.first === 'none' ? choice.first : 'auto',
+    ...omitUndefined({ instructions: instructionsOf(base, request) }),
+    prepareTurn: async turn => ({
+      ...(request.toolChoice === undefined && base !== undefined
+        ? {}
+        : { toolChoice: turn.turns === turnsBefore || choice.first === 'none' ? choice.first : 'auto' }),
       ...omitUndefined({ tools: choice.tools }),
+      ...(await base?.options.prepareTurn?.(turn)),
     }),
     store,
     host,
   });
 }
 
+/** The instructions of the agent that a request names, then its own. */
+function instructionsOf(
+  base: Agent | undefined,
+  { instructions: given }: RecordedRequest,
+): AgentOptions['instructions'] {
+  const own = base?.options.instructions;
+  if (own === undefined || given === undefined) return own ?? given;
+  return typeof own === 'string' ? `${own}\n\n${given}` : runContext => `${own(runContext)}\n\n${given}`;
+}
+
 /** The first model call of the response to a request, without the run that makes it. */
 export function describeFirstCall(options: {
   request: RecordedRequest;
+  /** As for `makeRequestAgent`. */
+  base?: Agent;
   tools: readonly Tool[];
   exposed: Exposed;
   provider: string;
@@ -96,7 +121,8 @@ export function describeFirstCall(options: {
   /** As for `makeRequestAgent`. */
   providerOptions: JsonObject;
 }): ModelRequest {
-  const { request, tools, exposed, provider, transcript } = options;
+  const { request, base, tools, exposed, provider, transcript } = options;
+  const instructions = instructionsOf(base, request);
   const choice = readChoice(request, exposed);
   const offered = tools.filter(({ name }) => choice.tools?.includes(name) ?? true);
   return {
@@ -105,7 +131,11 @@ export function describeFirstCall(options: {
     toolChoice: choice.first,
     settings: request.settings,
     providerOptions: mergeOptions(optionsFor(provider, options), options.providerOptions),
-    ...omitUndefined({ instructions: request.instructions, output: outputOf(request) }),
+    ...omitUndefined({
+      // Instructions that depend on the context of a run are not known before it.
+      instructions: typeof instructions === 'function' ? request.instructions : instructions,
+      output: outputOf(request),
+    }),
   };
 }
 

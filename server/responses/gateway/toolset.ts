@@ -32,7 +32,8 @@ type Offered = { known: ExposedTool; tool: Tool };
 
 /**
  * Combines the client's tools, the built-in tools and the servers' tools. A tool keeps the name under which the conversation called
- * it (`used`), so that a name in the history has one meaning. Otherwise the client's tools keep their names, and a tool whose
+ * it (`used`), so that a name in the history has one meaning. Otherwise the tools of the agent that the request names (`own`)
+ * keep their names, then the client's, and a tool whose
  * name is taken is `mcp_LABEL_NAME` or `gateway_NAME` for the model; visible tools take precedence over those of hidden servers. Clients
  * see each tool's own name.
  */
@@ -42,10 +43,12 @@ export function makeToolset(
     servers,
     builtins = [],
     used = {},
+    own: agent = { label: '', tools: [] },
   }: {
     servers: readonly ConnectedServer[];
     builtins?: readonly OfferedBuiltin[];
     used?: Exposed;
+    own?: { label: string; tools: readonly Tool[] };
   },
 ): Toolset {
   const declared = requested.flatMap(clientTool);
@@ -58,8 +61,10 @@ export function makeToolset(
   const visible = offered.filter(({ known }) => !isHidden(known));
   const hidden = offered.filter(({ known }) => isHidden(known));
   const built = builtins.map(({ kind, tool }) => ({ known: { builtin: kind, name: kind }, tool }));
-  const held = namesInUse(used, [...declared, ...built, ...offered]);
-  const own = nameTools(declared, { held, prefix: 'client_' });
+  const ofAgent = agent.tools.map(tool => ({ known: identifyOwn(tool, agent.label), tool }));
+  const held = namesInUse(used, [...declared, ...built, ...offered, ...ofAgent]);
+  const kept = nameTools(ofAgent, { held });
+  const own = [...kept, ...nameTools(declared, { held, among: kept, prefix: 'client_' })];
   const ours = nameTools(built, { held, among: own, prefix: 'gateway_' });
   const shown = nameTools(visible, { held, among: [...own, ...ours] });
   const unseen = nameTools(hidden, { held, among: [...own, ...ours, ...visible, ...shown] });
@@ -106,6 +111,11 @@ function isPlain(known: ExposedTool, { name }: Tool): boolean {
 function identify(tool: Tool, { label, target, hidden }: ConnectedServer): ServerTool {
   const known = { label, name: ownName(tool), target };
   return hidden ? { ...known, hidden: true } : known;
+}
+
+/** A tool of the agent is shown like one of a server. The client runs those that wait for a result. */
+function identifyOwn({ name, run }: Tool, label: string): ExposedTool {
+  return run === undefined ? { kind: 'function', name } : { label, name, target: 'agent' };
 }
 
 /** The tool's name on its server. */

@@ -1,0 +1,138 @@
+import OpenAI from 'openai';
+import { afterEach, describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { scripted } from '../../adapters/scripted.ts';
+import { type Agent, createAgent, tool } from '../../agent/index.ts';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
+import type { ModelRequest } from '../../protocol/turn.ts';
+import { createResponsesHandler, type Handler } from '../../server/index.ts';
+import { memory } from '../../stores/memory.ts';
+
+const closing: Handler[] = [];
+afterEach(() => {
+  for (const handler of closing.splice(0)) handler.close();
+});
+
+/** The official client, on the handler of these agents. */
+function clientOf(agents: Agent | readonly Agent[]): OpenAI {
+  const handler = createResponsesHandler(agents, { log: () => {} });
+  closing.push(handler);
+  const fetch = async (url: string | URL | Request, init?: RequestInit) =>
+    await handler(new Request(url, init));
+  return new OpenAI({ baseURL: 'http://shop.example/api/v1', apiKey: 'unused', maxRetries: 0, fetch });
+}
+
+/** Keeps what the model is asked. */
+function watched(turns: Parameters<typeof scripted>[0]): { model: ModelAdapter; asked: ModelRequest[] } {
+  const model = scripted(turns);
+  const asked: ModelRequest[] = [];
+  const stream: ModelAdapter['stream'] = (request, options) => {
+    asked.push(request);
+    return model.stream(request, options);
+  };
+  return { model: { ...model, capabilities: model.capabilities, generate: model.generate, stream }, asked };
+}
+
+const REFUND = { toolCalls: [{ name: 'refund', arguments: { cents: 5 } }] };
+
+function makeDesk(turns: Parameters<typeof scripted>[0], { approval = false } = {}) {
+  const refunded: number[] = [];
+  const { model, asked } = watched(turns);
+  const refund = tool({
+    name: 'refund',
+    description: 'Refunds.',
+    input: z.object({ cents: z.number() }),
+    approval,
+    run: ({ cents }) => {
+      refunded.push(cents);
+      return { refunded: cents };
+    },
+  });
+  const desk = createAgent({
+    name: 'desk',
+    model,
+    store: memory(),
+    instructions: 'You are the desk.',
+    tools: [refund],
+  });
+  return { desk, refunded, asked };
+}
+
+describe('agents as models of the openai client', () => {
+  test('a request that names an agent runs it, with its instructions and tools', async () => {
+    const { desk, refunded, asked } = makeDesk([REFUND, { text: 'Refunded.' }]);
+    const openai = clientOf([desk, createAgent({ name: 'other', model: scripted([{ text: 'Other.' }]) })]);
+    const response = await openai.responses.create({
+      model: 'desk',
+      input: 'Refund it.',
+      instructions: 'Be brief.',
+    });
+    expect(response.output_text).toBe('Refunded.');
+    expect(response.output).toMatchObject([
+      { type: 'mcp_call', server_label: 'desk', name: 'refund', status: 'completed' },
+      { type: 'message' },
+    ]);
+    expect(refunded).toEqual([5]);
+    expect(asked[0]).toMatchObject({
+      instructions: 'You are the desk.\n\nBe brief.',
+      tools: [{ name: 'refund' }],
+    });
+    expect((await openai.responses.create({ model: 'other', input: 'Hi.' })).output_text).toBe('Other.');
+    await expect(openai.responses.create({ model: 'unknown', input: 'Hi.' })).rejects.toMatchObject({
+      status: 400,
+      code: 'model_not_found',
+    });
+  });
+
+  test('a gated call of an agent is an approval request, which a second response answers', async () => {
+    const { desk, refunded } = makeDesk([REFUND, { text: 'Refunded.' }], { approval: true });
+    const openai = clientOf(desk);
+    const asked = await openai.responses.create({ model: 'desk', input: 'Refund it.' });
+    expect(refunded).toEqual([]);
+    expect(asked.output).toMatchObject([
+      { type: 'mcp_approval_request', server_label: 'desk', name: 'refund', arguments: '{"cents":5}' },
+    ]);
+    const [request] = asked.output;
+    const done = await openai.responses.create({
+      model: 'desk',
+      previous_response_id: asked.id,
+      input: [{ type: 'mcp_approval_response', approval_request_id: request?.id ?? '', approve: true }],
+    });
+    expect([done.output_text, refunded]).toEqual(['Refunded.', [5]]);
+  });
+
+  test('a function of the request is added and cannot replace a tool of the agent', async () => {
+    const { desk, refunded, asked } = makeDesk([REFUND, { text: 'Refunded.' }]);
+    const parameters = { type: 'object', properties: {} };
+    const tools = ['refund', 'ask'].map(name => ({
+      type: 'function' as const,
+      name,
+      parameters,
+      strict: false,
+    }));
+    const response = await clientOf(desk).responses.create({ model: 'desk', input: 'Refund it.', tools });
+    expect(response.output_text).toBe('Refunded.');
+    expect(refunded).toEqual([5]);
+    expect(asked[0]?.tools.map(({ name }) => name)).toEqual(['refund', 'client_refund', 'ask']);
+  });
+
+  test('runs an agent in Chat Completions too, and with its second model if the first fails', async () => {
+    const broken = scripted([{ error: { code: 'authentication' } }]);
+    const desk = createAgent({ name: 'desk', model: [broken, scripted([{ text: 'Hello.' }])] });
+    const answer = await clientOf(desk).chat.completions.create({
+      model: 'desk',
+      messages: [{ role: 'user', content: 'Hi.' }],
+    });
+    expect(answer.choices[0]?.message.content).toBe('Hello.');
+  });
+
+  test('ends a chat completion at a gated call, which the runs API can decide', async () => {
+    const { desk, refunded } = makeDesk([{ ...REFUND, text: 'I ask.' }], { approval: true });
+    const messages = [{ role: 'user' as const, content: 'Refund it.' }];
+    const answer = await clientOf(desk).chat.completions.create({ model: 'desk', messages });
+    expect(answer.choices).toMatchObject([{ message: { content: 'I ask.' } }]);
+    expect(refunded).toEqual([]);
+    const { runs } = await desk.store.list({});
+    expect(runs).toMatchObject([{ status: 'waiting' }]);
+  });
+});
