@@ -1,6 +1,16 @@
 import type { ChartEvent } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import type { JsonCall, JsonOpenCall, Open, OpenCallKind, RunView, Settled } from '../protocol/run-view.ts';
+import { refusalOf } from '../protocol/message.ts';
+import type {
+  Incomplete,
+  JsonCall,
+  JsonOpenCall,
+  Open,
+  OpenCallKind,
+  RunView,
+  Settled,
+} from '../protocol/run-view.ts';
 import type { Call, CallStatus, Context } from './context.ts';
 import { toolResults } from './tool-results.ts';
 
@@ -11,8 +21,8 @@ type In<Status extends Settled['status']> = Extract<Settled, { status: Status }>
 
 /** Describes a run that finished. `text` is the answer before text filters, which the chart does not know. */
 export function describeFinished(context: Context): In<'finished'> {
-  const { answer, next, inbox } = context;
-  const reason = next?.type === 'finish' ? next.reason : undefined;
+  const { answer, inbox } = context;
+  const incomplete = describeIncomplete(context);
   return {
     ...spentIn(context),
     status: 'finished',
@@ -20,8 +30,21 @@ export function describeFinished(context: Context): In<'finished'> {
     results: toolResults(context),
     unread: inbox,
     ...omitUndefined({ output: answer?.output }),
-    ...(reason === undefined ? {} : { incomplete: { reason } }),
+    ...(incomplete && { incomplete }),
   };
+}
+
+/** Why the answer of a finished run is incomplete; `undefined` if it is not. */
+export function describeIncomplete({ next, transcript }: Context): Incomplete | undefined {
+  const reason = next?.type === 'finish' ? next.reason : undefined;
+  if (reason === undefined) return undefined;
+  const isGiven = (item: Item) =>
+    item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
+  const refusal = transcript
+    .slice(transcript.findLastIndex(isGiven) + 1)
+    .map(refusalOf)
+    .join('');
+  return { reason, ...(refusal !== '' && { refusal }) };
 }
 
 /** Describes a run that failed. */

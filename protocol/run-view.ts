@@ -107,7 +107,10 @@ interface Spent {
 
 /** A run that has finished. Of an agent with an `output` schema, it has an `output` unless it is `incomplete`. */
 export type FinishedRun<Tools = AgentTool, Output = unknown> = FinishedFacts<Tools> &
-  ({ output: Output; incomplete?: undefined } | { output?: Output; incomplete: { reason: string } });
+  ({ output: Output; incomplete?: undefined } | { output?: Output; incomplete: Incomplete });
+
+/** Why an answer is incomplete. `refusal`: the words with which the model refused, which are no part of the text. */
+export type Incomplete = { reason: string; refusal?: string };
 
 interface FinishedFacts<Tools> extends Spent {
   status: 'finished';

@@ -86,6 +86,8 @@ export function showEnd(
         output.stream(settled.text);
         output.endLine();
       }
+      if (settled.incomplete?.refusal !== undefined)
+        output.line({ style: 'yellow', text: 'refused: ' }, settled.incomplete.refusal);
       if (settled.unread.length > 0) {
         const texts = settled.unread.map(textOf).join(' ');
         output.line({ style: 'yellow', text: 'unread, received too late: ' }, shorten(texts, 200));

@@ -77,7 +77,7 @@ export function tellHappenings(
   return stoppable(tellEach(store, options, after, happenings), () => end(happenings));
 }
 
-/** The texts of a story as they arrive. A text that its turn's entry has otherwise is not repeated. */
+/** The texts of a story as they arrive, and the words of refusals. A text that its turn's entry has otherwise is not repeated. */
 export function textsIn(story: AsyncGenerator<StoryEvent>): AsyncGenerator<string> {
   return stoppable(eachText(story), () => end(story));
 }
@@ -86,7 +86,12 @@ async function* eachText(story: AsyncIterable<StoryEvent>): AsyncGenerator<strin
   let isRepeated = false;
   for await (const event of story) {
     if (event.type === 'turn.discarded') isRepeated = event.why === 'differs';
-    if (event.type === 'turn.closed') isRepeated = false;
+    if (event.type === 'turn.closed') {
+      isRepeated = false;
+      for (const part of event.draft ? [] : event.parts)
+        if (part.kind === 'text' && part.refusal !== '')
+          yield part.text === '' ? part.refusal : `\n\n${part.refusal}`;
+    }
     if (event.type === 'text' && !isRepeated && event.text !== '') yield event.text;
   }
 }

@@ -5,7 +5,7 @@
  */
 import { findCall, resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
-import { describeOpen, listOpen } from '../../machines/settled.ts';
+import { describeIncomplete, describeOpen, listOpen } from '../../machines/settled.ts';
 import { statusOf } from '../../machines/status.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
@@ -478,12 +478,10 @@ function describeEnd(
   if (state.value === 'failed' && next?.type === 'fail')
     return { status: 'failed', error: { code: next.code, message: next.message } };
   if (state.value === 'cancelled') return { status: 'cancelled' };
-  const reason = next?.type === 'finish' ? next.reason : undefined;
   return {
     status: 'finished',
     text: filterText(answer?.text ?? '', filters),
-    ...omitUndefined({ output: answer?.output }),
-    ...(reason !== undefined && { incomplete: { reason } }),
+    ...omitUndefined({ output: answer?.output, incomplete: describeIncomplete(context) }),
   };
 }
 

@@ -1,6 +1,6 @@
 /** The operations of A2A on the runs of one agent. A task is a run; its context is a chat, the label `chat`. */
 
-import type { Caller } from '../../access/caller.ts';
+import { byOf, type Caller } from '../../access/caller.ts';
 import type { Agent } from '../../agent/agent.ts';
 import { endOn } from '../../engine/events/readers/stoppable.ts';
 import { omitUndefined } from '../../protocol/json.ts';
@@ -89,7 +89,10 @@ export class Operations {
   async cancel(taskId: string): Promise<Task> {
     const hold = await this.#hold(taskId);
     try {
-      const result = await hold.run.cancel({ by: this.#caller.name, reason: 'cancelled by the A2A client' });
+      const result = await hold.run.cancel({
+        reason: 'cancelled by the A2A client',
+        ...omitUndefined({ by: byOf(this.#caller) }),
+      });
       if (!result.accepted) throw new A2aError('not-cancelable', result.message);
       this.#runs.drive(taskId);
       await settle(hold);
@@ -136,7 +139,7 @@ export class Operations {
           'The task has ended. Send the message with its contextId and no taskId.',
         );
       const open = openCallsFor(run.id, settled);
-      for (const command of readCommands(parts, open, this.#caller.name)) {
+      for (const command of readCommands(parts, open, byOf(this.#caller))) {
         const result = await run.submit([command]);
         if (!result.accepted)
           throw new A2aError(

@@ -48,7 +48,7 @@ const DECISIONS = ['approved', 'output', 'happened', 'failed', 'retry'] as const
  * If one call alone waits, a text answers a client tool, and the texts `approve` and `reject` decide an approval.
  * Throws `invalid-params` for a decision about a call that is not open, and for a decision that does not fit the call.
  */
-export function readCommands(parts: readonly GivenPart[], open: OpenCalls, by: string): RunCommand[] {
+export function readCommands(parts: readonly GivenPart[], open: OpenCalls, by?: string): RunCommand[] {
   const read = parts.map(part => ({ part, found: readDecision(part) }));
   const decisions = read.flatMap(({ found }) => found);
   const others = read.filter(({ found }) => found.length === 0).map(({ part }) => part);
@@ -59,7 +59,7 @@ export function readCommands(parts: readonly GivenPart[], open: OpenCalls, by: s
     const decision = decisionOfText(others, only.kind);
     if (decision !== null) return [decide(decision, open, by)];
   }
-  return [...commands, { type: 'send', message: [readItem(others)], by }];
+  return [...commands, { type: 'send', message: [readItem(others)], ...omitUndefined({ by }) }];
 }
 
 /** Throws `invalid-params` for data for a decision that is malformed or ambiguous. */
@@ -90,7 +90,7 @@ function decisionOfText(parts: readonly GivenPart[], kind: OpenCallKind): Decisi
   return { approved: word === 'approve' };
 }
 
-function decide({ callId, ...answer }: Decision, open: OpenCalls, by: string): RunCommand {
+function decide({ callId, ...answer }: Decision, open: OpenCalls, by?: string): RunCommand {
   const [only] = open.keys();
   const id = callId ?? (open.size === 1 ? only : undefined);
   const call = id === undefined ? undefined : open.get(id);

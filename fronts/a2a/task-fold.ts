@@ -82,7 +82,9 @@ function say({ taskId, contextId, seq }: RunImage, parts: Part[]): Message {
 
 function partsOf(runId: string, settled: Settled): Part[] {
   if (settled.status === 'failed') return [{ text: `${settled.error.message} (${settled.error.code})` }];
-  return settled.status === 'waiting' ? askParts(runId, settled) : [];
+  if (settled.status === 'waiting') return askParts(runId, settled);
+  if (settled.status !== 'finished' || settled.incomplete === undefined) return [];
+  return [{ text: `The answer is incomplete: ${settled.incomplete.reason}` }];
 }
 
 /** What a run waits for, as text and as data with the possible answers. */
@@ -124,10 +126,14 @@ function artifactsOf({ settled, transcript }: RunImage): Artifact[] {
   return parts.length === 0 ? [] : [{ ...ANSWER, parts }];
 }
 
-/** The text and output of a finished run. An empty text counts if there is nothing else: an artifact has a part. */
-function answerParts({ text, output }: FinishedRun): Part[] {
-  if (output === undefined) return [{ text: cutText(text, MOST_BYTES) }];
-  return [...textParts(text), { data: toJson(output), mediaType: 'application/json' }];
+/**
+ * The text and output of a finished run, or the words of a refusal. An empty text counts if there is nothing else and the
+ * answer is complete: an artifact has a part.
+ */
+function answerParts({ text, output, incomplete }: FinishedRun): Part[] {
+  const parts = [...textParts(text), ...textParts(incomplete?.refusal ?? '')];
+  if (output !== undefined) parts.push({ data: toJson(output), mediaType: 'application/json' });
+  return parts.length === 0 && incomplete === undefined ? [{ text: '' }] : parts;
 }
 
 function textParts(text: string): Part[] {

@@ -27,7 +27,9 @@ export function resultOf(
   switch (settled.status) {
     case 'finished': {
       const { output, incomplete, text } = settled;
-      const why = incomplete === undefined ? '' : `\n\n[The answer is incomplete: ${incomplete.reason}]`;
+      const { reason, refusal } = incomplete ?? {};
+      const said = refusal === undefined ? '' : `\n\n[The model refused: ${refusal}]`;
+      const why = reason === undefined ? '' : `${said}\n\n[The answer is incomplete: ${reason}]`;
       if (!hasSchema) return say(text + why);
       const json = JSON.stringify(output);
       if (!isJsonObject(output) || !fitsBytes(json, MOST_BYTES))
