@@ -4,7 +4,7 @@ import { endOn } from '../../engine/events/readers/stoppable.ts';
 import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/events/readers/streamed-body.ts';
 import { type Host, systemHost } from '../../engine/host/host.ts';
 import { progressOf } from '../../engine/journal/progress.ts';
-import { listUnsettled } from '../../engine/log/settled.ts';
+import { listOpen, listUnsettled } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { FamilyStory } from '../../engine/story/family-story.ts';
 import { statusOf } from '../../machines/status.ts';
@@ -236,6 +236,8 @@ function describeState(state: ChartState, showText: (text: string) => string): J
   const { runId, agent, next, answer, paused, usage, turns } = context;
   const { state: path, why, incomplete } = progressOf(state);
   const status = statusOf(state);
+  const open = listOpen(context).flatMap(one => (one.kind === 'pause' ? [] : [one]));
+  const calls = listUnsettled(context).map(call => open.find(one => one.callId === call.callId) ?? call);
   return toJson({
     runId,
     agent: agent.name,
@@ -244,7 +246,7 @@ function describeState(state: ChartState, showText: (text: string) => string): J
     paused,
     turns,
     usage,
-    calls: listUnsettled(context),
+    calls,
     ...omitUndefined({
       why,
       incomplete,

@@ -8,12 +8,12 @@ const NEEDS = 'AI SDK 7 in the page. For a page with AI SDK 6, set the option ai
  * Rewrites the chunks of one response for AI SDK 6 (read in ai@6.0.326). Its `useChat` fails on `reset-step`, on
  * `tool-approval-response` and on the finish reason `interrupted`.
  *
- * V1 It cannot drop text: the text of a failed attempt stays, as a part of its own, and its calls end with an error.
+ * V1 It cannot drop parts: the text of a failed attempt stays, as a part of its own, and calls appear once they are
+ *    complete.
  * V2 An empty step stands for `interrupted`: a page that posts finished calls by itself looks only at the last step.
  */
 export class ChunksForAiSdk6 {
   readonly #texts = new Map<string, 'text' | 'reasoning'>();
-  readonly #begun = new Set<string>();
   /** The last state of the run. */
   #state: ResponseChunk[] = [];
   readonly #inputs = new Map<string, ToolInput>();
@@ -24,8 +24,11 @@ export class ChunksForAiSdk6 {
         const input = chunk.approved ? this.#inputs.get(chunk.toolCallId) : undefined;
         return input === undefined ? [] : [input];
       }
+      case 'tool-input-start':
+      case 'tool-input-delta':
+        return [];
       case 'reset-step':
-        return this.#closeParts();
+        return this.#closeTexts();
       case 'finish':
         if (chunk.finishReason !== 'interrupted') return [chunk];
         // `useChat` shows the new step with the next chunk that changes a part.
@@ -46,15 +49,8 @@ export class ChunksForAiSdk6 {
       case 'reasoning-end':
         this.#texts.delete(chunk.id);
         return;
-      case 'tool-input-start':
-        this.#begun.add(chunk.toolCallId);
-        return;
       case 'tool-input-available':
-        this.#begun.delete(chunk.toolCallId);
         this.#inputs.set(chunk.toolCallId, chunk);
-        return;
-      case 'tool-input-error':
-        this.#begun.delete(chunk.toolCallId);
         return;
       case 'data-run':
         this.#state = [chunk];
@@ -62,14 +58,10 @@ export class ChunksForAiSdk6 {
     }
   }
 
-  #closeParts(): ResponseChunk[] {
-    const chunks: ResponseChunk[] = [];
-    for (const [id, type] of this.#texts) chunks.push({ type: `${type}-end`, id });
-    for (const toolCallId of this.#begun)
-      chunks.push({ type: 'tool-output-error', toolCallId, errorText: 'The attempt failed.' });
+  #closeTexts(): ResponseChunk[] {
+    const ends = [...this.#texts].map(([id, type]) => ({ type: `${type}-end` as const, id }));
     this.#texts.clear();
-    this.#begun.clear();
-    return chunks;
+    return ends;
   }
 }
 

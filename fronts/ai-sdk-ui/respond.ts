@@ -21,7 +21,8 @@ const HEADERS = {
 export type UIResponseOptions = UIMessageOptions & {
   /**
    * The major version of the AI SDK in the page; `useChat` does not send it. Default 7. Pages with AI SDK 6 fail on some
-   * chunks of 7: with 6 they get none, and text of a failed attempt stays in their message until it is loaded again.
+   * chunks of 7: with 6 they get none, calls appear once they are complete, and text of a failed attempt stays in their
+   * message until it is loaded again.
    */
   aiSdk?: AiSdkVersion;
 };

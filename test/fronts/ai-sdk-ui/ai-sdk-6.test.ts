@@ -9,6 +9,7 @@ import {
 } from '../../../fronts/ai-sdk-ui/index.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { ProviderError } from '../../../protocol/error.ts';
+import type { TurnDelta } from '../../../protocol/turn.ts';
 import { memory } from '../../../stores/memory.ts';
 import accepted from '../../support/fronts/ai-sdk-ui/ai-6-chunks.json' with { type: 'json' };
 import { ChatPage, TOOLS } from '../../support/fronts/ai-sdk-ui/chat-page.ts';
@@ -20,8 +21,16 @@ const calling = (...names: string[]): ScriptedTurn => ({
   toolCalls: names.map(name => ({ name, arguments: name === 'refund' ? { cents: 5 } : {} })),
 });
 
-/** A model whose first attempt fails after it has streamed a text. */
-function failingOnce(turns: readonly ScriptedTurn[]): ModelAdapter {
+const LOST_CALL: readonly TurnDelta[] = [
+  { type: 'call_started', index: 0, callId: 'call_lost', name: 'look' },
+  { type: 'call_arguments', index: 0, text: '{"a":' },
+];
+
+/** A model whose first attempt fails after it has streamed a text, or these deltas. */
+function failingOnce(
+  turns: readonly ScriptedTurn[],
+  lost: readonly TurnDelta[] = [{ type: 'text', text: 'Lost.' }],
+): ModelAdapter {
   const model = scripted(turns);
   let isFirst = true;
   return {
@@ -29,7 +38,7 @@ function failingOnce(turns: readonly ScriptedTurn[]): ModelAdapter {
     async *stream(request, options) {
       if (isFirst) {
         isFirst = false;
-        yield { type: 'text', text: 'Lost.' };
+        yield* lost;
         throw new ProviderError('The connection broke.', {
           code: 'network',
           status: null,
@@ -119,6 +128,15 @@ describe('a page with AI SDK 6 accepts every chunk', () => {
     expect(page.text).toBe('Lost.|I will.');
     await page.decide(page.open()[0], true);
     expect(page.text).toBe('Lost.|I will.|Done.');
+    expectAccepted(chunks);
+  });
+
+  test('when an attempt fails while it writes a call, which does not appear', async () => {
+    const agent = makeAgent([], { model: failingOnce([calling('look'), { text: 'Done.' }], LOST_CALL) });
+    const { page, chunks } = openPage(agent);
+    await page.chat.sendMessage({ text: 'go' });
+    expect(page.tools()).toEqual(['tool-look: output-available']);
+    expect(page.text).toBe('I will.|Done.');
     expectAccepted(chunks);
   });
 

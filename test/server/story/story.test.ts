@@ -87,6 +87,14 @@ describe('a story over HTTP', () => {
     );
   });
 
+  test('without authorize, an answer has no sender', async () => {
+    const url = await listen(makeAgent([REFUND, DONE]));
+    const asked = await read(url, { body: { input: 'Pay back.' } });
+    const answers = [{ id: idIn(asked), approved: true }];
+    const rest = await read(`${url}/${runIn(asked)}`, { body: { answers } });
+    expect(only(rest, 'call.decided')).toEqual([expect.not.objectContaining({ by: expect.anything() })]);
+  });
+
   test('after every line with a seq, a reader that connects again gets the rest', async () => {
     const url = await listen(makeAgent([REFUND, { ...DONE, reasoning: 'I think.' }]));
     const asked = await read(url, { body: { input: 'Pay back.' } });
