@@ -1,21 +1,39 @@
 import type { Agent } from '../agent/agent.ts';
-import { systemHost } from '../engine/host/host.ts';
+import { type Host, systemHost } from '../engine/host/host.ts';
 import { warn } from '../engine/host/warn.ts';
 import { omitUndefined } from '../protocol/json.ts';
+import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import type { Store } from '../protocol/store.ts';
+import { type Agents, listAgents } from './agent-names.ts';
 import { createChatApi } from './chat-completions/chat-api.ts';
-import type { GatewayOptions } from './gateway-options.ts';
+import { addConversationRoutes } from './conversations/conversation-routes.ts';
+import { Conversations } from './conversations/conversations.ts';
+import { EMPTY_GATEWAY, type GatewayConfig, GatewayService, RESPONSES } from './gateway/index.ts';
+import { HANDLER_NAMES, type Handler, type HandlerOptions, handlerOf } from './handler.ts';
 import { createMessagesApi } from './messages/messages-api.ts';
 import type { MountedApi } from './mounted-api.ts';
-import { EMPTY_GATEWAY } from './responses/gateway/gateway-config.ts';
-import { createResponsesApi } from './responses/responses-api.ts';
-import type { ResponsesService } from './responses/responses-service.ts';
-import { RESPONSES } from './responses/wire/response-spec.ts';
+import { createResponsesApi, Responses } from './responses/index.ts';
 import { createRunsApi } from './runs/runs-api.ts';
 import type { ServedAgentsOptions } from './runs/served-agents.ts';
+import { socketRoute } from './sockets/response-socket.ts';
+
+/** Options of the gateway, which `responsesApp` and `chatApp` share if they get the same object. */
+export type GatewayOptions = {
+  /** Where the runs of requests are. */
+  store: Store;
+  /** Models, MCP servers, prices and limits, as `readGatewayConfig` returns them. Default: none. */
+  config?: GatewayConfig;
+  /** `provider:model`. Its provider serves model names that are neither an alias nor `provider:model`. */
+  model?: string;
+  /** Clock and id generator. Default: the system's. */
+  host?: Host;
+  /** Receives one line per problem, for the operator; never a secret. Default: a warning of the process. */
+  log?(line: string): void;
+};
 
 /** The protocols of model providers, over one service. */
 export type Gateway = {
-  service: ResponsesService;
+  service: GatewayService;
   responses: MountedApi;
   messages: MountedApi;
   chat: MountedApi;
@@ -23,22 +41,32 @@ export type Gateway = {
   agentsByRun: NonNullable<ServedAgentsOptions['agentsByRun']>;
 };
 
-/** Creates the gateway. `agents`: by the names under which requests have them for a model. */
-export function createGateway(options: GatewayOptions, agents?: ReadonlyMap<string, Agent>): Gateway {
-  const { store, config = EMPTY_GATEWAY, model, host = systemHost, log = warn } = options;
-  const responses = createResponsesApi({
-    store,
-    host,
-    gateway: config,
-    log,
-    ...omitUndefined({ model, agents }),
-  });
-  const { service } = responses;
+/**
+ * Creates the gateway. `agents`: by the names under which requests have them for a model. `hiddenWaitMs`: see
+ * `GatewayServiceOptions`.
+ */
+export function createGateway(
+  options: GatewayOptions & { hiddenWaitMs?: number },
+  agents?: ReadonlyMap<string, Agent>,
+): Gateway {
+  const { store, config = EMPTY_GATEWAY, model, hiddenWaitMs, host = systemHost, log = warn } = options;
+  const more = omitUndefined({ model, agents, hiddenWaitMs });
+  const service = new GatewayService({ store, host, gateway: config, log, ...more });
+  const conversations = new Conversations({ store, host, library: service.library });
+  const responses = new Responses(service, conversations);
+  const api = createResponsesApi(responses, log);
   return {
     service,
-    responses,
+    responses: {
+      ...api,
+      add(app) {
+        app.get('/v1/responses', socketRoute({ responses, host, log }));
+        api.add(app);
+        addConversationRoutes(app, conversations);
+      },
+    },
     messages: createMessagesApi(service, log),
-    chat: createChatApi(responses),
+    chat: createChatApi(service, log),
     agentsByRun: new Map([[RESPONSES, record => service.agentFor(record)]]),
   };
 }
@@ -55,4 +83,41 @@ export function recoverRequests(gateway: Gateway, options: GatewayOptions): () =
   });
   runs.recover();
   return () => runs.close?.();
+}
+
+/** Options of `createResponsesHandler`. */
+export type ResponsesHandlerOptions = HandlerOptions & {
+  /** Further models, MCP servers, prices and limits, as `readGatewayConfig` returns them. Default: none. */
+  gateway?: GatewayConfig;
+};
+
+const NAMES: NamesOf<ResponsesHandlerOptions> = { ...HANDLER_NAMES, gateway: true };
+
+/**
+ * Creates a handler of `…/v1`: Responses, Conversations, Chat Completions, Messages and the list of models. An agent is a
+ * model by its name, and a single agent is also the default: its runs have its instructions, tools, checks and models. A
+ * request adds its instructions after those of the agent, and functions of its own. Runs are in the store of the first agent.
+ * Resumes background responses whose process is gone.
+ *
+ * @example
+ * const handler = createResponsesHandler(agent, { authorize });
+ * app.all('/v1/*', c => handler(c.req.raw));
+ */
+export function createResponsesHandler(agents: Agents, options: ResponsesHandlerOptions = {}): Handler {
+  refuseUnknownOptions('createResponsesHandler', options, NAMES);
+  const { gateway: config, log = warn } = options;
+  const all = listAgents(agents);
+  const opened = { store: all[0].store, log, ...omitUndefined({ config }) };
+  const gateway = createGateway(opened, new Map(all.map(agent => [agent.name, agent])));
+  const stopRecovery = recoverRequests(gateway, opened);
+  const { service, responses, messages, chat } = gateway;
+  const { bodyBytes } = service.admission.limits;
+  const handler = handlerOf([responses, messages, chat], { bodyBytes, ...options }, { log });
+  return Object.assign(handler, {
+    close() {
+      stopRecovery();
+      service.endStreams();
+      service.close().catch(() => {});
+    },
+  });
 }

@@ -13,8 +13,7 @@ import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-u
 import type { Store } from '../protocol/store.ts';
 import { Admission } from './access/admission.ts';
 import type { RequestRecord } from './access/request-record.ts';
-import { createGateway, type Gateway, recoverRequests } from './gateway.ts';
-import type { GatewayOptions } from './gateway-options.ts';
+import { createGateway, type Gateway, type GatewayOptions, recoverRequests } from './gateway.ts';
 import { appOf } from './handler.ts';
 import type { MountedApi } from './mounted-api.ts';
 import { BODY_LIMITS } from './read-body.ts';
@@ -25,11 +24,9 @@ export type { Authorize, AuthorizedCaller, Caller } from '../access/caller.ts';
 export type { Role } from '../access/role.ts';
 export type { RequestRecord } from './access/request-record.ts';
 export type { Agents } from './agent-names.ts';
-export type { GatewayOptions } from './gateway-options.ts';
+export { type GatewayConfig, readGatewayConfig } from './gateway/index.ts';
+export { createResponsesHandler, type GatewayOptions, type ResponsesHandlerOptions } from './gateway.ts';
 export type { Handler, HandlerOptions } from './handler.ts';
-export type { GatewayConfig } from './responses/gateway/gateway-config.ts';
-export { readGatewayConfig } from './responses/gateway/read-gateway-config.ts';
-export { createResponsesHandler, type ResponsesHandlerOptions } from './responses-handler.ts';
 export { createStoryHandler } from './story/story-handler.ts';
 export type { NotedEvent, StoryLine, StoryLineEvent } from './story/story-line.ts';
 

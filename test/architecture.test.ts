@@ -90,6 +90,18 @@ const ENGINE: Readonly<Record<string, readonly string[]>> = {
   migrations: ['host', 'versions', 'journal', 'sub-agents', 'run'],
 };
 
+/** The rooms of `/v1` in server/: the files that others may import, and the rooms that each may import through theirs. */
+const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports: readonly string[] }>> = {
+  builtins: { doors: ['builtin-schemas.ts', 'builtin-tools.ts'], imports: [] },
+  gateway: { doors: ['index.ts'], imports: ['access', 'builtins'] },
+  idempotency: { doors: ['idempotency.ts'], imports: ['gateway'] },
+  responses: { doors: ['index.ts'], imports: ['builtins', 'gateway', 'idempotency'] },
+  conversations: { doors: ['conversations.ts', 'conversation-routes.ts'], imports: ['gateway', 'responses'] },
+  sockets: { doors: ['response-socket.ts'], imports: ['gateway', 'responses'] },
+  'chat-completions': { doors: ['chat-api.ts'], imports: ['gateway'] },
+  messages: { doors: ['messages-api.ts'], imports: ['gateway'] },
+};
+
 /** The only places that may import a package: folders or files. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   xstate: ['machines/', 'engine/driver/live.ts'],
@@ -243,6 +255,26 @@ describe('the architecture', () => {
       .filter(([layer, room = '']) => layer === 'engine' && !(room in ENGINE));
     expect(strays).toEqual([]);
   });
+
+  it.each(Object.entries(GATEWAY_ROOMS))(
+    'server/%s is entered by its doors only',
+    (room, { doors, imports }) => {
+      const folder = `server/${room}/`;
+      const wrong = sources.flatMap(source =>
+        source.imports.flatMap(imported => {
+          const target = relative(ROOT, join(ROOT, dirname(source.file), imported)).replaceAll('\\', '/');
+          if (!imported.startsWith('.') || source.file.startsWith(folder) === target.startsWith(folder))
+            return [];
+          const isDoor = doors.some(door => target === folder + door);
+          const [, other] = /^server\/([^/]+)\//.exec(target) ?? [];
+          const fits = target.startsWith(folder) ? isDoor : other === undefined || imports.includes(other);
+          return fits ? [] : [`${source.file} imports ${imported}`];
+        }),
+      );
+      expect(sources.some(({ file }) => file.startsWith(folder))).toBe(true);
+      expect(wrong).toEqual([]);
+    },
+  );
 
   it.each(Object.entries(PACKAGE_HOMES))('%s is imported only in [%s]', (name, homes) => {
     const importers = sources.filter(({ imports }) => imports.some(imported => packageOf(imported) === name));

@@ -11,11 +11,9 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
-import { systemHost } from '../../engine/host/host.ts';
 import type { Store } from '../../protocol/store.ts';
 import { createRunsApp } from '../../server/app.ts';
-import { gatewayConfigSchema } from '../../server/responses/gateway/gateway-config.ts';
-import { createResponsesApi } from '../../server/responses/responses-api.ts';
+import { createGateway } from '../../server/gateway.ts';
 import { serveRuns } from '../../server/serve.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
@@ -56,9 +54,8 @@ async function serveGateway(): Promise<number> {
   process.env.OPENAI_API_KEY = 'unused';
   const store = openStore();
   const log = (line: string) => console.error(line);
-  const gateway = gatewayConfigSchema.parse({});
-  const api = createResponsesApi({ store, host: systemHost, gateway, model: 'openai:stand-in', log });
-  const app = createRunsApp({ store, agents: new Map(), mounted: [api], log });
+  const { responses } = createGateway({ store, model: 'openai:stand-in', log });
+  const app = createRunsApp({ store, agents: new Map(), mounted: [responses], log });
   return (await serveRuns(app, { host: '127.0.0.1', port: 0 })).port;
 }
 

@@ -14,13 +14,16 @@ import type { Store } from '../../protocol/store.ts';
 import { Tokens } from '../../server/access/tokens.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { assertMayBind } from '../../server/bind-address.ts';
+import {
+  describeGatewayConfig,
+  EMPTY_GATEWAY,
+  readGatewayConfig,
+  type WebhooksConfig,
+} from '../../server/gateway/index.ts';
 import { createGateway } from '../../server/gateway.ts';
 import { WorkMetrics } from '../../server/metrics/work-metrics.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';
 import type { PageAssets } from '../../server/page-assets.ts';
-import { describeGatewayConfig, EMPTY_GATEWAY } from '../../server/responses/gateway/gateway-config.ts';
-import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
-import type { WebhooksConfig } from '../../server/responses/gateway/webhooks-config.ts';
 import { beginWithin } from '../../server/runs/begin-run.ts';
 import type { Serving } from '../../server/serve.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';

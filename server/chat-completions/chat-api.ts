@@ -1,11 +1,16 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
+import {
+  callNamer,
+  failureOf,
+  finishedResponse,
+  type GatewayRequest,
+  type GatewayService,
+  respondWithEvents,
+} from '../gateway/index.ts';
 import type { MountedApi } from '../mounted-api.ts';
+import { answerOpenAIError } from '../openai-error.ts';
 import { readBody } from '../read-body.ts';
-import { callNamer } from '../responses/continued-run.ts';
-import type { GatewayRequest } from '../responses/request/gateway-request.ts';
-import { failureOf, finishedResponse, respondWithEvents } from '../responses/respond.ts';
-import type { ResponsesService } from '../responses/responses-service.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { readChatRequest } from './chat-request.ts';
@@ -15,21 +20,18 @@ import { CHAT_CHUNKS, ChatWriter, type NameCall } from './chat-writer.ts';
  * OpenAI's Chat Completions over the service of the gateway: a body is read into a request (`chat-request.ts`), and the
  * answer is written as a completion (`chat-writer.ts`). This folder has no loop and no state.
  */
-export function createChatApi({
-  service,
-  answerError,
-}: MountedApi & { service: ResponsesService }): MountedApi {
+export function createChatApi(service: GatewayService, log: (line: string) => void): MountedApi {
   return {
     prefix: '/v1/chat',
     paths: ['/v1/chat'],
     area: 'v1',
     routes: V1_ROUTES,
     add: app => addRoutes(app, service),
-    answerError,
+    answerError: (c, thrown) => answerOpenAIError(c, thrown, log),
   };
 }
 
-function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
+function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   app.post('/v1/chat/completions', async c => {
     const body = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
     const { request, includeUsage } = readChatRequest(body, model => service.providerOf(model));

@@ -2,20 +2,26 @@ import * as z from 'zod';
 import type { Part } from '../../protocol/item.ts';
 import { isJsonObject, omitNull } from '../../protocol/json.ts';
 import { maybe, object, orText } from '../fields.ts';
-import { describeIssue, invalid } from '../responses/api-error.ts';
-import { samplingOptions } from '../responses/gateway/sampling-options.ts';
-import { type GatewayRequest, type SentItem, sent } from '../responses/request/gateway-request.ts';
-import { customCall, detail, missing, sentMessage } from '../responses/request/item-reader.ts';
-import { readShared, sharedParameters, tokens } from '../responses/request/request-body.ts';
 import {
   assertTools,
   type ChosenTool,
+  customCall,
+  detail,
+  type GatewayRequest,
   MOST_TOOLS,
   type RequestTool,
   type RequestToolChoice,
+  readShared,
   readTool,
+  type SentItem,
+  samplingOptions,
+  sent,
+  sentMessage,
+  sharedParameters,
   type ToolNames,
-} from '../responses/request/request-tools.ts';
+  tokens,
+} from '../gateway/index.ts';
+import { describeIssue, invalid, missing } from '../openai-error.ts';
 
 const MOST_MESSAGES = 10_000;
 

@@ -4,16 +4,25 @@ import type {
   ChatCompletionMessage,
   ChatCompletionMessageToolCall,
 } from 'openai/resources/chat/completions';
+import { KEEP_ALIVE_COMMENT } from '../../engine/events/readers/streamed-body.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
-import type { AnswerEnd, AnswerEvent, AnswerWriter, PlacedCall } from '../responses/answer/answer-event.ts';
-import { refusalIn } from '../responses/answer/turn-items.ts';
-import { describeResponsesError } from '../responses/api-error.ts';
-import { failureOf, RESPONSE_EVENTS, type StreamFormat } from '../responses/respond.ts';
-import { customCall } from '../responses/wire/custom-call.ts';
-import type { ResponseHead } from '../responses/wire/response-object.ts';
-import { addUsages, annotationsOf } from '../responses/wire/response-writer.ts';
+import {
+  type AnswerEnd,
+  type AnswerEvent,
+  type AnswerWriter,
+  addUsages,
+  annotationsOf,
+  argumentOf,
+  DONE,
+  failureOf,
+  type PlacedCall,
+  type ResponseHead,
+  refusalIn,
+  type StreamFormat,
+} from '../gateway/index.ts';
+import { describeResponsesError } from '../openai-error.ts';
 
 type Of<Type extends AnswerEvent['type']> = Extract<AnswerEvent, { type: Type }>;
 
@@ -48,8 +57,8 @@ const BETWEEN_TEXTS = '\n\n';
 export const CHAT_CHUNKS: StreamFormat<ChatWire> = {
   frame: batch => batch.map(frameOf).join(''),
   failed: thrown => frameOf({ error: describeResponsesError(thrown).body.error }),
-  keepAlive: RESPONSE_EVENTS.keepAlive,
-  end: RESPONSE_EVENTS.end ?? '',
+  keepAlive: KEEP_ALIVE_COMMENT,
+  end: DONE,
 };
 
 function frameOf(wire: ChatWire): string {
@@ -107,7 +116,7 @@ export class ChatWriter implements AnswerWriter<ChatWire, Completion> {
       case 'call.given':
         return this.#give(event);
       case 'usage':
-        this.#usage = this.#usage === null ? event.usage : addUsages(this.#usage, event.usage);
+        this.#usage = addUsages(this.#usage, event.usage);
         return;
       case 'ended':
         return this.#finish(event.end);
@@ -177,7 +186,7 @@ export class ChatWriter implements AnswerWriter<ChatWire, Completion> {
     const index = this.#calls.length;
     const id = this.#nameCall(call, this.#head.id, index);
     const { name } = call;
-    const written = isCustom ? customCall({ ...call, id }).input : call.arguments || '{}';
+    const written = isCustom ? (argumentOf(call, 'input') ?? call.arguments) : call.arguments || '{}';
     if (isCustom) {
       this.#calls.push({ id, type: 'custom', custom: { name, input: written } });
       // OpenAI's type of a streamed call has functions only.

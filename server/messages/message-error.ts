@@ -1,8 +1,8 @@
 import type * as z from 'zod';
 import type { JsonObject } from '../../protocol/json.ts';
 import { asSentence } from '../../protocol/options/refuse-unknown.ts';
-import type { AnswerEnd } from '../responses/answer/answer-event.ts';
-import { describeResponsesError, invalid, type ResponsesError } from '../responses/api-error.ts';
+import type { AnswerEnd } from '../gateway/index.ts';
+import { describeResponsesError, invalid, type ResponsesError } from '../openai-error.ts';
 
 /**
  * The code of the refusal of `thread`. Anthropic's tool runner asks for a thread first, and sends the whole history when

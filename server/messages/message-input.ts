@@ -4,9 +4,14 @@ import type { Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
 import { maybe, openFields, orText } from '../fields.ts';
-import { type GatewayRequest, type SentItem, sent } from '../responses/request/gateway-request.ts';
-import { type ItemPlace, itemIdOf } from '../responses/wire/wire-ids.ts';
-import { wirePart } from '../responses/wire/wire-input.ts';
+import {
+  type GatewayRequest,
+  type ItemPlace,
+  itemIdOf,
+  outputOf,
+  type SentItem,
+  sent,
+} from '../gateway/index.ts';
 import { invalidAt } from './message-error.ts';
 import { readThinking } from './thinking-proof.ts';
 import { searchItemOf } from './web-search.ts';
@@ -190,10 +195,7 @@ function readInput({ role, content }: Exclude<Message, { role: 'assistant' }>): 
 
 /** The output is a text if all blocks are texts, otherwise the list of parts. */
 function readResult({ tool_use_id: callId, content, is_error }: ToolResult): SentItem {
-  const parts = (content ?? []).flatMap(readContent);
-  const texts = parts.flatMap(part => (part.type === 'text' ? [part.text] : []));
-  const isText = texts.length === parts.length;
-  const output = isText ? texts.join('\n') : parts.map(part => wirePart(part, { isOutput: false }));
+  const output = outputOf((content ?? []).flatMap(readContent), '\n');
   return sent({ type: 'tool_result', callId, output, isError: is_error === true });
 }
 

@@ -3,17 +3,17 @@ import * as z from 'zod';
 import { isJsonObject, type JsonObject, omitNull, omitUndefined } from '../../protocol/json.ts';
 import { shortenToolName } from '../../tools/unique-tool-names.ts';
 import { fields, maybe, object, openFields } from '../fields.ts';
-import { invalid } from '../responses/api-error.ts';
-import { samplingOptions } from '../responses/gateway/sampling-options.ts';
-import type { GatewayRequest } from '../responses/request/gateway-request.ts';
 import {
   assertTools,
+  type GatewayRequest,
   MOST_TOOLS,
   type RequestTool,
   type RequestToolChoice,
   readTool,
+  samplingOptions,
   type ToolNames,
-} from '../responses/request/request-tools.ts';
+} from '../gateway/index.ts';
+import { invalid } from '../openai-error.ts';
 import { describeProblem, invalidAt, NO_THREADS } from './message-error.ts';
 import { message, readMessages } from './message-input.ts';
 import { isWebSearch } from './web-search.ts';

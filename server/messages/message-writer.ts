@@ -14,10 +14,15 @@ import type {
 } from '@anthropic-ai/sdk/resources/messages/messages';
 import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';
-import type { AnswerEnd, AnswerEvent, AnswerWriter, PlacedCall } from '../responses/answer/answer-event.ts';
-import { refusalIn } from '../responses/answer/turn-items.ts';
-import type { ResponseHead } from '../responses/wire/response-object.ts';
-import { addUsages } from '../responses/wire/response-writer.ts';
+import {
+  type AnswerEnd,
+  type AnswerEvent,
+  type AnswerWriter,
+  addUsages,
+  type PlacedCall,
+  type ResponseHead,
+  refusalIn,
+} from '../gateway/index.ts';
 import { describeFailure, type MessageFailure } from './message-error.ts';
 import { proofOf } from './thinking-proof.ts';
 import { type Search, searchBlocksOf, searchIn } from './web-search.ts';
@@ -129,7 +134,7 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
       case 'call.given':
         return event.isCustom ? undefined : this.#call(event.call);
       case 'usage':
-        this.#usage = this.#usage === null ? event.usage : addUsages(this.#usage, event.usage);
+        this.#usage = addUsages(this.#usage, event.usage);
         return;
       case 'ended':
         return this.#end(event);

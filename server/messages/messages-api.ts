@@ -1,17 +1,15 @@
 import type { Context, Hono } from 'hono';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import * as z from 'zod';
-import type { MountedApi } from '../mounted-api.ts';
-import { readBody } from '../read-body.ts';
-import { ResponsesError } from '../responses/api-error.ts';
-import { callNamer } from '../responses/continued-run.ts';
 import {
+  callNamer,
   finishedResponse,
+  type GatewayService,
   respondWithEvents,
   type StreamFormat,
-  setErrorHeaders,
-} from '../responses/respond.ts';
-import type { ResponsesService } from '../responses/responses-service.ts';
+} from '../gateway/index.ts';
+import type { MountedApi } from '../mounted-api.ts';
+import { answerError, ResponsesError } from '../openai-error.ts';
+import { readBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { describeFailure, describeInterruption, describeMessageError } from './message-error.ts';
@@ -25,24 +23,18 @@ import { type MessageEvent, MessageWriter } from './message-writer.ts';
  * A body is read into a request (`message-request.ts`, and `message-input.ts` for its messages), and the answer is
  * written as a message (`message-writer.ts`).
  */
-export function createMessagesApi(service: ResponsesService, log: (line: string) => void): MountedApi {
+export function createMessagesApi(service: GatewayService, log: (line: string) => void): MountedApi {
   return {
     prefix: '/v1/messages',
     paths: ['/v1/messages'],
     area: 'v1',
     routes: V1_ROUTES,
     add: app => addRoutes(app, service),
-    answerError(c, thrown) {
-      const { status, body, reported } = describeMessageError(thrown, requestIdOf(c));
-      if (!reported)
-        log(`Request ${requestIdOf(c)} (${c.req.method}) failed: ${thrown.stack ?? thrown.message}`);
-      setErrorHeaders(c, status);
-      return c.json(body, status as ContentfulStatusCode);
-    },
+    answerError: (c, thrown) => answerError(c, thrown, log, describeMessageError(thrown, requestIdOf(c))),
   };
 }
 
-function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
+function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   app.use('/v1/messages/*', async (c, next) => {
     c.header('request-id', requestIdOf(c));
     await next();

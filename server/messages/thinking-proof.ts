@@ -4,9 +4,7 @@
  * reasoning from the seal, or else from the stored run.
  */
 import type { JsonObject } from '../../protocol/json.ts';
-import { type SentItem, sent } from '../responses/request/gateway-request.ts';
-import { openSeal } from '../responses/wire/opaque-seal.ts';
-import { type ItemPlace, readItemId } from '../responses/wire/wire-ids.ts';
+import { type ItemPlace, openSeal, readItemId, type SentItem, sent } from '../gateway/index.ts';
 
 /** The proof for a reasoning item of a response, and for the sealed reasoning if it is known. */
 export function proofOf({ id, seal }: { id: string; seal?: string | undefined }): string {

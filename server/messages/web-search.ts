@@ -3,12 +3,8 @@ import type {
   ServerToolUseBlock,
   WebSearchToolResultBlock,
 } from '@anthropic-ai/sdk/resources/messages/messages';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import type { AnswerEvent } from '../responses/answer/answer-event.ts';
-import { type SentItem, sent } from '../responses/request/gateway-request.ts';
-import { shapeOf } from '../responses/wire/call-shapes.ts';
-import { providerItem } from '../responses/wire/provider-items.ts';
-import { builtinOf } from '../responses/wire/response-spec.ts';
+import { isJsonObject, type JsonValue } from '../../protocol/json.ts';
+import { type AnswerEvent, argumentOf, builtinOf, resultsIn, type SentItem, sent } from '../gateway/index.ts';
 
 /** Whether a tool has a type of Anthropic's web search, such as `web_search_20250305`. */
 export function isWebSearch({ type }: { type?: string | null | undefined }): boolean {
@@ -22,26 +18,20 @@ export type Search = { id: string; input: { query: string }; urls: string[]; isF
 export function searchIn(
   event: Extract<AnswerEvent, { type: 'provided' | 'call.ended' }>,
 ): Search | undefined {
+  const { id } = event;
   if (event.type === 'provided') {
-    const item = event.item.kind === 'web_search_call' ? providerItem(event.item, event.id) : undefined;
-    return item && searchOf(event.id, item);
+    const { action, status } = event.item;
+    const { query, queries, url, sources } = isJsonObject(action) ? action : {};
+    const asked = query ?? (Array.isArray(queries) ? queries[0] : undefined) ?? url;
+    const input = { query: typeof asked === 'string' ? asked : '' };
+    const isFailed = status === 'failed';
+    return event.builtin === 'web_search' ? { id, input, urls: urlsIn(sources), isFailed } : undefined;
   }
   const { call, tool, end } = event;
   if (builtinOf(tool) !== 'web_search') return undefined;
-  const { item } = shapeOf(tool)?.closed(call, end, ['web_search_call.action.sources']) ?? {};
-  return item && searchOf(item.id, item);
-}
-
-function searchOf(id: string, { action, status }: JsonObject): Search {
-  const { query, queries, url, sources } = isJsonObject(action) ? action : {};
-  const [first] = Array.isArray(queries) ? queries : [];
-  const asked = query ?? first ?? url;
-  return {
-    id,
-    input: { query: typeof asked === 'string' ? asked : '' },
-    urls: urlsIn(sources),
-    isFailed: status === 'failed',
-  };
+  const input = { query: argumentOf(call, 'query') ?? '' };
+  if ('error' in end) return { id, input, urls: [], isFailed: true };
+  return { id, input, urls: urlsIn(resultsIn(end.output)), isFailed: false };
 }
 
 /** The call of a search and its result. The pages' titles and texts are not in the answer. */

@@ -1,85 +1,86 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
 import { nextReaderTurn } from '../../engine/events/readers/reader-turns.ts';
-import { omitUndefined } from '../../protocol/json.ts';
+import { frameOnce, KEEP_ALIVE_COMMENT } from '../../engine/events/readers/streamed-body.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import {
+  DONE,
+  finishedResponse,
+  type GatewayService,
+  respondWithEvents,
+  type StreamFormat,
+} from '../gateway/index.ts';
 import type { MountedApi } from '../mounted-api.ts';
+import { answerOpenAIError, describeResponsesError, invalid, ResponsesError } from '../openai-error.ts';
 import { readBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import { invalid } from './api-error.ts';
-import { addConversationRoutes } from './conversations/conversation-routes.ts';
-import { addModelRoutes } from './model-routes.ts';
-import { inputItemsOf, pageOf } from './request/input-listing.ts';
-import { readCreateBody } from './request/request-body.ts';
-import { answerOpenAIError, finishedResponse, RESPONSE_EVENTS, respondWithEvents } from './respond.ts';
-import { ResponsesService, type ResponsesServiceOptions } from './responses-service.ts';
-import { socketRoute } from './socket/socket-route.ts';
+import { inputItemsOf, pageOf } from './input-listing.ts';
+import { readCreateBody } from './request-body.ts';
+import type { WireEvent } from './response-writer.ts';
+import type { Responses } from './responses.ts';
 
-/** The mounted routes and their service. */
-type ResponsesApi = MountedApi & { service: ResponsesService };
-
-/** Creates the `/v1/responses` routes, to be mounted on the server of the runs API. */
-export function createResponsesApi(options: ResponsesServiceOptions): ResponsesApi {
-  const service = new ResponsesService(options);
+/** Creates the `/v1/responses` and `/v1/models` routes, to be mounted on the server of the runs API. */
+export function createResponsesApi(responses: Responses, log: (line: string) => void): MountedApi {
+  const { service } = responses;
   return {
-    service,
     prefix: '/v1',
     paths: ['/v1/responses', '/v1/conversations', '/v1/models'],
     area: 'v1',
     routes: V1_ROUTES,
     add(app) {
-      app.get('/v1/responses', socketRoute({ service, host: options.host, log: options.log }));
-      addRoutes(app, service);
+      addRoutes(app, responses);
       addModelRoutes(app, service);
-      addConversationRoutes(app, service.conversations);
     },
     close: () => service.endStreams(),
-    answerError: (c, thrown) => answerOpenAIError(c, thrown, options.log),
+    answerError: (c, thrown) => answerOpenAIError(c, thrown, log),
   };
 }
 
-function addRoutes(app: Hono<RunsEnv>, service: ResponsesService): void {
+function addRoutes(app: Hono<RunsEnv>, responses: Responses): void {
   app.post('/v1/responses', async c => {
     const request = readCreateBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
     const caller = c.get('caller');
     const key = c.req.header('idempotency-key');
-    const live = await service.create(request, caller, omitUndefined({ key }));
+    const live = await responses.create(request, caller, omitUndefined({ key }));
     if (request.stream === true) return respondWithEvents(c, live, RESPONSE_EVENTS);
     if (request.background === true) {
       live.leave();
-      return c.json(await service.retrieve(live.id, caller));
+      return c.json(await responses.retrieve(live.id, caller));
     }
     return c.json((await finishedResponse(c, live)).whole);
   });
   app.post('/v1/responses/input_tokens', async c => {
     const request = readCreateBody(await readBody(c.req.raw, z.unknown(), c.get('requestLimits')));
-    const tokens = await service.countInput(request, c.get('caller'));
+    const tokens = await responses.countInput(request, c.get('caller'));
     return c.json({ object: 'response.input_tokens', input_tokens: tokens });
   });
   app.post('/v1/responses/compact', async c => {
     const value = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
-    const { live, result } = await service.compact(value, c.get('caller'));
+    const { live, result } = await responses.compact(value, c.get('caller'));
     return c.json(result((await finishedResponse(c, live)).whole));
   });
   app.get('/v1/responses/:id', async c => {
     const id = c.req.param('id');
     const caller = c.get('caller');
-    if (c.req.query('stream') !== 'true') return c.json(await service.retrieve(id, caller));
+    if (c.req.query('stream') !== 'true') return c.json(await responses.retrieve(id, caller));
     const startingAfter = readNumber(c.req.query('starting_after'));
     await nextReaderTurn();
-    const { live, after } = await service.resume(id, caller, startingAfter);
+    const { live, after } = await responses.resume(id, caller, startingAfter);
     return respondWithEvents(c, live, RESPONSE_EVENTS, after);
   });
-  app.post('/v1/responses/:id/cancel', async c =>
-    c.json(await service.cancel(c.req.param('id'), c.get('caller'))),
-  );
+  app.post('/v1/responses/:id/cancel', async c => {
+    const id = c.req.param('id');
+    await responses.service.cancel(id, c.get('caller'));
+    return c.json(await responses.retrieve(id, c.get('caller')));
+  });
   app.delete('/v1/responses/:id', async c => {
     const id = c.req.param('id');
-    await service.delete(id, c.get('caller'));
+    await responses.service.delete(id, c.get('caller'));
     return c.json({ id, object: 'response.deleted', deleted: true });
   });
   app.get('/v1/responses/:id/input_items', async c => {
-    const found = await service.find(c.req.param('id'), c.get('caller'));
+    const found = await responses.service.find(c.req.param('id'), c.get('caller'));
     return c.json(pageOf(inputItemsOf(found), c.req.query()));
   });
 }
@@ -88,4 +89,44 @@ function readNumber(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw invalid('starting_after', 'invalid_value', "'starting_after' is not valid: expected an integer.");
+}
+
+const frameEvents = (batch: readonly WireEvent[]) =>
+  batch.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
+
+/** The format of the Responses API. `JSON.stringify` produces no line breaks, so one data line is enough. */
+const RESPONSE_EVENTS: StreamFormat<WireEvent> = {
+  frame: frameOnce(frameEvents),
+  failed: (thrown, last, after) => frameEvents([errorEvent(thrown, (last?.sequence_number ?? after) + 1)]),
+  keepAlive: KEEP_ALIVE_COMMENT,
+  end: DONE,
+};
+
+/**
+ * The last event of a stream that fails. It contains the error twice: clients of Open Responses read `error`, other
+ * clients read the fields of the event.
+ */
+function errorEvent(thrown: unknown, sequenceNumber: number): WireEvent {
+  const { error } = describeResponsesError(thrown).body;
+  const { message, code, param } = error;
+  return { type: 'error', sequence_number: sequenceNumber, message, code, param, error };
+}
+
+/** Adds OpenAI's `/v1/models`: the models that requests of every protocol may name. */
+function addModelRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
+  app.get('/v1/models', c => c.json({ object: 'list', data: service.models.map(modelObject) }));
+  app.get('/v1/models/:id', c => {
+    const id = c.req.param('id');
+    if (service.models.includes(id)) return c.json(modelObject(id));
+    throw new ResponsesError(`The model '${id}' does not exist.`, {
+      status: 404,
+      code: 'model_not_found',
+      param: 'model',
+    });
+  });
+}
+
+/** `created` is 0, because the configuration does not say when a model was made. The owner hides the provider. */
+function modelObject(id: string): JsonObject {
+  return { id, object: 'model', created: 0, owned_by: 'agentchart' };
 }

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import { readGatewayConfig } from '../../server/responses/gateway/read-gateway-config.ts';
+import { readGatewayConfig } from '../../server/gateway/config/read-gateway-config.ts';
 import { calling, Desk } from '../support/cli/desk.ts';
 import { ServedDesk } from '../support/server/served-desk.ts';
 import { rejectionOf } from '../support/tools/call-context.ts';

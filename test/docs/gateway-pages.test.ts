@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { gatewayConfigSchema } from '../../server/responses/gateway/gateway-config.ts';
+import { gatewayConfigSchema } from '../../server/gateway/config/gateway-config.ts';
 
 /** The JSON blocks of a page that are configurations. Log lines are on one line. */
 function configsOf(page: string): { page: string; text: string }[] {

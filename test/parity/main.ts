@@ -8,8 +8,8 @@ import { systemHost } from '../../engine/host/host.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { createRunsApp } from '../../server/app.ts';
-import { gatewayConfigSchema } from '../../server/responses/gateway/gateway-config.ts';
-import { createResponsesApi } from '../../server/responses/responses-api.ts';
+import { gatewayConfigSchema } from '../../server/gateway/config/gateway-config.ts';
+import { createGateway } from '../../server/gateway.ts';
 import { type Serving, serveRuns } from '../../server/serve.ts';
 import { memory } from '../../stores/memory.ts';
 import { HttpMcpServer } from '../support/tools/http-mcp-server.ts';
@@ -116,18 +116,18 @@ async function startGateway(against: string, model: string, mcpUrl: string | und
   process.env.OPENAI_BASE_URL = against;
   process.env.OPENAI_API_KEY ||= 'unused';
   const store = memory();
-  const api = createResponsesApi({
+  const { service, responses } = createGateway({
     store,
     host: systemHost,
-    gateway: gatewayConfigSchema.parse({ allowed_server_urls: mcpUrl === undefined ? [] : [mcpUrl] }),
+    config: gatewayConfigSchema.parse({ allowed_server_urls: mcpUrl === undefined ? [] : [mcpUrl] }),
     model: `openai:${model}`,
     log: line => console.error(line),
   });
-  const app = createRunsApp({ store, agents: new Map(), mounted: [api] });
+  const app = createRunsApp({ store, agents: new Map(), mounted: [responses] });
   const serving: Serving = await serveRuns(app, { host: '127.0.0.1', port: 0 });
   closing.push(
     () => serving.close(),
-    () => api.service.close(),
+    () => service.close(),
   );
   return `${serving.url}/v1`;
 }

@@ -6,8 +6,8 @@ import type { JsonValue } from '../../protocol/json.ts';
 import type { chatBody } from '../../server/chat-completions/chat-request.ts';
 import type { message } from '../../server/messages/message-input.ts';
 import type { messageBody } from '../../server/messages/message-request.ts';
-import type { inputItem } from '../../server/responses/request/item-reader.ts';
-import type { createBody } from '../../server/responses/request/request-body.ts';
+import type { inputItem } from '../../server/responses/item-reader.ts';
+import type { createBody } from '../../server/responses/request-body.ts';
 
 /** The schemas of requests, compared with the types of the providers' own clients: a difference does not compile. */
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { readGatewayConfig } from '../../../server/responses/gateway/read-gateway-config.ts';
+import { readGatewayConfig } from '../../../server/gateway/config/read-gateway-config.ts';
 import { AGENT, calling, Desk, REFUND } from '../../support/cli/desk.ts';
 import { until } from '../../support/server/runs-app.ts';
 import { ServedDesk } from '../../support/server/served-desk.ts';

@@ -1,11 +1,8 @@
 import '@modelcontextprotocol/client';
 import type { JsonObject } from '../../../protocol/json.ts';
 import { createRunsApp } from '../../../server/app.ts';
-import { createChatApi } from '../../../server/chat-completions/chat-api.ts';
-import { createMessagesApi } from '../../../server/messages/messages-api.ts';
-import { gatewayConfigSchema } from '../../../server/responses/gateway/gateway-config.ts';
-import { createResponsesApi } from '../../../server/responses/responses-api.ts';
-import { RESPONSES } from '../../../server/responses/wire/response-spec.ts';
+import { gatewayConfigSchema } from '../../../server/gateway/config/gateway-config.ts';
+import { createGateway } from '../../../server/gateway.ts';
 import { readFrames } from './direct.ts';
 import type { Asked } from './gateway-scenarios.ts';
 import type { PlayedTurn } from './provider.ts';
@@ -27,15 +24,16 @@ function openGateway(stage: Stage, config: JsonObject) {
   const { store, host } = stage;
   const log = (line: string) => stage.log(line);
   const models = { gpt: 'openai:gpt', claude: 'anthropic:claude-sonnet-4-5' };
-  const gateway = gatewayConfigSchema.parse({ models, ...config });
-  const api = createResponsesApi({ store, host, gateway, hiddenWaitMs: 60_000, log });
+  const read = gatewayConfigSchema.parse({ models, ...config });
+  const gateway = createGateway({ store, host, config: read, hiddenWaitMs: 60_000, log });
+  const { service, agentsByRun, messages, responses, chat } = gateway;
   const app = createRunsApp({
     store,
     agents: new Map(),
-    mounted: [createMessagesApi(api.service, log), api, createChatApi(api)],
+    mounted: [messages, responses, chat],
     log,
-    agentsByRun: new Map([[RESPONSES, record => api.service.agentFor(record)]]),
-    admission: api.service.admission,
+    agentsByRun,
+    admission: service.admission,
     host,
   });
   const send = async (method: string, path: string, body?: object) =>
@@ -44,7 +42,7 @@ function openGateway(stage: Stage, config: JsonObject) {
       headers: { host: '127.0.0.1:4100', ...(body && { 'content-type': 'application/json' }) },
       ...(body && { body: JSON.stringify(body) }),
     });
-  return { send, close: () => api.service.close() };
+  return { send, close: () => service.close() };
 }
 type Send = ReturnType<typeof openGateway>['send'];
 

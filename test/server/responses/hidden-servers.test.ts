@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { tool } from '../../../agent/index.ts';
-import { makeToolset } from '../../../server/responses/gateway/toolset.ts';
+import { makeToolset } from '../../../server/gateway/agents/toolset.ts';
 import {
   calling,
   endOf,

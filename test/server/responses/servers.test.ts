@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../protocol/json.ts';
-import { gatewayConfigSchema } from '../../../server/responses/gateway/gateway-config.ts';
+import { gatewayConfigSchema } from '../../../server/gateway/config/gateway-config.ts';
 import { calling, endOf, Gateway, type Resource, runOf, typesOf } from '../../support/responses/gateway.ts';
 
 const DESK = { type: 'mcp', server_label: 'desk' };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { recordOf } from '../../../server/responses/request/gateway-request.ts';
-import { readCreateBody } from '../../../server/responses/request/request-body.ts';
+import { recordOf } from '../../../server/gateway/request/gateway-request.ts';
+import { readCreateBody } from '../../../server/responses/request-body.ts';
 
 test('a request is stored without the credentials of its servers', () => {
   const server = {

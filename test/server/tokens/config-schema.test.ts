@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { describeGatewayConfig } from '../../../server/responses/gateway/gateway-config.ts';
+import { describeGatewayConfig } from '../../../server/gateway/config/gateway-config.ts';
 
 test('docs/gateway-config.schema.json is the schema of the configuration (npm run docs writes it)', () => {
   const published = JSON.parse(readFileSync('docs/gateway-config.schema.json', 'utf8'));

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../protocol/json.ts';
-import type { WireEvent } from '../../../server/responses/wire/response-writer.ts';
+import type { WireEvent } from '../../../server/responses/response-writer.ts';
 import type { Item } from './gateway.ts';
 
 /** What the events of an item add up to: its deltas, and the values of its `done` events. */

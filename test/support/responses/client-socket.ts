@@ -1,6 +1,6 @@
 import { WebSocket } from 'ws';
 import type { JsonObject } from '../../../protocol/json.ts';
-import type { WireEvent } from '../../../server/responses/wire/response-writer.ts';
+import type { WireEvent } from '../../../server/responses/response-writer.ts';
 
 /** A WebSocket client that sends texts and reads events one by one. */
 export class ClientSocket {

@@ -1,4 +1,4 @@
-import type { WireEvent } from '../../../server/responses/wire/response-writer.ts';
+import type { WireEvent } from '../../../server/responses/response-writer.ts';
 
 /** Reads a stream of server-sent events step by step. */
 export class EventReader {

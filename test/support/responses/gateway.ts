@@ -6,13 +6,10 @@ import { type Host, systemHost } from '../../../engine/host/host.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { createRunsApp, type RunsApp, type RunsAppOptions } from '../../../server/app.ts';
-import { createChatApi } from '../../../server/chat-completions/chat-api.ts';
-import { createMessagesApi } from '../../../server/messages/messages-api.ts';
-import { gatewayConfigSchema } from '../../../server/responses/gateway/gateway-config.ts';
-import { createResponsesApi } from '../../../server/responses/responses-api.ts';
-import type { ResponsesService } from '../../../server/responses/responses-service.ts';
-import { RESPONSES } from '../../../server/responses/wire/response-spec.ts';
-import type { WireEvent } from '../../../server/responses/wire/response-writer.ts';
+import { gatewayConfigSchema } from '../../../server/gateway/config/gateway-config.ts';
+import type { GatewayService } from '../../../server/gateway/gateway-service.ts';
+import { createGateway } from '../../../server/gateway.ts';
+import type { WireEvent } from '../../../server/responses/response-writer.ts';
 import { memory } from '../../../stores/memory.ts';
 import { makeTemporaryFolder } from '../temporary-folders.ts';
 
@@ -69,7 +66,7 @@ export class Gateway {
   readonly folder: Folder;
   readonly store: Store;
   readonly app: RunsApp;
-  readonly service: ResponsesService;
+  readonly service: GatewayService;
   readonly log: string[] = [];
   readonly #close: () => Promise<void>;
 
@@ -93,28 +90,29 @@ export class Gateway {
     this.folder = new Folder(scripts);
     this.store = store;
     const gateway = gatewayConfigSchema.parse({ models: this.folder.models, ...config(this.folder) });
-    const api = createResponsesApi({
+    const made = createGateway({
       store,
       host,
-      gateway,
+      config: gateway,
       hiddenWaitMs,
       log: line => this.log.push(line),
       ...omitUndefined({ model }),
     });
-    this.service = api.service;
+    const { service, agentsByRun } = made;
+    this.service = service;
     this.app = createRunsApp({
       store,
       agents: new Map(),
-      mounted: [createMessagesApi(api.service, line => this.log.push(line)), api, createChatApi(api)],
+      mounted: [made.messages, made.responses, made.chat],
       log: line => this.log.push(line),
-      agentsByRun: new Map([[RESPONSES, record => api.service.agentFor(record)]]),
+      agentsByRun,
       ...omitUndefined({ tokens: gateway.tokens, corsOrigins: gateway.cors?.origins }),
-      admission: api.service.admission,
+      admission: service.admission,
       ...options,
     });
     this.#close = () => {
-      api.close?.();
-      return api.service.close();
+      service.endStreams();
+      return service.close();
     };
   }
 

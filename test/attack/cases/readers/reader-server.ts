@@ -10,7 +10,7 @@ import { createAgent } from '../../../../agent/agent.ts';
 import { tool } from '../../../../agent/index.ts';
 import { createRunsApp } from '../../../../server/app.ts';
 import { createGateway } from '../../../../server/gateway.ts';
-import { gatewayConfigSchema } from '../../../../server/responses/gateway/gateway-config.ts';
+import { gatewayConfigSchema } from '../../../../server/gateway/config/gateway-config.ts';
 import { serveRuns } from '../../../../server/serve.ts';
 import { sqlite } from '../../../../stores/sqlite.ts';
 import { BusyMeter } from '../busy-meter.ts';

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { tool } from '../../../../agent/index.ts';
 import type { JsonObject } from '../../../../protocol/json.ts';
-import { gatewayConfigSchema } from '../../../../server/responses/gateway/gateway-config.ts';
-import { needsApproval } from '../../../../server/responses/gateway/toolset.ts';
-import type { McpTool } from '../../../../server/responses/request/request-tools.ts';
+import { needsApproval } from '../../../../server/gateway/agents/toolset.ts';
+import { gatewayConfigSchema } from '../../../../server/gateway/config/gateway-config.ts';
+import type { McpTool } from '../../../../server/gateway/request/request-tools.ts';
 
 describe('whether a call needs approval', () => {
   type Asked = McpTool['require_approval'];

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { WireEvent } from '../../../../server/responses/wire/response-writer.ts';
+import type { WireEvent } from '../../../../server/responses/response-writer.ts';
 import { Desk } from '../../../support/cli/desk.ts';
 import { EventReader, idOf } from '../../../support/responses/event-reader.ts';
 import { calling, Folder, typesOf } from '../../../support/responses/gateway.ts';

@@ -6,8 +6,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ANYONE } from '../../../../access/caller.ts';
 import type { JsonObject } from '../../../../protocol/json.ts';
-import { ResponseSocket, type Socket } from '../../../../server/responses/socket/response-socket.ts';
+import { Conversations } from '../../../../server/conversations/conversations.ts';
+import { Responses } from '../../../../server/responses/responses.ts';
 import { type Serving, serveRuns } from '../../../../server/serve.ts';
+import { ResponseSocket, type Socket } from '../../../../server/sockets/response-socket.ts';
 import { ManualHost } from '../../../../testing/manual-host.ts';
 import { addUp } from '../../../support/responses/add-up.ts';
 import { ClientSocket, errorOf } from '../../../support/responses/client-socket.ts';
@@ -208,10 +210,12 @@ describe('a client that does not read', () => {
   it('is sent one event at a time, and is disconnected when it does not answer a ping', async () => {
     const host = new ManualHost();
     const socket = new DeafSocket();
-    const { service } = gateway;
+    const { service, store } = gateway;
+    const conversations = new Conversations({ store, host, library: service.library });
+    const responses = new Responses(service, conversations);
     const inRequest = async (work: () => Promise<number>) => void (await work());
-    const { closing } = service;
-    const options = { service, caller: ANYONE, host, inRequest, closing, log: () => {} };
+    const { closing } = service.live;
+    const options = { responses, caller: ANYONE, host, inRequest, closing, log: () => {} };
     new ResponseSocket(socket, options).receive(JSON.stringify({ type: 'response.create', ...TALK }));
     await expect.poll(() => socket.sent.length).toBe(1);
     await expect.poll(async () => (await gateway.store.list({ status: 'running' })).runs.length).toBe(0);

@@ -1,7 +1,7 @@
 /** The invariants of items, events and errors, of the gateway that this one was built after. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../../protocol/json.ts';
-import type { WireEvent } from '../../../../server/responses/wire/response-writer.ts';
+import type { WireEvent } from '../../../../server/responses/response-writer.ts';
 import { endOf, type Item, parseStream, typesOf } from '../../../support/responses/gateway.ts';
 import { ASK, ECHO, ObedientGateway, server } from '../../../support/responses/obedient-gateway.ts';
 

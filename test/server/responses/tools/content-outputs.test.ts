@@ -1,15 +1,24 @@
 import { expect, test } from 'vitest';
 import { content } from '../../../../protocol/content/content.ts';
-import { shapeOf } from '../../../../server/responses/wire/call-shapes.ts';
-import { wireInputs } from '../../../../server/responses/wire/wire-input.ts';
+import { shapeOf } from '../../../../server/responses/call-shapes.ts';
+import { wireInputs } from '../../../../server/responses/wire-input.ts';
 
 const PNG = 'data:image/png;base64,AAAA';
 const output = content(['Here:', { type: 'image', url: PNG }], { data: { for: 'programs' } });
 
 test('the output of an mcp_call is text, in which a description stands for an image', () => {
   const shape = shapeOf({ label: 'eyes', name: 'look' });
-  const call = { runId: 'run_1', turn: 1, place: 0, callId: 'c', name: 'look', arguments: '{}', gate: false };
-  const { item } = shape?.closed(call, { output }, []) ?? {};
+  const call = {
+    id: 'mcp_1_1_0',
+    runId: 'run_1',
+    turn: 1,
+    place: 0,
+    callId: 'c',
+    name: 'look',
+    arguments: '{}',
+    gate: false,
+  };
+  const { item } = shape.closed(call, { output }, []);
   expect(item).toMatchObject({
     type: 'mcp_call',
     status: 'completed',

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { FileIndex } from '../../../../server/responses/gateway/builtins/file-index.ts';
+import { FileIndex } from '../../../../server/builtins/file-index.ts';
 
 let folder: string;
 let outside: string;

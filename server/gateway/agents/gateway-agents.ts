@@ -1,0 +1,201 @@
+import type { Agent } from '../../../agent/agent.ts';
+import type { ModelAdapter } from '../../../protocol/adapter.ts';
+import { messageOf } from '../../../protocol/error.ts';
+import type { Item } from '../../../protocol/item.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import type { Store } from '../../../protocol/store.ts';
+import type { AgentTool, Tool, ToolSource } from '../../../protocol/tool.ts';
+import type { Usage } from '../../../protocol/turn.ts';
+import type { Admission } from '../../access/admission.ts';
+import { plainName } from '../../agent-names.ts';
+import { BuiltinTools } from '../../builtins/builtin-tools.ts';
+import { invalid } from '../../openai-error.ts';
+import { currentNote } from '../../request-log.ts';
+import { compactsContext, isUpstreamCompaction } from '../request/compaction-items.ts';
+import { type GatewayRequest, OPENAI_NAMES } from '../request/gateway-request.ts';
+import {
+  type Exposed,
+  isSameTool,
+  type RecordedRequest,
+  type ResponseSpec,
+  toolNamed,
+} from '../runs/response-spec.ts';
+import type { RunResponses } from '../runs/run-responses.ts';
+import { holdCalls } from './call-tools.ts';
+import { countTokens } from './count-tokens.ts';
+import { GatewayModels, withMeter } from './gateway-models.ts';
+import { GatewayServers, type GatewayServersOptions } from './gateway-servers.ts';
+import { type AgentTools, assertSupported, describeFirstCall, makeRequestAgent } from './request-agent.ts';
+import { makeToolset, type Toolset } from './toolset.ts';
+
+type GatewayAgentsOptions = GatewayServersOptions & {
+  store: Store;
+  /** See `ResponsesServiceOptions`. */
+  model?: string;
+  agents?: ReadonlyMap<string, Agent>;
+  /** Counts the model calls of each caller. */
+  admission: Admission;
+};
+
+/** The tools of a request. `close` closes the connections of this request. */
+export type Equipment = { toolset: Toolset; close(): Promise<void> };
+
+/** Makes the agents of requests from the configured models and MCP servers. */
+export class GatewayAgents {
+  readonly #options: GatewayAgentsOptions;
+  readonly #models: GatewayModels;
+  readonly #servers: GatewayServers;
+  readonly #builtins: BuiltinTools;
+
+  constructor(options: GatewayAgentsOptions) {
+    this.#options = options;
+    const { gateway, model, agents = new Map<string, Agent>() } = options;
+    const adapters = [...agents].flatMap(([name, agent]) => {
+      const [first] = modelsOf(agent);
+      return first === undefined ? [] : [[name, first] as const];
+    });
+    this.#models = new GatewayModels(gateway.models, model, new Map(adapters));
+    this.#servers = new GatewayServers(options);
+    const findTool = (server: string, tool: string) => this.#servers.findTool(server, tool);
+    this.#builtins = new BuiltinTools(options.gateway.builtinTools, findTool, options.log);
+  }
+
+  /** See `GatewayModels.listed`. */
+  get models(): string[] {
+    return this.#models.listed;
+  }
+
+  /** The model string for a request. Throws a `ResponsesError` if the model cannot serve the request. */
+  resolve(request: GatewayRequest): string {
+    const model = this.#models.resolve(request.model);
+    const adapter = this.#models.open(model);
+    assertSupported(adapter, request);
+    this.#builtins.assertSupported(request, adapter);
+    return model;
+  }
+
+  /** Throws a `ResponsesError` if the model cannot read the items, which another provider has compacted. */
+  assertReadable(items: readonly Item[], model: string): void {
+    if (compactsContext(this.#models.open(model).provider) || !items.some(isUpstreamCompaction)) return;
+    const message = `The conversation was compacted by OpenAI's API, which only models of "openai:" can read. Use such a model, or compact it with POST /v1/responses/compact.`;
+    throw invalid('input', 'compaction_not_readable', message);
+  }
+
+  /** The provider of the model that requests call by this name. Throws a `ResponsesError` for an unknown model. */
+  providerOf(model: string | undefined): string {
+    return this.#models.open(this.#models.resolve(model)).provider;
+  }
+
+  /** Prepares the built-in tools of a request and connects its MCP servers. `used` are the tools that its conversation has called. */
+  async equip(
+    { request, model }: { request: Pick<GatewayRequest, 'tools' | 'names'>; model: string },
+    used: Exposed,
+  ): Promise<Equipment> {
+    const { tools } = request;
+    const builtins = await this.#builtins.open(request, this.#models.open(model));
+    const { servers, close } = await this.#servers.connect(tools);
+    const base = this.#options.agents?.get(model);
+    const own = base && { label: plainName(base.name), tools: await toolsOf(base) };
+    return { toolset: makeToolset(tools, { servers, builtins, used, ...omitUndefined({ own }) }), close };
+  }
+
+  /** The agent of one request. */
+  make(
+    { model, turnsBefore, providerOptions, caller }: ResponseSpec,
+    { request, toolset, store }: { request: RecordedRequest; toolset: AgentTools; store: Store },
+  ): Agent {
+    const { host, admission, agents } = this.#options;
+    const adapter = this.#models.open(model);
+    const base = agents?.get(model);
+    const note = currentNote();
+    const record = (usage: Usage | null) => {
+      note?.addUsage(usage);
+      if (caller !== undefined) admission.record(caller.name, model, usage);
+    };
+    return makeRequestAgent({
+      request,
+      toolset,
+      store,
+      models: (base === undefined ? [adapter] : modelsOf(base)).map(one => withMeter(one, record)),
+      passed: this.#builtins.passed(request.tools, adapter),
+      host,
+      turnsBefore,
+      ...omitUndefined({ providerOptions, base }),
+    });
+  }
+
+  /** The input tokens of the first model call for a request. Rejects with a `ProviderError`. */
+  async countInput(
+    { request, model }: { request: GatewayRequest; model: string },
+    transcript: readonly Item[],
+  ): Promise<number> {
+    const adapter = this.#models.open(model);
+    const { toolset, close } = await this.equip({ request, model }, {});
+    const passed = this.#builtins.passed(request.tools, adapter);
+    const { provider } = adapter;
+    const { providerOptions = {} } = request;
+    const base = omitUndefined({ base: this.#options.agents?.get(model) });
+    const options = { ...toolset, ...base, request, provider, transcript, passed, providerOptions };
+    try {
+      return await countTokens(adapter, describeFirstCall(options));
+    } finally {
+      await close();
+    }
+  }
+
+  /** An agent that resumes a stored run, made from its latest request; `undefined` if its model is unusable. */
+  makeAgain(run: RunResponses): Agent | undefined {
+    const spec = run.spans.at(-1)?.spec;
+    if (spec === undefined || !this.#canOpen(spec.model)) return undefined;
+    const { request, model } = spec;
+    let equipment: Promise<Equipment> | undefined;
+    const tools: ToolSource = {
+      connect: async () => {
+        equipment ??= this.equip(
+          { request: { ...request, names: OPENAI_NAMES }, model },
+          { ...spec.used, ...spec.exposed },
+        );
+        const { toolset } = await equipment;
+        return holdCalls(sameTools(toolset, spec.exposed), spec.exposed, run.tools);
+      },
+      close: async () => await (await equipment)?.close(),
+    };
+    const toolset = { tools: [tools], exposed: spec.exposed };
+    return this.make(spec, { request, toolset, store: this.#options.store });
+  }
+
+  /** See `GatewayServers.begin`. */
+  async begin(): Promise<void> {
+    await this.#servers.begin();
+  }
+
+  /** Closes the connections to MCP servers. */
+  async close(): Promise<void> {
+    this.#builtins.close();
+    await this.#servers.close();
+  }
+
+  #canOpen(model: string): boolean {
+    try {
+      return this.#models.open(model) !== undefined;
+    } catch (error) {
+      this.#options.log(messageOf(error));
+      return false;
+    }
+  }
+}
+
+/** The models of an agent, in order of preference. */
+function modelsOf({ options: { model = [] } }: Agent): readonly ModelAdapter[] {
+  return [model].flat() as readonly ModelAdapter[];
+}
+
+async function toolsOf({ options: { tools = [] } }: Agent): Promise<readonly Tool[]> {
+  const lists = (tools as readonly AgentTool[]).map(one => ('connect' in one ? one.connect() : [one]));
+  return (await Promise.all(lists)).flat();
+}
+
+/** The tools that are still the ones the request had: a name may now belong to another server's tool. */
+function sameTools({ tools, exposed }: Toolset, before: Exposed): Tool[] {
+  return tools.filter(({ name }) => isSameTool(toolNamed(exposed, name), toolNamed(before, name)));
+}

@@ -1,0 +1,124 @@
+import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
+import type { ModelAdapter } from '../../../protocol/adapter.ts';
+import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
+import type { OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
+import { invalid } from '../../openai-error.ts';
+
+/**
+ * The models that requests may name. With aliases configured or adapters given: these. Without: `provider:model`. Any
+ * other name goes to the provider of the default model. Requests can use `scripted:` models only through an alias, because scripts are
+ * files of this machine.
+ */
+export class GatewayModels {
+  readonly #aliases: Readonly<Record<string, string>>;
+  readonly #fallback: string | undefined;
+  readonly #adapters: Map<string, ModelAdapter>;
+
+  /** `fallback` is the value of `AGENTCHART_MODEL`. `adapters`: by the names of models. */
+  constructor(
+    aliases: Readonly<Record<string, string>>,
+    fallback: string | undefined,
+    adapters: ReadonlyMap<string, ModelAdapter> = new Map(),
+  ) {
+    const own = [...adapters.keys()].map(name => [name, name]);
+    this.#aliases = { ...Object.fromEntries(own), ...aliases };
+    this.#fallback = fallback?.trim() || (adapters.size === 1 ? own[0]?.[0] : undefined);
+    this.#adapters = new Map(adapters);
+  }
+
+  /** The names of the models that the server lists: its aliases, or else the default model. */
+  get listed(): string[] {
+    const aliases = Object.keys(this.#aliases);
+    if (aliases.length > 0 || this.#fallback === undefined) return aliases;
+    // The name of a script is a path on this machine. Any name without a provider selects it.
+    return [this.#fallback.startsWith('scripted:') ? 'scripted' : this.#fallback];
+  }
+
+  /** Resolves a request's `model` to a model string. Throws a `ResponsesError` if it is missing or unknown. */
+  resolve(named: string | undefined): string {
+    const fallback = this.#fallback;
+    if (named === undefined) {
+      if (fallback !== undefined) return fallback;
+      throw invalid('model', 'missing_required_parameter', "Missing required parameter: 'model'.");
+    }
+    const alias = Object.hasOwn(this.#aliases, named) ? this.#aliases[named] : undefined;
+    if (alias !== undefined) return alias;
+    const [, provider = ''] = /^([a-z-]+):./.exec(named) ?? [];
+    const aliases = Object.keys(this.#aliases);
+    const includesProvider = provider !== 'scripted' && providerNames().includes(provider);
+    if (includesProvider && aliases.length === 0) return named;
+    if (includesProvider || fallback === undefined || provider === 'scripted') throw unknown(named, aliases);
+    const [, ours = ''] = /^([^:]+):/.exec(fallback) ?? [];
+    return ours === 'scripted' ? fallback : `${ours}:${named}`;
+  }
+
+  /** Returns the adapter of a model string, creating it once. Throws a `ResponsesError` if it cannot be created. */
+  open(model: string): ModelAdapter {
+    const known = this.#adapters.get(model);
+    if (known !== undefined) return known;
+    try {
+      const adapter = modelFromEnv(model);
+      this.#adapters.set(model, adapter);
+      return adapter;
+    } catch (error) {
+      if (error instanceof ProviderError || error instanceof EngineError)
+        throw invalid('model', 'model_not_found', messageOf(error));
+      throw error;
+    }
+  }
+}
+
+/** An adapter that requests the output format from the model. The output is not validated: the client has the schema. */
+export function withOutput(adapter: ModelAdapter, output: OutputFormat | undefined): ModelAdapter {
+  if (output === undefined) return adapter;
+  return {
+    provider: adapter.provider,
+    model: adapter.model,
+    capabilities: adapter.capabilities,
+    generate: (request, options) => adapter.generate({ ...request, output }, options),
+    stream: (request, options) => adapter.stream({ ...request, output }, options),
+  };
+}
+
+/** An adapter that passes the usage of each model call to `record`. */
+export function withMeter(adapter: ModelAdapter, record: (usage: Usage | null) => void): ModelAdapter {
+  return {
+    provider: adapter.provider,
+    model: adapter.model,
+    capabilities: adapter.capabilities,
+    async generate(request, options) {
+      const turn = await adapter.generate(request, options);
+      record(turn.usage);
+      return turn;
+    },
+    stream: (request, options) => watched(adapter.stream(request, options), record),
+  };
+}
+
+/** The same deltas. The usage of the turn goes to `record`. Not a generator, which would double what a delta costs. */
+function watched(
+  deltas: AsyncIterable<TurnDelta>,
+  record: (usage: Usage | null) => void,
+): AsyncIterable<TurnDelta> {
+  return {
+    [Symbol.asyncIterator]() {
+      const iterator = deltas[Symbol.asyncIterator]();
+      return {
+        async next() {
+          const step = await iterator.next();
+          if (step.done !== true && step.value.type === 'turn') record(step.value.turn.usage);
+          return step;
+        },
+        return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+      };
+    },
+  };
+}
+
+function unknown(model: string, aliases: readonly string[]) {
+  const advice =
+    aliases.length === 0
+      ? 'Include the provider, as in openai:gpt-5-mini.'
+      : `Its aliases are: ${aliases.join(', ')}.`;
+  return invalid('model', 'model_not_found', `This server does not know the model "${model}". ${advice}`);
+}

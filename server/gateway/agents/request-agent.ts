@@ -1,0 +1,250 @@
+import { mergeOptions } from '../../../adapters/turn/json-access.ts';
+import { type Agent, createAgent } from '../../../agent/agent.ts';
+import type { AgentOptions } from '../../../agent/agent-options.ts';
+import type { Host } from '../../../engine/host/host.ts';
+import type { ModelAdapter } from '../../../protocol/adapter.ts';
+import type { Item } from '../../../protocol/item.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { type Tool, type ToolSource, toolDefinition } from '../../../protocol/tool.ts';
+import type { ModelRequest, OutputFormat, ToolChoice } from '../../../protocol/turn.ts';
+import { type BuiltinTool, builtinKind, builtinKindOf } from '../../builtins/builtin-schemas.ts';
+import { invalid } from '../../openai-error.ts';
+import { compactsContext } from '../request/compaction-items.ts';
+import type { GatewayRequest } from '../request/gateway-request.ts';
+import type { ChosenTool } from '../request/request-tools.ts';
+import {
+  builtinOf,
+  type Exposed,
+  type ExposedTool,
+  isServerTool,
+  modelNameOf,
+  RESPONSES,
+  type RecordedRequest,
+} from '../runs/response-spec.ts';
+import { withOutput } from './gateway-models.ts';
+
+/** The maximum number of MCP calls between two inputs of the client. An approval is not such an input. */
+const MOST_TOOL_CALLS = 10;
+const MOST_TURNS = 20;
+
+/** The maximum number of MCP calls that a response may run, including the ones it approves. */
+export function mostToolCalls({ maxToolCalls: wanted }: RecordedRequest): number {
+  return Math.min(wanted ?? MOST_TOOL_CALLS, MOST_TOOL_CALLS);
+}
+
+/**
+ * The run's limits for a response: what the run has spent so far plus the response's own budget. `toolCalls` is the
+ * number of further calls that the response may make; `callsBefore` counts the calls before the client's last input.
+ */
+export function budgetOf(
+  toolCalls: number,
+  spent: { toolCalls: number; turns: number; callsBefore: number },
+) {
+  return {
+    toolCalls: Math.min(spent.toolCalls + toolCalls, spent.callsBefore + MOST_TOOL_CALLS),
+    turns: spent.turns + MOST_TURNS,
+  };
+}
+
+/** The tools of an agent, and which of the names are tools of MCP servers. */
+export type AgentTools = { tools: readonly (Tool | ToolSource)[]; exposed: Exposed };
+
+/** Creates the agent that a request describes. `turnsBefore` is the number of turns in its run before the request. */
+export function makeRequestAgent(options: {
+  request: RecordedRequest;
+  toolset: AgentTools;
+  /** In order of preference. */
+  models: readonly ModelAdapter[];
+  /** The agent that the request names as its model: its runs do what it does, with what the request adds. */
+  base?: Agent;
+  store: Store;
+  host: Host;
+  turnsBefore: number;
+  /** The built-in tools that the provider runs. */
+  passed: readonly BuiltinTool[];
+  /** Merged over the options that follow from the request. */
+  providerOptions?: JsonObject;
+}): Agent {
+  const { request, toolset, models, base, store, host, turnsBefore } = options;
+  const [model] = models;
+  if (model === undefined) throw new TypeError('Expected a model.');
+  const choice = readChoice(request, toolset.exposed);
+  const given = mergeOptions(optionsFor(model.provider, options), options.providerOptions);
+  const asked = mergeOptions(base?.options.providerOptions ?? {}, given);
+  // The journal has the history, so a provider that would keep responses keeps none, and each call sends all of it.
+  const providerOptions = model.capabilities.continuation ? { ...asked, store: false } : asked;
+  const output = base?.options.output === undefined ? outputOf(request) : undefined;
+  const budget = budgetOf(mostToolCalls(request), { toolCalls: 0, turns: 0, callsBefore: 0 });
+  return createAgent({
+    ...base?.options,
+    name: RESPONSES,
+    model: models.map(one => withOutput(one, output)),
+    tools: toolset.tools,
+    settings: { ...base?.options.settings, ...request.settings },
+    // A request has to get a response, so a message without a decision does not wait for one.
+    onMessage: 'supersede',
+    limits: { ...base?.options.limits, ...budget },
+    providerOptions,
+    ...omitUndefined({ instructions: instructionsOf(base, request) }),
+    prepareTurn: async turn => ({
+      ...(request.toolChoice === undefined && base !== undefined
+        ? {}
+        : { toolChoice: turn.turns === turnsBefore || choice.first === 'none' ? choice.first : 'auto' }),
+      ...omitUndefined({ tools: choice.tools }),
+      ...(await base?.options.prepareTurn?.(turn)),
+    }),
+    store,
+    host,
+  });
+}
+
+/** The instructions of the agent that a request names, then its own. */
+function instructionsOf(
+  base: Agent | undefined,
+  { instructions: given }: RecordedRequest,
+): AgentOptions['instructions'] {
+  const own = base?.options.instructions;
+  if (own === undefined || given === undefined) return own ?? given;
+  return typeof own === 'string' ? `${own}\n\n${given}` : runContext => `${own(runContext)}\n\n${given}`;
+}
+
+/** The first model call of the response to a request, without the run that makes it. */
+export function describeFirstCall(options: {
+  request: RecordedRequest;
+  /** As for `makeRequestAgent`. */
+  base?: Agent;
+  tools: readonly Tool[];
+  exposed: Exposed;
+  provider: string;
+  transcript: readonly Item[];
+  passed: readonly BuiltinTool[];
+  /** As for `makeRequestAgent`. */
+  providerOptions: JsonObject;
+}): ModelRequest {
+  const { request, base, tools, exposed, provider, transcript } = options;
+  const instructions = instructionsOf(base, request);
+  const choice = readChoice(request, exposed);
+  const offered = tools.filter(({ name }) => choice.tools?.includes(name) ?? true);
+  return {
+    transcript,
+    tools: offered.map(toolDefinition),
+    toolChoice: choice.first,
+    settings: request.settings,
+    providerOptions: mergeOptions(optionsFor(provider, options), options.providerOptions),
+    ...omitUndefined({
+      // Instructions that depend on the context of a run are not known before it.
+      instructions: typeof instructions === 'function' ? request.instructions : instructions,
+      output: outputOf(request),
+    }),
+  };
+}
+
+/** `first` applies to the first turn of the response, `tools` to all its turns. */
+function readChoice(
+  { toolChoice: choice }: RecordedRequest,
+  exposed: Exposed,
+): { first: ToolChoice; tools?: string[] } {
+  if (choice === undefined) return { first: 'auto' };
+  if (typeof choice === 'string') return { first: choice };
+  switch (choice.type) {
+    case 'allowed_tools':
+      return { first: choice.mode, tools: choice.tools.flatMap(tool => namesOf(exposed, tool)) };
+    default: {
+      const names = namesOf(exposed, choice);
+      const [only, second] = names;
+      if (only !== undefined && second === undefined) return { first: { name: only } };
+      return { first: 'required', tools: names };
+    }
+  }
+}
+
+/** The names for the model of the tools that a choice names; none for a tool that the provider runs. */
+function namesOf(exposed: Exposed, chosen: ChosenTool): string[] {
+  if (chosen.type === 'function' || chosen.type === 'custom') return [modelNameOf(exposed, chosen.name)];
+  return Object.entries(exposed).flatMap(([known, tool]) => (isChosen(tool, chosen) ? [known] : []));
+}
+
+function isChosen(tool: ExposedTool, chosen: ChosenTool): boolean {
+  if (chosen.type !== 'mcp')
+    return builtinOf(tool) !== undefined && builtinOf(tool) === builtinKind(chosen.type);
+  if (!isServerTool(tool) || tool.hidden === true || tool.label !== chosen.server_label) return false;
+  return chosen.name == null || tool.name === chosen.name;
+}
+
+function outputOf({ text }: RecordedRequest): OutputFormat | undefined {
+  const format = text?.format;
+  if (format?.type === 'json_object') return { name: 'answer', schema: { type: 'object' } };
+  if (format?.type !== 'json_schema') return undefined;
+  const { name, schema, strict } = format;
+  return { name, schema, ...omitUndefined({ strict: strict ?? undefined }) };
+}
+
+/** Providers that take penalties as members of the request body. */
+const TAKE_PENALTIES: readonly string[] = [
+  'openai-chat',
+  'groq',
+  'mistral',
+  'deepseek',
+  'openrouter',
+  'cerebras',
+  'harmony',
+  'vllm',
+];
+
+/**
+ * Throws a `ResponsesError` for a parameter that the model's provider does not have, because ignoring it would change
+ * the result.
+ */
+export function assertSupported(
+  { provider, capabilities }: ModelAdapter,
+  { openai, tools, names }: GatewayRequest,
+): void {
+  const unsupported = (param: string) => {
+    const message = `'${param}' is not supported for this model.`;
+    return invalid(param, 'unsupported_parameter', message);
+  };
+  for (const param of ['presence_penalty', 'frequency_penalty'] as const)
+    if ((openai[param] ?? 0) !== 0 && !TAKE_PENALTIES.includes(provider)) throw unsupported(param);
+  for (const [at, tool] of tools.entries())
+    if (tool.type === 'custom' && tool.format?.type === 'grammar' && capabilities.customTools !== true)
+      throw unsupported(names.tool(at, 'format'));
+  if (openai.context_management !== undefined && !compactsContext(provider))
+    throw unsupported('context_management');
+}
+
+/** The options that only some providers have. */
+function optionsFor(
+  provider: string,
+  { request, passed }: { request: RecordedRequest; passed: readonly BuiltinTool[] },
+): JsonObject {
+  const { presence_penalty, frequency_penalty, metadata: _, user: __, ...openai } = request.openai;
+  if (TAKE_PENALTIES.includes(provider)) return omitUndefined({ presence_penalty, frequency_penalty });
+  if (provider !== 'openai-responses') return {};
+  const { reasoningSummary: summary, text } = request;
+  return {
+    ...(summary === undefined ? {} : { reasoning: { summary } }),
+    ...(text?.verbosity == null ? {} : { text: { verbosity: text.verbosity } }),
+    ...openai,
+    ...passedOptions(request, passed),
+  };
+}
+
+/** The values of `include` about built-in tools. */
+const ABOUT_BUILTINS = /^(?:web_search|file_search|code_interpreter)_call\./;
+
+/** The options that pass built-in tools on to the provider, with what the client wants to see of their calls. */
+function passedOptions(
+  { include = [], toolChoice: choice }: RecordedRequest,
+  passed: readonly BuiltinTool[],
+): JsonObject {
+  const isAllowed = (tool: BuiltinTool) =>
+    choice === undefined ||
+    typeof choice === 'string' ||
+    choice.type !== 'allowed_tools' ||
+    choice.tools.some(({ type }) => builtinKind(type) === builtinKindOf(tool));
+  const tools = passed.filter(isAllowed);
+  if (tools.length === 0) return {};
+  const wanted = include.filter(value => ABOUT_BUILTINS.test(value));
+  return { tools: tools.map(tool => toJson(tool)), ...(wanted.length > 0 ? { include: wanted } : {}) };
+}

@@ -1,0 +1,259 @@
+import type { Item } from '../../../protocol/item.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
+import type { Tool } from '../../../protocol/tool.ts';
+import { uniqueToolNames } from '../../../tools/unique-tool-names.ts';
+import type { OfferedBuiltin } from '../../builtins/builtin-tools.ts';
+import { itemIdOf } from '../answer/wire-ids.ts';
+import type { ApprovalPolicy } from '../config/gateway-config.ts';
+import type { CustomTool, FunctionTool, McpTool, RequestTool } from '../request/request-tools.ts';
+import {
+  type Exposed,
+  type ExposedTool,
+  isClientTool,
+  isCustomTool,
+  isHidden,
+  isSameTool,
+  type ServerTool,
+} from '../runs/response-spec.ts';
+import type { ConnectedServer } from './gateway-servers.ts';
+
+/**
+ * The tools of one request's agent, which of them are more than functions with their own names, and the tool lists that
+ * the client sees.
+ */
+export type Toolset = {
+  tools: Tool[];
+  exposed: Exposed;
+  lists: { label: string; tools: JsonValue[]; error?: string }[];
+};
+
+/** A tool, and what its name means. */
+type Offered = { known: ExposedTool; tool: Tool };
+
+/**
+ * Combines the client's tools, the built-in tools and the servers' tools. A tool keeps the name under which the conversation called
+ * it (`used`), so that a name in the history has one meaning. Otherwise the tools of the agent that the request names (`own`)
+ * keep their names, then the client's, and a tool whose
+ * name is taken is `mcp_LABEL_NAME` or `gateway_NAME` for the model; visible tools take precedence over those of hidden servers. Clients
+ * see each tool's own name.
+ */
+export function makeToolset(
+  requested: readonly RequestTool[],
+  {
+    servers,
+    builtins = [],
+    used = {},
+    own: agent = { label: '', tools: [] },
+  }: {
+    servers: readonly ConnectedServer[];
+    builtins?: readonly OfferedBuiltin[];
+    used?: Exposed;
+    own?: { label: string; tools: readonly Tool[] };
+  },
+): Toolset {
+  const declared = requested.flatMap(clientTool);
+  const offered = servers.flatMap(server =>
+    offeredTools(server).map(tool => ({
+      known: identify(tool, server),
+      tool: serverTool(tool, server),
+    })),
+  );
+  const visible = offered.filter(({ known }) => !isHidden(known));
+  const hidden = offered.filter(({ known }) => isHidden(known));
+  const built = builtins.map(({ kind, tool }) => ({ known: { builtin: kind, name: kind }, tool }));
+  const ofAgent = agent.tools.map(tool => ({ known: identifyOwn(tool, agent.label), tool }));
+  const held = namesInUse(used, [...declared, ...built, ...offered, ...ofAgent]);
+  const kept = nameTools(ofAgent, { held });
+  const own = [...kept, ...nameTools(declared, { held, among: kept, prefix: 'client_' })];
+  const ours = nameTools(built, { held, among: own, prefix: 'gateway_' });
+  const shown = nameTools(visible, { held, among: [...own, ...ours] });
+  const unseen = nameTools(hidden, { held, among: [...own, ...ours, ...visible, ...shown] });
+  const named = [...own, ...ours, ...shown, ...unseen];
+  return {
+    tools: named.map(({ tool }) => tool),
+    exposed: Object.fromEntries(
+      named.flatMap(({ known, tool }) => (isPlain(known, tool) ? [] : [[tool.name, known]])),
+    ),
+    lists: servers.filter(server => !server.hidden).map(listTools),
+  };
+}
+
+/** Names that only their tool may have: of this request's tools, and of the client's, which may be declared again. */
+function namesInUse(used: Exposed, offered: readonly Offered[]): Exposed {
+  const kept = Object.entries(used).filter(
+    ([, tool]) => isClientTool(tool) || offered.some(({ known }) => isSameTool(known, tool)),
+  );
+  return Object.fromEntries(kept);
+}
+
+/** Assigns names to the tools; `among` are the tools that already have names. */
+function nameTools(
+  offered: readonly Offered[],
+  { held, among = [], prefix }: { held: Exposed; among?: readonly Offered[]; prefix?: string },
+): Offered[] {
+  if (offered.length === 0) return [];
+  const heldName = ({ known }: Offered) => Object.keys(held).find(name => isSameTool(held[name], known));
+  const free = offered.filter(each => heldName(each) === undefined);
+  const nameOf = uniqueToolNames(
+    [...among, ...free].map(({ tool }) => tool),
+    Object.keys(held).filter(name => !among.some(({ tool }) => tool.name === name)),
+  );
+  return offered.map(each => {
+    const { known, tool } = each;
+    return { known, tool: { ...tool, name: heldName(each) ?? nameOf(tool, prefix) } };
+  });
+}
+
+function isPlain(known: ExposedTool, { name }: Tool): boolean {
+  return isClientTool(known) && !isCustomTool(known) && known.name === name;
+}
+
+function identify(tool: Tool, { label, target, hidden }: ConnectedServer): ServerTool {
+  const known = { label, name: ownName(tool), target };
+  return hidden ? { ...known, hidden: true } : known;
+}
+
+/** A tool of the agent is shown like one of a server. The client runs those that wait for a result. */
+function identifyOwn({ name, run }: Tool, label: string): ExposedTool {
+  return run === undefined ? { kind: 'function', name } : { label, name, target: 'agent' };
+}
+
+/** The tool's name on its server. */
+function ownName({ name, origin }: Tool): string {
+  return origin?.tool.name ?? name;
+}
+
+function offeredTools(server: ConnectedServer): Tool[] {
+  return server.tools.filter(tool => isOffered(tool, server));
+}
+
+function isOffered(tool: Tool, { config, asked }: ConnectedServer): boolean {
+  if (config?.allowedTools !== undefined && !config.allowedTools.includes(ownName(tool))) return false;
+  const allowed = asked?.allowed_tools;
+  if (allowed == null) return true;
+  if (Array.isArray(allowed)) return allowed.includes(ownName(tool));
+  return isEmpty(allowed) || matches(tool, allowed);
+}
+
+type Filter = { tool_names?: string[] | undefined; read_only?: boolean | undefined };
+
+function isEmpty({ tool_names: names, read_only: readOnly }: Filter): boolean {
+  return names === undefined && readOnly === undefined;
+}
+
+/** A filter with both fields requires both; an empty one matches nothing. `read_only` uses the server's annotation. */
+function matches(tool: Tool, filter: Filter): boolean {
+  const { tool_names: names, read_only: readOnly } = filter;
+  if (isEmpty(filter)) return false;
+  if (names !== undefined && !names.includes(ownName(tool))) return false;
+  if (readOnly === undefined) return true;
+  return (tool.origin?.tool.annotations?.readOnlyHint === true) === readOnly;
+}
+
+/** Outputs of functions are kept in full, because a cut image is none. A request's body is smaller. */
+const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
+
+const CLIENT_SIDE = { sideEffect: 'once', retries: 0, approval: () => false } as const;
+
+/** A tool that the client runs. */
+function clientTool(declared: RequestTool): Offered[] {
+  if (declared.type !== 'function' && declared.type !== 'custom') return [];
+  const { type: kind, name } = declared;
+  return [{ known: { kind, name }, tool: kind === 'custom' ? customTool(declared) : functionTool(declared) }];
+}
+
+/** A tool whose input is a text. To models without such tools it is a function with the text as its only parameter. */
+function customTool({ name, description, format }: CustomTool): Tool {
+  const input = { type: 'string', description: 'The text of the input, with nothing around it.' };
+  return {
+    ...CLIENT_SIDE,
+    name,
+    description: description ?? '',
+    inputSchema: { type: 'object', properties: { input }, required: ['input'], additionalProperties: false },
+    custom: omitUndefined({ format: format ?? undefined }) as JsonObject,
+    validate: value =>
+      isJsonObject(value) && typeof value.input === 'string'
+        ? { valid: true, value }
+        : { valid: false, message: 'expected an object with the text in "input"' },
+  };
+}
+
+/** A function that the client runs: its arguments are passed on without validation. */
+function functionTool({ name, description, parameters, strict }: FunctionTool): Tool {
+  return {
+    ...CLIENT_SIDE,
+    name,
+    description: description ?? '',
+    inputSchema: { type: 'object', properties: {}, ...parameters },
+    ...omitUndefined({ strict: strict ?? undefined }),
+    sideEffect: 'once',
+    retries: 0,
+    maxResultBytes: MOST_OUTPUT_BYTES,
+    validate: value => ({ valid: true, value }),
+    approval: () => false,
+  };
+}
+
+function serverTool(tool: Tool, server: ConnectedServer): Tool {
+  const asks = needsApproval(tool, server);
+  return {
+    ...tool,
+    approval: asks ? () => true : call => (server.hidden ? false : tool.approval(call)),
+  };
+}
+
+/**
+ * Whether a call needs approval. `always` in the configuration or the request wins. If neither sets a policy, the call
+ * needs approval, as at OpenAI. Calls of hidden servers never do.
+ */
+export function needsApproval(tool: Tool, { config, asked, hidden }: ConnectedServer): boolean {
+  if (hidden) return false;
+  const name = ownName(tool);
+  const configured = config?.tools?.[name]?.approval ?? readPolicy(name, config?.approval);
+  const requested = readRequest(tool, asked?.require_approval);
+  if (configured === true || requested === true) return true;
+  return configured === undefined && requested === undefined;
+}
+
+function readPolicy(name: string, policy: ApprovalPolicy | undefined): boolean | undefined {
+  if (policy === undefined) return undefined;
+  if (typeof policy === 'string') return policy === 'always';
+  if (policy.always?.includes(name)) return true;
+  return policy.never?.includes(name) ? false : undefined;
+}
+
+function readRequest(tool: Tool, asked: McpTool['require_approval']): boolean | undefined {
+  if (asked == null) return undefined;
+  if (typeof asked === 'string') return asked === 'always';
+  const { always, never } = asked;
+  if (always !== undefined && matches(tool, always)) return true;
+  return never !== undefined && matches(tool, never) ? false : undefined;
+}
+
+/** The tools as the server describes them. */
+function listTools(server: ConnectedServer) {
+  const tools = offeredTools(server).map(({ name, description, inputSchema, origin }) => {
+    const original = origin?.tool;
+    return {
+      name: original?.name ?? name,
+      description: original?.description ?? description,
+      input_schema: original?.inputSchema ?? inputSchema,
+      ...omitUndefined({ annotations: original?.annotations }),
+    };
+  });
+  const error = server.error === undefined ? undefined : 'The MCP server could not be reached.';
+  return { label: server.label, tools, ...omitUndefined({ error }) };
+}
+
+/** The lists of servers that the conversation has not listed yet. A server with an error is listed again. */
+export function newLists(runId: string, { lists }: Toolset, transcript: readonly Item[]) {
+  const listed = new Set(
+    transcript.flatMap(item => (item.type === 'tool_list' && item.error === undefined ? [item.label] : [])),
+  );
+  return lists
+    .filter(({ label }) => !listed.has(label))
+    .map((list, place) => {
+      const id = itemIdOf({ kind: 'mcpl', runId, turn: 0, place });
+      return { ...list, type: 'tool_list' as const, id };
+    });
+}

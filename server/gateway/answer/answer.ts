@@ -1,0 +1,428 @@
+/**
+ * The answer to one request: the part of a run's story that its client gets. `Answer` decides which part that is,
+ * `TurnItems` what belongs together in it; the writers of the three protocols (`AnswerWriter`) only translate.
+ */
+import { Story } from '../../../engine/story/read-story.ts';
+import type { StoryEvent } from '../../../engine/story/tell-story.ts';
+import type { Context } from '../../../machines/context.ts';
+import { hasEnded } from '../../../machines/status.ts';
+import type { ChartState } from '../../../machines/step.ts';
+import { describeOutput } from '../../../protocol/content/read-content.ts';
+import type { Delta } from '../../../protocol/effect.ts';
+import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
+import { CallTools } from '../agents/call-tools.ts';
+import {
+  builtinOf,
+  type ExposedTool,
+  hidesTools,
+  isAnswered,
+  isCustomTool,
+  isHidden,
+  isServerTool,
+  OUTCOME_UNKNOWN,
+  passesBuiltins,
+  RESPONSES,
+  type ResponseSpec,
+} from '../runs/response-spec.ts';
+import {
+  type AnswerEnd,
+  type AnswerEvent,
+  type CallEnd,
+  isComplete,
+  type PlacedCall,
+  refusalIn,
+} from './answer-event.ts';
+import { TurnItems } from './turn-items.ts';
+import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
+
+type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
+
+/**
+ * Tells the answer to one request, from the journal entries and the live output of a run.
+ *
+ * R1 The answer depends only on the journal; deltas deliver parts of it earlier. They also show what failed attempts
+ *    said, which the journal does not have.
+ * R2 Entries before `from` are folded but tell nothing. The answer ends at the first entry where the run rests or has
+ *    ended and everything in the request was accepted. Later entries belong to the next answer.
+ */
+export class Answer {
+  readonly #runId: string;
+  readonly #from: number;
+  readonly #spec: ResponseSpec;
+  readonly #story: Story;
+  readonly #tools: CallTools;
+  readonly #sealed: boolean;
+  /**
+   * Whether nothing of a turn is told before it is complete: for an answer that nobody reads as it is made, and because
+   * compactions and calls of the provider come before the turn's text, but are known only then.
+   */
+  readonly #holdsTurns: boolean;
+  /** The open calls of the current round. */
+  readonly #open = new Map<string, PlacedCall>();
+  /** The calls that were told as started. */
+  readonly #running = new Map<string, { id: string; call: PlacedCall; tool: ExposedTool }>();
+  #turn: TurnItems | null = null;
+  #turns = 0;
+  /** The number of failed attempts of the current turn. */
+  #retries = 0;
+  /** The number of calls denied by the tool call limit in earlier answers. */
+  #deniedBefore = 0;
+  #begun = false;
+  #isOver = false;
+  /** Whether a call was started for the answer, and whether it has an item that is complete. */
+  #ranTool = false;
+  #hasItems = false;
+  /** Whether the last turn has a refusal in words, which is a complete answer. */
+  #refused = false;
+  /** The last failed attempt of the current turn. */
+  #failure: Of<'turn.failed'>['failed'] | null = null;
+  #cancelled: Extract<RunEvent, { type: 'run.cancelled' }> | null = null;
+  #isAhead = false;
+  #told: AnswerEvent[] = [];
+
+  /**
+   * `previous` is the answer before, which has taken every entry before `from`. This one continues from its state.
+   */
+  constructor(
+    spec: ResponseSpec,
+    { runId, from, previous }: { runId: string; from: number; previous?: Answer },
+  ) {
+    this.#runId = runId;
+    this.#from = from;
+    this.#spec = spec;
+    this.#story = previous === undefined ? new Story({ runId }) : previous.#story;
+    this.#tools = previous === undefined ? new CallTools() : previous.#tools;
+    if (previous !== undefined) {
+      this.#turns = previous.#turns;
+      this.#retries = previous.#retries;
+      this.#deniedBefore = previous.#known().context.deniedCalls;
+      for (const [callId, call] of previous.#open) this.#open.set(callId, call);
+    }
+    const { include = [], openai, stream, background } = spec.request;
+    this.#sealed = include.includes('reasoning.encrypted_content');
+    const isStreamed = stream === true || background === true;
+    const compacts = openai.context_management !== undefined;
+    this.#holdsTurns = !isStreamed || compacts || passesBuiltins(spec);
+  }
+
+  /** Whether the answer has ended. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Whether deltas have told something, so that the answer may have more than the journal: failed attempts. */
+  get isAhead(): boolean {
+    return this.#isAhead;
+  }
+
+  /** The first event; nothing if it was told before. */
+  begin(): AnswerEvent[] {
+    this.#begin();
+    return this.#drain();
+  }
+
+  /** Takes the next journal entry. */
+  takeEntry(entry: JournalEntry): AnswerEvent[] {
+    if (this.isOver) return [];
+    const story = this.#story.takeEntry(entry);
+    const state = this.#known();
+    this.#tools.take(entry.event);
+    const isMine = entry.seq >= this.#from;
+    if (!isMine) this.#deniedBefore = state.context.deniedCalls;
+    if (isMine) this.#begin();
+    for (const event of story) this.#read(event, isMine);
+    if (isMine && isAnswered(state, this.#spec)) this.#end(entry.event.at);
+    return this.#drain();
+  }
+
+  /** Takes live output. */
+  takeDelta(delta: Delta): AnswerEvent[] {
+    if (this.isOver) return [];
+    for (const event of this.#story.takeDelta(delta)) this.#read(event, true);
+    return this.#drain();
+  }
+
+  /** Ends the answer as failed, because this process cannot continue the run. `at` is in ms since the epoch. */
+  fail(at: number, error: { code: string; message: string }): AnswerEvent[] {
+    this.#begin();
+    this.#abandon(error.message);
+    this.#finish(at, { status: 'failed', error });
+    return this.#drain();
+  }
+
+  #drain(): AnswerEvent[] {
+    const told = this.#told;
+    this.#told = [];
+    return told;
+  }
+
+  readonly #tell = (event: AnswerEvent): void => {
+    this.#hasItems ||= isComplete(event);
+    this.#told.push(event);
+  };
+
+  #begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    this.#tell({ type: 'begun' });
+  }
+
+  #known(): ChartState {
+    const { state } = this.#story;
+    if (state === null) throw new Error('a journal begins with run.started');
+    return state;
+  }
+
+  #turnItems(): TurnItems {
+    this.#turn ??= new TurnItems(this.#tell, {
+      runId: this.#runId,
+      turn: this.#turns + 1,
+      retry: this.#retries,
+      sealed: this.#sealed,
+    });
+    return this.#turn;
+  }
+
+  #read(event: StoryEvent, isMine: boolean): void {
+    switch (event.type) {
+      case 'message':
+        if (isMine && event.seq === 1) this.#showLists(event);
+        return;
+      case 'text':
+      case 'reasoning':
+        if (!isMine || this.#holds()) return;
+        this.#isAhead ||= event.late !== true;
+        return this.#turnItems().take(event);
+      case 'turn.discarded':
+        // Text that was shown stays: the next driver repeats the attempt, and the turn's entry has the right text.
+        if (event.why === 'failed') this.#turn?.tryAgain(this.#retries);
+        else this.#turn?.repeat();
+        return;
+      case 'turn.failed':
+        this.#failure = event.failed;
+        return this.#retry();
+      case 'turn.closed':
+        return this.#closeTurn(event, isMine);
+      case 'call.started': {
+        const call = this.#open.get(event.callId);
+        if (isMine) this.#ranTool = true;
+        if (isMine && call !== undefined) this.#start(call);
+        return;
+      }
+      case 'call.asked':
+        if (event.open.kind === 'doubt') this.#settle(event.open.callId, { error: OUTCOME_UNKNOWN });
+        return;
+      case 'call.settled':
+        return this.#settleCall(event, isMine);
+      case 'note':
+        if (event.event.type === 'run.quarantined') this.#retry();
+        if (event.event.type === 'run.cancelled') this.#cancelled = event.event;
+        return;
+      default:
+    }
+  }
+
+  /** Without streaming, a turn delivers its text before its reasoning, so its deltas would come in the wrong order. */
+  #holds(): boolean {
+    return this.#holdsTurns || this.#known().context.stream !== true;
+  }
+
+  #retry(): void {
+    this.#retries += 1;
+    this.#turn?.tryAgain(this.#retries);
+  }
+
+  #showLists({ items }: Of<'message'>): void {
+    for (const item of items)
+      if (item.type === 'tool_list' && item.id !== undefined && this.#spec.lists.includes(item.id))
+        this.#tell({ type: 'list', id: item.id, list: item });
+  }
+
+  #closeTurn({ completed: { items, calls, usage } }: Of<'turn.closed'>, isMine: boolean): void {
+    this.#failure = null;
+    this.#refused = refusalIn(items) !== '';
+    if (isMine) {
+      if (usage !== null) this.#tell({ type: 'usage', usage });
+      this.#turnItems().finish(items, { last: this.#isCutShort() ? 'incomplete' : 'completed' });
+    }
+    this.#turn = null;
+    this.#retries = 0;
+    this.#turns += 1;
+    const written = new Map(
+      items.flatMap(item => (item.type === 'tool_call' ? [[item.callId, item.arguments] as const] : [])),
+    );
+    for (const [place, { callId, name, gate }] of calls.entries()) {
+      const call = { runId: this.#runId, turn: this.#turns, place, callId, name, gate };
+      this.#open.set(callId, { ...call, arguments: written.get(callId) ?? '' });
+    }
+  }
+
+  /** Whether the run ended with an answer that the provider cut. */
+  #isCutShort(): boolean {
+    const state = this.#known();
+    const reason = hasEnded(state) ? this.#reasonOf(state.context) : undefined;
+    return reason === 'length' || reason === 'content_filter';
+  }
+
+  /** Why the answer of an ended run is incomplete, if it is. */
+  #reasonOf({ next }: Context): string | undefined {
+    if (next?.type !== 'finish') return undefined;
+    return next.reason === 'content_filter' && this.#refused ? undefined : next.reason;
+  }
+
+  /** A call that never ran is shown if it could not run or was answered, not if it was rejected. */
+  #settleCall({ callId, by, output, isError }: Of<'call.settled'>, isMine: boolean): void {
+    const call = this.#open.get(callId);
+    if (call === undefined || by === 'edit') return;
+    this.#open.delete(callId);
+    const isOver = this.#spec.overBudget?.includes(callId) === true;
+    if (isMine && by === 'refused') this.#start({ ...call, gate: false });
+    if (isMine && (by === 'answer' || isOver)) this.#start(call);
+    this.#settle(callId, isError ? { error: describeOutput(output) } : { output });
+  }
+
+  #start(call: PlacedCall): void {
+    const tool = this.#shownToolOf(call);
+    const ran = isServerTool(tool) ? 'mcp' : builtinOf(tool);
+    if (tool === undefined || ran === undefined || this.#running.has(call.callId)) return;
+    const started = { id: itemIdOf({ ...call, kind: ITEM_KINDS[ran] }), call, tool };
+    this.#running.set(call.callId, started);
+    this.#tell({ type: 'call.started', ...started });
+  }
+
+  #settle(callId: string, end: CallEnd): void {
+    const running = this.#running.get(callId);
+    if (running === undefined) return;
+    this.#running.delete(callId);
+    this.#tell({ type: 'call.ended', ...running, end });
+  }
+
+  /** Calls of hidden servers and unknown tools are never shown. */
+  #shownToolOf({ callId }: PlacedCall): ExposedTool | undefined {
+    const tool = this.#tools.of(callId);
+    return tool === undefined || isHidden(tool) ? undefined : tool;
+  }
+
+  #end(at: number): void {
+    const state = this.#known();
+    const { context } = state;
+    if (!hasEnded(state)) return this.#endAtRest(context, at);
+    this.#abandon('The run ended before this call had a result.');
+    const { next } = context;
+    if (next?.type === 'fail') {
+      return this.#finish(at, { status: 'failed', error: publicError(next, this.#spec) });
+    }
+    if (this.#cancelled !== null) {
+      const { by, reason: message = 'The run was cancelled.' } = this.#cancelled;
+      if (by !== RESPONSES) return this.#finish(at, { status: 'cancelled' });
+      return this.#finish(at, { status: 'failed', error: { code: 'server_error', message } });
+    }
+    const reason = this.#reasonOf(context) ?? (this.#isCut(context) ? 'toolCalls' : undefined);
+    this.#finish(at, endingFor(reason));
+  }
+
+  #endAtRest(context: Context, at: number): void {
+    for (const { callId, status } of context.calls) {
+      const call = this.#open.get(callId);
+      if (call === undefined) continue;
+      if (status === 'gated') this.#ask(call);
+      if (status === 'waiting') this.#give(call);
+    }
+    if (context.calls.some(({ status }) => status === 'doubted'))
+      return this.#finish(at, endingFor('outcome'));
+    this.#finish(at, endingFor(this.#isCut(context) ? 'toolCalls' : undefined));
+  }
+
+  #ask(call: PlacedCall): void {
+    const tool = this.#shownToolOf(call);
+    const id = itemIdOf({ ...call, kind: 'mcpr' });
+    if (isServerTool(tool)) this.#tell({ type: 'call.asked', id, call, tool });
+  }
+
+  #give(call: PlacedCall): void {
+    const tool = this.#tools.of(call.callId);
+    const isCustom = isCustomTool(tool);
+    const id = itemIdOf({ ...call, kind: isCustom ? 'ctc' : 'fc' });
+    this.#tell({ type: 'call.given', id, call: { ...call, name: tool?.name ?? call.name }, isCustom });
+  }
+
+  /** Whether calls did not run because of the answer's limit. */
+  #isCut({ deniedCalls }: Context): boolean {
+    return deniedCalls > this.#deniedBefore || this.#spec.overBudget !== undefined;
+  }
+
+  #abandon(error: string): void {
+    this.#turn?.abandon();
+    this.#turn = null;
+    for (const callId of [...this.#running.keys()]) this.#settle(callId, { error });
+  }
+
+  #finish(at: number, end: AnswerEnd): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#tell({ type: 'ended', at, end, retryAfter: end.status === 'failed' ? this.#retryAfter() : null });
+  }
+
+  #retryAfter(): number | null {
+    const failure = this.#failure;
+    if (failure === null || !failure.retryable || this.#ranTool || this.#hasItems) return null;
+    return Math.ceil(Math.max(0, (failure.retryAt ?? 0) - failure.at) / 1000);
+  }
+}
+
+/**
+ * The end of a response by the reason why it is incomplete. As at OpenAI, the tool call limit leaves it `completed`; any
+ * other reason makes it `incomplete`.
+ */
+function endingFor(reason: string | undefined) {
+  switch (reason) {
+    case undefined:
+      return { status: 'completed' } as const;
+    case 'toolCalls':
+      return { status: 'completed', incompleteReason: 'max_tool_calls' } as const;
+    case 'length':
+      return { status: 'incomplete', incompleteReason: 'max_output_tokens' } as const;
+    case 'outcome':
+      return { status: 'incomplete', incompleteReason: 'tool_outcome_unknown' } as const;
+    case 'turns':
+      return { status: 'incomplete', incompleteReason: 'max_turns' } as const;
+    default:
+      return { status: 'incomplete', incompleteReason: reason } as const;
+  }
+}
+
+/**
+ * The error of a failed response. Replaces messages that only the operator may see: advice on the server's set-up, and
+ * quotes of hidden tools.
+ */
+function publicError(failure: { code: string; message: string }, { exposed }: ResponseSpec) {
+  const { code } = failure;
+  let { message } = failure;
+  if (OPERATOR_CODES.has(code))
+    message = `The server cannot use the model provider (${code}). See its log for the cause.`;
+  else if (hidesTools(exposed))
+    message = `The response failed (${code}). See the server's log for the cause.`;
+  return { code: wireCode(code), message };
+}
+
+/** The codes of failures that the operator has to fix. Their messages name addresses and environment variables. */
+const OPERATOR_CODES: ReadonlySet<string> = new Set([
+  'authentication',
+  'permission',
+  'not-found',
+  'network',
+  'redirect-refused',
+]);
+
+function wireCode(code: string): string {
+  switch (code) {
+    case 'rate-limit':
+    case 'quota':
+      return 'rate_limit_exceeded';
+    case 'invalid-request':
+    case 'context-too-long':
+      return 'invalid_prompt';
+    default:
+      return 'server_error';
+  }
+}

@@ -1,0 +1,192 @@
+import type { Item, ProviderItem } from '../../../protocol/item.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import { textOf } from '../../../protocol/message.ts';
+import { BUILTIN_KINDS, type BuiltinKind } from '../../builtins/builtin-schemas.ts';
+import { compactionOf, isUpstreamCompaction } from '../request/compaction-items.ts';
+import { type AnswerEvent, refusalIn } from './answer-event.ts';
+import { sealOpaque } from './opaque-seal.ts';
+import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
+
+/**
+ * Adjacent messages or adjacent reasoning of a turn, which are one item in the Responses API. A refusal ends the text of
+ * a message: text after it is another item.
+ */
+type TextBlock = { kind: 'message' | 'reasoning'; place: number; text: string; items: Item[] };
+/** A call of a built-in tool that the provider ran. */
+type ProviderBlock = { kind: 'provider'; builtin: BuiltinKind; place: number; item: ProviderItem };
+type Block = TextBlock | ProviderBlock;
+
+/** A call of a built-in tool that OpenAI's API ran, and its item there; `undefined` for items that clients do not see. */
+export function providedCall({
+  kind,
+  opaque: { data },
+}: ProviderItem): { builtin: BuiltinKind; item: JsonObject } | undefined {
+  const builtin = BUILTIN_KINDS.find(each => kind === `${each}_call`);
+  const item = isJsonObject(data) ? data.item : undefined;
+  return builtin !== undefined && isJsonObject(item) ? { builtin, item } : undefined;
+}
+
+/** The blocks of a turn, in order. Reasoning without text counts only if `sealed`. */
+export function blocksIn(items: readonly Item[], { sealed }: { sealed: boolean }): Block[] {
+  const blocks: Block[] = [];
+  const places = { message: 0, reasoning: 0 };
+  for (const item of items) {
+    const builtin = item.type === 'provider_item' ? providedCall(item)?.builtin : undefined;
+    if (item.type === 'provider_item' && builtin !== undefined) {
+      const place = blocks.filter(block => block.kind === 'provider' && block.builtin === builtin).length;
+      blocks.push({ kind: 'provider', builtin, place, item });
+    }
+    if (item.type !== 'message' && item.type !== 'reasoning') continue;
+    const text = item.type === 'message' ? textOf(item) : item.text;
+    const isSealed = sealed && item.type === 'reasoning' && item.opaque !== undefined;
+    if (text === '' && refusalIn([item]) === '' && !isSealed) continue;
+    const last = blocks.at(-1);
+    const isEnded = text !== '' && last?.kind === 'message' && refusalIn(last.items) !== '';
+    if (last !== undefined && last.kind !== 'provider' && last.kind === item.type && !isEnded) {
+      last.text += text;
+      last.items.push(item);
+    } else {
+      blocks.push({ kind: item.type, place: places[item.type]++, text, items: [item] });
+    }
+  }
+  return blocks;
+}
+
+/** `rest`: the end of the text, which no delta carried. */
+type Opened = {
+  kind: TextBlock['kind'];
+  part: number;
+  id: string;
+  text: string;
+  rest: string;
+  isClosed: boolean;
+};
+
+type Piece = { type: 'text' | 'reasoning'; part: number; text: string; late?: true; refused?: true };
+
+/**
+ * The texts and the reasoning of one turn as items of an answer, while it streams and when it is complete, and the calls
+ * that the provider ran, when it is complete.
+ *
+ * T1 Streamed and unstreamed turns have the same items, ids and order.
+ * T2 The pieces of an item add up to its text. A failed attempt leaves its items as incomplete, because clients cannot
+ *    take back streamed text; the next attempt has new items.
+ */
+export class TurnItems {
+  readonly #emit: (event: AnswerEvent) => void;
+  readonly #runId: string;
+  readonly #turn: number;
+  readonly #sealed: boolean;
+  /** The number of failed attempts of the turn. */
+  #retry: number;
+  #opened: Opened[] = [];
+  /** Whether reasoning that clients do not see came after the last piece. */
+  #isApart = false;
+  /** Whether the pieces that follow repeat what clients have, and cannot take back. */
+  #repeats = false;
+
+  constructor(
+    emit: (event: AnswerEvent) => void,
+    options: { runId: string; turn: number; retry: number; sealed: boolean },
+  ) {
+    this.#emit = emit;
+    this.#runId = options.runId;
+    this.#turn = options.turn;
+    this.#sealed = options.sealed;
+    this.#retry = options.retry;
+  }
+  /** Adds a piece of a text or of reasoning. */
+  take({ type, part, text, late, refused }: Piece): void {
+    if (this.#repeats) return;
+    if (late) {
+      const known = this.#opened.find(opened => opened.part === part);
+      if (known !== undefined) known.rest = text;
+      return;
+    }
+    const kind = type === 'text' ? 'message' : 'reasoning';
+    const last = this.#opened.at(-1);
+    if (kind === 'reasoning' && text === '' && !this.#sealed) {
+      this.#isApart = true;
+      return;
+    }
+    const isSame = last?.part === part || (this.#isApart && refused !== true);
+    const continues = last?.kind === kind && isSame;
+    if (!continues && last?.kind === 'reasoning' && !this.#sealed && !last.isClosed) this.#close(last, []);
+    const opened = continues ? last : this.#open(kind, part);
+    opened.part = part;
+    this.#isApart = false;
+    if (!opened.isClosed) this.#add(opened, text);
+  }
+
+  /** Ignores the pieces of this attempt that follow. The turn's end closes what they would have added to. */
+  repeat(): void {
+    this.#repeats = true;
+  }
+
+  /** Ends a failed attempt: closes its items as incomplete. The next one, with so many before it, has new items. */
+  tryAgain(retry: number): void {
+    this.abandon();
+    this.#retry = retry;
+    this.#repeats = false;
+    this.#isApart = false;
+    this.#opened = [];
+  }
+
+  /** Closes the items of a turn that was not completed. */
+  abandon(): void {
+    for (const opened of this.#opened) if (!opened.isClosed) this.#close(opened, [], 'incomplete');
+  }
+
+  /** Closes the items of the completed turn, the last one with the `last` status. */
+  finish(items: readonly Item[], { last }: { last: 'completed' | 'incomplete' }): void {
+    for (const [place, item] of items.filter(isUpstreamCompaction).entries()) {
+      const id = itemIdOf({ kind: 'cmp', runId: this.#runId, turn: this.#turn, place });
+      this.#emit({ type: 'compaction', id, content: compactionOf(item)?.encrypted_content ?? '' });
+    }
+    const blocks = blocksIn(items, { sealed: this.#sealed });
+    const left = [...this.#opened];
+    for (const [at, block] of blocks.entries()) {
+      if (block.kind === 'provider') {
+        const { builtin, place, item } = block;
+        const id = itemIdOf({ kind: ITEM_KINDS[builtin], runId: this.#runId, turn: this.#turn, place });
+        this.#emit({ type: 'provided', id, builtin, item: { ...providedCall(item)?.item, id } });
+        continue;
+      }
+      const { kind, text, items: from } = block;
+      // Reasoning without text may not have been streamed.
+      const place = left.findIndex(
+        one => one.kind === kind && (kind === 'message' || (text === '') === (one.text === '')),
+      );
+      const [opened = this.#open(kind, -1)] = place === -1 ? [] : left.splice(place, 1);
+      if (opened.isClosed) continue;
+      this.#add(opened, opened.text === '' ? text : opened.rest);
+      opened.text = text;
+      this.#close(opened, from, at === blocks.length - 1 ? last : 'completed');
+    }
+    for (const opened of this.#opened) if (!opened.isClosed) this.#close(opened, []);
+  }
+
+  #open(kind: Opened['kind'], part: number): Opened {
+    const place = this.#opened.filter(opened => opened.kind === kind).length;
+    const prefix = kind === 'message' ? 'msg' : 'rs';
+    const id = itemIdOf({ kind: prefix, runId: this.#runId, turn: this.#turn, place, retry: this.#retry });
+    const opened = { kind, part, id, text: '', rest: '', isClosed: false };
+    this.#opened.push(opened);
+    this.#emit({ type: 'opened', kind, id });
+    return opened;
+  }
+
+  #add(opened: Opened, text: string): void {
+    if (text === '') return;
+    opened.text += text;
+    this.#emit({ type: 'text', kind: opened.kind, id: opened.id, text });
+  }
+
+  #close(opened: Opened, items: readonly Item[], status: 'completed' | 'incomplete' = 'completed'): void {
+    opened.isClosed = true;
+    const { kind, id, text } = opened;
+    const isSealed = this.#sealed && kind === 'reasoning';
+    const closed = { type: 'closed', kind, id, text, items, status } as const;
+    this.#emit(isSealed ? { ...closed, seal: sealOpaque(items) } : closed);
+  }
+}

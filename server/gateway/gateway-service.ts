@@ -1,0 +1,292 @@
+import type { Caller } from '../../access/caller.ts';
+import { type Agent, createAgent } from '../../agent/agent.ts';
+import { type Host, sleep } from '../../engine/host/host.ts';
+import { appendEvidence } from '../../engine/journal/append-evidence.ts';
+import { hasEnded } from '../../machines/status.ts';
+import type { Item } from '../../protocol/item.ts';
+import { omitUndefined, toJson } from '../../protocol/json.ts';
+import { KeyedMutex } from '../../protocol/keyed-mutex.ts';
+import type { RunRecord, Store } from '../../protocol/store.ts';
+import { nonDrivingStore } from '../../stores/non-driving-store.ts';
+import { Admission } from '../access/admission.ts';
+import { invalid, ResponsesError } from '../openai-error.ts';
+import { GatewayAgents } from './agents/gateway-agents.ts';
+import type { GatewayConfig } from './config/gateway-config.ts';
+import { LiveResponses } from './live/live-responses.ts';
+import type { LiveResponse, MakeWriter } from './live/response-feed.ts';
+import type { Plan } from './plan/plan.ts';
+import {
+  type ConversationContext,
+  planRequest,
+  readRequest,
+  transcriptFor,
+  transcriptUpTo,
+} from './plan/plan-request.ts';
+import { summaryRequest, summaryTranscript } from './request/compaction-items.ts';
+import type { GatewayRequest } from './request/gateway-request.ts';
+import { continuationOf } from './runs/continued-run.ts';
+import { type CallersRequest, RequestRuns } from './runs/request-runs.ts';
+import { type FoundResponse, ResponseLibrary } from './runs/response-library.ts';
+import { RESPONSES } from './runs/response-spec.ts';
+import { recordedUsage } from './runs/run-responses.ts';
+
+export type GatewayServiceOptions = {
+  store: Store;
+  host: Host;
+  gateway: GatewayConfig;
+  /** `AGENTCHART_MODEL`. Its provider serves model names that are neither an alias nor `provider:model`. */
+  model?: string;
+  /** The agents that requests may name as their model, beside the models of the configuration. */
+  agents?: ReadonlyMap<string, Agent>;
+  /** How long requests wait for a hidden MCP server that has just begun to connect, in ms. Default 1,000. */
+  hiddenWaitMs?: number;
+  log(line: string): void;
+};
+
+/**
+ * The conversation of a request. `read` returns what a request follows there now, and throws a `ResponsesError` if that is
+ * in progress; `join` notes a response that is about to begin, and throws if the conversation has changed since.
+ */
+export type RequestConversation = {
+  id: string;
+  read(): Promise<
+    ConversationContext & { join(response: { runId: string; ticket: string; key?: string }): Promise<void> }
+  >;
+};
+
+/** How a request is answered. `chain` has the unstored responses of its connection. */
+type AnswerOptions = Pick<CallersRequest, 'chain' | 'once'> & { conversation?: RequestConversation };
+
+type Asked = CallersRequest & { conversation?: RequestConversation };
+
+/** A request's plan, and what notes its response in its conversation. */
+type Planned = {
+  plan: Plan & { given?: number };
+  join?: Awaited<ReturnType<RequestConversation['read']>>['join'];
+};
+
+/**
+ * The gateway: answers to requests of all three APIs, on top of runs.
+ *
+ * A request (`request/gateway-request.ts`), which its API has read, is planned against the stored runs
+ * (`plan/plan-request.ts`) and carried out (`runs/request-runs.ts`) with an agent made from the request and the
+ * configuration (`agents/`). The part of the run's story that the client gets is the answer (`answer/`), which is
+ * written in the client's protocol by an `AnswerWriter` for readers that share it (`live/`). The journal is the
+ * only record: a response is a span of entries (`runs/run-responses.ts`) and is written again whenever it is retrieved.
+ *
+ * V1 Every request starts or continues a run; the chart decides what happens in it.
+ * V2 A request is durable before anything is done for it: in `run.started`, or in a `run.noted` event.
+ * V3 Requests that continue the same run are handled one at a time, and so are those in one conversation.
+ * V4 Ids in a request lead only to responses that its caller may see (`VisibleResponses`).
+ */
+export class GatewayService {
+  /** Lets requests begin runs, within limits. The server's other routes share it. */
+  readonly admission: Admission;
+  readonly library: ResponseLibrary;
+  readonly live = new LiveResponses();
+  readonly #options: GatewayServiceOptions;
+  readonly #agents: GatewayAgents;
+  readonly #runs: RequestRuns;
+  readonly #mutex = new KeyedMutex();
+
+  constructor(options: GatewayServiceOptions) {
+    const { store, host, gateway, log } = options;
+    this.#options = options;
+    this.admission = new Admission({ host, ...gateway, recorded: from => recordedUsage(store, from, log) });
+    this.library = new ResponseLibrary(store);
+    this.#agents = new GatewayAgents({ ...options, admission: this.admission });
+    const { admission, library, live } = this;
+    this.#runs = new RequestRuns({ ...options, library, live, agents: this.#agents, admission });
+  }
+
+  /**
+   * Starts the answer to a caller's request, which `write` writes. A request that answers the calls of an earlier one
+   * continues its run, if it can. Throws a `ResponsesError` before doing anything if the request is refused.
+   */
+  async answer<Wire, Whole>(
+    request: GatewayRequest,
+    caller: Caller,
+    write: MakeWriter<Wire, Whole>,
+    how: AnswerOptions = {},
+  ): Promise<LiveResponse<Wire, Whole>> {
+    const continuation = await continuationOf(request, this.library.seenBy(caller));
+    if (continuation !== undefined) {
+      try {
+        return await this.#carryOut({ ...this.resolve(continuation), caller }, write);
+      } catch (error) {
+        // Refused before anything was done, for example because a person has answered the call.
+        if (!(error instanceof ResponsesError)) throw error;
+      }
+    }
+    return await this.#carryOut({ ...this.resolve(request), caller, ...how }, write);
+  }
+
+  async #carryOut<Wire, Whole>(
+    asked: Asked,
+    write: MakeWriter<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    const { conversation } = asked;
+    if (conversation !== undefined)
+      return await this.#mutex.run(conversation.id, () => this.#carryOutAlone(asked, write));
+    return await this.#carryOutAlone(asked, write);
+  }
+
+  async #carryOutAlone<Wire, Whole>(
+    asked: Asked,
+    write: MakeWriter<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    const carryOut = async (planned: Planned) =>
+      await this.#runs.carryOut(planned.plan, this.#join(asked, planned), write);
+    const planned = await this.#plan(asked);
+    if (planned.plan.type !== 'continue') return await carryOut(planned);
+    return await this.#mutex.run(planned.plan.run.runId, async () => carryOut(await this.#plan(asked)));
+  }
+
+  async #plan({ request, caller, chain, conversation }: Asked): Promise<Planned> {
+    const visible = this.library.seenBy(caller, chain?.runId);
+    if (conversation === undefined) return { plan: await planRequest(request, visible) };
+    const context = await conversation.read();
+    return { plan: await planRequest(request, visible, context), join: context.join };
+  }
+
+  #join({ conversation, ...asked }: Asked, { plan: { given = 0 }, join }: Planned): CallersRequest {
+    if (conversation === undefined || join === undefined) return asked;
+    const ticket = this.#options.host.newId('turn');
+    const note = { ticket, ...omitUndefined({ key: asked.once?.key.key }) };
+    return {
+      ...asked,
+      joined: { id: conversation.id, ticket, given, join: runId => join({ ...note, runId }) },
+    };
+  }
+
+  /** The input tokens that a request would have: the provider's count, or an estimate. Starts nothing. */
+  async countInput(
+    request: GatewayRequest,
+    caller: Caller,
+    how: Pick<AnswerOptions, 'conversation'> = {},
+  ): Promise<number> {
+    const asked = { ...this.resolve(request), caller, ...how };
+    const { plan } = await this.#plan(asked);
+    return await this.#agents.countInput(asked, await transcriptFor(plan, this.#options.store));
+  }
+
+  /** The names of the models that the server lists. */
+  get models(): string[] {
+    return this.#agents.models;
+  }
+
+  /** Starts the summary of the conversation that a request has or continues, whose items have ids then. */
+  async compact<Wire, Whole>(
+    request: GatewayRequest,
+    caller: Caller,
+    write: MakeWriter<Wire, Whole>,
+  ): Promise<{ live: LiveResponse<Wire, Whole>; conversation: Item[] }> {
+    this.#assertBounded(request);
+    const { previous, references, items } = await readRequest(request, this.library.seenBy(caller));
+    const { store, host } = this.#options;
+    const before = previous === undefined ? [] : await transcriptUpTo(previous, store);
+    const conversation = [...before, ...items].map(item => ({ ...item, id: item.id ?? host.newId('item') }));
+    const asked = { ...this.resolve(summaryRequest(request)), caller, compacts: true as const };
+    const { origins } = references;
+    const plan = { type: 'start' as const, items: summaryTranscript(conversation), origins };
+    return { live: await this.#runs.carryOut(plan, asked, write), conversation };
+  }
+
+  /** The provider of the model that requests call by this name. Throws a `ResponsesError` for an unknown model. */
+  providerOf(model: string | undefined): string {
+    return this.#agents.providerOf(model);
+  }
+
+  /** Finds a stored response that the caller may see. Throws a `ResponsesError` with status 404. */
+  async find(responseId: string, caller: Caller): Promise<FoundResponse> {
+    const found = await this.library.seenBy(caller).find(responseId);
+    if (found !== undefined) return found;
+    throw new ResponsesError(`Response with id '${responseId}' not found.`, {
+      status: 404,
+      type: 'invalid_request_error',
+      code: 'response_not_found',
+    });
+  }
+
+  /** See `RequestRuns.repeat`. */
+  async repeat<Wire, Whole>(found: FoundResponse, write: MakeWriter<Wire, Whole>) {
+    return await this.#runs.repeat(found, write);
+  }
+
+  /** A reader of a stored response, and where it has to begin: see `RequestRuns.resume`. Throws like `find`. */
+  async resume<Wire, Whole>(
+    responseId: string,
+    caller: Caller,
+    write: MakeWriter<Wire, Whole>,
+    startingAfter?: number,
+  ) {
+    return await this.#runs.resume(await this.find(responseId, caller), write, startingAfter);
+  }
+
+  /**
+   * Cancels a background response that is in progress. Throws like `find`, and a `ResponsesError` if the response is not
+   * one in the background.
+   */
+  async cancel(responseId: string, caller: Caller): Promise<void> {
+    const { run, span } = await this.find(responseId, caller);
+    if (span.spec.request.background !== true)
+      throw invalid('response_id', 'invalid_value', 'Cannot cancel a synchronous response.');
+    if (span.to === null) await this.#runs.cancel(responseId, run.runId);
+  }
+
+  /** Hides a response and cancels its run if it is the latest. The journal keeps it. Throws like `find`. */
+  async delete(responseId: string, caller: Caller): Promise<void> {
+    const { run } = await this.find(responseId, caller);
+    await this.#mutex.run(run.runId, () => this.#delete(responseId, caller));
+  }
+
+  async #delete(responseId: string, caller: Caller): Promise<void> {
+    const { run, span } = await this.find(responseId, caller);
+    const { store, host } = this.#options;
+    const note = toJson({ type: 'deleted', responseId });
+    await appendEvidence(store, run.runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
+    if (run.spans.at(-1)?.id !== span.id || hasEnded(run.state)) return;
+    this.live.remove(responseId);
+    const agent = createAgent({ name: RESPONSES, store: nonDrivingStore(store), host });
+    await (await agent.open(run.runId)).cancel({ by: RESPONSES, reason: 'The response was deleted.' });
+  }
+
+  /** The agent of a gateway run, made from its latest request; `undefined` for other runs or an unusable model. */
+  async agentFor({ runId }: RunRecord): Promise<Agent | undefined> {
+    const run = await this.library.load(runId);
+    return run && this.#agents.makeAgain(run);
+  }
+
+  /** Ends all streams when the server shuts down. Runs continue until the process ends, and can be resumed later. */
+  endStreams(): void {
+    this.live.close();
+  }
+
+  /** Connects the hidden MCP servers, and waits until each has answered or failed, at most `ms`. */
+  async begin(ms: number): Promise<void> {
+    const patience = new AbortController();
+    await Promise.race([this.#agents.begin(), sleep(this.#options.host, ms, patience.signal)]);
+    patience.abort();
+  }
+
+  /** Closes the connections to MCP servers. */
+  async close(): Promise<void> {
+    await this.#agents.close();
+  }
+
+  /** The request with its model. Throws a `ResponsesError` if it is too large, or the model cannot serve it. */
+  resolve(request: GatewayRequest): { request: GatewayRequest; model: string } {
+    this.#assertBounded(request);
+    return { request, model: this.#agents.resolve(request) };
+  }
+
+  #assertBounded({ input: { length }, names: { input } }: GatewayRequest): void {
+    const { inputItems } = this.admission.limits;
+    if (length <= inputItems) return;
+    throw invalid(
+      input,
+      'too_many_items',
+      `'${input}' has ${length} items; this server takes at most ${inputItems}.`,
+    );
+  }
+}

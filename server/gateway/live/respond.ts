@@ -1,0 +1,81 @@
+/** What the routes of all protocols share: how a response in progress becomes an HTTP response. */
+import type { Context } from 'hono';
+import {
+  type BodyFormat,
+  EVENT_STREAM_HEADERS,
+  streamedBody,
+} from '../../../engine/events/readers/streamed-body.ts';
+import { type ErrorType, ResponsesError } from '../../openai-error.ts';
+import type { RunsEnv } from '../../runs-env.ts';
+import type { AnswerEnd } from '../answer/answer-event.ts';
+import type { FinishedResponse, LiveResponse } from './response-feed.ts';
+
+/**
+ * How a protocol frames the events of a response that are available together, and the last one of a stream that breaks
+ * off after event `last`; without one, after number `after`.
+ */
+export type StreamFormat<Wire> = Pick<BodyFormat<readonly Wire[]>, 'frame' | 'end'> & {
+  keepAlive: string;
+  failed(thrown: unknown, last: Wire | undefined, after: number): string;
+};
+
+/** The end of a stream of OpenAI's APIs. */
+export const DONE = 'data: [DONE]\n\n';
+
+/** Answers with the events of a response after number `after`, by default all, in the format of a protocol. */
+export function respondWithEvents<Wire>(
+  c: Context<RunsEnv>,
+  live: LiveResponse<Wire, unknown>,
+  format: StreamFormat<Wire>,
+  after?: number,
+): Response {
+  let last: Wire | undefined;
+  const body = streamedBody(live.batches(after), {
+    end: format.end ?? '',
+    keepAlive: { text: format.keepAlive, host: live.host },
+    frame(batch) {
+      last = batch.at(-1) ?? last;
+      return format.frame(batch);
+    },
+    failed: thrown => format.failed(thrown, last, after ?? -1),
+    leave: () => live.leave(),
+  });
+  return c.body(body, 200, EVENT_STREAM_HEADERS);
+}
+
+/**
+ * The finished response as one object. Throws the `ResponsesError` of a failed response and sets the headers that tell
+ * clients whether and when to retry.
+ */
+export async function finishedResponse<Whole>(
+  c: Context<RunsEnv>,
+  live: LiveResponse<unknown, Whole>,
+): Promise<FinishedResponse<Whole>> {
+  c.req.raw.signal.addEventListener('abort', () => live.leave());
+  const finished = await live.finished().catch(error => {
+    // The run continues. A repeated request would start another run.
+    c.header('x-should-retry', 'false');
+    throw error;
+  });
+  const { end, retryAfter } = finished;
+  if (end.status !== 'failed') return finished;
+  if (retryAfter === null) c.header('x-should-retry', 'false');
+  else if (retryAfter > 0) c.header('retry-after', String(retryAfter));
+  throw failureOf(end, { isRetryable: retryAfter !== null });
+}
+
+/** The error of a failed or cancelled response. */
+export function failureOf(
+  { error, status }: AnswerEnd,
+  { isRetryable = false }: { isRetryable?: boolean } = {},
+): ResponsesError {
+  const reason = status === 'cancelled' ? 'The response was cancelled.' : 'The response failed.';
+  const { code = 'server_error', message = reason } = error ?? {};
+  return new ResponsesError(message, { ...httpErrorFor(code, isRetryable), code });
+}
+
+function httpErrorFor(code: string, isRetryable: boolean): { status: number; type: ErrorType } {
+  if (code === 'rate_limit_exceeded') return { status: 429, type: 'rate_limit_error' };
+  if (code === 'invalid_prompt') return { status: 400, type: 'invalid_request_error' };
+  return { status: isRetryable ? 503 : 502, type: 'server_error' };
+}

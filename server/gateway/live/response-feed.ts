@@ -1,0 +1,386 @@
+import { nextReaderTurn } from '../../../engine/events/readers/reader-turns.ts';
+import type { Host } from '../../../engine/host/host.ts';
+import { readJournal } from '../../../engine/journal/read-journal.ts';
+import type { Run, RunHappening } from '../../../engine/run/run.ts';
+import { EngineError, messageOf } from '../../../protocol/error.ts';
+import { ApiError } from '../../error-envelope.ts';
+import { Answer } from '../answer/answer.ts';
+import type { AnswerEnd, AnswerEvent, AnswerWriter } from '../answer/answer-event.ts';
+import { isAnswered, RESPONSES, type ResponseHead, type ResponseSpec } from '../runs/response-spec.ts';
+
+/** So many of the last events are kept for readers who come later, and at most twice as many. */
+const MOST_EVENTS = 10_000;
+
+/** The most events that a reader gets at once: some clients lose an event that a network read splits. */
+const MOST_IN_BATCH = 32;
+
+/** Makes the writer of a response in the protocol of its client. */
+export type MakeWriter<Wire, Whole> = (head: ResponseHead, firstNumber?: number) => AnswerWriter<Wire, Whole>;
+
+/** How a response ended, and as one object. */
+export type FinishedResponse<Whole> = {
+  whole: Whole;
+  end: AnswerEnd;
+  /** See `AnswerEvent`. */
+  retryAfter: number | null;
+};
+
+/**
+ * One reader of a response, which may be in progress, in the protocol of its writer. `batches` and `finished` throw an
+ * `ApiError` if this process stops following the run before it has ended: `shutting-down`, or the code of the store's or
+ * lease's error.
+ */
+export type LiveResponse<Wire, Whole> = {
+  id: string;
+  runId: string;
+  /** For the timers of what follows the response. */
+  host: Host;
+  /** How the response ended, as far as its readers have requested its events; `null` before. */
+  readonly end: AnswerEnd | null;
+  /**
+   * The events after number `after`, by default all, in batches of the available events. Readers at the same place get
+   * the same batch. Stopping early does not affect the run.
+   */
+  batches(after?: number): AsyncGenerator<readonly Wire[], void>;
+  /** The response of the journal, after all events: as a later `GET` returns it, without failed attempts. */
+  finished(): Promise<FinishedResponse<Whole>>;
+  /** Ends this reader, because its client left. If the run is not stored, the last reader that leaves cancels it. */
+  leave(): void;
+};
+
+type FeedOptions<Wire, Whole> = {
+  host: Host;
+  /** The `seq` of the response's first entry. */
+  from: number;
+  write: MakeWriter<Wire, Whole>;
+  /** The number of the first event. Default 0. */
+  firstNumber?: number;
+  /** Settles when the run settles; rejects if this process cannot drive it further. */
+  settled?: Promise<unknown>;
+  /**
+   * What happens when the last reader leaves before the end: the feed of a stored run is kept, one that only reads stops,
+   * and one of an unstored run also cancels the run.
+   */
+  whenUnread: 'keep' | 'stop' | 'cancel';
+  /** Whether all events are kept. Default: the last `MOST_EVENTS`. */
+  keepsAll?: boolean;
+  /** Called when no reader should be added any more: the last one has left, or the events break off. */
+  onClosed?(): void;
+  /** Aborted when the server shuts down. */
+  closing: AbortSignal;
+  log?(line: string): void;
+};
+
+/**
+ * Follows a run, writes the answer to one request in the protocol of its client, and shares the events among readers.
+ *
+ * F1 All readers get the same events with the same numbers.
+ * F2 Events are created when the first reader requests them. Without readers, new run events stay in the run's bounded
+ *    queue.
+ * F3 The last `MOST_EVENTS` events are kept, or all. A reader that needs earlier ones gets an error.
+ * F4 After `closing`, readers get the error `shutting-down`; the run is not changed.
+ * F5 A response ends as failed only if its run has ended. If this process cannot drive a run that any process can
+ *    continue, readers get an error that says so.
+ * F6 Readers that have events waiting take turns, so that the process does its other work meanwhile.
+ */
+export class ResponseFeed<Wire, Whole> {
+  readonly id: string;
+  readonly spec: ResponseSpec;
+  readonly run: Run;
+  readonly #head: ResponseHead;
+  readonly #options: FeedOptions<Wire, Whole>;
+  readonly #answer: Answer;
+  readonly #writer: AnswerWriter<Wire, Whole>;
+  #end: Omit<FinishedResponse<Whole>, 'whole'> | null = null;
+  readonly #happenings: AsyncGenerator<readonly RunHappening[]>;
+  readonly #readers = new Set<LiveResponse<Wire, Whole>>();
+  #whenUnread: FeedOptions<Wire, Whole>['whenUnread'];
+  #events: Wire[] = [];
+  /** The number of the first event that is kept. */
+  #first: number;
+  #lastSeq = 0;
+  /** The batches that readers share, by the number of the first event; empty with one reader. */
+  readonly #batches = new Map<number, readonly Wire[]>();
+  #pulling: Promise<void> | null = null;
+  #changed = Promise.withResolvers<void>();
+  /** The error that stopped driving in this process. */
+  #failure: { error: unknown } | null = null;
+  #givingUp: Promise<void> | null = null;
+  /** What readers get instead of further events. */
+  #broken: { error: unknown } | null = null;
+
+  constructor(run: Run, head: ResponseHead, options: FeedOptions<Wire, Whole>) {
+    this.#head = head;
+    this.id = head.id;
+    this.spec = head.spec;
+    this.run = run;
+    this.#options = options;
+    this.#whenUnread = options.whenUnread;
+    const { from, write, firstNumber = 0 } = options;
+    this.#first = firstNumber;
+    this.#answer = new Answer(head.spec, { runId: run.id, from });
+    this.#writer = write(head, firstNumber);
+    this.#happenings = run.eventBatches({ follow: true });
+    this.#write(this.#answer.begin());
+    options.closing.addEventListener('abort', this.#close);
+    options.settled?.catch(error => {
+      // The journal has the whole response: what failed came after it.
+      if (isAnswered(run.durable.state, this.spec)) return;
+      this.#failure = { error };
+      this.#stop();
+      if (options.whenUnread === 'keep') void this.#giveUp(error).finally(() => this.#wake());
+    });
+  }
+
+  /** Whether all events were made. */
+  get isOver(): boolean {
+    return this.#answer.isOver;
+  }
+
+  /** Whether a writer of this kind made its events. */
+  isWrittenBy<OtherWire, OtherWhole>(
+    write: MakeWriter<OtherWire, OtherWhole>,
+  ): this is ResponseFeed<OtherWire, OtherWhole> {
+    return this.#options.write === (write as unknown);
+  }
+
+  /** The number of events that are kept. */
+  get size(): number {
+    return this.#events.length;
+  }
+
+  /** The `seq` of the last entry that was taken. */
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** Whether the events after number `after` are all kept. */
+  keeps(after: number): boolean {
+    return after + 1 >= this.#first;
+  }
+
+  /** Adds a reader. */
+  attach(): LiveResponse<Wire, Whole> {
+    const findEnd = () => this.#end?.end ?? null;
+    const readRecorded = () => this.#recorded();
+    let hasLeft = false;
+    const detach = () => {
+      if (this.#readers.delete(reader)) this.#afterLeaving();
+    };
+    const read = async function* (this: ResponseFeed<Wire, Whole>, waitForTurn: boolean, after?: number) {
+      try {
+        yield* this.#read({ hasLeft: () => hasLeft, waitForTurn }, after);
+      } finally {
+        detach();
+      }
+    }.bind(this);
+    const reader: LiveResponse<Wire, Whole> = {
+      id: this.id,
+      runId: this.run.id,
+      host: this.#options.host,
+      get end() {
+        return findEnd();
+      },
+      batches: after => read(true, after),
+      async finished() {
+        for await (const _batch of read(false));
+        return await readRecorded();
+      },
+      leave: () => {
+        hasLeft = true;
+        detach();
+      },
+    };
+    this.#readers.add(reader);
+    return reader;
+  }
+
+  /** Stops following the run once it has no readers. No reader can be added afterwards. */
+  release(): void {
+    this.#whenUnread = 'stop';
+    if (this.#readers.size === 0) this.#stop();
+  }
+
+  /** The response of the journal alone. Some of the events that readers got may be about failed attempts. */
+  async #recorded(): Promise<FinishedResponse<Whole>> {
+    if (this.#end === null) throw new Error('a response that has not ended is not recorded');
+    if (!this.#answer.isAhead) return { whole: this.#writer.whole, ...this.#end };
+    const { run } = this;
+    const { from, write } = this.#options;
+    const answer = new Answer(this.spec, { runId: run.id, from });
+    const writer = write(this.#head);
+    let { end } = { end: this.#end };
+    for (const entry of await readJournal(run.source.store, run.id))
+      for (const event of answer.takeEntry(entry)) {
+        writer.take(event);
+        if (event.type === 'ended') end = event;
+      }
+    return { whole: writer.whole, end: end.end, retryAfter: end.retryAfter };
+  }
+
+  async *#read(
+    { hasLeft, waitForTurn }: { hasLeft(): boolean; waitForTurn: boolean },
+    after = this.#first - 1,
+  ): AsyncGenerator<readonly Wire[], void> {
+    let isCurrent = false;
+    for (let next = after + 1; !hasLeft(); ) {
+      if (next < this.#first) throw new Error('a reader of a response fell behind');
+      const isWaiting = next < this.#first + this.#events.length;
+      if (isWaiting && waitForTurn && !(isCurrent && this.#readers.size === 1)) {
+        isCurrent = true;
+        await nextReaderTurn();
+        if (hasLeft()) return;
+      }
+      const batch = this.#batchFrom(next);
+      next += batch.length;
+      if (batch.length > 0) {
+        yield batch;
+        isCurrent = false;
+      } else if (this.isOver) return;
+      else {
+        await this.#more();
+        isCurrent = true;
+      }
+    }
+  }
+
+  /** The events from number `next` on, the same list for all readers that get the same ones. */
+  #batchFrom(next: number): readonly Wire[] {
+    const from = next - this.#first;
+    const made = this.#events.slice(from, from + MOST_IN_BATCH);
+    if (this.#readers.size < 2) return made;
+    const known = this.#batches.get(next);
+    if (known?.length === made.length) return known;
+    this.#batches.set(next, made);
+    return made;
+  }
+
+  /** Waits for the next events, or until a reader leaves. Throws if there will be none. */
+  async #more(): Promise<void> {
+    if (this.#broken !== null) throw this.#broken.error;
+    const { promise } = this.#changed;
+    this.#pulling ??= this.#pull()
+      .catch(error => this.#break(error))
+      .finally(() => {
+        this.#pulling = null;
+        this.#wake();
+      });
+    await promise;
+  }
+
+  async #pull(): Promise<void> {
+    const step = await this.#happenings.next().catch(error => ({ error }));
+    if ('error' in step) return await this.#giveUp(step.error);
+    if (this.#failure !== null) return await this.#giveUp(this.#failure.error);
+    if (step.done === true) return await this.#giveUp(new Error('the run ended before its response did'));
+    for (const happening of step.value) this.#write(this.#take(happening));
+    if (this.isOver) this.#stop();
+  }
+
+  #take(happening: RunHappening): AnswerEvent[] {
+    if (!('seq' in happening)) return this.#answer.takeDelta(happening);
+    const { seq, ...event } = happening;
+    this.#lastSeq = seq;
+    return this.#answer.takeEntry({ seq, event });
+  }
+
+  #write(told: readonly AnswerEvent[]): void {
+    for (const event of told) {
+      if (event.type === 'ended') this.#end = { end: event.end, retryAfter: event.retryAfter };
+      this.#writer.take(event);
+    }
+    this.#events.push(...this.#writer.drain());
+    if (this.#options.keepsAll === true || this.#events.length <= 2 * MOST_EVENTS) return;
+    this.#first += this.#events.length - MOST_EVENTS;
+    this.#batches.clear();
+    this.#events = this.#events.slice(-MOST_EVENTS);
+  }
+
+  #giveUp(error: unknown): Promise<void> {
+    this.#givingUp ??= this.#fail(error);
+    return this.#givingUp;
+  }
+
+  /** Ends the run and fails the response, unless the run can be continued. */
+  async #fail(error: unknown): Promise<void> {
+    if (this.#broken !== null) return;
+    const { whenUnread, host, log = () => {} } = this.#options;
+    log(`The response of run ${this.run.id} failed: ${messageOf(error)}`);
+    const mayContinue = whenUnread === 'stop' || (whenUnread === 'keep' && isPassing(error));
+    const hasEnded = !mayContinue && (await this.#cancel(FAILED));
+    if (!hasEnded && whenUnread !== 'cancel') return this.#break(interruption(this.id, error));
+    this.#write(this.#answer.fail(host.now(), { code: 'server_error', message: FAILED }));
+  }
+
+  #afterLeaving(): void {
+    this.#wake();
+    if (this.#readers.size < 2) this.#batches.clear();
+    if (this.#readers.size === 0) this.#options.onClosed?.();
+    if (this.#readers.size > 0 || this.isOver || this.#broken !== null) return;
+    if (this.#whenUnread === 'cancel') void this.#cancel('The client left.');
+    if (this.#whenUnread !== 'keep') this.#stop();
+  }
+
+  /** Returns whether the run has ended by it. */
+  async #cancel(reason: string): Promise<boolean> {
+    try {
+      const { accepted } = await this.run.cancel({ by: RESPONSES, reason });
+      if (accepted) await this.run.settled();
+      return accepted;
+    } catch {
+      return false;
+    }
+  }
+
+  #break(error: unknown): void {
+    this.#broken ??= { error };
+    this.#options.onClosed?.();
+    this.#stop();
+    this.#wake();
+  }
+
+  readonly #close = (): void => {
+    const closing = new ApiError('shutting-down', 'The server is shutting down.');
+    this.#break(interruption(this.#options.whenUnread === 'cancel' ? null : this.id, closing));
+  };
+
+  #stop(): void {
+    this.#options.closing.removeEventListener('abort', this.#close);
+    void this.#happenings.return?.(undefined);
+  }
+
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+}
+
+const FAILED = 'The server failed on this response. See its log for the cause.';
+
+/** What a client waits before it looks for an interrupted response, in ms. */
+const LOOK_AGAIN_MS = 5_000;
+
+/**
+ * The error for the readers of a response that this process stops following before it has ended; `null` for the id if the
+ * response is not stored. Its code is that of `error`, whose message may name files of the server.
+ */
+function interruption(responseId: string | null, error: unknown): ApiError {
+  const code = isPassing(error) || error instanceof ApiError ? error.code : 'internal';
+  const rest =
+    responseId === null
+      ? 'The response is not stored and ends with it.'
+      : `The response has not ended: its run continues, here or in another process. Retrieve it later with GET /v1/responses/${responseId}. A repeated request starts another run.`;
+  return new ApiError(code, `${reasonOf(code)} ${rest}`, { retryAfterMs: LOOK_AGAIN_MS });
+}
+
+function reasonOf(code: string): string {
+  if (code === 'shutting-down') return 'The server is shutting down.';
+  if (code === 'store-full') return 'The disk of the server is full.';
+  if (code.startsWith('store-')) return 'The server cannot use its store now.';
+  return code.startsWith('lease-') ? 'Another process has taken over the run.' : FAILED;
+}
+
+/** Whether an error is not about the run itself: another process can continue it. */
+function isPassing(error: unknown): error is EngineError {
+  return error instanceof EngineError && /^(store|lease)-/.test(error.code);
+}

@@ -1,0 +1,222 @@
+import type { Item } from '../../../protocol/item.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
+import { invalid } from '../../openai-error.ts';
+import { refusalIn } from '../answer/answer-event.ts';
+import { type ItemPlace, readItemId } from '../answer/wire-ids.ts';
+import { runOfCompaction, summaryMessage, upstreamCompaction } from '../request/compaction-items.ts';
+import type { InputItem, SentItem } from '../request/gateway-request.ts';
+import type { CallOrigin } from './plan.ts';
+import type { References } from './references.ts';
+
+/**
+ * The transcript items of an input, in order. An output item that the client returns unchanged is replaced by the stored
+ * one, which has the opaque data that the provider needs. Throws a `ResponsesError` for an item that is not stored.
+ */
+export async function resolveInput(input: readonly InputItem[], known: References): Promise<Item[]> {
+  const turns = new TurnsInInput();
+  let runId: string | undefined;
+  for (const given of input) {
+    const item = await withKnownId(given, runId, known);
+    runId = placeOf(item)?.runId ?? runId;
+    turns.add(item, await resolve(item, known));
+  }
+  return turns.list();
+}
+
+async function resolve(item: InputItem, known: References): Promise<readonly Item[]> {
+  switch (item.type) {
+    case 'sent':
+      return await restore(item, known);
+    case 'item_reference': {
+      const items = await known.resolve(item.id);
+      if (items !== undefined) return items;
+      throw invalid(item.at, 'item_not_found', `Item with id '${item.id}' not found.`);
+    }
+    case 'compaction':
+      return [await readCompaction(item, known)];
+  }
+}
+
+/** Some clients drop the ids of function calls, and keep those of the items before them: the run that shows both. */
+async function withKnownId(
+  item: InputItem,
+  runId: string | undefined,
+  known: References,
+): Promise<InputItem> {
+  const call = item.type === 'sent' && item.ranHere !== true ? item.items[0] : undefined;
+  if (item.type !== 'sent' || call?.type !== 'tool_call' || runId === undefined || placeOf(item)) return item;
+  const id = await known.idOfCall(runId, call.callId);
+  return id === undefined ? item : { ...item, id, items: [{ ...call, id }] };
+}
+
+function placeOf({ id }: InputItem): ItemPlace | undefined {
+  return id === undefined ? undefined : readItemId(id);
+}
+
+/** `last` is the highest place of its calls. */
+type Turn = { name: string | undefined; items: Item[]; results: Item[]; last: number };
+
+/**
+ * The items of an input in the order of a transcript: the results of MCP calls of a turn come after its last call. A
+ * call that ran after its approval belongs to the turn that made it, although the items of a later response show it.
+ */
+class TurnsInInput {
+  readonly #turns: Turn[] = [];
+  readonly #byName = new Map<string, Turn>();
+  /** The places of calls in their turns. */
+  readonly #places = new Map<Item, number>();
+
+  /** Adds the items that an item of the input stands for. */
+  add(given: InputItem, items: readonly Item[]): void {
+    const turn = this.#turnFor(turnOf(given), items);
+    const place = placeOf(given)?.place;
+    for (const item of items) {
+      if (item.type === 'tool_result' && turn.name !== undefined) turn.results.push(item);
+      else if (item.type === 'tool_call' && place !== undefined) this.#insert(turn, item, place);
+      else turn.items.push(item);
+    }
+  }
+
+  list(): Item[] {
+    return this.#turns.flatMap(({ items, results }) => [...items, ...results]);
+  }
+
+  #turnFor(name: string | undefined, items: readonly Item[]): Turn {
+    const last = this.#turns.at(-1);
+    if (last !== undefined && isNextIn(last, name, items)) return this.#rename(last, name);
+    const ranHere = items.some(({ type }) => type === 'tool_result');
+    const earlier = name !== undefined && ranHere ? this.#byName.get(name) : undefined;
+    if (earlier !== undefined) return earlier;
+    const turn: Turn = { name: undefined, items: [], results: [], last: -1 };
+    this.#turns.push(turn);
+    return this.#rename(turn, name);
+  }
+
+  #rename(turn: Turn, name: string | undefined): Turn {
+    if (name === undefined || (name === UNNAMED && turn.name !== undefined)) return turn;
+    turn.name = name;
+    if (name !== UNNAMED && !this.#byName.has(name)) this.#byName.set(name, turn);
+    return turn;
+  }
+
+  /** Inserts a call before the model's later calls. */
+  #insert(turn: Turn, call: Item, place: number): void {
+    const { items, last } = turn;
+    this.#places.set(call, place);
+    turn.last = Math.max(last, place);
+    const after =
+      place < last ? items.findIndex(item => (this.#places.get(item) ?? -1) > place) : items.length;
+    items.splice(after, 0, call);
+  }
+}
+
+/** The turn of the model's items whose ids do not say it: that of the items beside them. */
+const UNNAMED = 'unnamed';
+
+/** The turn of an item; `undefined` for an item of no turn. Providers must see the calls of a turn together. */
+function turnOf(given: InputItem): string | undefined {
+  const place = placeOf(given);
+  if (place !== undefined) return place.turn === 0 ? undefined : `${place.runId} ${place.turn}`;
+  return given.type === 'sent' && given.items.some(isOfModel) ? UNNAMED : undefined;
+}
+
+function isOfModel(item: Item): boolean {
+  return item.type === 'message'
+    ? item.role === 'assistant'
+    : item.type === 'tool_call' || item.type === 'reasoning';
+}
+
+/** Whether an item belongs to the turn before it. After calls that ran here, text begins the next turn. */
+function isNextIn(turn: Turn, name: string | undefined, items: readonly Item[]): boolean {
+  if (turn.name === undefined || name === undefined) return false;
+  if (turn.name !== UNNAMED && name !== UNNAMED) return turn.name === name;
+  return turn.results.length === 0 || items.every(({ type }) => type !== 'message' && type !== 'reasoning');
+}
+
+/** A compaction item of this server becomes its summary; those of a provider go back to it. */
+async function readCompaction(
+  { at, content, ...named }: Extract<InputItem, { type: 'compaction' }>,
+  known: References,
+): Promise<Item> {
+  const id = omitUndefined({ id: named.id });
+  const runId = runOfCompaction(content);
+  if (runId === undefined)
+    return { ...id, ...upstreamCompaction({ ...id, type: 'compaction', encrypted_content: content }) };
+  const summary = await known.summaryOf(runId);
+  if (summary !== undefined) return { ...id, ...summaryMessage(runId, summary) };
+  const message = 'This server does not have the summary of this compaction item. It may have been deleted.';
+  throw invalid(`${at}.encrypted_content`, 'compaction_not_found', message);
+}
+
+/** Restores a returned item. The stored result of a call that ran here counts; other items must be unchanged. */
+async function restore(sent: SentItem, known: References): Promise<readonly Item[]> {
+  const { id, tool, ranHere, newCallId: made } = sent;
+  // A call id that follows from the place in the input would come again with the next request of the chain.
+  const own = sent.items.map(item =>
+    made !== undefined && 'callId' in item && item.callId === made
+      ? { ...item, callId: made.replace('_', `_${known.scope}`) }
+      : item,
+  );
+  const stored = id !== undefined && own.some(keepsBytes) ? await known.recognize(id) : undefined;
+  if (stored !== undefined && (ranHere === true || isSame(stored, own, known.origins))) return stored;
+  for (const item of own)
+    if (item.type === 'tool_call' && tool !== undefined) known.origins.set(item.callId, { tool });
+  return own;
+}
+
+function keepsBytes(item: Item): boolean {
+  return (
+    item.type === 'reasoning' ||
+    item.type === 'tool_call' ||
+    (item.type === 'message' && item.role === 'assistant')
+  );
+}
+
+/** Whether both have the same content, apart from ids and opaque data. */
+function isSame(
+  stored: readonly Item[],
+  own: readonly Item[],
+  origins: ReadonlyMap<string, CallOrigin>,
+): boolean {
+  const shown = stored.map(item =>
+    item.type === 'tool_call' ? { ...item, name: origins.get(item.callId)?.tool.name ?? item.name } : item,
+  );
+  return JSON.stringify(contentOf(shown)) === JSON.stringify(contentOf(own));
+}
+
+/** Joins adjacent items of one type, which are one item in the Responses API. */
+function contentOf(items: readonly Item[]): { type: string; text: string }[] {
+  const joined: { type: string; text: string }[] = [];
+  for (const item of items) {
+    const text = textOf(item);
+    const last = joined.at(-1);
+    if (last?.type === item.type) last.text += text;
+    else joined.push({ type: item.type, text });
+  }
+  return joined;
+}
+
+function textOf(item: Item): string {
+  switch (item.type) {
+    case 'message':
+      return (
+        item.content.map(part => (part.type === 'text' ? part.text : JSON.stringify(part))).join('') +
+        refusalIn([item])
+      );
+    case 'reasoning':
+      return item.text;
+    case 'tool_call':
+      return JSON.stringify([item.callId, item.name, withoutSpace(item.arguments)]);
+    default:
+      return '';
+  }
+}
+
+/** The JSON text without space between its parts; other text unchanged. */
+function withoutSpace(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    return text;
+  }
+}

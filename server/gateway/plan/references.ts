@@ -1,0 +1,330 @@
+import type { CallResult, Context } from '../../../machines/context.ts';
+import type { Item, ToolResultItem } from '../../../protocol/item.ts';
+import type { CompleteEvent } from '../answer/answer-event.ts';
+import { blocksIn } from '../answer/turn-items.ts';
+import { ITEM_KINDS, type ItemPlace, readItemId, readResponseId } from '../answer/wire-ids.ts';
+import { isUpstreamCompaction } from '../request/compaction-items.ts';
+import type { InputItem } from '../request/gateway-request.ts';
+import { type FoundResponse, shownItems, type VisibleResponses } from '../runs/response-library.ts';
+import { isServerTool } from '../runs/response-spec.ts';
+import { inputOf, type RunResponses, type Span } from '../runs/run-responses.ts';
+import type { CallOrigin } from './plan.ts';
+
+/** An approval request as a response shows it, and its call. */
+export type AskedApproval = { run: RunResponses; callId: string; digest: string; shown: CompleteEvent };
+
+/**
+ * Resolves the ids in one request. Each run is read once.
+ *
+ * F1 An id resolves only to an item that a response shows, not to other parts of its run.
+ * F2 All ids of a request resolve within one chain: that of the previous response, or else that of the newest response
+ *    among the request's references and the responses after it in the same chain. Without a previous response, branches
+ *    of that chain are included.
+ * F3 Input items are found only with a previous response: clients choose their ids, so others could guess them.
+ * F4 Items of deleted responses are never found; references never find items of responses that are not stored. While
+ *    such a response waits, items of it that the client returns are recognized.
+ */
+export class References {
+  /** The tools of the calls in the input that are known, by call id. `resolveInput` adds to them. */
+  readonly origins = new Map<string, CallOrigin>();
+  readonly #library: VisibleResponses;
+  readonly #previous: FoundResponse | undefined;
+  readonly #input: readonly InputItem[];
+  readonly #runs = new Map<string, Promise<RunResponses | undefined>>();
+  readonly #shown = new Map<string, Map<string, { span: Span; item: CompleteEvent }[]>>();
+  #chain: Promise<ResponseChain | undefined> | undefined;
+
+  constructor(library: VisibleResponses, previous: FoundResponse | undefined, input: readonly InputItem[]) {
+    this.#library = library;
+    this.#previous = previous;
+    this.#input = input;
+  }
+
+  /** Differs in all requests of a chain: it is made of the previous response's id. */
+  get scope(): string {
+    return this.#previous === undefined ? '' : `${this.#previous.span.id.replace('resp_', '')}_`;
+  }
+
+  /** The items of an `item_reference` or returned item; `undefined` if there are none. */
+  async resolve(id: string): Promise<readonly Item[] | undefined> {
+    const chain = await this.chain();
+    const place = readItemId(id);
+    const output = place && chain && (await this.#resolveOutput(id, { place, chain }));
+    if (output !== undefined || this.#previous === undefined) return output;
+    const input = await chain?.inputNamed(id);
+    return input && [input];
+  }
+
+  /** The stored items of a returned output item; `undefined` if there are none. */
+  async recognize(id: string): Promise<readonly Item[] | undefined> {
+    const place = readItemId(id);
+    if (place === undefined || this.#library.isStored(place.runId)) return await this.resolve(id);
+    const run = await this.#load(place.runId);
+    const shown = run && this.#shownIn(run).get(id);
+    const kept = shown?.find(({ span }) => !span.deleted);
+    return run && kept && this.#itemsAt(run, kept.span, place, id);
+  }
+
+  /** The id under which the responses of a run show the client's call; `undefined` if they do not show it. */
+  async idOfCall(runId: string, callId: string): Promise<string | undefined> {
+    const run = await this.#load(runId);
+    const shown = run === undefined ? [] : [...this.#shownIn(run).values()].flat();
+    return shown.find(({ item }) => item.type === 'call.given' && item.call.callId === callId)?.item.id;
+  }
+
+  /** See `VisibleResponses.findSummary`. */
+  async summaryOf(runId: string): Promise<string | undefined> {
+    return await this.#library.findSummary(runId);
+  }
+
+  /** The chain of responses that the request follows; `undefined` if it refers to none. */
+  chain(): Promise<ResponseChain | undefined> {
+    this.#chain ??= this.#findChain();
+    return this.#chain;
+  }
+
+  /**
+   * The approval request with this id; `undefined` if there is none. If the client includes the request in its input
+   * (`passed`), it may also belong to an unstored response, or to one that follows the previous response.
+   */
+  async findApproval(id: string, { passed }: { passed: boolean }): Promise<AskedApproval | undefined> {
+    const place = readItemId(id);
+    if (place?.kind !== 'mcpr' || (this.#previous === undefined && !passed)) return undefined;
+    const reach = this.#previous && (await (await this.chain())?.reachOf(place.runId));
+    const run = reach?.run ?? (passed ? await this.#load(place.runId) : undefined);
+    if (run === undefined) return undefined;
+    const shown = (this.#shownIn(run).get(id) ?? []).filter(({ span }) => {
+      if (!passed) return reach !== undefined && isWithin(reach, span);
+      return !span.deleted && (reach !== undefined || this.#isNext(span));
+    });
+    const call = run.turns[place.turn - 1]?.calls[place.place];
+    const [first] = shown;
+    if (first === undefined || call === undefined) return undefined;
+    return { run, callId: call.callId, digest: call.digest, shown: first.item };
+  }
+
+  #isNext({ spec }: Span): boolean {
+    return this.#previous === undefined || spec.request.previousResponseId === this.#previous.span.id;
+  }
+
+  async #findChain(): Promise<ResponseChain | undefined> {
+    if (this.#previous !== undefined) return this.#chainOf(this.#previous);
+    const idsOf = (items: readonly InputItem[]) => items.flatMap(({ id }) => (id === undefined ? [] : [id]));
+    const references = this.#input.filter(({ type }) => type === 'item_reference');
+    const others = this.#input.filter(({ type }) => type !== 'item_reference');
+    const referred = await this.#newestOf(idsOf(references));
+    const newest = await this.#newestOf(idsOf([...references, ...others]));
+    const chain = newest && this.#chainOf(newest);
+    return referred === undefined || (await chain?.has(referred)) ? chain : this.#chainOf(referred);
+  }
+
+  #chainOf(head: FoundResponse): ResponseChain {
+    return new ResponseChain(head, runId => this.#load(runId));
+  }
+
+  async #newestOf(ids: readonly string[]): Promise<FoundResponse | undefined> {
+    let newest: FoundResponse | undefined;
+    for (const id of ids) {
+      const runId = readItemId(id)?.runId;
+      const run = runId !== undefined && this.#library.isStored(runId) ? await this.#load(runId) : undefined;
+      const span = run && this.#spanOf(id, { run, upTo: Infinity });
+      if (span && span.createdAt >= (newest?.span.createdAt ?? 0)) newest = { run, span };
+    }
+    return newest;
+  }
+
+  async #resolveOutput(id: string, { place, chain }: { place: ItemPlace; chain: ResponseChain }) {
+    if (!this.#library.isStored(place.runId)) return undefined;
+    const reach = (await chain.reachOf(place.runId)) ?? (await this.#branchOf(id, { place, chain }));
+    if (reach && isWithdrawn(reach.run, place)) return [];
+    const span = reach && this.#spanOf(id, reach);
+    return span && this.#itemsAt(reach.run, span, place, id);
+  }
+
+  /** The part of a run that shows the item, if it follows a response of the chain: another branch of the conversation. */
+  async #branchOf(id: string, { place, chain }: { place: ItemPlace; chain: ResponseChain }) {
+    if (this.#previous !== undefined) return undefined;
+    const run = await this.#load(place.runId);
+    const span = run && this.#spanOf(id, { run, upTo: Infinity });
+    const branch = run && span && this.#chainOf({ run, span });
+    return (await branch?.joins(chain)) ? await branch?.reachOf(place.runId) : undefined;
+  }
+
+  #itemsAt(run: RunResponses, span: Span, place: ItemPlace, id: string): Item[] | undefined {
+    const items = itemsAt(run, span, place, id);
+    for (const item of items ?? []) {
+      const tool = item.type === 'tool_call' ? run.tools.of(item.callId) : undefined;
+      if (item.type === 'tool_call' && tool !== undefined)
+        this.origins.set(item.callId, { tool, modelName: item.name });
+    }
+    return items;
+  }
+
+  /** The first response within `reach` that shows the item with this id. */
+  #spanOf(id: string, reach: Reach): Span | undefined {
+    const shown = this.#shownIn(reach.run).get(id);
+    return shown?.find(({ span }) => isWithin(reach, span))?.span;
+  }
+
+  #load(runId: string): Promise<RunResponses | undefined> {
+    const loading = this.#runs.get(runId) ?? this.#library.load(runId);
+    this.#runs.set(runId, loading);
+    return loading;
+  }
+
+  #shownIn(run: RunResponses) {
+    let known = this.#shown.get(run.runId);
+    if (known !== undefined) return known;
+    known = new Map();
+    this.#shown.set(run.runId, known);
+    for (const { span, shown } of shownItems(run))
+      for (const item of shown) known.set(item.id, [...(known.get(item.id) ?? []), { span, item }]);
+    return known;
+  }
+}
+
+/** Whether the item is text of a failed attempt, which is not part of the transcript. */
+function isWithdrawn({ turns }: RunResponses, { kind, turn, retry = 0 }: ItemPlace): boolean {
+  return (kind === 'msg' || kind === 'rs') && retry < (turns[turn - 1]?.retries ?? 0);
+}
+
+/** The transcript items of a shown item. */
+function itemsAt(
+  run: RunResponses,
+  span: Span,
+  { kind, turn, place }: ItemPlace,
+  id: string,
+): Item[] | undefined {
+  if (kind === 'mcpl') {
+    const started = run.entries[0]?.event;
+    const input = started?.type === 'run.started' ? started.input : [];
+    return input.filter(item => item.type === 'tool_list' && item.id === id);
+  }
+  const { items = [], calls = [] } = run.turns[turn - 1] ?? {};
+  if (kind === 'msg' || kind === 'rs') {
+    const sealed = span.spec.request.include?.includes('reasoning.encrypted_content') === true;
+    const wanted = kind === 'msg' ? 'message' : 'reasoning';
+    const block = blocksIn(items, { sealed }).find(each => each.kind === wanted && each.place === place);
+    return block?.kind === 'provider' ? undefined : block?.items;
+  }
+  if (kind === 'cmp') return items.filter(isUpstreamCompaction).slice(place, place + 1);
+  const provided = blocksIn(items, { sealed: false }).find(
+    block => block.kind === 'provider' && ITEM_KINDS[block.builtin] === kind && block.place === place,
+  );
+  if (provided?.kind === 'provider') return [{ ...provided.item, id }];
+  const callId = calls[place]?.callId ?? '';
+  const call = items.find(item => item.type === 'tool_call' && item.callId === callId);
+  if (call?.type !== 'tool_call') return undefined;
+  if (kind === 'fc' || kind === 'ctc') return [call];
+  if (kind === 'mcpr') {
+    const tool = run.tools.of(callId);
+    const { name, label } = isServerTool(tool) ? tool : { name: call.name, label: '' };
+    return [{ id, type: 'approval_request', callId: id, name, arguments: call.arguments || '{}', label }];
+  }
+  const result = resultOf(run.state.context, callId);
+  return result === undefined ? [call] : [call, { type: 'tool_result', callId, ...result }];
+}
+
+/** The result of a call; `undefined` if it has none yet. */
+function resultOf({ calls, transcript }: Context, callId: string): CallResult | undefined {
+  const call = calls.find(known => known.callId === callId);
+  if (call !== undefined) return call.status === 'settled' ? call.result : undefined;
+  return transcript.findLast(
+    (item): item is ToolResultItem => item.type === 'tool_result' && item.callId === callId,
+  );
+}
+
+/** The part of a run that belongs to a chain: its entries up to `upTo`. */
+export type Reach = { run: RunResponses; upTo: number };
+
+/** The most runs in a chain; earlier ones are not found. */
+const LONGEST = 1_000;
+
+/**
+ * A response and everything it follows, nearest first: the earlier responses of its run, then the run that this run
+ * continues or was forked from, or else the response whose items its run started with (`refersTo`). Runs are read only
+ * when needed.
+ */
+export class ResponseChain {
+  readonly head: FoundResponse;
+  readonly #load: (runId: string) => Promise<RunResponses | undefined>;
+  readonly #reaches = new Map<string, Reach>();
+  /** The input items of its responses, by id. */
+  readonly #inputs = new Map<string, Item>();
+  #last: Reach | undefined;
+  #isComplete = false;
+
+  constructor(head: FoundResponse, load: (runId: string) => Promise<RunResponses | undefined>) {
+    this.head = head;
+    this.#load = load;
+  }
+
+  /** Whether a response belongs to the chain. */
+  async has({ run, span }: FoundResponse): Promise<boolean> {
+    const reach = await this.reachOf(run.runId);
+    return reach !== undefined && isWithin(reach, span);
+  }
+
+  /** The part of a run that belongs to the chain; `undefined` if none does. */
+  async reachOf(runId: string): Promise<Reach | undefined> {
+    while (!this.#reaches.has(runId) && !this.#isComplete) await this.#extend();
+    return this.#reaches.get(runId);
+  }
+
+  /** The input item with this id. */
+  async inputNamed(id: string): Promise<Item | undefined> {
+    while (!this.#inputs.has(id) && !this.#isComplete) await this.#extend();
+    return this.#inputs.get(id);
+  }
+
+  /** Whether it follows a run of the other chain. */
+  async joins(other: ResponseChain): Promise<boolean> {
+    let known = 0;
+    for (;;) {
+      for (const runId of [...this.#reaches.keys()].slice(known))
+        if ((await other.reachOf(runId)) !== undefined) return true;
+      known = this.#reaches.size;
+      if (this.#isComplete) return false;
+      await this.#extend();
+    }
+  }
+
+  /** Adds the next earlier run. */
+  async #extend(): Promise<void> {
+    const reach = await this.#nextReach();
+    if (reach === undefined || this.#reaches.has(reach.run.runId) || this.#reaches.size >= LONGEST) {
+      this.#isComplete = true;
+      return;
+    }
+    const { run } = reach;
+    this.#last = reach;
+    this.#reaches.set(run.runId, reach);
+    for (const span of run.spans.filter(span => isWithin(reach, span)))
+      for (const item of inputOf(run, span))
+        if (item.id !== undefined && !this.#inputs.has(item.id)) this.#inputs.set(item.id, item);
+  }
+
+  async #nextReach(): Promise<Reach | undefined> {
+    if (this.#last === undefined) return { run: this.head.run, upTo: this.head.span.to ?? Infinity };
+    const { spans, entries } = this.#last.run;
+    const started = entries[0]?.event;
+    if (started?.type !== 'run.started') return undefined;
+    const { forkOf, continues } = started;
+    const before = forkOf?.runId ?? continues;
+    if (before === undefined) return await this.#reachUpTo(spans[0]?.spec.refersTo);
+    const run = await this.#load(before);
+    return run && { run, upTo: forkOf?.at ?? Infinity };
+  }
+
+  async #reachUpTo(responseId = ''): Promise<Reach | undefined> {
+    const runId = readResponseId(responseId)?.runId;
+    const run = runId === undefined ? undefined : await this.#load(runId);
+    const span = run?.spans.find(({ id }) => id === responseId);
+    return run && span && { run, upTo: span.to ?? Infinity };
+  }
+}
+
+/** Whether a response is within the reach, stored, and not deleted. */
+export function isWithin({ upTo }: Reach, { to, deleted, spec }: Span): boolean {
+  return !deleted && spec.request.store !== false && (to ?? Infinity) <= upTo;
+}

@@ -1,0 +1,272 @@
+/** The tools of a request: what they may be, how they are read from JSON, and what of them is stored. */
+import * as z from 'zod';
+import { omitUndefined } from '../../../protocol/json.ts';
+import {
+  BUILTIN_KINDS,
+  type BuiltinTool,
+  builtinKind,
+  builtinKindOf,
+  codeInterpreterTool,
+  fileSearchTool,
+  isBuiltinTool,
+  webSearchTool,
+} from '../../builtins/builtin-schemas.ts';
+import { maybe, object, openFields } from '../../fields.ts';
+import { describeIssue, invalid, type ResponsesError } from '../../openai-error.ts';
+import { SERVER_LABEL } from '../config/gateway-config.ts';
+
+/** The most tools in a request, and in a choice. */
+export const MOST_TOOLS = 1_000;
+
+const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, 'expected 1 to 64 letters, digits, "_" or "-"');
+
+const functionTool = openFields({
+  type: z.literal('function'),
+  name: toolName,
+  description: maybe(z.string()),
+  parameters: maybe(object),
+  strict: maybe(z.boolean()),
+});
+export type FunctionTool = z.infer<typeof functionTool>;
+
+/** A tool of the client whose input is a text. */
+const customTool = openFields({
+  type: z.literal('custom'),
+  name: toolName,
+  description: maybe(z.string()),
+  format: maybe(
+    z.union(
+      [
+        openFields({ type: z.literal('text') }),
+        openFields({
+          type: z.literal('grammar'),
+          syntax: z.enum(['lark', 'regex']),
+          definition: z.string().min(1),
+        }),
+      ],
+      'expected { "type": "text" } or { "type": "grammar", "syntax", "definition" }',
+    ),
+  ),
+});
+export type CustomTool = z.infer<typeof customTool>;
+
+const toolFilter = openFields({
+  tool_names: z.exactOptional(z.array(z.string())),
+  read_only: z.exactOptional(z.boolean()),
+});
+
+const mcpTool = openFields({
+  type: z.literal('mcp'),
+  server_label: z
+    .string()
+    .regex(SERVER_LABEL, 'expected letters, digits, "_" and "-", starting with a letter'),
+  server_url: maybe(z.string()),
+  authorization: maybe(z.string()),
+  headers: maybe(z.record(z.string(), z.string())),
+  server_description: maybe(z.string()),
+  allowed_tools: maybe(z.union([z.array(z.string()), toolFilter])),
+  require_approval: maybe(
+    z.union([
+      z.enum(['always', 'never']),
+      openFields({ always: z.exactOptional(toolFilter), never: z.exactOptional(toolFilter) }),
+    ]),
+  ),
+});
+export type McpTool = z.infer<typeof mcpTool>;
+
+/** A tool of a request. */
+export type RequestTool = FunctionTool | CustomTool | McpTool | BuiltinTool;
+
+const TOOL_SCHEMAS: ReadonlyMap<string, z.ZodType<RequestTool>> = new Map<string, z.ZodType<RequestTool>>([
+  ['function', functionTool],
+  ['custom', customTool],
+  ['mcp', mcpTool],
+  ['web_search', webSearchTool],
+  ['file_search', fileSearchTool],
+  ['code_interpreter', codeInterpreterTool],
+]);
+
+const chosenTool = z.discriminatedUnion('type', [
+  openFields({ type: z.enum(['function', 'custom']), name: z.string() }),
+  openFields({ type: z.literal('mcp'), server_label: z.string(), name: maybe(z.string()) }),
+  openFields({
+    type: z.enum([
+      ...BUILTIN_KINDS,
+      'web_search_preview',
+      'web_search_preview_2025_03_11',
+      'web_search_2025_08_26',
+    ]),
+  }),
+]);
+
+/** A request's `tool_choice`. */
+export const toolChoice = z.union(
+  [
+    z.enum(['none', 'auto', 'required']),
+    chosenTool,
+    openFields({
+      type: z.literal('allowed_tools'),
+      mode: z.enum(['auto', 'required']),
+      tools: z.array(chosenTool).max(MOST_TOOLS),
+    }),
+  ],
+  'expected "none", "auto", "required", or a choice of a function, custom, mcp or built-in tool, or allowed_tools with them',
+);
+export type RequestToolChoice = z.infer<typeof toolChoice>;
+export type ChosenTool = z.infer<typeof chosenTool>;
+
+/** The names that a client has for the tools of its request: of a member of the tool at a place of the list. */
+export type ToolNames = (at: number, member: string) => string;
+
+/** Reads the tool at the path `place`. Throws a `ResponsesError` for an invalid one. */
+export function readTool(tool: { type: string; [member: string]: unknown }, place: string): RequestTool {
+  const schema = TOOL_SCHEMAS.get(builtinKind(tool.type) ?? tool.type);
+  if (schema === undefined)
+    throw invalid(
+      `${place}.type`,
+      'unsupported_tool',
+      `Tools of type ${JSON.stringify(tool.type)} are not supported. Use one of ${[...TOOL_SCHEMAS.keys()].join(', ')}.`,
+    );
+  const parsed = schema.safeParse(tool);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  if (issue?.path[0] === 'server_label') throw badLabel(`${place}.server_label`, issue);
+  throw describeIssue(issue, place);
+}
+
+function badLabel(param: string, { message, code, input }: z.core.$ZodIssue): ResponsesError {
+  const missing = code === 'invalid_type' && input === undefined;
+  return invalid(
+    param,
+    missing ? 'missing_required_parameter' : 'invalid_server_label',
+    missing ? `Missing required parameter: '${param}'.` : `Invalid '${param}': ${message}.`,
+  );
+}
+
+/**
+ * Throws a `ResponsesError` for two tools of equal name, and unless the request has the tools that it chooses.
+ */
+export function assertTools(
+  tools: readonly RequestTool[],
+  choice: RequestToolChoice | null | undefined,
+  named: ToolNames,
+): void {
+  const labels = new Set<string>();
+  const names = new Set<string>();
+  for (const [at, tool] of tools.entries()) {
+    if (tool.type === 'mcp') assertServer(tool, labels, member => named(at, member));
+    else if (isBuiltinTool(tool)) {
+      const kind = builtinKindOf(tool);
+      const isTwice = tools.slice(0, at).some(other => isBuiltinTool(other) && builtinKindOf(other) === kind);
+      const message = `The built-in tool "${kind}" is declared twice.`;
+      if (isTwice) throw invalid(named(at, 'type'), 'duplicate_tool', message);
+    } else if (names.has(tool.name)) {
+      const message = `Two functions or custom tools have the name "${tool.name}".`;
+      throw invalid(named(at, 'name'), 'duplicate_function', message);
+    } else names.add(tool.name);
+  }
+  assertChoice(choice, tools);
+}
+
+function assertServer(tool: McpTool, labels: Set<string>, named: (member: string) => string): void {
+  const label = tool.server_label.toLowerCase();
+  if (labels.has(label)) {
+    throw invalid(
+      named('server_label'),
+      'mcp_tool_duplicate_server_label',
+      `Two MCP tools have the server_label "${tool.server_label}".`,
+    );
+  }
+  labels.add(label);
+  if (tool.connector_id != null) {
+    const both = tool.server_url != null;
+    throw invalid(
+      named('connector_id'),
+      both ? 'mcp_tool_conflicting_targets' : 'unsupported_parameter',
+      both ? 'Send server_url or connector_id, not both.' : 'Connectors are not supported. Use server_url.',
+    );
+  }
+}
+
+function assertChoice(choice: RequestToolChoice | null | undefined, tools: readonly RequestTool[]): void {
+  if (choice == null || choice === 'auto' || choice === 'none') return;
+  if (tools.length === 0)
+    throw invalid(
+      'tool_choice',
+      'tool_choice_requires_tools',
+      "Tool choice is only allowed when specifying 'tools'.",
+    );
+  if (typeof choice === 'string') return;
+  for (const wanted of choice.type === 'allowed_tools' ? choice.tools : [choice]) {
+    if (tools.some(tool => isChosen(tool, wanted))) continue;
+    const name = nameOf(wanted);
+    throw invalid(
+      'tool_choice',
+      CODES[wanted.type] ?? 'tool_choice_tool_not_found',
+      `Tool choice '${wanted.type}' refers to "${name}", which is not in 'tools'.`,
+    );
+  }
+}
+
+const CODES: Readonly<Record<string, string>> = {
+  function: 'tool_choice_function_not_found',
+  custom: 'tool_choice_function_not_found',
+  mcp: 'tool_choice_server_not_found',
+};
+
+function nameOf(wanted: ChosenTool): string {
+  if (wanted.type === 'mcp') return wanted.server_label;
+  return wanted.type === 'function' || wanted.type === 'custom' ? wanted.name : wanted.type;
+}
+
+function isChosen(tool: RequestTool, wanted: ChosenTool): boolean {
+  switch (wanted.type) {
+    case 'mcp':
+      return tool.type === 'mcp' && tool.server_label === wanted.server_label;
+    case 'function':
+    case 'custom':
+      return tool.type === wanted.type && tool.name === wanted.name;
+    default:
+      return isBuiltinTool(tool) && builtinKindOf(tool) === builtinKind(wanted.type);
+  }
+}
+
+/** What of a tool is stored and shown: a function's and a server's own members, and no credentials. */
+export function describeTool(tool: RequestTool): RequestTool {
+  switch (tool.type) {
+    case 'function': {
+      const { type, name, description = null, parameters = null, strict = null } = tool;
+      return { type, name, description, parameters, strict };
+    }
+    case 'custom': {
+      const { type, name, description, format } = tool;
+      return {
+        type,
+        name,
+        ...omitUndefined({ description: description ?? undefined }),
+        format: format ?? { type: 'text' },
+      };
+    }
+    case 'mcp':
+      return describeServer(tool);
+    default:
+      return tool;
+  }
+}
+
+/** Only fields that hold no secrets. Other fields and the query of the URL may contain tokens. */
+function describeServer(server: McpTool) {
+  const { type, server_label, server_url, server_description, allowed_tools, require_approval } = server;
+  const url = server_url == null || !URL.canParse(server_url) ? null : new URL(server_url);
+  return {
+    type,
+    server_label,
+    ...omitUndefined({
+      server_description,
+      allowed_tools,
+      require_approval,
+      server_url: url === null ? undefined : `${url.origin}${url.pathname}`,
+    }),
+    headers: null,
+  };
+}

@@ -1,0 +1,92 @@
+/** Parameters that several of the three APIs have. */
+import * as z from 'zod';
+import { type JsonObject, type JsonValue, omitNull } from '../../../protocol/json.ts';
+import { maybe } from '../../fields.ts';
+import type { ResponsesError } from '../../openai-error.ts';
+import type { RecordedRequest } from '../runs/response-spec.ts';
+
+/** The parameters that mean the same in OpenAI's two APIs. */
+export const sharedParameters = {
+  model: maybe(z.string().min(1)),
+  parallel_tool_calls: maybe(z.boolean()),
+  temperature: maybe(z.number().min(0).max(2)),
+  top_p: maybe(z.number().min(0).max(1)),
+  presence_penalty: maybe(z.number()),
+  frequency_penalty: maybe(z.number()),
+  metadata: maybe(z.record(z.string().max(64), z.string().max(512))),
+  service_tier: maybe(z.string()),
+  safety_identifier: maybe(z.string()),
+  prompt_cache_key: maybe(z.string()),
+  user: maybe(z.string()),
+  store: maybe(z.boolean()),
+  stream: maybe(z.boolean()),
+};
+const shared = z.object(sharedParameters);
+
+const DETAILS = ['low', 'high', 'auto', 'original'] as const;
+/** OpenAI's words for the resolution of an image. */
+export const detail = maybe(z.enum(DETAILS, `expected ${DETAILS.join(', ')}`));
+
+/** The members of a request that follow from the shared parameters. */
+export function readShared(body: z.infer<typeof shared>) {
+  const { model, parallel_tool_calls, temperature, top_p, store, stream } = body;
+  const { presence_penalty, frequency_penalty, metadata, user } = body;
+  const { service_tier, prompt_cache_key, safety_identifier } = body;
+  return {
+    ...omitNull({ model, store, stream }),
+    settings: omitNull({ temperature, topP: top_p, parallelToolCalls: parallel_tool_calls }),
+    openai: omitNull({
+      presence_penalty,
+      frequency_penalty,
+      metadata,
+      user,
+      service_tier,
+      prompt_cache_key,
+      safety_identifier,
+    }),
+  } satisfies Partial<RecordedRequest>;
+}
+
+/** The largest number of tokens of an answer. */
+export const tokens = z.number().int().positive();
+
+/** Parameters of other protocols that the Responses API does not have and only some providers take. */
+type SamplingOption = 'stop' | 'seed' | 'logit_bias' | 'top_k';
+
+/** The options that each provider has, with the path of the member in its request body. */
+const PROVIDERS: Readonly<Record<string, { readonly [Name in SamplingOption]?: string }>> = {
+  'openai-chat': { stop: 'stop', seed: 'seed', logit_bias: 'logit_bias' },
+  openrouter: { stop: 'stop', seed: 'seed', logit_bias: 'logit_bias', top_k: 'top_k' },
+  groq: { stop: 'stop', seed: 'seed' },
+  cerebras: { stop: 'stop', seed: 'seed' },
+  deepseek: { stop: 'stop' },
+  mistral: { stop: 'stop', seed: 'random_seed' },
+  ollama: { stop: 'options.stop', seed: 'options.seed', top_k: 'options.top_k' },
+  anthropic: { stop: 'stop_sequences', top_k: 'top_k' },
+  gemini: {
+    stop: 'generationConfig.stopSequences',
+    seed: 'generationConfig.seed',
+    top_k: 'generationConfig.topK',
+  },
+};
+
+/**
+ * The options as members of the provider's request body; absent values are left out. Throws what `refuse` returns for an
+ * option that the provider does not have, because ignoring it would change the result.
+ */
+export function samplingOptions(
+  values: { readonly [Name in SamplingOption]?: JsonValue | undefined },
+  provider: string,
+  refuse: (name: SamplingOption) => ResponsesError,
+): JsonObject {
+  const options: JsonObject = {};
+  for (const [name, value] of Object.entries(values) as [SamplingOption, JsonValue | undefined][]) {
+    if (value == null) continue;
+    const path = PROVIDERS[provider]?.[name];
+    if (path === undefined) throw refuse(name);
+    const [member = '', inner] = path.split('.');
+    const before = options[member];
+    options[member] = inner === undefined ? value : { ...(before as JsonObject), [inner]: value };
+  }
+  return options;
+}

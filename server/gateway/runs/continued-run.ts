@@ -1,0 +1,134 @@
+/**
+ * A loop of tool calls is one run, also in protocols without ids of responses, whose clients send the whole history with
+ * each request. That history lacks what providers need back with a call, such as Gemini's thought signatures, and it
+ * lacks the calls of hidden servers. The run that waits for the results has all of it.
+ *
+ * So the id of a call names its response and the history before it, and a request that answers the calls with the same
+ * history continues the run. With any other history, and for other ids, a new run starts from the messages.
+ */
+import { digestOf } from '../../../protocol/content/digest.ts';
+import { isJsonObject, isTooDeep, type JsonValue, toJson } from '../../../protocol/json.ts';
+import { textOf } from '../../../protocol/message.ts';
+import type { GatewayRequest, InputItem, SentItem } from '../request/gateway-request.ts';
+import { eventsOf, type FoundResponse, type VisibleResponses } from './response-library.ts';
+import { isCustomTool } from './response-spec.ts';
+
+/** A call of the client's function or custom tool. `arguments` is JSON text. */
+type ClientCall = { callId: string; isCustom: boolean; name: string; arguments: string };
+
+/**
+ * Names the calls of the response to a request with this input. `place` counts the calls of the response from 0; the
+ * `prefix` is that of the protocol, such as `call_`.
+ */
+export function callNamer(
+  prefix: string,
+  input: readonly InputItem[],
+): (responseId: string, place: number) => string {
+  const history = digestOfHistory(input);
+  return (responseId, place) => `${prefix}${responseId.replace(/^resp_/, '')}_${place}_${history}`;
+}
+
+function readCallId(id: string): { responseId: string; place: number; history: string } | undefined {
+  const [, key, place, history = ''] =
+    /^[a-z]+_([A-Za-z0-9]+(?:_\d+)?)_(\d{1,4})_([0-9a-f]{12})$/.exec(id) ?? [];
+  return key === undefined ? undefined : { responseId: `resp_${key}`, place: Number(place), history };
+}
+
+function digestOfHistory(input: readonly InputItem[]): string {
+  return digestOf(toJson(input.map(item => (item.type === 'sent' ? item.items : item)))).slice(0, 12);
+}
+
+/**
+ * The request that continues the run whose calls the request answers; `undefined` if the history before the calls, or the
+ * calls themselves, are not those of the run.
+ */
+export async function continuationOf(
+  request: GatewayRequest,
+  library: VisibleResponses,
+): Promise<GatewayRequest | undefined> {
+  const { input, answered = { from: 0, to: 0 } } = request;
+  const asked = input.slice(answered.from, answered.to).filter(item => item.type === 'sent');
+  const calls = asked.flatMap(callsIn);
+  const named = readCallId(calls[0]?.callId ?? '');
+  if (named === undefined || named.history !== digestOfHistory(input.slice(0, answered.from)))
+    return undefined;
+  const found = await library.find(named.responseId);
+  if (found === undefined) return undefined;
+  const made = givenIn(found);
+  // A streamed text begins with the texts of failed attempts, which are not stored.
+  const said = withoutSpace(
+    asked.flatMap(({ items, ranHere }) => (ranHere ? [] : items.map(textOf))).join(''),
+  );
+  if (said !== '' && !said.endsWith(withoutSpace(made.text))) return undefined;
+  const ids = new Map<string, string>();
+  for (const call of calls) {
+    const place = readCallId(call.callId);
+    const known = place?.responseId === named.responseId ? made.calls[place.place] : undefined;
+    if (known === undefined || !isSameCall(known, call)) return undefined;
+    ids.set(call.callId, known.callId);
+  }
+  if (ids.size !== made.calls.length) return undefined;
+  const answers = input.slice(answered.to).map(item => (item.type === 'sent' ? withIds(item, ids) : item));
+  return { ...request, input: answers, previousResponseId: named.responseId };
+}
+
+/** The calls of an item that the client returned. */
+function callsIn({ items, tool }: SentItem): ClientCall[] {
+  return items.flatMap(item =>
+    item.type === 'tool_call' ? [{ ...item, isCustom: isCustomTool(tool) }] : [],
+  );
+}
+
+/** What a response gave the client: the text of its turns, and the calls that waited at its end. */
+function givenIn(found: FoundResponse): { text: string; calls: ClientCall[] } {
+  const events = eventsOf(found);
+  return {
+    text: events
+      .map(event => (event.type === 'closed' && event.kind === 'message' ? event.text : ''))
+      .join(''),
+    calls: events.flatMap(event =>
+      event.type === 'call.given' ? [{ ...event.call, isCustom: event.isCustom }] : [],
+    ),
+  };
+}
+
+function withIds(sent: SentItem, ids: ReadonlyMap<string, string>): SentItem {
+  const items = sent.items.map(item =>
+    item.type === 'tool_result' ? { ...item, callId: ids.get(item.callId) ?? item.callId } : item,
+  );
+  return { ...sent, items };
+}
+
+/** Protocols join the texts of a response differently. */
+function withoutSpace(text: string): string {
+  return text.replaceAll(/\s/g, '');
+}
+
+function isSameCall(one: ClientCall, other: ClientCall): boolean {
+  if (one.isCustom !== other.isCustom || one.name !== other.name) return false;
+  return agree(parsed(one.arguments), parsed(other.arguments));
+}
+
+/** The arguments of a call. Invalid or too deeply nested JSON is compared as text. */
+function parsed(written: string): JsonValue {
+  if (isTooDeep(written)) return written;
+  try {
+    return JSON.parse(written || '{}');
+  } catch {
+    return written;
+  }
+}
+
+/**
+ * Whether arguments are the same, apart from members that only one of them has: clients that validate arguments send back
+ * what their schema made of them, without unknown members and with defaults.
+ */
+function agree(one: JsonValue, other: JsonValue): boolean {
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((value, at) => agree(value, other[at] ?? null));
+  if (!isJsonObject(one) || !isJsonObject(other)) return one === other;
+  return Object.entries(one).every(([name, value]) => {
+    const there = Object.hasOwn(other, name) ? other[name] : undefined;
+    return there === undefined || agree(value, there);
+  });
+}

@@ -1,0 +1,513 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Caller } from '../../../access/caller.ts';
+import { createAgent } from '../../../agent/agent.ts';
+import type { Host } from '../../../engine/host/host.ts';
+import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
+import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
+import { readJournal } from '../../../engine/journal/read-journal.ts';
+import { forkRun } from '../../../engine/run/forks/fork-run.ts';
+import type { Run } from '../../../engine/run/run.ts';
+import { findCall } from '../../../machines/calls.ts';
+import type { ChartState } from '../../../machines/step.ts';
+import type { Item } from '../../../protocol/item.ts';
+import { type JsonValue, omitUndefined, toJson } from '../../../protocol/json.ts';
+import { commandFor } from '../../../protocol/open/answer.ts';
+import type { RunCommand } from '../../../protocol/run-command.ts';
+import type { Store } from '../../../protocol/store.ts';
+import { memory } from '../../../stores/memory.ts';
+import { nonDrivingStore } from '../../../stores/non-driving-store.ts';
+import type { Admission } from '../../access/admission.ts';
+import { invalid, ResponsesError } from '../../openai-error.ts';
+import { currentNote } from '../../request-log.ts';
+import { holdCalls } from '../agents/call-tools.ts';
+import type { Equipment, GatewayAgents } from '../agents/gateway-agents.ts';
+import { budgetOf, mostToolCalls } from '../agents/request-agent.ts';
+import { newLists, type Toolset } from '../agents/toolset.ts';
+import { responseIdOf } from '../answer/wire-ids.ts';
+import type { AnyFeed, LiveResponses } from '../live/live-responses.ts';
+import { type LiveResponse, type MakeWriter, ResponseFeed } from '../live/response-feed.ts';
+import type { CallAnswer, CallOrigin, Plan } from '../plan/plan.ts';
+import { assertNotOtherwise } from '../plan/plan-approvals.ts';
+import { type GatewayRequest, recordOf } from '../request/gateway-request.ts';
+import type { FoundResponse, ResponseLibrary, UnstoredChain } from './response-library.ts';
+import {
+  CLIENT,
+  type Exposed,
+  isSameTool,
+  isServerTool,
+  modelNameOf,
+  RESPONSES,
+  type RequestKey,
+  type ResponseHead,
+  type ResponseSpec,
+  toolNamed,
+} from './response-spec.ts';
+import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
+
+type RequestRunsOptions = {
+  store: Store;
+  host: Host;
+  library: ResponseLibrary;
+  live: LiveResponses;
+  agents: GatewayAgents;
+  admission: Admission;
+  log(line: string): void;
+};
+
+/** The number of the first event of a response that is read from its journal and has been streamed before. */
+const JOURNAL_NUMBERS = 1_000_000;
+
+/** A request to carry out, with its resolved model string and who sent it. */
+export type CallersRequest = {
+  request: GatewayRequest;
+  model: string;
+  caller: Caller;
+  /** See `ResponseSpec`. */
+  compacts?: true;
+  chain?: UnstoredChain;
+  /** The request's key, and the id of the run that it may start or fork. */
+  once?: { key: RequestKey; runId: string };
+  /** As in `ResponseSpec`. `join` notes in the conversation that the run gets the response. */
+  joined?: NonNullable<ResponseSpec['conversation']> & { join(runId: string): Promise<void> };
+};
+
+type Prepared<Wire, Whole> = Equipment & CallersRequest & { used: Exposed; write: MakeWriter<Wire, Whole> };
+
+/** Carries out planned requests: starts, continues and forks runs, and follows them as responses. */
+export class RequestRuns {
+  readonly #options: RequestRunsOptions;
+  readonly #library: ResponseLibrary;
+  readonly #live: LiveResponses;
+
+  constructor(options: RequestRunsOptions) {
+    this.#options = options;
+    this.#library = options.library;
+    this.#live = options.live;
+  }
+
+  /** Carries out a plan. Throws a `ResponsesError` if the run refuses the request, or what `Admission.admit` throws. */
+  async carryOut<Wire, Whole>(
+    plan: Plan,
+    asked: CallersRequest,
+    write: MakeWriter<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    if (plan.type === 'repeat') return await this.repeat(plan.found, write);
+    this.#live.assertOpen();
+    const { agents, admission } = this.#options;
+    const release = await admission.admit(asked.caller, asked.model);
+    let close = async () => release();
+    try {
+      const used = usedIn(plan);
+      const equipment = await agents.equip(asked, used);
+      close = async () => {
+        release();
+        await equipment.close();
+      };
+      const prepared = { ...equipment, ...asked, used, close, write };
+      return plan.type === 'start'
+        ? await this.#start(plan, prepared)
+        : await this.#continueRun(plan, prepared);
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  }
+
+  async #start<Wire, Whole>(
+    { continues, refersTo, items: read, origins }: Extract<Plan, { type: 'start' }>,
+    { toolset, used, close, ...asked }: Prepared<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    const { host } = this.#options;
+    const { request, model } = asked;
+    const runId = asked.once?.runId ?? host.newId('run');
+    const isStored = request.store !== false;
+    const store = isStored ? this.#options.store : memory();
+    const before = continues?.runId;
+    const source = (before && (await this.#library.storeOf(before))) || this.#options.store;
+    const inherited = await new InheritedTranscripts(source).load(before ?? null);
+    const isLinked = isStored && before !== undefined && this.#library.isStored(before);
+    this.#options.agents.assertReadable([...inherited, ...read], model);
+    const items = nameCalls(read, origins, { ...toolset, used });
+    const lists = newLists(runId, toolset, [...inherited, ...items]);
+    const spec: ResponseSpec = {
+      ...describeRequest(asked, toolset),
+      lists: lists.map(list => list.id),
+      used,
+      ...omitUndefined({ refersTo }),
+    };
+    const agent = this.#options.agents.make(spec, { request, toolset, store });
+    if (isStored) await asked.joined?.join(runId);
+    const run = await agent.start([...(isLinked ? [] : inherited), ...lists, ...items], {
+      runId,
+      labels: asked.caller.labels,
+      launch: { model, request: toJson(spec) },
+      ...omitUndefined({ continues: isLinked ? before : undefined }),
+    });
+    if (!isStored) this.#library.rememberUnstored(runId, store);
+    return this.#follow(
+      run,
+      { id: responseIdOf(runId, 1), createdAt: run.context.startedAt, spec },
+      { ...asked, from: 1, isStored, close },
+    );
+  }
+
+  async #continueRun<Wire, Whole>(
+    { run: known, forkAt, callAnswers, messages }: Extract<Plan, { type: 'continue' }>,
+    { toolset, close, ...asked }: Prepared<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    const { host } = this.#options;
+    const { request } = asked;
+    assertToolsProvided(known, callAnswers, toolset);
+    this.#options.agents.assertReadable(known.state.context.transcript, asked.model);
+    const source = (await this.#library.storeOf(known.runId)) ?? this.#options.store;
+    const isStored = this.#library.isStored(known.runId);
+    const runId = forkAt === undefined ? known.runId : (asked.once?.runId ?? host.newId('run'));
+    if (isStored && request.store !== false) await asked.joined?.join(runId);
+    const state =
+      forkAt === undefined
+        ? known.state
+        : await this.#fork(source, { runId: known.runId, at: forkAt }, runId);
+    const { toolCalls, turns } = state.context;
+    const { limited, overBudget, left } = limitApprovals(callAnswers, mostToolCalls(request));
+    const onlyApproves = messages.length === 0 && callAnswers.every(({ open }) => open.kind === 'approval');
+    const continued = known.spans.findLast(({ to }) => forkAt === undefined || to === forkAt);
+    const callsBefore = onlyApproves ? (continued?.spec.callsBefore ?? 0) : toolCalls;
+    const named = messages.map(item => ({ ...item, id: item.id ?? host.newId('item') }));
+    const spec: ResponseSpec = {
+      ...describeRequest(asked, toolset),
+      decisions: callAnswers.flatMap(decisionOf),
+      ...omitUndefined({ overBudget }),
+      messages: named.map(({ id }) => id),
+      turnsBefore: turns,
+      callsBefore,
+      openCalls: known.tools.openIn(state.context),
+    };
+    const held = { ...toolset, tools: holdCalls(toolset.tools, toolset.exposed, known.tools) };
+    const note = toJson({ type: 'asked', spec });
+    const run = await this.#options.agents.make(spec, { request, toolset: held, store: source }).open(runId);
+    await submitCommands(
+      run,
+      {
+        note,
+        callAnswers: limited,
+        messages: named,
+        limits: budgetOf(left, { toolCalls, turns, callsBefore }),
+      },
+      async () => assertNotOtherwise(known, callAnswers, await readJournal(source, runId)),
+    );
+    const span = await this.#spanOf(source, runId, note);
+    return this.#follow(run, span, { ...asked, from: span.from, isStored, close });
+  }
+
+  /** The response of a note. Appends the note if the run has refused all commands that came with it. */
+  async #spanOf(store: Store, runId: string, note: JsonValue): Promise<Span> {
+    const entries = await readJournal(store, runId);
+    const noted = entries.findLast(
+      ({ event }) => event.type === 'run.noted' && isDeepStrictEqual(event.note, note),
+    );
+    const span = divideJournal(runId, entries)?.spans.find(({ seq }) => seq === noted?.seq);
+    if (span !== undefined) return span;
+    const { host } = this.#options;
+    await appendEvidence(store, runId, { type: 'run.noted', at: host.now(), by: RESPONSES, note });
+    return await this.#spanOf(store, runId, note);
+  }
+
+  async #fork(store: Store, source: { runId: string; at: number }, runId: string): Promise<ChartState> {
+    const { loaded } = await forkRun({ store, host: this.#options.host }, source.runId, source.at, { runId });
+    if (!this.#library.isStored(source.runId)) this.#library.rememberUnstored(runId, store);
+    return loaded.state;
+  }
+
+  /** A reader of a response that exists already. It gets the events as they were made here, or else the journal's. */
+  async repeat<Wire, Whole>(
+    found: FoundResponse,
+    write: MakeWriter<Wire, Whole>,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    const feed = this.#findFeed(found);
+    if (feed?.isWrittenBy(write) === true && feed.keeps(-1)) return feed.attach();
+    return await this.#readJournal(found, write, 0);
+  }
+
+  /**
+   * A reader of a response, and the number of the event after which it has to begin; by default it begins at the first.
+   *
+   * Events that were made here have the numbers that earlier readers saw. The events of a journal lack the deltas, so
+   * they have other numbers: from `JOURNAL_NUMBERS` on, always the same. A client with a number that cannot be found
+   * gets all events of the journal, from `response.created` on.
+   */
+  async resume<Wire, Whole>(
+    found: FoundResponse,
+    write: MakeWriter<Wire, Whole>,
+    startingAfter?: number,
+  ): Promise<{ live: LiveResponse<Wire, Whole>; after?: number | undefined }> {
+    const isLive = startingAfter === undefined || startingAfter < JOURNAL_NUMBERS;
+    const feed = isLive ? this.#findFeed(found) : undefined;
+    if (feed?.isWrittenBy(write) === true && feed.keeps(startingAfter ?? -1))
+      return { live: feed.attach(), after: startingAfter };
+    const { stream, background } = found.span.spec.request;
+    const wasNumbered = startingAfter !== undefined || stream === true || background === true;
+    const live = await this.#readJournal(found, write, wasNumbered ? JOURNAL_NUMBERS : 0);
+    return { live, after: isLive ? undefined : startingAfter };
+  }
+
+  /** Cancels the run of a response in progress, and waits for its end. */
+  async cancel(responseId: string, runId: string): Promise<void> {
+    const run = this.#live.find(responseId)?.run ?? (await this.#openToRead(runId));
+    const result = await run.cancel({ by: CLIENT, reason: 'The client cancelled the response.' });
+    if (result.accepted) await run.settled();
+  }
+
+  /** Opens a run that this process does not drive. */
+  async #openToRead(runId: string): Promise<Run> {
+    const { host } = this.#options;
+    const store = (await this.#library.storeOf(runId)) ?? this.#options.store;
+    return await createAgent({ name: RESPONSES, store: nonDrivingStore(store), host }).open(runId);
+  }
+
+  /** The feed that has the response's events, unless the journal was redacted since they were made. */
+  #findFeed({ run, span }: FoundResponse): AnyFeed | undefined {
+    const feed = this.#live.find(span.id);
+    const redacted = run.entries.findLast(({ event }) => event.type === 'run.redacted')?.seq ?? 0;
+    if (feed === undefined || redacted <= feed.lastSeq) return feed;
+    this.#live.remove(span.id);
+    return undefined;
+  }
+
+  /** Follows the run without submitting or driving anything. Readers of the same journal share its events. */
+  async #readJournal<Wire, Whole>(
+    { run, span }: FoundResponse,
+    write: MakeWriter<Wire, Whole>,
+    firstNumber: number,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    const { host } = this.#options;
+    const { closing } = this.#live;
+    const how = { host, from: span.from, closing, whenUnread: 'stop', keepsAll: true } as const;
+    const key = JSON.stringify([span.id, firstNumber, run.entries.at(-1)?.seq]);
+    const open = async (onClosed: () => void) =>
+      new ResponseFeed(await this.#openToRead(run.runId), span, { ...how, write, firstNumber, onClosed });
+    return await this.#live.replay(key, write, open);
+  }
+
+  #follow<Wire, Whole>(
+    run: Run,
+    head: ResponseHead,
+    {
+      from,
+      isStored,
+      chain,
+      close,
+      write,
+    }: Pick<CallersRequest, 'chain'> & {
+      from: number;
+      isStored: boolean;
+      close(): Promise<void>;
+      write: MakeWriter<Wire, Whole>;
+    },
+  ): LiveResponse<Wire, Whole> {
+    const { host, log } = this.#options;
+    const note = currentNote();
+    if (note !== undefined) Object.assign(note, { run: run.id, model: head.spec.model });
+    const asked = note === undefined ? '' : ` of request ${note.request}`;
+    if (!isStored) chain?.keep({ id: head.id, runId: run.id });
+    const settled = run.settled();
+    settled
+      .then(settled => {
+        if (!isStored && chain === undefined && settled.status !== 'waiting')
+          this.#library.forgetUnstored(run.id);
+        if (!isStored && settled.status === 'waiting') chain?.keepWaiting(run.id);
+        if (settled.status === 'waiting') this.#logDoubts(run.id, settled.doubts);
+        if (settled.status === 'failed')
+          log(`Run ${run.id}${asked} failed (${settled.error.code}): ${settled.error.message}`);
+      })
+      .catch(() => {})
+      .finally(() => void close());
+    const whenUnread = isStored ? 'keep' : 'cancel';
+    const { closing } = this.#live;
+    const options = { host, from, write, settled, closing, log, whenUnread } as const;
+    const feed = new ResponseFeed(run, head, options);
+    this.#live.add(feed, settled);
+    return feed.attach();
+  }
+
+  /** Logs the calls in doubt with the command that resolves them. Clients do not see runs. */
+  #logDoubts(runId: string, doubts: readonly { callId: string; name: string }[]): void {
+    for (const { callId, name } of doubts)
+      this.#options.log(
+        `Run ${runId}: call ${callId} (${name}) is in doubt. Resolve it with: agentchart resolve ${runId} ${callId}`,
+      );
+  }
+}
+
+/** The spec of a request that starts a run. */
+function describeRequest(
+  { request, model, caller, compacts, once, joined }: CallersRequest,
+  { exposed }: Toolset,
+): ResponseSpec {
+  const { name, labels } = caller;
+  const { providerOptions = {} } = request;
+  const conversation = joined && { id: joined.id, ticket: joined.ticket, given: joined.given };
+  return {
+    caller: { name, labels },
+    request: recordOf(request),
+    model,
+    exposed,
+    decisions: [],
+    messages: [],
+    lists: [],
+    turnsBefore: 0,
+    ...omitUndefined({ compacts, key: once?.key, conversation }),
+    ...(Object.keys(providerOptions).length > 0 ? { providerOptions } : {}),
+  };
+}
+
+/** Throws a `ResponsesError` unless the request provides the tool of every call that it approves. */
+function assertToolsProvided(
+  run: RunResponses,
+  callAnswers: readonly CallAnswer[],
+  { exposed, lists }: Toolset,
+): void {
+  for (const { open, answer } of callAnswers) {
+    if (answer.type !== 'approve') continue;
+    const call = findCall(run.state.context, open.callId);
+    const wanted = run.tools.of(open.callId);
+    if (wanted !== undefined && call !== undefined && isSameTool(wanted, toolNamed(exposed, call.name)))
+      continue;
+    const label = isServerTool(wanted) ? wanted.label : undefined;
+    const failed = lists.some(list => list.label === label && list.error !== undefined);
+    throw invalid(
+      'tools',
+      'approval_continuation_invalid_tool',
+      failed
+        ? `The MCP server "${label}" of the approved call cannot be reached. Nothing ran. Send the approval again later.`
+        : `'tools' does not include the tool of the approved call: "${wanted?.name ?? call?.name}" of the MCP server "${label}". Send the same MCP server as in the request that asked for approval.`,
+    );
+  }
+}
+
+type LimitedApprovals = {
+  /** The answers, with errors as results in place of the approvals over the limit. */
+  limited: CallAnswer[];
+  /** The calls over the limit. */
+  overBudget?: string[];
+  /** The number of calls that the response may still make. */
+  left: number;
+};
+
+/** Applies a response's limit of tool calls to the calls that its request approves. */
+function limitApprovals(callAnswers: readonly CallAnswer[], most: number): LimitedApprovals {
+  const approved = callAnswers.flatMap(({ open, answer }) =>
+    answer.type === 'approve' ? [open.callId] : [],
+  );
+  const over = approved.slice(most);
+  const output = `Not run: the call was approved, but the response's limit of ${most} tool calls is reached.`;
+  const limited = callAnswers.map(({ open, answer }): CallAnswer => {
+    const isOver = over.includes(open.callId);
+    return { open, answer: isOver ? { type: 'result', output, isError: true } : answer };
+  });
+  const left = Math.max(0, most - approved.length);
+  return { limited, left, ...omitUndefined({ overBudget: over.length > 0 ? over : undefined }) };
+}
+
+/** The decision to journal for an answer: as the client made it, before the limit. Nothing for a call in doubt. */
+function decisionOf({ open: { kind, callId }, answer }: CallAnswer): ResponseSpec['decisions'] {
+  if (kind === 'doubt') return [];
+  if (kind === 'result') return [{ type: 'output', callId }];
+  return [{ type: 'approval', callId, approve: answer.type === 'approve' }];
+}
+
+/** The tools that the conversation of a planned request has called, by their names for the model. */
+function usedIn(plan: Plan): Exposed {
+  switch (plan.type) {
+    case 'repeat':
+      return {};
+    case 'continue':
+      return plan.run.tools.used;
+    case 'start': {
+      const { continues, items, origins } = plan;
+      const used: Exposed = { ...continues?.tools.used };
+      for (const item of items) {
+        if (item.type !== 'tool_call') continue;
+        const { callId, name } = item;
+        const origin = origins.get(callId) ?? { tool: { kind: 'function', name }, modelName: name };
+        if (origin.modelName !== undefined) used[origin.modelName] ??= origin.tool;
+      }
+      return used;
+    }
+  }
+}
+
+/**
+ * Gives the calls in the input the names that their tools have for the model now, so that they cannot be taken for calls
+ * of other tools. A server's tool that the request does not have is `mcp_LABEL_NAME` if its name is taken.
+ */
+function nameCalls(
+  items: readonly Item[],
+  origins: ReadonlyMap<string, CallOrigin>,
+  known: { exposed: Exposed; used: Exposed },
+): Item[] {
+  return items.map(item => {
+    const origin = item.type === 'tool_call' ? origins.get(item.callId) : undefined;
+    return item.type === 'tool_call' && origin !== undefined
+      ? { ...item, name: nameNow(origin, item.name, known) }
+      : item;
+  });
+}
+
+function nameNow(
+  { tool, modelName }: CallOrigin,
+  name: string,
+  { exposed, used }: { exposed: Exposed; used: Exposed },
+): string {
+  if (!isServerTool(tool)) return modelNameOf(exposed, tool.name);
+  const [current] =
+    Object.entries(exposed).find(
+      ([, other]) => isServerTool(other) && other.label === tool.label && other.name === tool.name,
+    ) ?? [];
+  if (current !== undefined) return current;
+  const isTaken = (toolNamed(exposed, name) ?? toolNamed(used, name)) !== undefined;
+  return modelName === undefined && isTaken ? `mcp_${tool.label}_${tool.name}` : name;
+}
+
+/**
+ * Submits a request's note, decisions, results and messages to a run, in one append: no crash leaves a request without
+ * its effects. A command that the run refuses because
+ * the call was already decided is left out, and the rest is submitted again. After each refusal, `onRefusal` may throw:
+ * it does so if a call was decided differently. Throws a `ResponsesError` if the run refuses the messages.
+ */
+async function submitCommands(
+  run: Run,
+  request: {
+    /** What `readNote` reads. It is not appended if the run refuses all commands. */
+    note: JsonValue;
+    callAnswers: readonly CallAnswer[];
+    messages: readonly Item[];
+    limits: { toolCalls: number; turns: number };
+  },
+  onRefusal: () => Promise<void>,
+): Promise<void> {
+  const { note, callAnswers, messages, limits } = request;
+  const noted: RunCommand = { type: 'note', note, by: RESPONSES };
+  let left: RunCommand[] = [
+    { type: 'set-params', params: { limits }, by: RESPONSES },
+    ...callAnswers.map(({ open, answer }) => commandFor(open, answer, { by: RESPONSES })),
+    ...(messages.length === 0 ? [] : [{ type: 'send', message: messages, by: RESPONSES } as const]),
+  ];
+  while (left.length > 0) {
+    const hasSeveral = left.filter(({ type }) => type !== 'set-params').length > 1;
+    const commands = [noted, ...(hasSeveral && !run.context.paused ? pauseAround(left) : left)];
+    const result = await run.submit(commands);
+    if (result.accepted) return;
+    await onRefusal();
+    const refused = commands[result.index];
+    const hasEnded = result.code === 'run-ended';
+    if (refused?.type === 'send' || (hasEnded && messages.length > 0))
+      throw new ResponsesError(result.message, { status: 409, code: 'run_moved_on', param: 'input' });
+    if (hasEnded) return;
+    left = left.filter(command => command !== refused);
+  }
+}
+
+/** Pauses the run around the commands, so that it acts only after all of them. Not used if a person paused the run. */
+function pauseAround(commands: readonly RunCommand[]): readonly RunCommand[] {
+  return [{ type: 'pause', by: RESPONSES }, ...commands, { type: 'unpause', by: RESPONSES }];
+}

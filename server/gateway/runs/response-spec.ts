@@ -1,0 +1,251 @@
+import * as z from 'zod';
+import type { Call } from '../../../machines/context.ts';
+import { hasEnded, isAtRest } from '../../../machines/status.ts';
+import type { ChartState } from '../../../machines/step.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/json.ts';
+import type { Settings } from '../../../protocol/turn.ts';
+import {
+  BUILTIN_KINDS,
+  type BuiltinKind,
+  builtinKindOf,
+  isBuiltinTool,
+} from '../../builtins/builtin-schemas.ts';
+import type { RequestTool, RequestToolChoice } from '../request/request-tools.ts';
+
+/**
+ * The part of a request that is stored and shown: its response says what was asked for, and another process can make
+ * its agent again. It is JSON. What the client did not send is absent.
+ */
+export type RecordedRequest = {
+  /** The model's name in the request. */
+  model?: string;
+  instructions?: string;
+  /** In a journal without credentials. */
+  tools: readonly RequestTool[];
+  toolChoice?: RequestToolChoice;
+  settings: Settings;
+  /** The most tool calls that the gateway runs. */
+  maxToolCalls?: number;
+  /** The format of the answer. */
+  text?: {
+    format?: TextFormat | null;
+    verbosity?: string | null;
+  };
+  /** How the model's reasoning is summarized. */
+  reasoningSummary?: string;
+  /** What to show of the output: see OpenAI's `include`. */
+  include?: readonly string[];
+  previousResponseId?: string;
+  store?: boolean;
+  stream?: boolean;
+  background?: boolean;
+  /** Parameters of OpenAI's APIs, in their words. Providers that have them get them. */
+  openai: OpenAIParameters;
+};
+
+type TextFormat =
+  | { type: 'text' | 'json_object' }
+  | {
+      type: 'json_schema';
+      name: string;
+      schema: JsonObject;
+      description?: string | null;
+      strict?: boolean | null;
+    };
+
+type OpenAIParameters = {
+  presence_penalty?: number;
+  frequency_penalty?: number;
+  metadata?: Record<string, string>;
+  truncation?: 'auto' | 'disabled';
+  service_tier?: string;
+  safety_identifier?: string;
+  prompt_cache_key?: string;
+  user?: string;
+  context_management?: { type: 'compaction'; compact_threshold?: number | null }[];
+};
+
+/**
+ * A tool of an MCP server: the server's label, the tool's name on the server, and `target`, which distinguishes servers
+ * with the same label. Tools of hidden servers are never shown.
+ */
+const serverTool = z.object({
+  label: z.string(),
+  name: z.string(),
+  target: z.exactOptional(z.string()),
+  hidden: z.exactOptional(z.literal(true)),
+});
+export type ServerTool = z.infer<typeof serverTool>;
+
+/** A tool of the client: a function or a custom tool, which the client knows as `name`. */
+const clientTool = z.object({ kind: z.enum(['function', 'custom']), name: z.string() });
+
+/** A built-in tool that the gateway runs. */
+const builtinTool = z.object({ builtin: z.enum(BUILTIN_KINDS), name: z.string() });
+
+/** A tool that is more than a function with its own name: what a name means that the model calls. */
+const exposedTool = z.union([clientTool, builtinTool, serverTool]);
+export type ExposedTool = z.infer<typeof exposedTool>;
+const toolsByName = z.record(z.string(), exposedTool);
+
+/** The digests of an `Idempotency-Key`, with its caller, and of the body: 64 hex digits each. */
+const requestKey = z.object({ key: z.string(), body: z.string() });
+
+/** What is journaled about a request: enough to show the response and recreate its agent, without secrets. */
+const responseSpec = z.object({
+  /** Who sent the request: the token's name and labels. Absent before servers had several tokens. */
+  caller: z.exactOptional(z.object({ name: z.string(), labels: z.record(z.string(), z.string()) })),
+  request: z.custom<RecordedRequest>(isJsonObject),
+  /** The resolved model string. */
+  model: z.string(),
+  /** Options for the provider that `request` has no field for. */
+  providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
+  /**
+   * The conversation that the response belongs to, its own ticket there, and how many of the items or messages that its
+   * run got are the conversation's.
+   */
+  conversation: z.exactOptional(z.object({ id: z.string(), ticket: z.string(), given: z.number().int() })),
+  /** The request is for a compaction: the answer is its summary, and no response. */
+  compacts: z.exactOptional(z.literal(true)),
+  /** The tools by their names for the model, without the client's functions that keep their names. */
+  exposed: toolsByName,
+  /** The tools that earlier calls of the conversation were made for, by their names for the model. */
+  used: z.exactOptional(toolsByName),
+  /** The tools of the run's open calls, which a fork could not find in its own requests. */
+  openCalls: z.exactOptional(z.array(z.object({ callId: z.string(), tool: exposedTool }))),
+  /** The request's decisions about open calls of its run. */
+  decisions: z.array(
+    z.discriminatedUnion('type', [
+      z.object({ type: z.literal('approval'), callId: z.string(), approve: z.boolean() }),
+      z.object({ type: z.literal('output'), callId: z.string() }),
+    ]),
+  ),
+  /** The approved calls that do not run, because they exceed the response's limit of tool calls. */
+  overBudget: z.exactOptional(z.array(z.string())),
+  /** The ids of the items that the request sends to an existing run. */
+  messages: z.array(z.string()),
+  /** The ids of the tool lists that the response shows: of servers that the conversation has not listed before. */
+  lists: z.array(z.string()),
+  /** Without `previous_response_id`: the newest response whose items the input refers to. The chain continues there. */
+  refersTo: z.exactOptional(z.string()),
+  /** The number of turns in the run before the request. */
+  turnsBefore: z.number().int(),
+  /** The number of tool calls in the run before the client last sent a message or an output. Default 0. */
+  callsBefore: z.exactOptional(z.number().int()),
+  /** The request's `Idempotency-Key`, if it had one. */
+  key: z.exactOptional(requestKey),
+});
+export type ResponseSpec = z.infer<typeof responseSpec>;
+export type RequestKey = z.infer<typeof requestKey>;
+export type Exposed = ResponseSpec['exposed'];
+
+/** What a response is from its beginning. `createdAt` is in ms since the epoch. */
+export type ResponseHead = { id: string; createdAt: number; spec: ResponseSpec };
+
+/** A note in a run's journal: a further response starts, or one is deleted. */
+const note = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('asked'), spec: responseSpec }),
+  z.object({ type: z.literal('deleted'), responseId: z.string() }),
+]);
+type ResponseNote = z.infer<typeof note>;
+
+/** The gateway's name: its agent, and the `by` of its notes and decisions. */
+export const RESPONSES = 'responses';
+
+/** The `by` of what a client orders by name: a cancelled response. */
+export const CLIENT = 'client';
+
+/** The error of a call whose outcome is unknown, for the model and the client. */
+export const OUTCOME_UNKNOWN =
+  'The outcome of this call is unknown: it may or may not have happened. Check before calling it again.';
+
+/** Whether the tool belongs to an MCP server. */
+export function isServerTool(tool: ExposedTool | undefined): tool is ServerTool {
+  return tool !== undefined && 'label' in tool;
+}
+
+/** Whether the client runs the tool. */
+export function isClientTool(tool: ExposedTool | undefined): boolean {
+  return tool !== undefined && 'kind' in tool;
+}
+
+/** The built-in tool; `undefined` for other tools. */
+export function builtinOf(tool: ExposedTool | undefined): BuiltinKind | undefined {
+  return tool !== undefined && 'builtin' in tool ? tool.builtin : undefined;
+}
+
+/** Whether the tool is a custom tool of the client. */
+export function isCustomTool(tool: ExposedTool | undefined): boolean {
+  return tool !== undefined && 'kind' in tool && tool.kind === 'custom';
+}
+
+/** Whether the provider runs a built-in tool of the request. */
+export function passesBuiltins({ request, exposed }: ResponseSpec): boolean {
+  const runHere = Object.values(exposed).map(builtinOf);
+  return request.tools.some(tool => isBuiltinTool(tool) && !runHere.includes(builtinKindOf(tool)));
+}
+
+/** Whether both are the same tool: of the client by name, else of the same server and target. */
+export function isSameTool(one: ExposedTool | undefined, other: ExposedTool | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  if (!isServerTool(one) || !isServerTool(other))
+    return (
+      isClientTool(one) === isClientTool(other) &&
+      builtinOf(one) === builtinOf(other) &&
+      one.name === other.name
+    );
+  return (
+    one.label === other.label &&
+    one.name === other.name &&
+    one.target === other.target &&
+    one.hidden === other.hidden
+  );
+}
+
+/** Whether the model has tools that the client must not know about. */
+export function hidesTools(exposed: Exposed): boolean {
+  return Object.values(exposed).some(isHidden);
+}
+
+/** Whether clients must not know about the tool. */
+export function isHidden(tool: ExposedTool): boolean {
+  return isServerTool(tool) && tool.hidden === true;
+}
+
+/** The tool with this name for the model; `undefined` if there is none. */
+export function toolNamed(exposed: Exposed, name: string): ExposedTool | undefined {
+  return Object.hasOwn(exposed, name) ? exposed[name] : undefined;
+}
+
+/** The name for the model of the client's function or custom tool. */
+export function modelNameOf(exposed: Exposed, name: string): string {
+  const [known = name] =
+    Object.entries(exposed).find(([, tool]) => isClientTool(tool) && tool.name === name) ?? [];
+  return known;
+}
+
+/** Parses a spec; `undefined` if it is not valid. */
+export function readSpec(value: unknown): ResponseSpec | undefined {
+  return responseSpec.safeParse(value).data;
+}
+
+/** Parses a note; `undefined` if it is not valid. */
+export function readNote(value: unknown): ResponseNote | undefined {
+  return note.safeParse(value).data;
+}
+
+/**
+ * Whether the run has nothing more to do for the request: it has ended, or it rests and has accepted everything in the
+ * request. A paused run still has work to do.
+ */
+export function isAnswered(state: ChartState, { decisions, messages }: ResponseSpec): boolean {
+  if (hasEnded(state)) return true;
+  if (!isAtRest(state) || state.context.paused) return false;
+  const { calls, transcript, inbox } = state.context;
+  const isUndecided = ({ callId, status }: Call) =>
+    (status === 'gated' || status === 'waiting') && decisions.some(decision => decision.callId === callId);
+  if (calls.some(isUndecided)) return false;
+  if (messages.length === 0) return true;
+  const known = new Set([...inbox, ...transcript].map(({ id }) => id));
+  return messages.every(id => known.has(id));
+}

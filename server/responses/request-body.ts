@@ -1,0 +1,145 @@
+import * as z from 'zod';
+import { omitNull } from '../../protocol/json.ts';
+import { maybe, object, openFields } from '../fields.ts';
+import {
+  assertTools,
+  type GatewayRequest,
+  MOST_TOOLS,
+  OPENAI_NAMES,
+  readShared,
+  readTool,
+  sharedParameters,
+  tokens,
+  toolChoice,
+} from '../gateway/index.ts';
+import { describeIssue, invalid } from '../openai-error.ts';
+import { readItems, readWireItems, type WireItem } from './item-reader.ts';
+
+const format = z.union(
+  [
+    openFields({ type: z.literal('text') }),
+    openFields({ type: z.literal('json_object') }),
+    openFields({
+      type: z.literal('json_schema'),
+      name: z.string().min(1),
+      schema: object,
+      description: maybe(z.string()),
+      strict: maybe(z.boolean()),
+    }),
+  ],
+  'expected { "type": "text" }, { "type": "json_object" } or { "type": "json_schema", "name", "schema" }',
+);
+
+/** The body of `POST /v1/responses`. */
+export const createBody = z.object({
+  ...sharedParameters,
+  input: z.exactOptional(
+    z.union([z.string(), z.array(z.unknown())], 'expected a string or a list of input items'),
+  ),
+  instructions: maybe(z.string()),
+  previous_response_id: maybe(z.string()),
+  tools: maybe(z.array(z.looseObject({ type: z.string() })).max(MOST_TOOLS)),
+  tool_choice: maybe(toolChoice),
+  max_tool_calls: maybe(z.number().int().nonnegative()),
+  max_output_tokens: maybe(tokens),
+  top_logprobs: maybe(z.number().int().min(0).max(20)),
+  text: maybe(openFields({ format: maybe(format), verbosity: maybe(z.string()) })),
+  reasoning: maybe(openFields({ effort: maybe(z.string()), summary: maybe(z.string()) })),
+  include: maybe(z.array(z.string())),
+  context_management: maybe(
+    z
+      .array(
+        z.object({ type: z.literal('compaction'), compact_threshold: maybe(z.number().int().positive()) }),
+      )
+      .max(10),
+  ),
+  truncation: maybe(z.enum(['auto', 'disabled'])),
+  background: maybe(z.boolean()),
+  conversation: maybe(z.union([z.string().min(1), openFields({ id: z.string().min(1) })])),
+  prompt: z.exactOptional(z.unknown()),
+});
+
+type Parsed = z.infer<typeof createBody>;
+
+/** OpenAI's values of `include`. Those about built-in tools have no effect, because there are no such tools here. */
+const INCLUDABLE: readonly string[] = [
+  'reasoning.encrypted_content',
+  'code_interpreter_call.outputs',
+  'computer_call_output.output.image_url',
+  'file_search_call.results',
+  'message.input_image.image_url',
+  'web_search_call.action.sources',
+  'web_search_call.results',
+];
+
+/**
+ * Reads the body of a request of the Responses API. Unknown fields are ignored. Throws a `ResponsesError` with the path of
+ * the first problem.
+ */
+export function readCreateBody(value: unknown): GatewayRequest {
+  const parsed = createBody.safeParse(value);
+  if (!parsed.success) throw describeIssue(parsed.error.issues[0]);
+  const body = parsed.data;
+  if (body.prompt != null) throw invalid('prompt', 'unsupported_parameter', '"prompt" is not supported.');
+  if (body.background === true && body.store === false)
+    throw invalid('background', 'background_requires_store', "'background' requires 'store' to be true.");
+  const { text, reasoning, context_management, truncation, conversation } = body;
+  if (conversation != null && body.previous_response_id != null)
+    throw invalid(
+      null,
+      'mutually_exclusive_parameters',
+      "Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.",
+    );
+  assertIncludable(body.include ?? []);
+  const tools = (body.tools ?? []).map((tool, at) => readTool(tool, `tools[${at}]`));
+  assertTools(tools, body.tool_choice, OPENAI_NAMES.tool);
+  if ((body.top_logprobs ?? 0) !== 0)
+    throw invalid('top_logprobs', 'unsupported_parameter', "'top_logprobs' is not supported for this model.");
+  const verbatim = itemsIn(body.input);
+  const { settings, openai, ...shared } = readShared(body);
+  return {
+    ...shared,
+    ...omitNull({
+      instructions: body.instructions,
+      toolChoice: body.tool_choice,
+      maxToolCalls: body.max_tool_calls,
+      text,
+      reasoningSummary: reasoning?.summary,
+      include: body.include,
+      previousResponseId: body.previous_response_id,
+      background: body.background,
+      conversation: typeof conversation === 'object' ? conversation?.id : conversation,
+    }),
+    tools,
+    settings: {
+      ...settings,
+      ...omitNull({ maxOutputTokens: body.max_output_tokens, reasoningEffort: reasoning?.effort }),
+    },
+    openai: { ...openai, ...omitNull({ truncation, context_management }) },
+    input: readItems(verbatim, 'input'),
+    verbatim,
+    names: OPENAI_NAMES,
+  };
+}
+
+/** A text is a message of the user. */
+function itemsIn(input: Parsed['input']): WireItem[] {
+  if (input === '')
+    throw invalid('input', 'input_text_empty', "'input' is empty. Send a text or a list of items.");
+  if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
+  return readWireItems(input ?? [], 'input');
+}
+
+function assertIncludable(include: readonly string[]): void {
+  for (const [at, value] of include.entries()) {
+    if (INCLUDABLE.includes(value)) continue;
+    const known = value === 'message.output_text.logprobs';
+    throw invalid(
+      `include[${at}]`,
+      known ? 'unsupported_parameter' : 'invalid_value',
+      known
+        ? 'Log probabilities are not supported.'
+        : `'include[${at}]' is not valid: expected ${INCLUDABLE.join(', ')}.`,
+    );
+  }
+}

@@ -1,0 +1,458 @@
+import type {
+  ResponseCustomToolCall,
+  ResponseFunctionToolCall,
+  ResponseOutputMessage,
+  ResponseOutputRefusal,
+  ResponseOutputText,
+  ResponseReasoningItem,
+  ResponseStreamEvent,
+} from 'openai/resources/responses/responses';
+import type { Item } from '../../protocol/item.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { Usage } from '../../protocol/turn.ts';
+import {
+  type AnswerEvent,
+  type AnswerWriter,
+  addUsages,
+  annotationsOf,
+  eventsOf,
+  type FoundResponse,
+  type ResponseHead,
+  refusalIn,
+} from '../gateway/index.ts';
+import { type ItemEvent, shapeOf } from './call-shapes.ts';
+import { customCallItem, toolListItem } from './wire-input.ts';
+
+/** An item whose shape depends on the tool, or that is the provider's. */
+type OtherItem = JsonObject & { id: string };
+/** Custom calls have a status here, like calls of functions. */
+type WrittenItem =
+  | ResponseOutputMessage
+  | ResponseReasoningItem
+  | ResponseFunctionToolCall
+  | (ResponseCustomToolCall & { status: string })
+  | OtherItem;
+
+type EventType = ResponseStreamEvent['type'];
+
+/** The fields of an event as OpenAI defines them; those of objects that Open Responses adds to are our own. */
+type Fields<Type extends EventType> = Replace<
+  Omit<Extract<ResponseStreamEvent, { type: Type }>, 'type' | 'sequence_number'>,
+  { response: JsonObject; item: WrittenItem }
+>;
+type Replace<Given, By> = { [Name in keyof Given]: Name extends keyof By ? By[Name] : Given[Name] };
+type Annotation = ResponseOutputText['annotations'][number];
+
+type Of<Type extends AnswerEvent['type']> = Extract<AnswerEvent, { type: Type }>;
+
+/** One server-sent event of a response. */
+export type WireEvent = JsonObject & { type: string; sequence_number: number };
+
+/** A message or reasoning that is open. `begun`: its content part was announced. */
+type Opened = { kind: 'message' | 'reasoning'; id: string; index: number; begun: boolean };
+
+/**
+ * Writes an answer as the events of a response.
+ *
+ * W1 `sequence_number` counts up without gaps; output indexes follow the order in which items are opened.
+ * W2 An item is part of the output once its `output_item.done` is written, so the final object matches the events.
+ * W3 There is exactly one terminal event, and it is the last.
+ */
+export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
+  readonly #head: ResponseHead;
+  readonly #include: readonly JsonValue[];
+  readonly #items: (JsonObject | null)[] = [];
+  readonly #opened = new Map<string, Opened>();
+  readonly #running = new Map<string, number>();
+  #written: WireEvent[] = [];
+  #sequence: number;
+  #state: Omit<ResponseState, 'output'> = {
+    status: 'in_progress',
+    completedAt: null,
+    incompleteReason: null,
+    error: null,
+    usage: null,
+  };
+
+  /** `firstNumber` is the `sequence_number` of the first event. */
+  constructor(head: ResponseHead, firstNumber = 0) {
+    this.#head = head;
+    this.#sequence = firstNumber;
+    const { include = [], background } = head.spec.request;
+    this.#include = include;
+    if (background === true) this.#state = { ...this.#state, status: 'queued' };
+  }
+
+  /** The current response object. */
+  get whole(): JsonObject {
+    return responseObject(this.#head, { ...this.#state, output: this.output });
+  }
+
+  /** The closed items, in order. */
+  get output(): JsonObject[] {
+    return this.#items.filter(item => item !== null);
+  }
+
+  drain(): WireEvent[] {
+    const written = this.#written;
+    this.#written = [];
+    return written;
+  }
+
+  take(event: AnswerEvent): void {
+    switch (event.type) {
+      case 'begun':
+        return this.#begin();
+      case 'list':
+        return this.#list(event);
+      case 'opened':
+        return this.#openText(event);
+      case 'text':
+        return this.#text(event);
+      case 'closed':
+        return this.#closeText(event);
+      case 'compaction': {
+        const item = { id: event.id, type: 'compaction', encrypted_content: event.content };
+        return this.#close(this.#open(item), item);
+      }
+      case 'provided':
+        return this.#provide(event);
+      case 'call.started':
+        return this.#start(event);
+      case 'call.ended':
+        return this.#settle(event);
+      case 'call.asked':
+        return this.#ask(event);
+      case 'call.given':
+        return event.isCustom ? this.#giveCustom(event) : this.#giveFunction(event);
+      case 'usage':
+        return this.#addUsage(event.usage);
+      case 'ended':
+        return this.#end(event);
+    }
+  }
+
+  /** Writes an event. */
+  #write<Type extends EventType>(type: Type, fields: Fields<Type>): void {
+    this.#written.push({ type, sequence_number: this.#sequence++, ...asJson(fields) });
+  }
+
+  /** Writes an event of a tool. */
+  #writeOther(type: string, fields: JsonObject): void {
+    this.#written.push({ type, sequence_number: this.#sequence++, ...fields });
+  }
+
+  /** Announces an item and returns its output index. */
+  #open(item: WrittenItem): number {
+    const index = this.#items.length;
+    this.#items.push(null);
+    this.#write('response.output_item.added', { output_index: index, item });
+    return index;
+  }
+
+  /** Completes an item. */
+  #close(index: number, item: WrittenItem): void {
+    this.#items[index] = asJson(item);
+    this.#write('response.output_item.done', { output_index: index, item });
+  }
+
+  /** Writes the first events: two, or three for a background response. */
+  #begin(): void {
+    this.#write('response.created', { response: this.whole });
+    if (this.#state.status === 'queued') {
+      this.#write('response.queued', { response: this.whole });
+      this.#state = { ...this.#state, status: 'in_progress' };
+    }
+    this.#write('response.in_progress', { response: this.whole });
+  }
+
+  #list({ list }: Of<'list'>): void {
+    const full = toolListItem(list);
+    const index = this.#open(toolListItem({ type: 'tool_list', id: full.id, label: list.label, tools: [] }));
+    const place = { item_id: full.id, output_index: index };
+    this.#write('response.mcp_list_tools.in_progress', place);
+    this.#write(`response.mcp_list_tools.${list.error === undefined ? 'completed' : 'failed'}`, place);
+    this.#close(index, full);
+  }
+
+  #openText({ kind, id }: Of<'opened'>): void {
+    const item: WrittenItem =
+      kind === 'message'
+        ? { id, type: 'message', status: 'in_progress', role: 'assistant', content: [] }
+        : { id, type: 'reasoning', status: 'in_progress', summary: [] };
+    this.#opened.set(id, { kind, id, index: this.#open(item), begun: false });
+  }
+
+  #text({ id, text }: Of<'text'>): void {
+    const opened = this.#opened.get(id);
+    if (opened === undefined) return;
+    this.#beginPart(opened);
+    if (opened.kind === 'message')
+      this.#write('response.output_text.delta', { ...placeOf(opened), delta: text, logprobs: [] });
+    else this.#write('response.reasoning_summary_text.delta', { ...summaryOf(opened), delta: text });
+  }
+
+  #beginPart(opened: Opened): void {
+    if (opened.begun) return;
+    opened.begun = true;
+    if (opened.kind === 'message') {
+      const part = { type: 'output_text' as const, text: '', annotations: [], logprobs: [] };
+      this.#write('response.content_part.added', { ...placeOf(opened), part });
+    } else {
+      const part = { type: 'summary_text' as const, text: '' };
+      this.#write('response.reasoning_summary_part.added', { ...summaryOf(opened), part });
+    }
+  }
+
+  #closeText(event: Of<'closed'>): void {
+    const opened = this.#opened.get(event.id);
+    this.#opened.delete(event.id);
+    if (opened === undefined) return;
+    if (opened.kind === 'message') this.#closeMessage(opened, event);
+    else this.#closeReasoning(opened, event);
+  }
+
+  #closeMessage(opened: Opened, { text, items, status }: Of<'closed'>): void {
+    const refusal = refusalIn(items);
+    const content: ResponseOutputMessage['content'] = [];
+    if (text !== '' || refusal === '') {
+      this.#beginPart(opened);
+      const annotations = annotationsOf(items).filter(isAnnotation);
+      const part = { type: 'output_text' as const, text, annotations, logprobs: [] };
+      this.#write('response.output_text.done', { ...placeOf(opened), text, logprobs: [] });
+      this.#write('response.content_part.done', { ...placeOf(opened), part });
+      content.push(part);
+    }
+    if (refusal !== '') content.push(this.#writeRefusal(refusal, placeOf(opened, content.length)));
+    this.#close(opened.index, {
+      id: opened.id,
+      type: 'message',
+      status,
+      role: 'assistant',
+      content,
+      ...phaseOf(items),
+    });
+  }
+
+  #writeRefusal(refusal: string, place: TextPlace): ResponseOutputRefusal {
+    const part = { type: 'refusal' as const, refusal };
+    this.#write('response.content_part.added', { ...place, part: { ...part, refusal: '' } });
+    this.#write('response.refusal.delta', { ...place, delta: refusal });
+    this.#write('response.refusal.done', { ...place, refusal });
+    this.#write('response.content_part.done', { ...place, part });
+    return part;
+  }
+
+  #closeReasoning(opened: Opened, { text, status, seal }: Of<'closed'>): void {
+    const summary = opened.begun ? [{ type: 'summary_text' as const, text }] : [];
+    for (const part of summary) {
+      this.#write('response.reasoning_summary_text.done', { ...summaryOf(opened), text });
+      this.#write('response.reasoning_summary_part.done', { ...summaryOf(opened), part });
+    }
+    this.#close(opened.index, {
+      id: opened.id,
+      type: 'reasoning',
+      status,
+      summary,
+      ...omitUndefined({ encrypted_content: seal }),
+    });
+  }
+
+  /** Writes a call that the provider ran, with the events of its kind. */
+  #provide({ id, builtin, item }: Of<'provided'>): void {
+    const kind = `${builtin}_call`;
+    const closed: OtherItem = { ...item, id };
+    const isCode = builtin === 'code_interpreter';
+    const opened: OtherItem = {
+      ...closed,
+      status: 'in_progress',
+      ...(isCode ? { code: '', outputs: null } : {}),
+    };
+    const index = this.#open('results' in closed ? { ...opened, results: null } : opened);
+    const place = { item_id: id, output_index: index };
+    this.#writeOther(`response.${kind}.in_progress`, place);
+    if (isCode && typeof closed.code === 'string') {
+      const { code } = closed;
+      if (code !== '') this.#writeOther(`response.${kind}_code.delta`, { ...place, delta: code });
+      this.#writeOther(`response.${kind}_code.done`, { ...place, code });
+    }
+    this.#writeOther(`response.${kind}.${isCode ? 'interpreting' : 'searching'}`, place);
+    if (closed.status === 'completed') this.#writeOther(`response.${kind}.completed`, place);
+    this.#close(index, closed);
+  }
+
+  #start({ id, call, tool }: Of<'call.started'>): void {
+    const { item, events } = shapeOf(tool).opened({ ...call, id });
+    const index = this.#open(item);
+    this.#running.set(call.callId, index);
+    this.#writeAll(events, { item_id: item.id, output_index: index });
+  }
+
+  #settle({ id, call, tool, end }: Of<'call.ended'>): void {
+    const index = this.#running.get(call.callId);
+    if (index === undefined) return;
+    this.#running.delete(call.callId);
+    const { item, events } = shapeOf(tool).closed({ ...call, id }, end, this.#include);
+    this.#writeAll(events, { item_id: item.id, output_index: index });
+    this.#close(index, item);
+  }
+
+  #ask({ id, call, tool: { label, name } }: Of<'call.asked'>): void {
+    const written = call.arguments || '{}';
+    const item = { id, type: 'mcp_approval_request', server_label: label, name, arguments: written };
+    this.#close(this.#open(item), item);
+  }
+
+  #giveFunction({ id, call }: Of<'call.given'>): void {
+    const { name, callId } = call;
+    const written = call.arguments || '{}';
+    const item = {
+      id,
+      type: 'function_call' as const,
+      status: 'completed' as const,
+      call_id: callId,
+      name,
+      arguments: written,
+    };
+    const index = this.#open({ ...item, status: 'in_progress', arguments: '' });
+    const place = { item_id: item.id, output_index: index };
+    this.#write('response.function_call_arguments.delta', { ...place, delta: written });
+    // OpenAI sends the name too.
+    const done = { ...place, name, arguments: written };
+    this.#write('response.function_call_arguments.done', done);
+    this.#close(index, item);
+  }
+
+  #giveCustom({ id, call }: Of<'call.given'>): void {
+    const item = { ...customCallItem({ ...call, id }), id };
+    const { input } = item;
+    const index = this.#open({ ...item, status: 'in_progress', input: '' });
+    const place = { item_id: id, output_index: index };
+    if (input !== '') this.#write('response.custom_tool_call_input.delta', { ...place, delta: input });
+    this.#write('response.custom_tool_call_input.done', { ...place, input });
+    this.#close(index, item);
+  }
+
+  #writeAll(events: readonly ItemEvent[], place: JsonObject): void {
+    for (const { type, ...fields } of events) this.#writeOther(type, { ...place, ...fields });
+  }
+
+  #addUsage(usage: Usage): void {
+    this.#state = { ...this.#state, usage: addUsages(this.#state.usage, usage) };
+  }
+
+  #end({ at, end }: Of<'ended'>): void {
+    const { status, incompleteReason = null, error = null } = end;
+    const completedAt = status === 'completed' ? at : null;
+    this.#state = { ...this.#state, status, incompleteReason, error, completedAt };
+    // OpenAI has no event for a cancelled response, so it ends with the one for a failed response.
+    this.#write(`response.${status === 'cancelled' ? 'failed' : status}`, { response: this.whole });
+  }
+}
+
+type TextPlace = { item_id: string; output_index: number; content_index: number };
+
+function placeOf({ id, index }: Opened, content_index = 0): TextPlace {
+  return { item_id: id, output_index: index, content_index };
+}
+
+function summaryOf({ id, index }: Opened) {
+  return { item_id: id, output_index: index, summary_index: 0 };
+}
+
+/** The provider's phase of the message, if it has one. */
+function phaseOf(items: readonly Item[]): Pick<ResponseOutputMessage, 'phase'> {
+  const [first, second] = items;
+  if (first?.type !== 'message' || second !== undefined) return {};
+  const data = first.opaque?.data;
+  const phase = isJsonObject(data) ? data.phase : undefined;
+  return isPhase(phase) ? { phase } : {};
+}
+
+/** What providers say about a text goes to the client as it is. */
+function isAnnotation(value: JsonValue): value is JsonObject & Annotation {
+  return isJsonObject(value);
+}
+
+function isPhase(value: unknown): value is NonNullable<ResponseOutputMessage['phase']> {
+  return typeof value === 'string';
+}
+
+/** The same value: objects of OpenAI's types are JSON, which their interfaces do not say. */
+function asJson(value: object): JsonObject {
+  return value as JsonObject;
+}
+
+/** A response as its journal has it. */
+export function writeResponse(found: FoundResponse): ResponseWriter {
+  const writer = new ResponseWriter(found.span);
+  for (const event of eventsOf(found)) writer.take(event);
+  return writer;
+}
+
+/** The status of a response in the API. */
+type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
+
+/** The variable part of a response. Times are ms since the epoch. */
+type ResponseState = {
+  status: ResponseStatus;
+  completedAt: number | null;
+  incompleteReason: string | null;
+  error: { code: string; message: string } | null;
+  output: readonly JsonObject[];
+  usage: Usage | null;
+};
+
+/** The response object, with every field of OpenAI and the Open Responses schema. */
+function responseObject({ id, createdAt, spec }: ResponseHead, state: ResponseState): JsonObject {
+  const { request } = spec;
+  const { settings, openai } = request;
+  return {
+    id,
+    object: 'response',
+    created_at: Math.floor(createdAt / 1000),
+    ...omitUndefined({ conversation: spec.conversation && { id: spec.conversation.id } }),
+    completed_at: state.completedAt === null ? null : Math.floor(state.completedAt / 1000),
+    status: state.status,
+    background: request.background ?? false,
+    error: state.error,
+    incomplete_details: state.incompleteReason === null ? null : { reason: state.incompleteReason },
+    instructions: request.instructions ?? null,
+    max_output_tokens: settings.maxOutputTokens ?? null,
+    max_tool_calls: request.maxToolCalls ?? null,
+    model: request.model ?? spec.model,
+    output: [...state.output],
+    parallel_tool_calls: settings.parallelToolCalls ?? true,
+    previous_response_id: request.previousResponseId ?? null,
+    prompt_cache_key: openai.prompt_cache_key ?? null,
+    reasoning: { effort: settings.reasoningEffort ?? null, summary: request.reasoningSummary ?? null },
+    safety_identifier: openai.safety_identifier ?? null,
+    service_tier: openai.service_tier ?? 'default',
+    store: request.store ?? true,
+    temperature: settings.temperature ?? 1,
+    text: { ...request.text, format: request.text?.format ?? { type: 'text' } },
+    tool_choice: request.toolChoice ?? 'auto',
+    tools: [...request.tools],
+    top_logprobs: 0,
+    top_p: settings.topP ?? 1,
+    presence_penalty: openai.presence_penalty ?? 0,
+    frequency_penalty: openai.frequency_penalty ?? 0,
+    truncation: openai.truncation ?? 'disabled',
+    usage: state.usage === null ? null : usageObject(state.usage),
+    user: openai.user ?? null,
+    metadata: openai.metadata ?? {},
+  };
+}
+
+function usageObject(usage: Usage): JsonObject {
+  return {
+    input_tokens: usage.inputTokens,
+    input_tokens_details: {
+      cached_tokens: usage.cachedInputTokens ?? 0,
+      cache_write_tokens: usage.cacheWriteTokens ?? 0,
+    },
+    output_tokens: usage.outputTokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
+    total_tokens: usage.inputTokens + usage.outputTokens,
+  };
+}

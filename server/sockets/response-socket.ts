@@ -1,0 +1,237 @@
+import { upgradeWebSocket, type WebSocketLike } from '@hono/node-server';
+import type { Context, MiddlewareHandler } from 'hono';
+import type { Caller } from '../../access/caller.ts';
+import type { Host } from '../../engine/host/host.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/json.ts';
+import { ApiError } from '../error-envelope.ts';
+import { UnstoredChain } from '../gateway/index.ts';
+import { describeResponsesError, invalid, ResponsesError } from '../openai-error.ts';
+import { BODY_LIMITS, parseBounded } from '../read-body.ts';
+import { type Responses, readCreateBody, type WireResponse } from '../responses/index.ts';
+import type { InRequest, RunsEnv } from '../runs-env.ts';
+
+/** The part of a socket of the package `ws` that is used here. */
+export type Socket = Pick<WebSocketLike, 'close'> & {
+  on(event: 'pong' | 'close', listener: () => void): unknown;
+  send(text: string, sent: (error?: Error) => void): void;
+  ping(): void;
+  terminate(): void;
+};
+
+type SocketOptions = {
+  responses: Responses;
+  caller: Caller;
+  host: Host;
+  /** Runs the handling of each message as a request of its own. */
+  inRequest: InRequest;
+  /** Aborted when the server shuts down. */
+  closing: AbortSignal;
+  log(line: string): void;
+};
+
+/** The time between pings, in ms. A client that did not answer the last ping is disconnected. */
+const PING_MS = 20_000;
+
+/** How long a client has to close a connection that the server closes, in ms. */
+const CLOSING_MS = 1_000;
+
+/** The most requests that wait on a connection. */
+const MOST_WAITING = 16;
+
+const GOING_AWAY = 1001;
+
+/**
+ * One WebSocket connection: `response.create` events, answered with the events of their responses.
+ *
+ * S1 Requests are handled one at a time, in order. The total size of waiting requests is limited to one body.
+ *    `serveRuns` bounds each message.
+ * S2 An event is sent only after the previous one was written, so a slow client does not fill memory.
+ * S3 A failed request never ends the connection. Its error is an `error` event.
+ * S4 Responses with `store: false` can be continued on their connection: see `UnstoredChain`. A request that follows the
+ *    last one and fails forgets it.
+ */
+export class ResponseSocket {
+  readonly #socket: Socket;
+  readonly #options: SocketOptions;
+  readonly #chain: UnstoredChain;
+  readonly #waiting: string[] = [];
+  #waitingChars = 0;
+  #isBusy = false;
+  #isClosed = false;
+  #isAlive = true;
+  #live: WireResponse | null = null;
+  #cancelTimer = () => {};
+
+  constructor(socket: Socket, options: SocketOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#chain = new UnstoredChain(options.responses.service.library);
+    socket.on('pong', () => {
+      this.#isAlive = true;
+    });
+    socket.on('close', () => this.#end());
+    options.closing.addEventListener('abort', this.#shutDown);
+    this.#keepAlive();
+  }
+
+  /** Takes a message of the client. */
+  receive(data: unknown): void {
+    if (this.#isClosed) return;
+    if (typeof data !== 'string')
+      return void this.#refuse(invalid(null, 'input_invalid', 'Send text messages.'));
+    const { bodyBytes } = this.#options.responses.service.admission.limits;
+    if (this.#waiting.length >= MOST_WAITING || this.#waitingChars + data.length > bodyBytes)
+      return void this.#refuse(
+        new ApiError(
+          'rate-limit-exceeded',
+          'Too many requests wait on this connection. Wait for a response.',
+        ),
+      );
+    this.#waiting.push(data);
+    this.#waitingChars += data.length;
+    if (!this.#isBusy) void this.#work();
+  }
+
+  async #work(): Promise<void> {
+    this.#isBusy = true;
+    for (
+      let text = this.#waiting.shift();
+      text !== undefined && !this.#isClosed;
+      text = this.#waiting.shift()
+    ) {
+      this.#waitingChars -= text.length;
+      await this.#options.inRequest(() => this.#answer(text));
+    }
+    this.#isBusy = false;
+  }
+
+  /** Returns the status of the request, as HTTP would have it. */
+  async #answer(text: string): Promise<number> {
+    let previous: string | undefined;
+    try {
+      const body = readRequest(text);
+      if (typeof body.previous_response_id === 'string') previous = body.previous_response_id;
+      const { responses, caller } = this.#options;
+      this.#live = await responses.create(readCreateBody({ ...body, stream: true }), caller, {
+        chain: this.#chain,
+      });
+      if (this.#isClosed) this.#live.leave();
+      for await (const batch of this.#live.batches()) for (const event of batch) await this.#send(event);
+      if (this.#live.end?.status === 'failed') this.#chain.forget(previous);
+      return 200;
+    } catch (error) {
+      if (previous !== undefined) this.#chain.forget(previous);
+      return this.#refuse(error);
+    } finally {
+      this.#live = null;
+    }
+  }
+
+  #refuse(thrown: unknown): number {
+    const { status, body, reported } = describeResponsesError(thrown);
+    if (!reported)
+      this.#options.log(
+        `A request on a WebSocket failed: ${(thrown instanceof Error && thrown.stack) || thrown}`,
+      );
+    const error = { ...body.error, code: body.error.code ?? body.error.type };
+    void this.#send({ type: 'error', status, error });
+    return status;
+  }
+
+  /** Settles once the event was written, or the connection is gone. */
+  #send(event: object): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    return new Promise(sent => this.#socket.send(JSON.stringify(event), () => sent()));
+  }
+
+  #keepAlive(): void {
+    this.#cancelTimer = this.#options.host.setTimer(
+      PING_MS,
+      () => {
+        if (!this.#isAlive) return this.#socket.terminate();
+        this.#isAlive = false;
+        this.#socket.ping();
+        this.#keepAlive();
+      },
+      { keepAlive: false },
+    );
+  }
+
+  /** When the server shuts down, the response in progress has ended with an error event by then: see `LiveResponse`. */
+  readonly #shutDown = (): void => {
+    const { host } = this.#options;
+    setImmediate(() => {
+      this.#socket.close(GOING_AWAY, 'The server is shutting down, or the session has ended.');
+      host.setTimer(CLOSING_MS, () => this.#socket.terminate(), { keepAlive: false });
+    });
+  };
+
+  #end(): void {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    this.#options.closing.removeEventListener('abort', this.#shutDown);
+    this.#waiting.length = 0;
+    this.#live?.leave();
+    this.#chain.forget();
+  }
+}
+
+/** The request body in a client's event. Throws a `ResponsesError`. */
+function readRequest(text: string): JsonObject {
+  const event = parseBounded(text, BODY_LIMITS);
+  if (!isJsonObject(event)) throw invalid(null, 'input_invalid', 'The message is not a JSON object.');
+  const { type, stream: _, stream_options: __, ...body } = event;
+  if (type === 'response.steer')
+    throw invalid('type', 'unsupported_event', 'Events of type "response.steer" are not supported.');
+  if (type !== 'response.create')
+    throw invalid('type', 'unknown_event', 'Expected an event of type "response.create".');
+  if (body.background === true)
+    throw invalid('background', 'unsupported_parameter', 'Background responses need HTTP.');
+  return body;
+}
+
+/**
+ * Upgrades a request to a connection for responses. It has passed the checks of every request. Throws a
+ * `ResponsesError` with status 429 when as many connections are open as the server may have streams.
+ */
+export function socketRoute(options: {
+  responses: Responses;
+  host: Host;
+  log(line: string): void;
+}): MiddlewareHandler<RunsEnv> {
+  let open = 0;
+  return upgradeWebSocket((c: Context<RunsEnv>) => {
+    const { service } = options.responses;
+    const { closing } = service.live;
+    closing.throwIfAborted();
+    if (open >= service.admission.limits.openStreams)
+      throw new ResponsesError('Too many connections are open. Close one, or wait.', {
+        status: 429,
+        type: 'rate_limit_error',
+        code: 'websocket_connection_limit_reached',
+      });
+    let socket: ResponseSocket;
+    return {
+      onOpen(_event, { raw }) {
+        if (!isSocket(raw)) throw new TypeError('expected a socket of the package ws');
+        open += 1;
+        const ended = c.get('sessionEnded');
+        socket = new ResponseSocket(raw, {
+          ...options,
+          closing: ended === undefined ? closing : AbortSignal.any([closing, ended]),
+          caller: c.get('caller'),
+          inRequest: c.get('inRequest'),
+        });
+      },
+      onMessage: ({ data }) => socket.receive(data),
+      onClose: () => {
+        open -= 1;
+      },
+    };
+  });
+}
+
+/** Whether a socket can ping, as those of `serveRuns` can. */
+function isSocket(raw: WebSocketLike | undefined): raw is WebSocketLike & Socket {
+  return raw !== undefined && 'ping' in raw && 'terminate' in raw;
+}
