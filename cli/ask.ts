@@ -5,7 +5,7 @@ import type { Run } from '../engine/run/run.ts';
 import { messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 import { type Answer, type AnswerCommand, commandFor } from '../protocol/open/answer.ts';
-import type { Output } from './render/output.ts';
+import { type Output, yellow } from './render/output.ts';
 import { HEADINGS, showCall } from './render/show-open.ts';
 
 type Asking = { run: Run; output: Output; by: string; after: number };
@@ -35,7 +35,7 @@ export async function askForDecisions(
     elsewhere.stop();
   }
   if (elsewhere.found && commands.length === 0) {
-    output.line({ style: 'yellow', text: 'Resolved elsewhere; resuming.' });
+    output.line(yellow('Resolved elsewhere; resuming.'));
   }
   for (const command of commands) {
     const result = await run.submit([command]);
@@ -59,7 +59,6 @@ function watchForEntries(run: Run, after: number, onEntry: () => void) {
   return watch;
 }
 
-/** Asks about one open thing. */
 async function ask(terminal: Questions, open: Open): Promise<Answer> {
   if (open.kind !== 'pause') terminal.show(open, HEADINGS[open.kind]);
   switch (open.kind) {
@@ -86,7 +85,6 @@ async function ask(terminal: Questions, open: Open): Promise<Answer> {
   }
 }
 
-/** Thrown when the person quits instead of answering. */
 class Quit extends Error {}
 
 /** Prompts on stdin and stdout. Each question throws `Quit` when the person quits or `stop` is called. */
@@ -102,7 +100,6 @@ class Questions {
     this.#lines.once('close', () => this.#abort.abort());
   }
 
-  /** Aborts the current question and all later ones. */
   stop(): void {
     this.#abort.abort();
   }

@@ -20,10 +20,7 @@ type Found = Opened & { record: RunRecord };
 /** Submits a command to a run, in the name of `by`. */
 type Change = (run: Run, by: string) => Promise<CommandResult>;
 
-/**
- * Submits a command to a run, then drives the run until it settles. For a sub-agent's run, drives the run at
- * the top. Returns the exit code.
- */
+/** Submits a command, then drives the run, or that at its top, until it settles. Returns the exit code. */
 export async function changeRun(id: string, options: DriveOptions, change: Change): Promise<number> {
   return await detectEarlyExit(() =>
     withRun(id, options, async found => {
@@ -47,10 +44,7 @@ export async function changeRun(id: string, options: DriveOptions, change: Chang
   );
 }
 
-/**
- * Submits a command that needs neither an agent nor a driver in this process, then prints what `describe`
- * returns after the run id. Returns the exit code.
- */
+/** Submits a command that needs no agent and no driver here, then prints the run id and `describe`. */
 export async function submitCommands(
   id: string,
   options: ShowOptions & { by?: string },
@@ -68,7 +62,6 @@ export async function submitCommands(
   });
 }
 
-/** Prints the entries of a run after `after` as JSON. */
 export async function printEntries(store: Store, runId: string, output: Output, after = 0): Promise<void> {
   for (const { seq, event } of await readJournal(store, runId, after))
     output.data(orderEvent({ ...event, runId, seq }));
@@ -85,7 +78,6 @@ export async function readRun(
   );
 }
 
-/** Shows why no process drives a run whose command was recorded. */
 async function showStranded(stranded: Stranded, { store, record, output }: Found): Promise<number> {
   const { runId, code, reason, advice } = stranded;
   if (output.json) {

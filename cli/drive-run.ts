@@ -12,7 +12,7 @@ import { askForDecisions } from './ask.ts';
 import { EXIT, exitCodeOfRun } from './exit-codes.ts';
 import { type DriveOptions, userName } from './options.ts';
 import { watchInterrupts } from './process-end.ts';
-import type { Output } from './render/output.ts';
+import { cyan, type Output, yellow } from './render/output.ts';
 import { showCall, showStatus, showWaiting } from './render/show-open.ts';
 import { makeView, type View } from './render/terminal-view.ts';
 import type { Opened } from './store.ts';
@@ -66,7 +66,7 @@ async function driveToRest(drive: Drive): Promise<number> {
       return exitCodeOfRun(settled);
     }
     if (await decide(drive, settled, position.seq)) continue;
-    if (output.canAsk) output.line('To resume: ', { style: 'cyan', text: commands.of('resume', run.id) });
+    if (output.canAsk) output.line('To resume: ', cyan(commands.of('resume', run.id)));
     else showWaiting(output, settled, commands, run.context, systemHost.now());
     showStatus(output, 'waiting', settled, { runId: run.id });
     return EXIT.waiting;
@@ -164,7 +164,7 @@ async function decide(
 async function announceDriver({ run, store, output }: Drive): Promise<void> {
   const owner = await findDriver(store, run.id);
   if (owner === null || checkOwner(owner) === 'self') return;
-  output.line({ style: 'yellow', text: `${nameOwner(owner)} is driving this run; following it.` });
+  output.line(yellow(`${nameOwner(owner)} is driving this run; following it.`));
 }
 
 /** Returns the owner of the run's lease, or `null` if there is none or its process is known to be dead. */

@@ -51,31 +51,21 @@ const BY_ERROR: Readonly<Record<EngineErrorCode, number>> = {
   'tool-source-failed': EXIT.failed,
 };
 
-/** Returns the exit code for an `EngineError` code. */
 export function exitCodeOfError(code: EngineErrorCode): number {
   return BY_ERROR[code];
 }
 
-/** Returns the exit code for the status of a settled run. */
 export function exitCodeOfRun({ status }: Settled): number {
-  switch (status) {
-    case 'finished':
-      return EXIT.done;
-    case 'waiting':
-      return EXIT.waiting;
-    case 'failed':
-    case 'cancelled':
-      return EXIT.failed;
-  }
+  if (status === 'waiting') return EXIT.waiting;
+  return status === 'finished' ? EXIT.done : EXIT.failed;
 }
 
 /** Returns the message and exit code for a thrown value. With `AGENTCHART_DEBUG=1` the message is the stack trace. */
 export function describeFailure(thrown: unknown): { message: string; exitCode: number } {
   const error = setupError(thrown) ?? thrown;
   const exitCode = error instanceof EngineError ? exitCodeOfError(error.code) : EXIT.failed;
-  const isExpected = error instanceof EngineError;
   if (process.env.AGENTCHART_DEBUG === '1') return { message: describeStack(error), exitCode };
-  if (isExpected) return { message: error.message, exitCode };
+  if (error instanceof EngineError) return { message: error.message, exitCode };
   return { message: `${messageOf(error)}\nSet AGENTCHART_DEBUG=1 for a stack trace.`, exitCode };
 }
 

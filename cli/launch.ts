@@ -15,10 +15,7 @@ import { loadAgent } from './load-agent.ts';
 import { formatPath } from './render/format.ts';
 import type { Output } from './render/output.ts';
 
-/**
- * How to create the agent of a run again: agent module, model, or the request to a server. Journaled in
- * `run.started`, so that later commands need no options.
- */
+/** How to create the agent of a run again. In `run.started`, so that later commands need no options. */
 export type Launch = { module?: string; model?: string; request?: JsonValue };
 
 /** Returns the launch that `--agent` (`module`) and `AGENTCHART_MODEL` ask for, with absolute file paths. */
@@ -30,10 +27,7 @@ export function readLaunch(module: string | undefined): Launch {
   });
 }
 
-/**
- * Returns the launch in the first event of a run; for a sub-agent's run, that of the run at the top. Empty if
- * the run was not started by a command.
- */
+/** Returns the launch of the run, or of that at its top; empty if no command started it. */
 export async function recallLaunch(store: Store, runId: string): Promise<Launch> {
   const start = await readStart(store, await findTop(store, runId));
   return isJsonObject(start?.launch) ? start.launch : {};
@@ -47,10 +41,7 @@ export async function findTop(store: Store, runId: string): Promise<string> {
   return await findTop(store, above);
 }
 
-/**
- * Creates the agent of a launch on `store`. Without a module, an assistant without tools. `forkModels`: models for forks,
- * besides those of the module.
- */
+/** Creates the agent of a launch; without a module, an assistant without tools. `forkModels`: further ones. */
 export async function makeAgent(
   launch: Launch,
   store: Store,
@@ -118,10 +109,7 @@ export async function agentFor(record: RunRecord, store: Store, requested: Launc
   return await makeOwnAgent(record, store, recalled, requested);
 }
 
-/**
- * Creates the agent of a run from `recalled`, overridden by `requested`. Throws `run-foreign` if that is
- * another agent.
- */
+/** Creates the agent of a run from `recalled`, overridden by `requested`. Throws `run-foreign` if it is another. */
 export async function makeOwnAgent(
   record: RunRecord,
   store: Store,

@@ -20,7 +20,6 @@ export function storeFile(db: string | undefined): string {
   return db ?? (process.env.AGENTCHART_DB || DEFAULT_STORE);
 }
 
-/** The version of this package. */
 export function readVersion(): string {
   const file = createRequire(import.meta.url).resolve('agentchart/package.json');
   return String(JSON.parse(readFileSync(file, 'utf8')).version);
@@ -63,7 +62,6 @@ export function readNumber(option: string, text: string, rule: NumberRule = {}):
   throw new EngineError('input-invalid', `${option} must be ${what}, got ${JSON.stringify(text)}.${advice}`);
 }
 
-/** Parses an entry number. Throws `input-invalid` unless `text` is an integer. */
 export function readEntryNumber(option: string, text: string): number {
   const advice = ' `agentchart show RUN --events` lists the entries.';
   return readNumber(option, text, { what: 'an entry number', isWhole: true, advice });

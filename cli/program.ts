@@ -18,7 +18,6 @@ const GRACE = 'how long calls in progress may take after SIGTERM or Ctrl-C; the 
 const FORK_MODEL = 'a further model for forks of runs, such as openai:gpt-5; repeatable';
 const BY = 'name to record as the author (default: the OS user)';
 
-/** Collects the values of a repeatable option. */
 function collect(value: string, before: readonly string[] = []): string[] {
   return [...before, value];
 }
@@ -46,7 +45,6 @@ type Lazily = <Args extends unknown[]>(
   load: () => Promise<(...args: Args) => number | Promise<number>>,
 ) => (...args: Args) => Promise<void>;
 
-/** Runs one command line and returns its exit code. */
 export async function runProgram(args: readonly string[]): Promise<number> {
   let exitCode = 0;
   const program = makeProgram(load => async (...given) => {
@@ -152,7 +150,6 @@ function addRunning(program: Command, lazily: Lazily): void {
     .action(lazily(async () => (await import('./commands/migrate.ts')).migrate));
 }
 
-/** The commands that run until they are stopped. */
 function addServing(program: Command, lazily: Lazily): void {
   program
     .command('serve')
@@ -429,7 +426,6 @@ function addRemoving(program: Command, lazily: Lazily): void {
     .action(lazily(async () => (await import('./commands/data.ts')).redact));
 }
 
-/** Printed after the list of commands by `agentchart --help`. */
 const HELP = `
 Example:
   $ export AGENTCHART_MODEL=openai:gpt-5

@@ -5,6 +5,7 @@ import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { readRun, submitCommands } from '../change-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { readNumber, readOneOf, type ShowOptions } from '../options.ts';
+import { bold } from '../render/output.ts';
 
 type BreakOptions = ShowOptions & {
   by?: string;
@@ -45,7 +46,7 @@ async function listBreakpoints(id: string, options: ShowOptions): Promise<number
   return await readRun(id, options, ({ context }, output) => {
     for (const one of context.breakpoints) {
       if (output.json) output.data(one);
-      else output.line({ style: 'bold', text: one.id }, ` ${describeBreakpoint(one)}`);
+      else output.line(bold(one.id), ` ${describeBreakpoint(one)}`);
     }
     if (!output.json && context.breakpoints.length === 0)
       output.line('The run has no breakpoints. To set one: break RUN --before executeTools --tool NAME');

@@ -1,15 +1,8 @@
-import type { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { EngineError } from '../../protocol/error.ts';
 import { EXIT } from '../exit-codes.ts';
 
-/** A command as shells complete it. */
-type Completed = {
-  name: string;
-  summary: string;
-  options: { flags: string[]; description: string; takesValue: boolean }[];
-  /** Whether its first argument is a run. */
-  takesRun: boolean;
-};
+type Completed = ReturnType<typeof describeCommands>[number];
 
 const SHELLS: Readonly<Record<string, (commands: readonly Completed[]) => string>> = {
   bash: writeBash,
@@ -32,29 +25,20 @@ export function completion(shell: string, _options: object, { parent: program }:
   return EXIT.done;
 }
 
-function describeCommands(program: Command | null): Completed[] {
+/** The commands as shells complete them. `takesRun`: the first argument is a run. */
+function describeCommands(program: Command | null) {
   if (program === null) return [];
   const help = program.createHelp();
   return help.visibleCommands(program).map(command => ({
     name: command.name(),
     summary: command.summary() || command.description(),
-    options: help.visibleOptions(command).map(describeOption),
+    options: help.visibleOptions(command).map(({ short, long, description, required, optional }) => ({
+      flags: [short, long].filter(flag => flag !== undefined),
+      description,
+      takesValue: required || optional,
+    })),
     takesRun: command.registeredArguments[0]?.name() === 'run',
   }));
-}
-
-function describeOption({
-  short,
-  long,
-  description,
-  required,
-  optional,
-}: Option): Completed['options'][number] {
-  return {
-    flags: [short, long].filter(flag => flag !== undefined),
-    description,
-    takesValue: required || optional,
-  };
 }
 
 function writeBash(commands: readonly Completed[]): string {

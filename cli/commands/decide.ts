@@ -6,7 +6,6 @@ import { assertOneOf, type DriveOptions, parseJson } from '../options.ts';
 
 type ApproveOptions = DriveOptions & { input?: string; digest?: string; sticky?: boolean };
 
-/** Implements `agentchart approve`. */
 export async function approve(id: string, callId: string, options: ApproveOptions): Promise<number> {
   const { digest, sticky } = options;
   const input = options.input === undefined ? undefined : parseJson(options.input, '--input');
@@ -16,7 +15,6 @@ export async function approve(id: string, callId: string, options: ApproveOption
 
 type RejectOptions = DriveOptions & { reason?: string };
 
-/** Implements `agentchart reject`. */
 export async function reject(id: string, callId: string, options: RejectOptions): Promise<number> {
   const { reason } = options;
   return await give(
@@ -29,7 +27,6 @@ export async function reject(id: string, callId: string, options: RejectOptions)
 
 type AnswerOptions = DriveOptions & { output: string };
 
-/** Implements `agentchart answer`. */
 export async function answer(id: string, callId: string, options: AnswerOptions): Promise<number> {
   const output = parseJson(options.output, '--output');
   return await give(id, options, { kind: 'result', callId }, { type: 'result', output });
@@ -42,7 +39,6 @@ type ResolveOptions = DriveOptions & {
   failed?: string;
 };
 
-/** Implements `agentchart resolve`. */
 export async function resolve(id: string, callId: string, options: ResolveOptions): Promise<number> {
   const { retry, force, happened, failed } = options;
   assertOneOf({ '--retry': retry, '--happened': happened, '--failed': failed });

@@ -4,7 +4,6 @@ import { assertOneOf } from '../options.ts';
 
 type DiagramOptions = { mermaid?: boolean; json?: boolean; svg?: boolean };
 
-/** Implements `agentchart diagram`. */
 export async function diagram(options: DiagramOptions): Promise<number> {
   const { mermaid, json, svg } = options;
   assertOneOf({ '--mermaid': mermaid, '--json': json, '--svg': svg });

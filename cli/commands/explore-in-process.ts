@@ -7,16 +7,12 @@ import { REPORTS_PROGRESS } from './explore.ts';
 
 const LONGEST_MS = 120_000;
 
-/** The longest report, in characters. */
 const MOST_CHARS = 16 * 1024 * 1024;
 
 /** The interval of progress events, in ms. */
 const TELL_MS = 250;
 
-/**
- * Runs `agentchart explore --json` for an agent's module, or for a run in the store `db`, in another process, so that the
- * server stays responsive. Throws if it takes more than two minutes.
- */
+/** Runs `agentchart explore --json` in another process, so that the server stays responsive. */
 export async function* exploreInProcess(
   module: string | undefined,
   db: string,

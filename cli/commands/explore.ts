@@ -35,10 +35,7 @@ type ExploreCommandOptions = StoreOptions & {
 /** The environment variable of a process that sends its progress to its parent process: `{ states }`. */
 export const REPORTS_PROGRESS = 'AGENTCHART_REPORTS_PROGRESS';
 
-/**
- * Implements `agentchart explore`: of an agent, or from where the run `id` stands. Executes nothing; starts tool servers
- * only with `--connect`.
- */
+/** Implements `agentchart explore`. Executes nothing; starts tool servers only with `--connect`. */
 export async function exploreAgent(id: string | undefined, options: ExploreCommandOptions): Promise<number> {
   const output = new Output({ json: options.json === true });
   const what = 'a positive integer';
@@ -141,7 +138,6 @@ function walk(
   return report;
 }
 
-/** Reads the named exports of the agent's module that are options of `explore`. */
 async function readExports(file: string): Promise<ExploreOptions> {
   const exported: ExploreOptions = await import(pathToFileURL(resolve(file)).href);
   const { machine, invariants, samples, runContext } = exported;

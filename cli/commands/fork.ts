@@ -14,6 +14,7 @@ import { EXIT } from '../exit-codes.ts';
 import { absoluteModel, bareAgent, makeOwnAgent, readLaunch, recallLaunch, withAgent } from '../launch.ts';
 import { type DriveOptions, parseJson, readEntryNumber, userName } from '../options.ts';
 import { detectEarlyExit } from '../process-end.ts';
+import { bold, cyan } from '../render/output.ts';
 import { withRun } from '../store.ts';
 
 type ForkOptions = DriveOptions &
@@ -51,12 +52,11 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
         );
         const how = { message, paused, replayTools, model, commands: changes, by };
         const run = await (await agent.open(record.runId)).fork({ at, ...how });
-        if (!output.json)
-          output.line({ style: 'bold', text: run.id }, `  fork of ${record.runId} at entry ${at}`);
+        if (!output.json) output.line(bold(run.id), `  fork of ${record.runId} at entry ${at}`);
         const begin = output.json ? null : run.durable;
         if (options.drive) return await driveRun({ ...opened, run, agent, begin, options });
         if (output.json) await printEntries(store, run.id, output);
-        else output.line('To resume: ', { style: 'cyan', text: commands.of('resume', run.id) });
+        else output.line('To resume: ', cyan(commands.of('resume', run.id)));
         return EXIT.done;
       });
     }),
@@ -70,7 +70,6 @@ async function nameModel(text: string): Promise<ForkModel> {
   return { launch, provider, model };
 }
 
-/** What a fork does differently, as options of `agentchart fork`. */
 type ForkChanges = {
   setParam?: readonly string[];
   approve?: string;
@@ -81,10 +80,7 @@ type ForkChanges = {
   text?: string;
 };
 
-/**
- * Reads the options. Returns a function that makes the commands of a fork, and reads the context of the original at that
- * entry where it needs it. Throws `input-invalid` for options that are not JSON or that need each other.
- */
+/** Returns what makes the commands; it reads the original's context at that entry if it needs it. */
 function readChanges(
   changes: ForkChanges,
   by: string,

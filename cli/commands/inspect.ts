@@ -20,10 +20,7 @@ import { listen, ServerLog } from './serving.ts';
 
 type InspectOptions = StoreOptions & { port: string };
 
-/**
- * Implements `agentchart inspect`: serves the debugger for an exported file, or for a run of a store, on this machine
- * only, until SIGINT or SIGTERM. It drives nothing and takes no commands.
- */
+/** Implements `agentchart inspect`, until SIGINT or SIGTERM. It drives nothing and takes no commands. */
 export async function inspect(named: string, options: InspectOptions): Promise<number> {
   if (!isFile(named))
     return await withRun(named, options, async ({ store, output, record }) =>

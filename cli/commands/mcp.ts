@@ -63,7 +63,6 @@ export async function mcp(options: McpOptions): Promise<number> {
   });
 }
 
-/** Serves MCP over HTTP, behind the checks of `agentchart serve`. */
 async function serveHttp(
   front: McpFrontOptions,
   { port, host, ...options }: McpOptions & { port: string },

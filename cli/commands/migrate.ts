@@ -5,6 +5,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { EXIT } from '../exit-codes.ts';
 import { agentToMigrate, withAgent } from '../launch.ts';
 import type { StoreOptions } from '../options.ts';
+import { bold, cyan, dim } from '../render/output.ts';
 import { withRun } from '../store.ts';
 
 /** Implements `agentchart migrate`. Creates the new run without driving it; the old run is not changed. */
@@ -20,11 +21,10 @@ export async function migrate(
       const migrated = { runId: run.id, migratedFrom: record.runId, seq, state: statePath(state) };
       if (output.json) output.data({ ...migrated, status: statusOf(state) });
       else {
-        output.line({ style: 'bold', text: run.id }, `  migrated from ${record.runId}, ${seq} events`);
-        output.line({ style: 'dim', text: 'state     ' }, migrated.state);
-        output.line('To inspect: ', { style: 'cyan', text: commands.of('show', run.id) });
-        if (state.status === 'active')
-          output.line('To resume:  ', { style: 'cyan', text: commands.of('resume', run.id) });
+        output.line(bold(run.id), `  migrated from ${record.runId}, ${seq} events`);
+        output.line(dim('state     '), migrated.state);
+        output.line('To inspect: ', cyan(commands.of('show', run.id)));
+        if (state.status === 'active') output.line('To resume:  ', cyan(commands.of('resume', run.id)));
       }
       return EXIT.done;
     });

@@ -8,7 +8,7 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { EXIT } from '../exit-codes.ts';
 import { readEntryNumber, type StoreOptions, storeFile } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
-import { Output } from '../render/output.ts';
+import { bold, cyan, dim, Output, yellow } from '../render/output.ts';
 import { HEADINGS, showCall } from '../render/show-open.ts';
 import { withRun } from '../store.ts';
 import { isFile, readExportFile } from './read-export-file.ts';
@@ -49,18 +49,17 @@ function makeJsonObserver(output: Output) {
     output.data({ runId, seq, type: event.type, state: statePath(state), ...omitUndefined({ next }) });
 }
 
-/** Prints each entry, with the state that it leads to and the reason if either is new. */
 function makeTerminalObserver(output: Output) {
   let shown = { runId: '', path: '' };
   return ({ runId, seq, event, state, next }: ReplayedEntry) => {
-    if (runId !== shown.runId) output.line({ style: 'bold', text: runId });
+    if (runId !== shown.runId) output.line(bold(runId));
     const path = statePath(state);
     const isNew = next !== undefined || path !== shown.path || runId !== shown.runId;
     const why = next === undefined ? '' : ` — ${next.why}`;
     output.line(
-      { style: 'dim', text: `${String(seq).padStart(5)}  ` },
+      dim(`${String(seq).padStart(5)}  `),
       isNew ? event.type.padEnd(20) : event.type,
-      ...(isNew ? [{ style: 'cyan' as const, text: path }, why] : []),
+      ...(isNew ? [cyan(path), why] : []),
     );
     shown = { runId, path };
   };
@@ -93,7 +92,6 @@ function showReport(output: Output, { equal, entries, of, redacted, comparedWith
   fact('equal', `${equal ? 'yes' : 'no'}, ${comparison}`);
 }
 
-/** Prints the state of a run after the last replayed entry, which may be long past. */
 function showPlace(
   output: Output,
   { runId, entries, of, end }: ReplayReport,
@@ -108,12 +106,9 @@ function showPlace(
   else if (settled.status === 'waiting') showOpenCalls(output, settled, context.now);
   else fact('status', settled.status);
   if (entries === of) return;
-  output.line({ style: 'yellow', text: `The journal continues to entry ${of}.` });
+  output.line(yellow(`The journal continues to entry ${of}.`));
   if (commands === null || hasEnded(end.state)) return;
-  output.line('To start a new run from here: ', {
-    style: 'cyan',
-    text: commands.of('fork', runId, '--at', String(entries)),
-  });
+  output.line('To start a new run from here: ', cyan(commands.of('fork', runId, '--at', String(entries))));
 }
 
 function showRunning(output: Output, { context }: ChartState): void {
@@ -126,5 +121,5 @@ function showRunning(output: Output, { context }: ChartState): void {
 function showOpenCalls(output: Output, settled: Extract<Settled, { status: 'waiting' }>, now: number): void {
   for (const open of settled.open)
     if (open.kind !== 'pause') showCall(output, open, HEADINGS[open.kind], now);
-  if (settled.paused) output.line({ style: 'yellow', text: 'The run is paused.' });
+  if (settled.paused) output.line(yellow('The run is paused.'));
 }

@@ -7,7 +7,7 @@ import type { ListFilter, RunList, RunRecord, RunStatus } from '../../protocol/s
 import { EXIT } from '../exit-codes.ts';
 import { readNumber, readOneOf, readTime, type StoreOptions, storeFile } from '../options.ts';
 import { formatDistance, formatStore, showSafely } from '../render/format.ts';
-import { Output } from '../render/output.ts';
+import { dim, Output } from '../render/output.ts';
 import { STATUS_STYLES } from '../render/show-open.ts';
 import { hasStore, withStore } from '../store.ts';
 
@@ -78,7 +78,7 @@ function showTable(output: Output, records: readonly RunRecord[], isWide: boolea
       const width = widths[column] ?? 0;
       return (column === 0 ? cell.slice(0, width) : cut(cell, width)).padEnd(width);
     });
-  output.line({ style: 'dim', text: pad(COLUMNS).join(GAP).trimEnd() });
+  output.line(dim(pad(COLUMNS).join(GAP).trimEnd()));
   for (const [index, row] of rows.entries()) {
     const [id = '', status = '', ...rest] = pad(row);
     const style = STATUS_STYLES[records[index]?.status ?? 'running'];
@@ -115,7 +115,6 @@ function fitTo(natural: readonly number[], columns: number, narrowestId: number)
   return widths;
 }
 
-/** Names what a waiting run waits for, such as `approval of refund`. */
 function describeWait({ status, state, waitsFor = [] }: RunRecord): string {
   if (status !== 'waiting') return '';
   const [first, ...others] = waitsFor;

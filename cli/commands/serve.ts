@@ -58,10 +58,7 @@ const REQUEST_PATIENCE_MS = 10_000;
 /** How long the start waits for hidden MCP servers, so that the first requests have their tools, in ms. */
 const HIDDEN_START_MS = 5_000;
 
-/**
- * Implements `agentchart serve`. Serves until SIGINT or SIGTERM, then hands its runs over; other processes resume them.
- * A second signal exits at once.
- */
+/** Implements `agentchart serve`. SIGINT or SIGTERM hands its runs over; a second signal exits at once. */
 export async function serve(options: ServeOptions): Promise<number> {
   if (options.configSchema === true) return printConfigSchema();
   const log = new ServerLog(readFormat(options.log));
@@ -141,41 +138,27 @@ async function findPage(log: ServerLog): Promise<PageAssets | undefined> {
   }
 }
 
-function announce(
-  log: ServerLog,
-  {
-    serving,
-    file,
-    agents,
-    callers,
-    drives,
-  }: {
-    serving: Serving;
-    file: string;
-    agents: readonly string[];
-    callers: readonly Caller[];
-    drives: boolean;
-  },
-): void {
-  const served =
+type Announced = {
+  serving: Serving;
+  file: string;
+  agents: readonly string[];
+  callers: readonly Caller[];
+  drives: boolean;
+};
+
+function announce(log: ServerLog, { serving, file, agents, callers, drives }: Announced): void {
+  const lines = [`listening on ${serving.url}`, `runs     ${formatStore(file)}`];
+  lines.push(
     agents.length > 0
       ? `agents   ${agents.join(', ')}`
-      : 'agents   none: only requests to /v1 start and drive runs. For runs of agents, give --agent MODULE or set AGENTCHART_MODEL.';
-  const named = callers.map(({ name, role }) => (name === role ? name : `${name} (${role})`));
-  const hasOperator = callers.some(({ role }) => role === 'operator');
-  log.notice(
-    [
-      `listening on ${serving.url}`,
-      `runs     ${formatStore(file)}`,
-      served,
-      ...(drives ? [] : ['         Runs are not driven here: start `agentchart worker` on the same runs.']),
-      ...(callers.length > 0 ? [`tokens   required: ${named.join(', ')}`] : []),
-      ...(callers.length > 0 && !hasOperator
-        ? ['         No token has the role operator: runs cannot be started, steered or deleted here.']
-        : []),
-      'Press Ctrl-C to stop; runs can be resumed.',
-    ].join('\n'),
+      : 'agents   none: only requests to /v1 start and drive runs. For runs of agents, give --agent MODULE or set AGENTCHART_MODEL.',
   );
+  if (!drives) lines.push('         Runs are not driven here: start `agentchart worker` on the same runs.');
+  const named = callers.map(({ name, role }) => (name === role ? name : `${name} (${role})`));
+  if (named.length > 0) lines.push(`tokens   required: ${named.join(', ')}`);
+  if (named.length > 0 && !callers.some(({ role }) => role === 'operator'))
+    lines.push('         No token has the role operator: runs cannot be started, steered or deleted here.');
+  log.notice([...lines, 'Press Ctrl-C to stop; runs can be resumed.'].join('\n'));
 }
 
 function printConfigSchema(): number {
@@ -186,7 +169,6 @@ function printConfigSchema(): number {
 type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'launches' | 'admission'>> & {
   /** The database, beside which keys are kept. */
   file: string;
-  /** Whether callers need a token. */
   hasToken: boolean;
   log: ServerLog;
 };
@@ -206,10 +188,7 @@ function serveFronts({ file, log, hasToken, ...served }: FrontsOptions): Mounted
   ];
 }
 
-/**
- * Sends the configured webhooks about all runs of the store, whichever process drives them. Of several servers on a
- * store, one sends each. The store keeps how far each has come.
- */
+/** Sends the webhooks about all runs of the store. Of several servers on a store, one sends each. */
 function sendWebhooks(store: Store, webhooks: WebhooksConfig = {}): { close(): void } {
   const listeners = new AgentListeners({ name: 'serve', store }, systemHost, () => true);
   for (const config of Object.values(webhooks)) listeners.add(webhook(config));

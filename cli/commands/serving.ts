@@ -23,12 +23,10 @@ export class ServerLog {
     this.#format = format;
   }
 
-  /** Writes a problem that the operator should know. */
   problem(message: string): void {
     this.#write('warn', message);
   }
 
-  /** Writes what the server does. */
   notice(message: string): void {
     this.#write('info', message);
   }
@@ -84,10 +82,8 @@ export async function shutDown({
   log,
 }: {
   store: Store;
-  /** What takes requests. */
   serving: Pick<Serving, 'close'> & Partial<Pick<Serving, 'drain'>>;
   graceMs: number;
-  /** The owners of tool servers. */
   closing: readonly { close(): Promise<void> }[];
   log: { problem(line: string): void };
 }): Promise<void> {

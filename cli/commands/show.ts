@@ -29,7 +29,7 @@ import {
   shorten,
   showValue,
 } from '../render/format.ts';
-import type { Output } from '../render/output.ts';
+import { bold, dim, type Output, red, yellow } from '../render/output.ts';
 import { showEnd, showStatus, showWaiting } from '../render/show-open.ts';
 import { orderEvent } from '../render/terminal-view.ts';
 import { withRun } from '../store.ts';
@@ -93,7 +93,7 @@ async function showEvents(store: Store, { runId }: RunRecord, output: Output): P
     for (const { seq, event } of page) {
       const place = `${String(seq).padStart(5)}  ${formatClock(event.at)}  `;
       if (output.json) output.data(orderEvent({ ...event, runId, seq }));
-      else output.line({ style: 'dim', text: place }, event.type.padEnd(20), describeEvent(event));
+      else output.line(dim(place), event.type.padEnd(20), describeEvent(event));
     }
   return EXIT.done;
 }
@@ -112,11 +112,9 @@ type ShownRun = {
 /** A result that arrived after the run had stopped waiting for it. */
 type LateResult = Extract<RunEvent, { type: 'tool.late' }>;
 
-/** How many of the last items of the conversation are shown. */
 const SHOWN_ITEMS = 30;
 const MAX_LINE = 160;
 
-/** Prints the facts of a run, its conversation, and what it waits for or how it ended. */
 function showRun(output: Output, shown: ShownRun): void {
   showFacts(output, shown);
   showConversation(output, shown);
@@ -127,7 +125,7 @@ function showFacts(output: Output, { record, state, launch }: ShownRun): void {
   const { agent, config } = state.context;
   const now = systemHost.now();
   const fact = output.facts(10);
-  output.line({ style: 'bold', text: record.runId });
+  output.line(bold(record.runId));
   fact(
     'agent',
     [agent.name, agent.version ?? '', launch.module === undefined ? '' : `(${formatPath(launch.module)})`]
@@ -148,7 +146,6 @@ function explainState({ status, value, context }: ChartState): string {
   return status === 'done' && value === 'cancelled' ? 'on request' : (context.next?.why ?? '');
 }
 
-/** A script's path is absolute in the launch. */
 function formatModel(model: string | undefined): string | undefined {
   return model?.replace(/^scripted:(.+)$/s, (_, file: string) => `scripted:${formatPath(file)}`);
 }
@@ -162,14 +159,14 @@ function describeDriver(record: RunRecord, now: number): string {
 
 function showConversation(output: Output, { record, state, commands }: ShownRun): void {
   const { transcript } = state.context;
-  output.line({ style: 'dim', text: 'conversation' });
+  output.line(dim('conversation'));
   const hidden = transcript.length - SHOWN_ITEMS;
   if (hidden > 0) output.line(`  (${hidden} earlier items)`);
   for (const item of transcript.slice(-SHOWN_ITEMS)) {
     output.line('  ', describeItem(item));
     if (item.type !== 'tool_result' || item.blob === undefined) continue;
     const full = commands.result(record.runId, item.callId);
-    output.line({ style: 'dim', text: `    ${describeBytes(item.blob.bytes)}; full result: ${full}` });
+    output.line(dim(`    ${describeBytes(item.blob.bytes)}; full result: ${full}`));
   }
 }
 
@@ -222,22 +219,18 @@ function showLate(late: readonly LateResult[], { context }: ChartState, output: 
     const made = context.transcript.find(item => item.type === 'tool_call' && item.callId === callId);
     const name = made?.type === 'tool_call' ? made.name : 'call';
     const outcome = `${name} (${callId}) ${isError ? 'failed with' : 'returned'} ${showValue(result, MAX_LINE)}`;
-    output.line({ style: 'yellow', text: 'late result: ' }, outcome);
+    output.line(yellow('late result: '), outcome);
     if (contradicts === undefined) continue;
-    output.line(
-      { style: 'red', text: 'CONTRADICTION: ' },
-      `the result of ${name} (${callId}) arrived late, but ${contradicts}`,
-    );
+    output.line(red('CONTRADICTION: '), `the result of ${name} (${callId}) arrived late, but ${contradicts}`);
   }
 }
 
-/** Prints the version differences of a run, if there are any. */
 function showVersions(output: Output, report: VersionReport): void {
   const { verdict, differences, reason, advice, migratedTo } = report;
   if (verdict === 'same' && migratedTo === undefined) return;
   const style = verdict === 'same' || verdict === 'compatible' ? 'cyan' : 'yellow';
   const why = reason === undefined ? '' : `: ${reason}`;
-  output.line({ style: 'dim', text: 'versions  ' }, { style, text: verdict }, why);
+  output.line(dim('versions  '), { style, text: verdict }, why);
   for (const difference of differences) output.line('  ', describeDifference(difference));
   if (advice !== undefined) output.line('  ', advice);
 }
@@ -259,7 +252,7 @@ function showUnread(output: Output, record: RunRecord, report: VersionReport): n
     return EXIT.failed;
   }
   const fact = output.facts(10);
-  output.line({ style: 'bold', text: record.runId });
+  output.line(bold(record.runId));
   fact('agent', record.agent);
   fact('started', `${formatDistance(record.createdAt, systemHost.now())}, ${record.seq} events`);
   fact('status', `${record.status} (according to the release that wrote it)`);

@@ -5,7 +5,6 @@ import { changeRun, submitCommands } from '../change-run.ts';
 import type { DriveOptions, ShowOptions } from '../options.ts';
 import { formatClock } from '../render/format.ts';
 
-/** Implements `agentchart pause`. */
 export async function pause(id: string, options: ShowOptions): Promise<number> {
   return await submitCommands(
     id,
@@ -15,7 +14,6 @@ export async function pause(id: string, options: ShowOptions): Promise<number> {
   );
 }
 
-/** Implements `agentchart cancel`. */
 export async function cancel(
   id: string,
   options: ShowOptions & { by?: string; reason?: string },
@@ -29,19 +27,16 @@ export async function cancel(
   );
 }
 
-/** Describes the result of `cancel`: a process that drives the run has to end it first. */
 function describeCancel({ context }: Run): string {
   const { cancelling } = context;
   if (cancelling === null) return 'was cancelled.';
   return `is being cancelled by the process that drives it; it ends by ${formatClock(cancelling.deadline)} UTC.`;
 }
 
-/** Implements `agentchart unpause`. */
 export async function unpause(id: string, options: DriveOptions): Promise<number> {
   return await changeRun(id, options, (run, by) => run.unpause({ by }));
 }
 
-/** Implements `agentchart step`. */
 export async function step(id: string, options: DriveOptions): Promise<number> {
   return await changeRun(id, options, (run, by) => run.step({ by }));
 }
@@ -51,7 +46,6 @@ export async function resume(id: string, options: DriveOptions): Promise<number>
   return await changeRun(id, options, async () => ({ accepted: true }));
 }
 
-/** Implements `agentchart send`. */
 export async function send(id: string, words: readonly string[], options: DriveOptions): Promise<number> {
   const message = words.join(' ');
   if (message.trim() === '') throw new EngineError('input-invalid', 'The message must not be empty.');

@@ -6,7 +6,7 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import { EXIT } from '../exit-codes.ts';
 import { readVersion, type StoreOptions } from '../options.ts';
 import { showSafely } from '../render/format.ts';
-import type { Output } from '../render/output.ts';
+import { dim, type Output } from '../render/output.ts';
 import { withRun } from '../store.ts';
 
 type TracesOptions = StoreOptions & { otlp?: string; content?: boolean };
@@ -46,7 +46,7 @@ async function print(spans: AsyncIterable<RunSpan>, output: Output): Promise<num
     else {
       const ms = `${Math.round(span.end - span.start)} ms`.padStart(12);
       const failed = span.error === undefined ? '' : `  ${showSafely(span.error)}`;
-      output.line({ style: 'dim', text: `${span.spanId} ${ms}  ` }, showSafely(span.name), failed);
+      output.line(dim(`${span.spanId} ${ms}  `), showSafely(span.name), failed);
     }
   }
   return EXIT.done;

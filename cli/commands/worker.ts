@@ -30,7 +30,6 @@ type WorkerOptions = {
   log?: string;
 };
 
-/** How many runs one process may drive at once. */
 const MOST_SLOTS = 10_000;
 
 /** How long the start waits for hidden MCP servers, in ms. */
@@ -42,10 +41,7 @@ const HIDDEN_START_MS = 5_000;
  */
 const DRIVER_PATIENCE_MS = 10 * 60_000;
 
-/**
- * Implements `agentchart worker`: drives the runs of its agents that no process drives, until SIGINT or SIGTERM, and then
- * hands them over. A second signal exits at once.
- */
+/** Implements `agentchart worker`. SIGINT or SIGTERM hands its runs over; a second signal exits at once. */
 export async function work(options: WorkerOptions): Promise<number> {
   const log = new ServerLog(readFormat(options.log));
   const problem = (line: string) => log.problem(line);

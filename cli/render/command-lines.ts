@@ -28,7 +28,6 @@ export class CommandLines {
     }
   }
 
-  /** Returns the command that prints the full result of a call. */
   result(runId: string, callId: string): string {
     return this.of('show', runId, '--result', callId);
   }

@@ -3,7 +3,7 @@ import type { PathEntry } from '../../explore/place.ts';
 import type { BreachReport, ExplorationReport } from '../../explore/report.ts';
 import { describeStart, describeUnfinished, NOT_PROVED } from '../../visualizer/describe-exploration.ts';
 import { describeEvent } from './format.ts';
-import type { Output, Segment } from './output.ts';
+import { bold, cyan, dim, green, type Output, red, type Segment, yellow } from './output.ts';
 
 const APPROVALS: Readonly<Record<ExplorationReport['tools'][number]['approval'], string>> = {
   never: 'never',
@@ -16,7 +16,7 @@ const APPROVALS: Readonly<Record<ExplorationReport['tools'][number]['approval'],
 export function showExploration(output: Output, report: ExplorationReport | ForwardReport): void {
   const { agent, complete, states, edges, crashPoints, decisions, steps, tools } = report;
   const { breaches, notes, unfinished } = report;
-  output.line({ style: 'bold', text: agent });
+  output.line(bold(agent));
   for (const tool of tools) {
     const { name, sideEffect, executedBy, reconcilable, approval } = tool;
     const traits = [
@@ -26,7 +26,7 @@ export function showExploration(output: Output, report: ExplorationReport | Forw
       ...(reconcilable ? ['reconcilable'] : []),
       `approval ${APPROVALS[approval]}`,
     ];
-    output.line({ style: 'dim', text: '  tool ' }, name, { style: 'dim', text: `  ${traits.join(', ')}` });
+    output.line(dim('  tool '), name, dim(`  ${traits.join(', ')}`));
   }
   output.line('');
   const row = output.facts(14);
@@ -38,13 +38,12 @@ export function showExploration(output: Output, report: ExplorationReport | Forw
   row('invariants', `${report.invariants.length}, checked at every step`);
   if (edges.missing.length > 0 && !('at' in report)) {
     output.line('');
-    output.line({ style: 'dim', text: 'edges not reached:' });
-    for (const edge of edges.missing) output.line({ style: 'dim', text: `  ${shortenEdge(edge)}` });
+    output.line(dim('edges not reached:'));
+    for (const edge of edges.missing) output.line(dim(`  ${shortenEdge(edge)}`));
   }
   output.line('');
-  for (const note of notes) output.line({ style: 'yellow', text: 'note ' }, note);
-  for (const walks of unfinished)
-    output.line({ style: 'yellow', text: 'not walked ' }, describeUnfinished(walks));
+  for (const note of notes) output.line(yellow('note '), note);
+  for (const walks of unfinished) output.line(yellow('not walked '), describeUnfinished(walks));
   if (notes.length + unfinished.length > 0) output.line('');
   const first = 'at' in report ? report.at + 1 : 0;
   for (const breach of breaches) showBreach(output, breach, first);
@@ -53,15 +52,12 @@ export function showExploration(output: Output, report: ExplorationReport | Forw
 
 function describeVerdict({ breaches, complete }: ExplorationReport): Segment {
   if (breaches.length > 0)
-    return {
-      style: 'red',
-      text: `${breaches.length} invariant${breaches.length === 1 ? '' : 's'} violated.`,
-    };
-  return complete ? { style: 'green', text: 'All invariants hold.' } : { style: 'yellow', text: NOT_PROVED };
+    return red(`${breaches.length} invariant${breaches.length === 1 ? '' : 's'} violated.`);
+  return complete ? green('All invariants hold.') : yellow(NOT_PROVED);
 }
 
 function showBreach(output: Output, { invariant, message, path }: BreachReport, first: number): void {
-  output.line({ style: 'red', text: 'violated  ' }, { style: 'bold', text: invariant });
+  output.line(red('violated  '), bold(invariant));
   output.line(`          ${message}`);
   for (const [index, entry] of path.entries()) output.line(...describeEntry(entry, first + index));
   output.line('');
@@ -70,15 +66,14 @@ function showBreach(output: Output, { invariant, message, path }: BreachReport, 
 function describeEntry({ event, state, why }: PathEntry, index: number): Segment[] {
   const facts = describeEvent(event);
   return [
-    { style: 'dim', text: `${String(index).padStart(5)}  ` },
+    dim(`${String(index).padStart(5)}  `),
     event.type.padEnd(20),
     ...(facts === '' ? [] : [` ${facts}`]),
-    { style: 'cyan', text: `  → ${state}` },
-    ...(why === null ? [] : [{ style: 'dim' as const, text: ` — ${why}` }]),
+    cyan(`  → ${state}`),
+    ...(why === null ? [] : [dim(` — ${why}`)]),
   ];
 }
 
-/** Replaces the guard of a decision by the name of what was decided. */
 function shortenEdge(edge: string): string {
   return edge.replace(/always \[\{"type":"next","params":\{"type":"(\w+)"[^\]]*\]/, 'decided $1');
 }
@@ -87,7 +82,7 @@ function shortenEdge(edge: string): string {
 export function showAhead(output: Output, report: ForwardReport): void {
   const { runId, at, state, ahead, starts, approvals, left, complete } = report;
   const row = output.facts(14);
-  output.line({ style: 'bold', text: runId }, ` at entry ${at}: ${state}`);
+  output.line(bold(runId), ` at entry ${at}: ${state}`);
   output.line('');
   row('can come', ahead.map(one => `${one.state} (${one.path.length})`).join(', ') || 'nothing');
   for (const { callId, name } of approvals) row('asks now', `${name} (${callId})`);

@@ -5,15 +5,14 @@ import { textOf } from '../../protocol/message.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import type { CommandLines } from './command-lines.ts';
 import { describeUsage, formatDistance, formatValue, shorten } from './format.ts';
-import type { Output, Style } from './output.ts';
+import { cyan, dim, type Output, red, type Style, yellow } from './output.ts';
 
 type Waiting = Extract<Settled, { status: 'waiting' }>;
 
 /** Prints a call with all facts that a decision needs. Its input is printed in full. */
 export function showCall(output: Output, call: OpenCall, heading: string, now: number): void {
-  const fact = (label: string, text: string) =>
-    output.line({ style: 'dim', text: `  ${label.padEnd(12)}` }, text);
-  output.line({ style: 'yellow', text: call.name }, ` ${heading}`);
+  const fact = (label: string, text: string) => output.line(dim(`  ${label.padEnd(12)}`), text);
+  output.line(yellow(call.name), ` ${heading}`);
   fact('call', call.callId);
   fact('side effect', call.sideEffect);
   if (call.reason !== undefined) fact('reason', call.reason);
@@ -21,18 +20,16 @@ export function showCall(output: Output, call: OpenCall, heading: string, now: n
     fact('expires', `${new Date(call.expiresAt).toISOString()} (${formatDistance(call.expiresAt, now)})`);
   }
   fact('digest', call.digest);
-  output.line({ style: 'dim', text: '  input' });
+  output.line(dim('  input'));
   for (const line of formatValue(call.input as JsonValue, '    ')) output.line(line);
 }
 
-/** The headings of open calls, by what they wait for. */
 export const HEADINGS = {
   approval: 'waits for approval',
   result: 'waits for its result',
   doubt: 'is in doubt: it may or may not have happened',
 } as const;
 
-/** Prints what a run waits for, with the commands that resolve it. */
 export function showWaiting(
   output: Output,
   settled: Waiting,
@@ -41,7 +38,7 @@ export function showWaiting(
   now: number,
 ): void {
   const { runId, next } = context;
-  const command = (text: string) => output.line('  ', { style: 'cyan', text });
+  const command = (text: string) => output.line('  ', cyan(text));
   for (const open of settled.open) {
     if (open.kind === 'pause') continue;
     showCall(output, open, HEADINGS[open.kind], now);
@@ -49,7 +46,7 @@ export function showWaiting(
   }
   for (const { name, waitsFor } of listUnsettled(context)) {
     if (waitsFor === undefined) continue;
-    output.line({ style: 'yellow', text: name }, ` is a sub-agent and waits in run ${waitsFor}`);
+    output.line(yellow(name), ` is a sub-agent and waits in run ${waitsFor}`);
     command(commands.of('show', waitsFor));
   }
   for (const pause of settled.open) {
@@ -58,7 +55,7 @@ export function showWaiting(
     const held = isOwn && next?.type === 'pause' && next.breakpoint !== undefined ? next.why : undefined;
     const reason = pause.reason ?? held;
     const who = isOwn ? 'The run' : `Run ${pause.runId}`;
-    output.line({ style: 'yellow', text: `${who} is paused${reason === undefined ? '.' : `: ${reason}`}` });
+    output.line(yellow(`${who} is paused${reason === undefined ? '.' : `: ${reason}`}`));
     command(commands.of('step', pause.runId));
     command(commands.of('unpause', pause.runId));
   }
@@ -90,18 +87,18 @@ export function showEnd(
         output.line({ style: 'yellow', text: 'refused: ' }, settled.incomplete.refusal);
       if (settled.unread.length > 0) {
         const texts = settled.unread.map(textOf).join(' ');
-        output.line({ style: 'yellow', text: 'unread, received too late: ' }, shorten(texts, 200));
+        output.line(yellow('unread, received too late: '), shorten(texts, 200));
       }
       break;
     case 'failed':
-      output.line({ style: 'red', text: settled.error.code }, `: ${settled.error.message}`);
+      output.line(red(settled.error.code), `: ${settled.error.message}`);
       output.line(
         `A failed run cannot be resumed. To start a new run from its transcript: ${commands.of('run', '--continues', runId)} TEXT`,
       );
       break;
     case 'cancelled':
       for (const { callId, name, status } of settled.unsettled) {
-        output.line({ style: 'yellow', text: 'without a result: ' }, `${name} (${callId}), ${status}`);
+        output.line(yellow('without a result: '), `${name} (${callId}), ${status}`);
       }
       break;
   }
@@ -125,6 +122,6 @@ export function showStatus(
   output.line(
     { style: STATUS_STYLES[status], text: status },
     incomplete === undefined ? '' : `, incomplete: ${incomplete}`,
-    { style: 'dim', text: ` · ${facts.join(', ')}${id}` },
+    dim(` · ${facts.join(', ')}${id}`),
   );
 }

@@ -17,7 +17,7 @@ import {
   nameModels,
   showValue,
 } from './format.ts';
-import type { Output, Segment } from './output.ts';
+import { bold, cyan, dim, green, type Output, red, type Segment, yellow } from './output.ts';
 import { showEnd } from './show-open.ts';
 
 type Entry = Extract<RunHappening, { seq: number }>;
@@ -28,7 +28,6 @@ type TerminalViewOptions = {
   runId: string;
   /** The fold before the first entry to show; by default the run is shown from its first event. */
   begin?: { state: ChartState; seq: number };
-  /** The agent's text filters. */
   filters: readonly (() => TextFilter)[];
 };
 
@@ -63,7 +62,6 @@ export class TerminalView {
     this.#story = new Story({ runId, filters }, begin);
   }
 
-  /** Prints an entry or a delta. */
   take(happening: RunHappening): void {
     const before = this.#story.state;
     const told = this.#story.take(happening);
@@ -71,7 +69,6 @@ export class TerminalView {
     if ('seq' in happening) this.#takeEntry(happening, before);
   }
 
-  /** Prints how the run ended. */
   end(settled: Exclude<Settled, { status: 'waiting' }>, commands: CommandLines): void {
     const runId = this.#story.state?.context.runId ?? '';
     showEnd(this.#output, settled, {
@@ -88,8 +85,7 @@ export class TerminalView {
         else this.#unprinted += event.text;
         return;
       case 'turn.discarded':
-        if (this.#isStreaming && !event.ended)
-          this.#detail({ style: 'dim', text: '(the text above was discarded)' });
+        if (this.#isStreaming && !event.ended) this.#detail(dim('(the text above was discarded)'));
         this.#isStreaming = false;
         this.#unprinted = '';
         return;
@@ -125,10 +121,7 @@ export class TerminalView {
 
   #begin({ runId, agent, config, continues }: Of<'run.started'>): void {
     const continued = continues === undefined ? '' : `, continues ${continues}`;
-    this.#output.line(
-      { style: 'bold', text: runId },
-      ` ${agent.name} on ${nameModels(config.models)}${continued}`,
-    );
+    this.#output.line(bold(runId), ` ${agent.name} on ${nameModels(config.models)}${continued}`);
   }
 
   #showState(state: ChartState, { type }: Entry): void {
@@ -144,10 +137,7 @@ export class TerminalView {
   #nameState(path: string, why: string, generation: number): void {
     this.#shown = { path, why, generation };
     const name = path.replace(/^turn\./, '');
-    this.#output.line(
-      { style: 'cyan', text: `● ${name}` },
-      { style: 'dim', text: why === '' ? '' : ` — ${why}` },
-    );
+    this.#output.line(cyan(`● ${name}`), dim(why === '' ? '' : ` — ${why}`));
   }
 
   #showEntry(entry: Entry, before: ChartState): void {
@@ -155,7 +145,7 @@ export class TerminalView {
       case 'turn.completed':
         return this.#showTurn(entry, before);
       case 'turn.failed':
-        return this.#detail({ style: 'red', text: '✗ ' }, `turn failed: ${describeFailedTurn(entry)}`);
+        return this.#detail(red('✗ '), `turn failed: ${describeFailedTurn(entry)}`);
       case 'tool.started': {
         this.#toolsStartedAt.set(entry.callId, entry.at);
         const again = entry.attempt > 1 ? `, attempt ${entry.attempt}` : '';
@@ -166,30 +156,10 @@ export class TerminalView {
       case 'tool.interrupted':
       case 'tool.doubted':
         return this.#detail(
-          { style: 'yellow', text: '? ' },
+          yellow('? '),
           this.#nameCall(before, entry.callId),
           ` — ${entry.type === 'tool.doubted' ? entry.reason : INTERRUPTED}`,
         );
-      case 'message.received':
-      case 'approval.decided':
-      case 'result.received':
-      case 'doubt.resolved':
-      case 'transcript.edited':
-      case 'turn.edited':
-      case 'call.edited':
-      case 'breakpoints.set':
-      case 'params.changed':
-      case 'pause.requested':
-      case 'step.requested':
-      case 'run.unpaused':
-      case 'cancel.requested':
-      case 'run.quarantined':
-      case 'run.cancelled':
-      case 'tool.late':
-      case 'tool.suspended':
-      case 'finishers.rejected':
-      case 'run.redacted':
-        return this.#detail({ style: 'bold', text: entry.type }, ` ${describeEvent(entry)}`.trimEnd());
       case 'run.started':
       case 'run.claimed':
       case 'run.noted':
@@ -198,6 +168,8 @@ export class TerminalView {
       case 'timer.fired':
       case 'finishers.completed':
         return;
+      default:
+        return this.#detail(bold(entry.type), ` ${describeEvent(entry)}`.trimEnd());
     }
   }
 
@@ -205,27 +177,24 @@ export class TerminalView {
     const kind = entry.calls.length > 0 ? 'preamble' : 'answer';
     if (this.#isStreaming) {
       this.#output.endLine();
-      if (kind === 'preamble') this.#detail({ style: 'dim', text: '(preamble; calls follow)' });
+      if (kind === 'preamble') this.#detail(dim('(preamble; calls follow)'));
     } else if (this.#unprinted.trim() !== '') {
-      this.#detail({ style: 'dim', text: `${kind}:` });
+      this.#detail(dim(`${kind}:`));
       this.#output.stream(this.#unprinted);
       this.#output.endLine();
     }
     this.#isStreaming = false;
     this.#unprinted = '';
-    this.#detail({ style: 'dim', text: `turn ${turn.number}: ${describeTurn(entry)}` });
+    this.#detail(dim(`turn ${turn.number}: ${describeTurn(entry)}`));
   }
 
   #showResult(event: Of<'tool.settled'>, before: ChartState): void {
     const { callId, isError, output, at } = event;
     const startedAt = this.#toolsStartedAt.get(callId);
     const span = startedAt === undefined ? '' : ` ${formatSpan(at - startedAt)}`;
-    const mark: Segment = isError ? { style: 'red', text: '✗ ' } : { style: 'green', text: '✓ ' };
+    const mark: Segment = isError ? red('✗ ') : green('✓ ');
     const name = findCall(before.context, callId)?.name ?? callId;
-    this.#detail(mark, name, { style: 'dim', text: span }, `  ${showValue(output)}`, {
-      style: 'dim',
-      text: describePlayed(event),
-    });
+    this.#detail(mark, name, dim(span), `  ${showValue(output)}`, dim(describePlayed(event)));
   }
 
   #nameCall(state: ChartState, callId: string): string {
