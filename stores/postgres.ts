@@ -12,7 +12,7 @@ import { Database, type PostgresPool } from './postgres/database.ts';
 import { postgresDeltas } from './postgres/deltas.ts';
 import { postgresFeed } from './postgres/feed.ts';
 import { decodeEntries, readTexts, rewriteRun } from './postgres/journal.ts';
-import { Listener, notifyWork, topicOf } from './postgres/listener.ts';
+import { Listener, NOTIFY_WORK, topicOf } from './postgres/listener.ts';
 import {
   countRuns,
   dropRuns,
@@ -93,7 +93,7 @@ export function postgres(target: string | PostgresPool, options: PostgresOptions
   const { warn = warnProcess } = options;
   const quoted = quoteSchema(schema);
   const database = new Database({ source: target, schema: quoted, listen, migrates, patienceMs, warn });
-  return makeStore(database, quoted, now);
+  return makeStore(database, now);
 }
 
 function warnProcess(line: string): void {
@@ -106,15 +106,15 @@ function warnProcess(line: string): void {
  * 2. Entries `runs.base` + 1 to `runs.seq` exist, which readers check.
  * 3. Callers see leases on their own clock; across machines, only the remaining time is compared.
  */
-function makeStore(database: Database, s: string, now: () => number): Store {
+function makeStore(database: Database, now: () => number): Store {
   const watchers = new Watchers();
-  const listener = new Listener(database, s, watchers);
-  const appends = makeAppends(database, s, now);
+  const listener = new Listener(database, watchers);
+  const appends = makeAppends(database, now);
   const query: Transaction = (text, ...values) => database.query(text, ...values);
-  const locate = (runId: string) => locateRun(query, s, runId);
+  const locate = (runId: string) => locateRun(query, runId);
   const store: Store = {
-    deltas: postgresDeltas(query, s),
-    feed: postgresFeed(database, s, now),
+    deltas: postgresDeltas(query),
+    feed: postgresFeed(database, now),
 
     async create(event, claim, rest = NO_REST) {
       const { beside = [], blobs = [], source } = rest;
@@ -123,7 +123,7 @@ function makeStore(database: Database, s: string, now: () => number): Store {
       if (claim !== undefined) events.push(recordClaim(claim, epoch, undefined));
       const commit = randomUUID();
       const wakeInMs = appends.untilOf(rest.wakeAt);
-      const insert = insertRun(s, { event, rest, events, claim, commit, wakeInMs });
+      const insert = insertRun({ event, rest, events, claim, commit, wakeInMs });
       const find = () => appends.findCommit(escapeText(event.runId), events.length, commit);
       const made = await (beside.length === 0 && blobs.length === 0
         ? database.queryOnce(...insert, find)
@@ -136,7 +136,7 @@ function makeStore(database: Database, s: string, now: () => number): Store {
 
     async adopt(run) {
       const { runId, seq, state } = run;
-      const insert = insertAdopted(s, run, appends.untilOf(run.wakeAt));
+      const insert = insertAdopted(run, appends.untilOf(run.wakeAt));
       const made = await database.queryOnce(...insert, async () => {
         const snapshot = await store.loadSnapshot(runId);
         return snapshot?.seq === seq && JSON.stringify(snapshot.state) === JSON.stringify(state) ? [{}] : [];
@@ -157,11 +157,11 @@ function makeStore(database: Database, s: string, now: () => number): Store {
     },
 
     async read(runId, after = 0, page) {
-      return decodeEntries(runId, await readTexts(query, s, runId, Math.max(0, after), page));
+      return decodeEntries(runId, await readTexts(query, runId, Math.max(0, after), page));
     },
 
     async readJson(runId, limit = Number.POSITIVE_INFINITY) {
-      const texts = await readTexts(query, s, runId, 0, { ...WHOLE, entries: limit });
+      const texts = await readTexts(query, runId, 0, { ...WHOLE, entries: limit });
       return texts.map(({ seq, text }) => decodeJson(runId, seq, text));
     },
 
@@ -183,9 +183,9 @@ function makeStore(database: Database, s: string, now: () => number): Store {
 
     async renew(leases, { leaseMs }) {
       const renewed = await query(
-        `UPDATE ${s}.runs r SET lease_until = ${s}.now_ms() + $3::float8
+        `UPDATE @runs r SET lease_until = @now_ms() + $3::float8
          FROM (SELECT o.run FROM unnest($1::text[], $2::int8[]) AS held (run_id, epoch)
-           JOIN ${s}.runs o USING (run_id, epoch) WHERE o.owner IS NOT NULL ORDER BY o.run FOR UPDATE OF o) locked
+           JOIN @runs o USING (run_id, epoch) WHERE o.owner IS NOT NULL ORDER BY o.run FOR UPDATE OF o) locked
          WHERE r.run = locked.run RETURNING r.run_id, r.epoch::float8 AS epoch`,
         ...[leases.map(({ runId }) => escapeText(runId)), leases.map(({ epoch }) => epoch), leaseMs],
       );
@@ -195,9 +195,9 @@ function makeStore(database: Database, s: string, now: () => number): Store {
 
     async release(runId, epoch, wakeAt) {
       const released = await query(
-        `UPDATE ${s}.runs SET owner = NULL, lease_until = NULL, wake_at = LEAST(wake_at, ${s}.now_ms() + $3::float8)
+        `UPDATE @runs SET owner = NULL, lease_until = NULL, wake_at = LEAST(wake_at, @now_ms() + $3::float8)
          WHERE run_id = $1 AND epoch = $2
-         RETURNING CASE WHEN status = 'running' OR wake_at <= ${s}.now_ms() THEN ${notifyWork(s)} END AS told`,
+         RETURNING CASE WHEN status = 'running' OR wake_at <= @now_ms() THEN ${NOTIFY_WORK} END AS told`,
         ...[escapeText(runId), epoch, appends.untilOf(wakeAt) ?? null],
       );
       if (released.length === 0) await locate(runId);
@@ -208,9 +208,9 @@ function makeStore(database: Database, s: string, now: () => number): Store {
       return watchers.watch(topicOf(runId), onChange);
     },
 
-    takeWork: request => takeRuns(query, s, request, now()),
+    takeWork: request => takeRuns(query, request, now()),
 
-    countWork: request => countRuns(query, s, request),
+    countWork: request => countRuns(query, request),
 
     watchWork(onWork) {
       listener.start();
@@ -219,15 +219,15 @@ function makeStore(database: Database, s: string, now: () => number): Store {
 
     async saveSnapshot(runId, { seq, redactions = 0, state }) {
       const text = JSON.stringify(state);
-      await saveSnapshotAs(query, s, { key: escapeText(runId), seq, redactions, text });
+      await saveSnapshotAs(query, { key: escapeText(runId), seq, redactions, text });
       await locate(runId);
     },
 
-    loadSnapshot: runId => readSnapshot(query, s, runId),
+    loadSnapshot: runId => readSnapshot(query, runId),
 
     async get(runId) {
       const [row] = await query(
-        `SELECT ${recordOf(s, '$2')} FROM ${s}.runs r WHERE r.run_id = $1`,
+        `SELECT ${recordOf('$2')} FROM @runs r WHERE r.run_id = $1`,
         ...[escapeText(runId), now()],
       );
       return row && toRecord(row);
@@ -235,7 +235,7 @@ function makeStore(database: Database, s: string, now: () => number): Store {
 
     async list(filter = {}) {
       const wanted = readListFilter(filter);
-      return toRunList(await findRuns(query, s, wanted, now()), wanted, filter);
+      return toRunList(await findRuns(query, wanted, now()), wanted, filter);
     },
 
     async assertRoom() {
@@ -243,38 +243,38 @@ function makeStore(database: Database, s: string, now: () => number): Store {
       // The table grows on disk although no other transaction sees the row.
       await database.transact(async query => {
         const [row] = await query(
-          `INSERT INTO ${s}.listeners (name, cursor, owner, until)
+          `INSERT INTO @listeners (name, cursor, owner, until)
            SELECT 'room ' || gen_random_uuid(), string_agg(md5(i::text), ''), '', 0 FROM generate_series(1, 32768) i
            RETURNING name`,
         );
-        await query(`DELETE FROM ${s}.listeners WHERE name = $1`, row?.name);
+        await query(`DELETE FROM @listeners WHERE name = $1`, row?.name);
       });
       database.isFull = false;
     },
 
     async count() {
-      return countByStatus(await query(`SELECT status, count(*) AS count FROM ${s}.runs GROUP BY status`));
+      return countByStatus(await query(`SELECT status, count(*) AS count FROM @runs GROUP BY status`));
     },
 
     async putBlob(runId, digest, text, redactions) {
       if (redactions === undefined) {
         const { run } = await locate(runId);
-        return await writeBlob(query, s, { run, digest, text });
+        return await writeBlob(query, { run, digest, text });
       }
       await database.transact(async query => {
-        const place = await locateRun(query, s, runId, 'FOR SHARE');
+        const place = await locateRun(query, runId, 'FOR SHARE');
         assertUnredacted(runId, place, redactions);
-        await writeBlob(query, s, { run: place.run, digest, text });
+        await writeBlob(query, { run: place.run, digest, text });
       });
     },
 
-    readBlob: (runId, digest, offset, length) => readBytes(query, s, { runId, digest, offset, length }),
+    readBlob: (runId, digest, offset, length) => readBytes(query, { runId, digest, offset, length }),
 
     async chain(runId) {
       const rows = await query(
-        `WITH RECURSIVE up AS (SELECT * FROM ${s}.runs WHERE run_id = $1
-           UNION SELECT o.* FROM ${s}.runs o JOIN up ON o.run_id = up.continues)
-         SELECT ${recordOf(s, '$2')} FROM up r`,
+        `WITH RECURSIVE up AS (SELECT * FROM @runs WHERE run_id = $1
+           UNION SELECT o.* FROM @runs o JOIN up ON o.run_id = up.continues)
+         SELECT ${recordOf('$2')} FROM up r`,
         ...[escapeText(runId), now()],
       );
       const found = new Map(rows.map(toRecord).map(record => [record.runId, record]));
@@ -284,8 +284,8 @@ function makeStore(database: Database, s: string, now: () => number): Store {
     async delete(runId, given = {}) {
       const options = { ...given, now: given.now ?? now() };
       return await database.transact(async query => {
-        const doomed = planDeletion(await readKinship(query, s, [runId], options.now), runId, options);
-        await dropRuns(query, s, doomed);
+        const doomed = planDeletion(await readKinship(query, [runId], options.now), runId, options);
+        await dropRuns(query, doomed);
         return doomed;
       });
     },
@@ -294,9 +294,9 @@ function makeStore(database: Database, s: string, now: () => number): Store {
       return await pruneRuns(store, options, (runIds, gone) =>
         database.transact(async query => {
           const at = options.now ?? now();
-          const kinship = await readKinship(query, s, runIds, at);
+          const kinship = await readKinship(query, runIds, at);
           const doomed = planPruning(kinship, runIds, gone, { ...options, now: at });
-          if (options.dryRun !== true) await dropRuns(query, s, doomed);
+          if (options.dryRun !== true) await dropRuns(query, doomed);
           return doomed;
         }),
       );
@@ -304,7 +304,7 @@ function makeStore(database: Database, s: string, now: () => number): Store {
 
     redact: (runId, options) => redactIn(store, runId, options),
 
-    rewrite: (runId, redaction) => database.transact(query => rewriteRun(query, s, runId, redaction)),
+    rewrite: (runId, redaction) => database.transact(query => rewriteRun(query, runId, redaction)),
 
     async close() {
       listener.close();

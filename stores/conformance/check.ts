@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
 import type { MessageItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import type { ClaimRequest, Owner, Progress, Store } from '../../protocol/store.ts';
+import type { ClaimRequest, ListFilter, Owner, Progress, Store } from '../../protocol/store.ts';
 
 export type StoreUnderTest = {
   open(): Promise<Store>;
@@ -107,4 +107,9 @@ export function request(id: string, changes: Partial<ClaimRequest> = {}): ClaimR
 
 export async function rejectsWith(code: string, work: Promise<unknown>): Promise<void> {
   await assert.rejects(work, { name: 'EngineError', code });
+}
+
+/** Returns the ids of the listed runs, in their order. */
+export async function listIds(store: Store, filter?: ListFilter): Promise<string[]> {
+  return (await store.list(filter)).runs.map(({ runId }) => runId);
 }

@@ -12,12 +12,8 @@ export const claimChecks: Checks = {
   'a claim of a free run gets the lease and is journaled': async store => {
     await store.create(begin('a'));
     assert.deepEqual(await store.claim('a', request('one')), { type: 'claimed', epoch: 1, seq: 2 });
-    assert.deepEqual((await store.read('a', 1))[0]?.event, {
-      type: 'run.claimed',
-      at: 5000,
-      by: 'host:7',
-      epoch: 1,
-    });
+    const event = { type: 'run.claimed', at: 5000, by: 'host:7', epoch: 1 };
+    assert.deepEqual((await store.read('a', 1))[0]?.event, event);
     assert.equal((await store.get('a'))?.leaseUntil, 6000);
   },
   'the identity of an owner is kept with the lease and in the journal': async store => {

@@ -5,6 +5,7 @@ import {
   begin,
   type Checks,
   type DurabilityChecks,
+  listIds,
   makeProgress,
   RUNNING,
   receive,
@@ -13,10 +14,6 @@ import {
   say,
   WAITING,
 } from './check.ts';
-
-async function listIds(store: Store, filter?: ListFilter): Promise<string[]> {
-  return (await store.list(filter)).runs.map(({ runId }) => runId);
-}
 
 /** All pages of a list. `between` is called after each page but the last. */
 async function listPages(store: Store, filter: ListFilter, between = async () => {}): Promise<string[][]> {

@@ -5,6 +5,7 @@ import {
   begin,
   type Checks,
   type DurabilityChecks,
+  listIds,
   makeOwner,
   makeProgress,
   RUNNING,
@@ -69,10 +70,7 @@ export const removalChecks: Checks = {
     const found = [await store.get('a'), await store.loadSnapshot('a')];
     assert.deepEqual(found, [undefined, undefined]);
     assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
-    assert.deepEqual(
-      (await store.list()).runs.map(({ runId }) => runId),
-      ['b'],
-    );
+    assert.deepEqual(await listIds(store), ['b']);
     await store.create(begin('a'));
     assert.equal((await store.read('a')).length, 1);
     assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
@@ -122,10 +120,7 @@ export const removalChecks: Checks = {
   },
   'a run whose child run a fork waits for is deleted with the fork, or alone once the fork has the result':
     async store => {
-      for (const [id, child] of [
-        ['a', 'b'],
-        ['x', 'y'],
-      ] as const) {
+      for (const [id, child] of Object.entries({ a: 'b', x: 'y' })) {
         await store.create(begin(id), undefined, { events: [suspend('call', child)], status: 'waiting' });
         await store.create(beginChild(child, id));
         const forkOf = { runId: id, at: 2 };
@@ -139,15 +134,12 @@ export const removalChecks: Checks = {
       assert.ok(await hasRun(store, 'fork of x'));
     },
   'a redaction replaces entries, appends its own event, and keeps the other entries': async store => {
-    const rest = {
-      events: [receive('two'), receive('three'), settle('c', 'four')],
-      status: 'waiting',
-    } as const;
+    const events = [receive('two'), receive('three'), settle('c', 'four')];
+    const rest = { events, status: 'waiting' } as const;
     await store.create(begin('a'), undefined, rest);
     const before = await store.read('a');
-    const redaction = redactSecond(4, {
-      entries: [2, 3].map(seq => ({ seq, event: receive(`gone ${seq}`) })),
-    });
+    const entries = [2, 3].map(seq => ({ seq, event: receive(`gone ${seq}`) }));
+    const redaction = redactSecond(4, { entries });
     assert.deepEqual(await store.rewrite('a', redaction), { type: 'appended', seq: 5 });
     const expected = [before[0], ...redaction.entries, before[3], { seq: 5, event: redaction.event }];
     assert.deepEqual(await store.read('a'), expected);
@@ -171,10 +163,8 @@ export const removalChecks: Checks = {
     assert.equal((await store.readBlob('fork', DIGEST, 0, 5))?.length, 5);
   },
   'a redaction of a run that is longer, driven or unknown changes nothing': async store => {
-    await store.create(begin('a'), undefined, {
-      events: [receive('two'), receive('three')],
-      status: 'waiting',
-    });
+    const events = [receive('two'), receive('three')];
+    await store.create(begin('a'), undefined, { events, status: 'waiting' });
     const before = await store.read('a');
     assert.deepEqual(await store.rewrite('a', redactSecond(2)), { type: 'conflict' });
     assert.deepEqual(await store.read('a'), before);
@@ -218,7 +208,7 @@ async function make(
 }
 
 async function idsIn(store: Store): Promise<string[]> {
-  return (await store.list()).runs.map(({ runId }) => runId).sort();
+  return (await listIds(store)).sort();
 }
 
 export const pruneChecks: Checks = {

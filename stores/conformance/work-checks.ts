@@ -48,14 +48,8 @@ export const workChecks = checksOf(takeFrom, {
     await store.create(begin('b', { at: 1001, agent: { name: 'refunds', version: '2' }, chart }));
     await store.create(begin('c', { at: 1002, agent: { name: 'other' } }));
     const state = { fold: 7 };
-    const adopted = {
-      title: '',
-      labels: {},
-      createdAt: 1003,
-      seq: 7,
-      state,
-      status: 'running',
-    } as const;
+    const times = { createdAt: 1003, seq: 7 };
+    const adopted = { title: '', labels: {}, ...times, state, status: 'running' } as const;
     await store.adopt({ ...adopted, runId: 'd', agent: 'refunds' });
     await store.adopt({ ...adopted, runId: 'e', agent: 'refunds', agentVersion: '3', chart });
     assert.deepEqual(await take({ agents: [{ name: 'none' }] }), []);
@@ -64,13 +58,8 @@ export const workChecks = checksOf(takeFrom, {
     assert.deepEqual(await take(one), ['a', 'd']);
     assert.deepEqual(await take({ ...one, charts: [chart] }), ['d']);
     assert.deepEqual(await take({ charts: [chart], reserveMs: 0 }), ['b', 'd', 'e']);
-    assert.deepEqual(await take({ agents: [{ name: 'other' }, { name: 'refunds' }] }), [
-      'a',
-      'b',
-      'c',
-      'd',
-      'e',
-    ]);
+    const all = await take({ agents: [{ name: 'other' }, { name: 'refunds' }] });
+    assert.deepEqual(all, ['a', 'b', 'c', 'd', 'e']);
   },
   'a run that rests is work at the time that its last append named': async (store, take) => {
     await store.create(begin('a'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
@@ -128,11 +117,7 @@ export const workChecks = checksOf(takeFrom, {
     for (const id of ['one', 'two', 'three']) await store.create(begin(id), request(id));
     assert.equal((await end('one', 'parent', 0)).type, 'superseded');
     assert.deepEqual(await take({ reserveMs: 0 }), []);
-    for (const [id, wakes] of [
-      ['one', 'parent'],
-      ['two', 'ended'],
-      ['three', 'none'],
-    ] as const) {
+    for (const [id, wakes] of Object.entries({ one: 'parent', two: 'ended', three: 'none' })) {
       assert.equal((await end(id, wakes)).type, 'appended');
       await store.release(id, 1);
       assert.deepEqual(await take({ reserveMs: 0 }), ['parent']);
@@ -163,10 +148,8 @@ export const workChecks = checksOf(takeFrom, {
     const other = { runId: 'one', after: 1, epoch: 0, status: 'cancelled' as const };
     for (const changed of [{ after: 2 }, { after: 0 }, { epoch: 1 }]) {
       const beside = [other, { ...other, runId: 'two', ...changed }];
-      await rejectsWith(
-        'refused',
-        store.create(begin('new'), undefined, { events: [], status: 'running', beside }),
-      );
+      const rest = { events: [], status: 'running', beside } as const;
+      await rejectsWith('refused', store.create(begin('new'), undefined, rest));
     }
     assert.deepEqual(await take({}), ['one', 'two']);
   },
@@ -207,10 +190,8 @@ function takeFrom(store: Store): Take | undefined {
   return async changes => {
     const found = (await store.takeWork?.({ ...WORK, ...changes })) ?? [];
     const order = found.map(({ updatedAt }) => updatedAt);
-    assert.deepEqual(
-      order,
-      order.toSorted((one, other) => one - other),
-    );
+    const sorted = order.toSorted((one, other) => one - other);
+    assert.deepEqual(order, sorted);
     return found.map(({ runId }) => runId).sort();
   };
 }

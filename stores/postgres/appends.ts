@@ -14,7 +14,7 @@ import { encodeEvent } from '../journal-text.ts';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';
 import { columnsOf, escapeText, newRunOf, type Row, type Transaction } from '../sql/rows.ts';
 import type { Database } from './database.ts';
-import { notifyRun, notifyWork } from './listener.ts';
+import { NOTIFY_WORK, notifyRun } from './listener.ts';
 import { writeBlob } from './runs.ts';
 
 /** Where a journal has to end for an append; `epoch` is null for an input, `redactions` if they are not compared. */
@@ -24,13 +24,13 @@ type Guard = { after: number; epoch: number | null; redactions: number | null };
 type Claimed = { request: ClaimRequest; epoch: number; from: unknown };
 
 /** Writes journals. Each append is one statement, which counts once although its reply may be lost. */
-export function makeAppends(database: Database, s: string, now: () => number) {
+export function makeAppends(database: Database, now: () => number) {
   /** How long it is until then by the clock of this process, in ms. */
   const untilOf = (time: number | undefined) => (time === undefined ? undefined : time - now());
 
   const findCommit = (key: string, seq: number, commit: string): Promise<Row[]> =>
     database.query(
-      `SELECT a.seq FROM ${s}.runs r JOIN ${s}.appends a USING (run)
+      `SELECT a.seq FROM @runs r JOIN @appends a USING (run)
        WHERE r.run_id = $1 AND a.seq = $2 AND a.commit_id = $3`,
       ...[key, seq, commit],
     );
@@ -53,7 +53,7 @@ export function makeAppends(database: Database, s: string, now: () => number) {
     );
     const wakeInMs = untilOf(standing.wakeAt) ?? null;
     const [text, more] =
-      claimed === undefined ? appendSql(s, epoch, wakeInMs, standing.wakes) : claimSql(s, claimed);
+      claimed === undefined ? appendSql(epoch, wakeInMs, standing.wakes) : claimSql(claimed);
     const written = await database.queryOnce(text, [...values, ...more], () =>
       findCommit(key, after + events.length, commit),
     );
@@ -68,7 +68,7 @@ export function makeAppends(database: Database, s: string, now: () => number) {
     query: Transaction = (text, ...values) => database.query(text, ...values),
   ): Promise<boolean> {
     const set = await query(
-      `UPDATE ${s}.runs r SET status = $4, progress = COALESCE($5, progress), ${setWakeAt(s, '$6')}
+      `UPDATE @runs r SET status = $4, progress = COALESCE($5, progress), ${setWakeAt('$6')}
        WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3)
          AND ($7::int8 IS NULL OR redactions = $7) RETURNING 1`,
       ...[escapeText(runId), after, epoch, status, textOf(progress), untilOf(wakeAt) ?? null, redactions],
@@ -88,7 +88,7 @@ export function makeAppends(database: Database, s: string, now: () => number) {
           throw changedRun(change.runId);
       const made = await query(text, ...values);
       for (const { run } of made)
-        for (const blob of blobs) await writeBlob(query, s, { run: Number(run), ...blob });
+        for (const blob of blobs) await writeBlob(query, { run: Number(run), ...blob });
       return made;
     });
   }
@@ -98,20 +98,19 @@ export function makeAppends(database: Database, s: string, now: () => number) {
 
 /** $13 is how long until the run is woken, in ms, and $14 the id of a run to wake, if there is one. */
 function appendSql(
-  s: string,
   epoch: number | null,
   wakeInMs: number | null,
   wakes: string | undefined,
 ): [string, unknown[]] {
-  const told = `, ${notifyRun(s, '$1::text')} AS told,
-      CASE WHEN $8 = 'running' AND (SELECT owner IS NULL OR lease_until <= ${s}.now_ms() FROM old)
-      THEN ${notifyWork(s)} END AS work`;
+  const told = `, ${notifyRun('$1::text')} AS told,
+      CASE WHEN $8 = 'running' AND (SELECT owner IS NULL OR lease_until <= @now_ms() FROM old)
+      THEN ${NOTIFY_WORK} END AS work`;
   const woken = `,
     woken AS (
-      UPDATE ${s}.runs r SET wake_at = LEAST(r.wake_at, ${s}.now_ms()) FROM summed
-      WHERE r.run_id = $14 AND r.status IN ('running', 'waiting') RETURNING ${notifyWork(s)} AS told)`;
-  const text = writeSql(s, {
-    columns: setWakeAt(s, '$13'),
+      UPDATE @runs r SET wake_at = LEAST(r.wake_at, @now_ms()) FROM summed
+      WHERE r.run_id = $14 AND r.status IN ('running', 'waiting') RETURNING ${NOTIFY_WORK} AS told)`;
+  const text = writeSql({
+    columns: setWakeAt('$13'),
     parts: wakes === undefined ? '' : woken,
     returning: `${epoch === null ? told : ''}${wakes === undefined ? '' : ', (SELECT count(told) FROM woken)'}`,
   });
@@ -119,12 +118,12 @@ function appendSql(
 }
 
 /** $13 is the epoch, $14 the owner, $15 the length of the lease, and $16 the end of the lease before. */
-function claimSql(s: string, { request, epoch, from }: Claimed): [string, unknown[]] {
-  const text = writeSql(s, {
-    columns: `epoch = $13, owner = $14, lease_until = ${s}.now_ms() + $15::float8, reserved_until = NULL,
-        wake_at = CASE WHEN r.wake_at <= ${s}.now_ms() THEN NULL ELSE r.wake_at END`,
+function claimSql({ request, epoch, from }: Claimed): [string, unknown[]] {
+  const text = writeSql({
+    columns: `epoch = $13, owner = $14, lease_until = @now_ms() + $15::float8, reserved_until = NULL,
+        wake_at = CASE WHEN r.wake_at <= @now_ms() THEN NULL ELSE r.wake_at END`,
     condition: 'AND lease_until IS NOT DISTINCT FROM $16::float8',
-    returning: `, ${notifyRun(s, '$1::text')} AS told`,
+    returning: `, ${notifyRun('$1::text')} AS told`,
   });
   return [text, [epoch, JSON.stringify(request.owner), request.leaseMs, from]];
 }
@@ -140,12 +139,14 @@ export type Change = Guard & {
 /** What a statement does beside an append: it sets columns of `runs r`, under a further condition. */
 type Beside = { columns?: string; condition?: string; parts?: string; returning?: string };
 
-export function writeSql(
-  s: string,
-  { columns = 'epoch = r.epoch', condition = '', parts = '', returning = '' }: Beside = {},
-): string {
+export function writeSql({
+  columns = 'epoch = r.epoch',
+  condition = '',
+  parts = '',
+  returning = '',
+}: Beside = {}): string {
   return `WITH old AS (
-      SELECT run, last_sum, owner, lease_until FROM ${s}.runs
+      SELECT run, last_sum, owner, lease_until FROM @runs
       WHERE run_id = $1 AND seq = $2 AND ($3::int8 IS NULL OR epoch = $3)
         AND ($12::int8 IS NULL OR redactions = $12)
         AND NOT (${isOver('$8::text')} IS FALSE AND ${isOver('status')}) ${condition} FOR UPDATE),
@@ -154,11 +155,11 @@ export function writeSql(
         left(encode(sha256(convert_to(last_sum || $4::text || COALESCE($5::text, ''), 'UTF8')), 'hex'), 16) AS sum
       FROM old),
     moved AS (
-      UPDATE ${s}.runs r SET seq = $2::int8 + $6::int4, last_sum = summed.sum, updated_at = $7,
+      UPDATE @runs r SET seq = $2::int8 + $6::int4, last_sum = summed.sum, updated_at = $7,
         status = COALESCE($8, status), progress = COALESCE($9, progress), ${columns}
       FROM summed WHERE r.run = summed.run)${parts}
-    INSERT INTO ${s}.appends (run, seq, count, chars, position, prior, sum, state_hash, commit_id, json)
-    SELECT run, $2::int8 + $6::int4, $6, $10, ${s}.position_of(pg_current_xact_id()), prior, sum, $5, $11, $4 FROM summed
+    INSERT INTO @appends (run, seq, count, chars, position, prior, sum, state_hash, commit_id, json)
+    SELECT run, $2::int8 + $6::int4, $6, $10, @position_of(pg_current_xact_id()), prior, sum, $5, $11, $4 FROM summed
     RETURNING seq${returning}`;
 }
 
@@ -167,8 +168,8 @@ function isOver(status: string): string {
 }
 
 /** A time to wake the run that has come stays; otherwise the parameter, in ms from now, replaces it. */
-function setWakeAt(s: string, wakeInMs: string): string {
-  return `wake_at = CASE WHEN r.wake_at <= ${s}.now_ms() THEN r.wake_at ELSE ${s}.now_ms() + ${wakeInMs}::float8 END`;
+function setWakeAt(wakeInMs: string): string {
+  return `wake_at = CASE WHEN r.wake_at <= @now_ms() THEN r.wake_at ELSE @now_ms() + ${wakeInMs}::float8 END`;
 }
 
 export function valuesOf(
@@ -197,7 +198,7 @@ type Created = {
 };
 
 /** Creates a run. Returns no row if the run exists, or its source was redacted another number of times. */
-export function insertRun(s: string, { event, rest, events, claim, commit, wakeInMs }: Created): Statement {
+export function insertRun({ event, rest, events, claim, commit, wakeInMs }: Created): Statement {
   const json = events.map(encodeEvent).join('\n');
   const run = newRunOf(event, rest);
   const shared = columnsOf(run);
@@ -215,16 +216,16 @@ export function insertRun(s: string, { event, rest, events, claim, commit, wakeI
   const { source } = rest;
   const last = 9 + Object.keys(columns).length;
   const found = `source AS (
-      SELECT run FROM ${s}.runs WHERE run_id = $${last + 1} AND redactions = $${last + 2} FOR SHARE),
+      SELECT run FROM @runs WHERE run_id = $${last + 1} AND redactions = $${last + 2} FOR SHARE),
     `;
-  const text = `WITH ${source ? found : ''}made AS (${insertSql(s, columns, 10, source && 'source')}),
+  const text = `WITH ${source ? found : ''}made AS (${insertSql(columns, 10, source && 'source')}),
     copied AS (
-      INSERT INTO ${s}.blobs (run, digest, start, sum, bytes)
-      SELECT made.run, b.digest, b.start, b.sum, b.bytes FROM made, ${s}.runs o JOIN ${s}.blobs b ON b.run = o.run
+      INSERT INTO @blobs (run, digest, start, sum, bytes)
+      SELECT made.run, b.digest, b.start, b.sum, b.bytes FROM made, @runs o JOIN @blobs b ON b.run = o.run
       WHERE o.run_id = $3)
-    INSERT INTO ${s}.appends (run, seq, count, chars, position, prior, sum, commit_id, json)
-    SELECT run, $4::int8, $4::int4, $5, ${s}.position_of(pg_current_xact_id()), $6, $7, $8, $9 FROM made
-    RETURNING run, ${claim === undefined ? notifyWork(s) : 'NULL'} AS told`;
+    INSERT INTO @appends (run, seq, count, chars, position, prior, sum, commit_id, json)
+    SELECT run, $4::int8, $4::int4, $5, @position_of(pg_current_xact_id()), $6, $7, $8, $9 FROM made
+    RETURNING run, ${claim === undefined ? NOTIFY_WORK : 'NULL'} AS told`;
   const values = [shared.fork_of, events.length, json.length, prior, sum, commit, json];
   const compared = source ? [escapeText(source.runId), source.redactions] : [];
   return [
@@ -234,11 +235,7 @@ export function insertRun(s: string, { event, rest, events, claim, commit, wakeI
 }
 
 /** The statement that imports a run with its snapshot. It returns a row, or none if the run exists. */
-export function insertAdopted(
-  s: string,
-  { seq, state, ...run }: AdoptedRun,
-  wakeInMs: number | undefined,
-): Statement {
+export function insertAdopted({ seq, state, ...run }: AdoptedRun, wakeInMs: number | undefined): Statement {
   const shared = columnsOf({ ...run, base: seq });
   const columns = {
     ...shared,
@@ -248,8 +245,8 @@ export function insertAdopted(
     last_sum: sumOfRecord(shared),
     epoch: 0,
   };
-  const text = `WITH made AS (${insertSql(s, columns, 6)})
-    INSERT INTO ${s}.snapshots (run, seq, sum, state) SELECT run, $3, $4, $5 FROM made RETURNING run`;
+  const text = `WITH made AS (${insertSql(columns, 6)})
+    INSERT INTO @snapshots (run, seq, sum, state) SELECT run, $3, $4, $5 FROM made RETURNING run`;
   const stateText = JSON.stringify(state);
   const values = [seq, sumOfSnapshot(shared.run_id, seq, stateText), stateText];
   return [text, [null, wakeInMs ?? null, ...values, ...Object.values(columns)]];
@@ -259,11 +256,11 @@ export function insertAdopted(
  * Inserts a run, with the length of its lease as $1, `wakeInMs` as $2, and its columns from the parameter `first` on. Does
  * nothing if the query `source` has no row.
  */
-function insertSql(s: string, columns: Row, first: number, source?: string): string {
+function insertSql(columns: Row, first: number, source?: string): string {
   const names = Object.keys(columns);
   const parameters = names.map((_, index) => `$${first + index}`);
-  return `INSERT INTO ${s}.runs (${names.join(', ')}, lease_until, wake_at)
-      SELECT ${parameters.join(', ')}, ${s}.now_ms() + $1::float8, ${s}.now_ms() + $2::float8
+  return `INSERT INTO @runs (${names.join(', ')}, lease_until, wake_at)
+      SELECT ${parameters.join(', ')}, @now_ms() + $1::float8, @now_ms() + $2::float8
       ${source === undefined ? '' : `FROM ${source}`}
       ON CONFLICT (run_id) DO NOTHING RETURNING run`;
 }

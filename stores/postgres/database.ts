@@ -2,7 +2,7 @@ import { backOffMs } from '../../protocol/back-off.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { closedStore } from '../run-record.ts';
 import type { Row, Transaction } from '../sql/rows.ts';
-import { findVersion, migrate, quoteSchema, schemaVersion } from './schema.ts';
+import { findVersion, migrate, nameOfSchema, quoteSchema, schemaVersion } from './schema.ts';
 
 type Answer = { rows: Row[]; rowCount: number | null };
 type Query = (text: string, values?: readonly unknown[]) => Promise<Answer>;
@@ -67,7 +67,7 @@ export class Database {
   /** Runs one statement that may be repeated, and returns its rows. */
   async query(text: string, ...values: readonly unknown[]): Promise<Row[]> {
     const { rows } = await this.#persist(
-      async pool => await pool.query(text, [...values]),
+      async pool => await pool.query(this.#inSchema(text), [...values]),
       () => true,
     );
     return rows;
@@ -78,7 +78,7 @@ export class Database {
     for (;;) {
       try {
         const { rows } = await this.#persist(
-          async pool => await pool.query(text, [...values]),
+          async pool => await pool.query(this.#inSchema(text), [...values]),
           error => !mayBeCommitted(error),
         );
         return rows;
@@ -93,13 +93,16 @@ export class Database {
   /** Runs `work` in one transaction, which is repeated if it surely was not committed. */
   async transact<Result>(work: (query: Transaction) => Promise<Result>): Promise<Result> {
     return await this.#persist(
-      async pool => await runTransaction(pool, work),
+      async pool =>
+        await runTransaction(pool, query =>
+          work((text, ...values) => query(this.#inSchema(text), ...values)),
+        ),
       error => !(error instanceof EngineError),
     );
   }
 
-  /** Listens to a channel on a connection of its own, or on one of a pool that the caller made. */
-  async listen(channel: string, onPayload: (payload: string) => void): Promise<Listening> {
+  /** Listens to the channel on a connection of its own, or on one of a pool that the caller made. */
+  async listen(onPayload: (payload: string) => void): Promise<Listening> {
     const pool = await this.#open();
     const { source, listen } = this.#options;
     const url = listen ?? (typeof source === 'string' ? source : undefined);
@@ -112,12 +115,20 @@ export class Database {
     // Does not wait for the server to confirm: it may never do so.
     void ended.then(() => ('release' in client ? client.release(true) : client.end().catch(() => {})));
     try {
-      await client.query(`LISTEN "${channel}"`);
+      await client.query(this.#inSchema('LISTEN "@changes"'));
     } catch (error) {
       resolve();
       throw error;
     }
     return { ended, end: resolve };
+  }
+
+  /** In SQL, `@runs` is the store's table of that name, `@now_ms()` its function, and `@changes` in quotes its channel. */
+  #inSchema(text: string): string {
+    const { schema } = this.#options;
+    return text
+      .replaceAll(/(?<=['"])@changes/g, `${nameOfSchema(schema)}_changes`)
+      .replaceAll(/@(?=[a-z])/g, `${schema}.`);
   }
 
   async close(): Promise<void> {
@@ -268,26 +279,8 @@ async function commit(client: Client): Promise<void> {
  * The codes of failures that pass: of Node for connections, of PostgreSQL for a server that starts, stops, or has no
  * connection left. Source: https://www.postgresql.org/docs/current/errcodes-appendix.html
  */
-const UNSENT = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  '57P03',
-  '53300',
-]);
-const LOST = new Set([
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  '57P01',
-  '57P02',
-  '08000',
-  '08003',
-  '08006',
-  '25006',
-]);
+const UNSENT = new Set('ECONNREFUSED ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH 57P03 53300'.split(' '));
+const LOST = new Set('ECONNRESET EPIPE ETIMEDOUT 57P01 57P02 08000 08003 08006 25006'.split(' '));
 const DISK_FULL = '53100';
 const DEADLOCKS = new Set(['40P01', '40001']);
 

@@ -5,11 +5,11 @@ import { escapeText, type Row, type Transaction } from '../sql/rows.ts';
 const FORGET_MS = 60_000;
 
 /** The texts of turns in progress, in the table `deltas`. Reads come first: most calls then need no write. */
-export function postgresDeltas(query: Transaction, s: string): DeltaStore {
+export function postgresDeltas(query: Transaction): DeltaStore {
   const read = async (key: string): Promise<Row | undefined> => {
     const [row] = await query(
-      `SELECT d.followed_until - ${s}.now_ms() AS left_ms, d.seq, d.json
-       FROM ${s}.runs r JOIN ${s}.deltas d USING (run) WHERE r.run_id = $1`,
+      `SELECT d.followed_until - @now_ms() AS left_ms, d.seq, d.json
+       FROM @runs r JOIN @deltas d USING (run) WHERE r.run_id = $1`,
       key,
     );
     return row;
@@ -19,10 +19,10 @@ export function postgresDeltas(query: Transaction, s: string): DeltaStore {
       const key = escapeText(runId);
       const row = await read(key);
       if (Number(row?.left_ms ?? 0) < (until - now) / 2) {
-        await query(`DELETE FROM ${s}.deltas WHERE followed_until < ${s}.now_ms() - ${FORGET_MS}`);
+        await query(`DELETE FROM @deltas WHERE followed_until < @now_ms() - ${FORGET_MS}`);
         await query(
-          `INSERT INTO ${s}.deltas AS old (run, followed_until)
-           SELECT run, ${s}.now_ms() + $2::float8 FROM ${s}.runs WHERE run_id = $1
+          `INSERT INTO @deltas AS old (run, followed_until)
+           SELECT run, @now_ms() + $2::float8 FROM @runs WHERE run_id = $1
            ON CONFLICT (run) DO UPDATE SET followed_until = GREATEST(old.followed_until, excluded.followed_until)`,
           ...[key, until - now],
         );
@@ -34,8 +34,8 @@ export function postgresDeltas(query: Transaction, s: string): DeltaStore {
       const key = escapeText(runId);
       if (Number((await read(key))?.left_ms ?? 0) <= 0) return false;
       const saved = await query(
-        `UPDATE ${s}.deltas d SET seq = $2, json = $3 FROM ${s}.runs r
-         WHERE r.run_id = $1 AND r.redactions = $4 AND d.run = r.run AND d.followed_until > ${s}.now_ms() RETURNING 1`,
+        `UPDATE @deltas d SET seq = $2, json = $3 FROM @runs r
+         WHERE r.run_id = $1 AND r.redactions = $4 AND d.run = r.run AND d.followed_until > @now_ms() RETURNING 1`,
         ...[key, seq, json, redactions],
       );
       return saved.length > 0;
@@ -43,7 +43,7 @@ export function postgresDeltas(query: Transaction, s: string): DeltaStore {
 
     async clear(runId) {
       await query(
-        `UPDATE ${s}.deltas d SET seq = NULL, json = NULL FROM ${s}.runs r
+        `UPDATE @deltas d SET seq = NULL, json = NULL FROM @runs r
          WHERE r.run_id = $1 AND d.run = r.run AND d.json IS NOT NULL`,
         escapeText(runId),
       );

@@ -10,12 +10,12 @@ import { decodeEntries, readRow } from './journal.ts';
  * entry is in the feed once every transaction with a lower number has ended. So none can appear before one that was
  * read, in whatever order they commit.
  */
-export function postgresFeed(database: Database, s: string, now: () => number): StoreFeed {
+export function postgresFeed(database: Database, now: () => number): StoreFeed {
   /** The first position of the transactions that have not all ended. */
-  const horizon = `${s}.position_of(pg_snapshot_xmin(pg_current_snapshot()))`;
+  const horizon = `@position_of(pg_snapshot_xmin(pg_current_snapshot()))`;
   const findEnd = async () => {
     const [row] = await database.query(
-      `SELECT position, seq FROM ${s}.appends WHERE position < ${horizon} ORDER BY position DESC LIMIT 1`,
+      `SELECT position, seq FROM @appends WHERE position < ${horizon} ORDER BY position DESC LIMIT 1`,
     );
     return cursorOf(row);
   };
@@ -23,7 +23,7 @@ export function postgresFeed(database: Database, s: string, now: () => number): 
     async read(query = {}) {
       const { position, limit } = readFeedQuery(query);
       const rows = await database.query(
-        `SELECT r.run_id, a.* FROM ${s}.appends a JOIN ${s}.runs r USING (run)
+        `SELECT r.run_id, a.* FROM @appends a JOIN @runs r USING (run)
          WHERE a.position >= $1 AND a.position < ${horizon} ORDER BY a.position LIMIT $2`,
         ...[position, limit + 1],
       );
@@ -41,17 +41,17 @@ export function postgresFeed(database: Database, s: string, now: () => number): 
       const end = await findEnd();
       return await database.transact<TakenCursor>(async query => {
         await query(
-          `INSERT INTO ${s}.listeners (name, cursor, owner, until) VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING`,
+          `INSERT INTO @listeners (name, cursor, owner, until) VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING`,
           ...[name, end, JSON.stringify(owner)],
         );
         const [row] = await query(
-          `SELECT cursor, owner, until - ${s}.now_ms() + $2::float8 AS until FROM ${s}.listeners WHERE name = $1 FOR UPDATE`,
+          `SELECT cursor, owner, until - @now_ms() + $2::float8 AS until FROM @listeners WHERE name = $1 FOR UPDATE`,
           ...[name, now],
         );
         const refusal = refuseClaim(row && readHolder(row), { owner, now, isDead });
         if (refusal !== undefined) return refusal;
         await query(
-          `UPDATE ${s}.listeners SET owner = $2, until = ${s}.now_ms() + $3::float8 WHERE name = $1`,
+          `UPDATE @listeners SET owner = $2, until = @now_ms() + $3::float8 WHERE name = $1`,
           ...[name, JSON.stringify(owner), until - now],
         );
         return { type: 'taken', cursor: String(row?.cursor) };
@@ -60,7 +60,7 @@ export function postgresFeed(database: Database, s: string, now: () => number): 
 
     async save(name, ownerId, { cursor, until }) {
       const saved = await database.query(
-        `UPDATE ${s}.listeners SET cursor = $3, until = ${s}.now_ms() + $4::float8
+        `UPDATE @listeners SET cursor = $3, until = @now_ms() + $4::float8
          WHERE name = $1 AND owner::jsonb ->> 'id' = $2 RETURNING 1`,
         ...[name, ownerId, cursor, until - now()],
       );

@@ -24,27 +24,24 @@ export type Entry = { seq: number; text: string; stateHash: string | undefined }
 const MOST = Number.MAX_SAFE_INTEGER;
 
 /** A journal row, with the last seq from the run's record; one row without `seq` if there are no entries to read. */
-function selectRows(schema: string): string {
-  return `SELECT r.base, r.seq AS last, r.last_sum, r.redactions, a.* FROM ${schema}.runs r
+const SELECT_ROWS = `SELECT r.base, r.seq AS last, r.last_sum, r.redactions, a.* FROM @runs r
   LEFT JOIN LATERAL (
     SELECT p.* FROM (
       SELECT seq, count, chars, prior, sum, state_hash, json, sum(chars) OVER (ORDER BY seq) - chars AS chars_before
-      FROM ${schema}.appends WHERE run = r.run AND seq > $2 ORDER BY seq LIMIT $3
+      FROM @appends WHERE run = r.run AND seq > $2 ORDER BY seq LIMIT $3
     ) p WHERE p.chars_before < $4 ORDER BY p.seq
   ) a ON true WHERE r.run_id = $1 ORDER BY a.seq`;
-}
 
 /** Throws `run-unknown`, and `journal-damaged` for missing rows and wrong checksums. */
 export async function readTexts(
   query: Transaction,
-  schema: string,
   runId: string,
   after: number,
   page: Page = WHOLE,
 ): Promise<Entry[]> {
   if (page.entries <= 0) return [];
   const limits = [page.entries, page.chars].map(limit => Math.min(limit, MOST));
-  const rows = await query(selectRows(schema), escapeText(runId), after, ...limits);
+  const rows = await query(SELECT_ROWS, escapeText(runId), after, ...limits);
   const [first] = rows;
   if (first === undefined) throw missingRun(runId);
   assertUnredacted(runId, { redactions: Number(first.redactions) }, page.redactions);
@@ -108,13 +105,12 @@ function describeChange(runId: string, seq: number): Error {
 /** Replaces the JSON and the state hashes of entries, by seq, and returns the checksum of the journal's new end. */
 async function rewriteRows(
   query: Transaction,
-  schema: string,
   run: number,
   changed: Replacements,
 ): Promise<string | undefined> {
   const first = Math.min(...changed.keys());
   const rows = await query(
-    `SELECT seq, count, prior, state_hash, json FROM ${schema}.appends WHERE run = $1 AND seq >= $2 ORDER BY seq`,
+    `SELECT seq, count, prior, state_hash, json FROM @appends WHERE run = $1 AND seq >= $2 ORDER BY seq`,
     ...[run, first],
   );
   let sum: string | undefined;
@@ -127,7 +123,7 @@ async function rewriteRows(
     const prior = sum ?? String(row.prior);
     sum = sumOfEntry(prior, json, hash);
     await query(
-      `UPDATE ${schema}.appends SET json = $3, chars = $4, prior = $5, sum = $6, state_hash = $7 WHERE run = $1 AND seq = $2`,
+      `UPDATE @appends SET json = $3, chars = $4, prior = $5, sum = $6, state_hash = $7 WHERE run = $1 AND seq = $2`,
       ...[run, seq, json, json.length, prior, sum, hash ?? null],
     );
   }
@@ -136,7 +132,6 @@ async function rewriteRows(
 
 export async function rewriteRun(
   query: Transaction,
-  s: string,
   runId: string,
   redaction: Redaction,
 ): Promise<Exclude<AppendResult, { type: 'superseded' }>> {
@@ -144,18 +139,18 @@ export async function rewriteRun(
   const { after, redactions, blobs, state, progress, event, now, isDead } = redaction;
   const { texts, title } = readRedaction(redaction);
   const written = event && encodeEvent(event);
-  const place = await locateRun(query, s, runId, 'FOR UPDATE');
+  const place = await locateRun(query, runId, 'FOR UPDATE');
   const lease = toLease(place.row);
   const until = (lease?.until ?? 0) - place.now + now;
   assertUndriven(runId, lease && { ...lease, until }, { now, isDead }, 'redacted');
   if (after !== place.seq || redactions !== place.redactions) return { type: 'conflict' };
   const { run } = place;
-  const sum = texts.size === 0 ? undefined : await rewriteRows(query, s, run, texts);
-  await query(`DELETE FROM ${s}.blobs WHERE run = $1 AND digest = ANY($2)`, run, [...blobs]);
+  const sum = texts.size === 0 ? undefined : await rewriteRows(query, run, texts);
+  await query(`DELETE FROM @blobs WHERE run = $1 AND digest = ANY($2)`, run, [...blobs]);
   await query(
-    `UPDATE ${s}.runs SET last_sum = COALESCE($2, last_sum), progress = $3, title = COALESCE($4, title),
+    `UPDATE @runs SET last_sum = COALESCE($2, last_sum), progress = $3, title = COALESCE($4, title),
        search = COALESCE($5, search), redactions = redactions + 1, owner = NULL, lease_until = NULL,
-       wake_at = CASE WHEN owner IS NULL OR $6 THEN wake_at ELSE LEAST(wake_at, ${s}.now_ms()) END WHERE run = $1`,
+       wake_at = CASE WHEN owner IS NULL OR $6 THEN wake_at ELSE LEAST(wake_at, @now_ms()) END WHERE run = $1`,
     ...[
       run,
       sum ?? null,
@@ -168,10 +163,10 @@ export async function rewriteRun(
   if (event && written) {
     const guard = { after, epoch: null, redactions: redactions + 1 };
     const change = { ...guard, key, json: written, count: 1, at: event.at, standing: {} };
-    await query(writeSql(s), ...valuesOf(change, randomUUID()));
+    await query(writeSql(), ...valuesOf(change, randomUUID()));
   }
   const seq = after + (event === undefined ? 0 : 1);
-  for (const table of ['snapshots', 'deltas']) await query(`DELETE FROM ${s}.${table} WHERE run = $1`, run);
-  await saveSnapshotAs(query, s, { key, seq, redactions: redactions + 1, text: JSON.stringify(state) });
+  for (const table of ['snapshots', 'deltas']) await query(`DELETE FROM @${table} WHERE run = $1`, run);
+  await saveSnapshotAs(query, { key, seq, redactions: redactions + 1, text: JSON.stringify(state) });
   return { type: 'appended', seq };
 }

@@ -3,7 +3,6 @@ import { EngineError } from '../../protocol/error.ts';
 import { escapeText } from '../sql/rows.ts';
 import type { Watchers } from '../watchers.ts';
 import type { Database, Listening } from './database.ts';
-import { nameOfSchema } from './schema.ts';
 
 /** The payload of a notification that there is work. That of a change is `topicOf` the run, which has a prefix. */
 const WORK = 'work';
@@ -22,8 +21,8 @@ const POLL_MS = 150;
 const WORK_POLL_MS = 1_000;
 
 /** SQL that tells watchers of the run in the column `key` about a change. */
-export function notifyRun(schema: string, key: string): string {
-  return `pg_notify('${channelOf(schema)}', '${RUN}' || left(${key}, ${LONGEST_TOPIC}))::text`;
+export function notifyRun(key: string): string {
+  return `pg_notify('@changes', '${RUN}' || left(${key}, ${LONGEST_TOPIC}))::text`;
 }
 
 /** The name under which a run is watched: its id as stored, shortened. */
@@ -31,13 +30,8 @@ export function topicOf(runId: string): string {
   return [...escapeText(runId)].slice(0, LONGEST_TOPIC).join('');
 }
 
-export function notifyWork(schema: string): string {
-  return `pg_notify('${channelOf(schema)}', '${WORK}')::text`;
-}
-
-function channelOf(schema: string): string {
-  return `${nameOfSchema(schema)}_changes`;
-}
+/** SQL that tells watchers of work. */
+export const NOTIFY_WORK = `pg_notify('@changes', '${WORK}')::text`;
 
 /**
  * Passes the notifications of other processes to the watchers of a store, on a connection of its own.
@@ -49,16 +43,14 @@ function channelOf(schema: string): string {
  */
 export class Listener {
   readonly #database: Database;
-  readonly #schema: string;
   readonly #watchers: Watchers;
   #listening: Listening | undefined;
   #isStarted = false;
   #isClosed = false;
   #cancelTimer = () => {};
 
-  constructor(database: Database, schema: string, watchers: Watchers) {
+  constructor(database: Database, watchers: Watchers) {
     this.#database = database;
-    this.#schema = schema;
     this.#watchers = watchers;
   }
 
@@ -79,13 +71,13 @@ export class Listener {
     try {
       const probe = crypto.randomUUID();
       const probed = Promise.withResolvers<boolean>();
-      const listening = await this.#database.listen(channelOf(this.#schema), payload => {
+      const listening = await this.#database.listen(payload => {
         if (payload === probe) probed.resolve(true);
         else this.#tell(payload);
       });
       this.#listening = listening;
       const timer = setTimeout(() => probed.resolve(false), PROBE_MS);
-      await this.#database.query(`SELECT pg_notify($1, $2)`, channelOf(this.#schema), probe);
+      await this.#database.query(`SELECT pg_notify('@changes', $1)`, probe);
       isProbed = await Promise.race([probed.promise, listening.ended.then(() => true)]);
       clearTimeout(timer);
       if (this.#isClosed || !isProbed) listening.end();
@@ -132,7 +124,7 @@ export class Listener {
     const { topics } = this.#watchers;
     if (topics.length === 0) return;
     const rows = await this.#database.query(
-      `SELECT run_id, seq::float8 AS seq FROM ${this.#schema}.runs WHERE run_id = ANY($1)`,
+      `SELECT run_id, seq::float8 AS seq FROM @runs WHERE run_id = ANY($1)`,
       topics,
     );
     for (const row of rows) {

@@ -16,21 +16,10 @@ import {
   unescapeText,
 } from '../sql/rows.ts';
 
-/** Where a run is: what a claim and a deletion decide on. `now` is the server's time. */
-export type Place = {
-  run: number;
-  seq: number;
-  epoch: number;
-  redactions: number;
-  now: number;
-  status: RunStatus;
-  row: Row;
-};
-
-/** Returns the place of a run; `lock` keeps it until the transaction ends. Throws `run-unknown`. */
-export async function locateRun(query: Transaction, s: string, runId: string, lock = ''): Promise<Place> {
+/** Returns the place of a run; `lock` keeps it until the transaction ends. `now`: the server's time. Throws `run-unknown`. */
+export async function locateRun(query: Transaction, runId: string, lock = '') {
   const [row] = await query(
-    `SELECT run_id, run, seq, epoch, redactions, status, owner, lease_until, ${s}.now_ms() AS now FROM ${s}.runs WHERE run_id = $1 ${lock}`,
+    `SELECT run_id, run, seq, epoch, redactions, status, owner, lease_until, @now_ms() AS now FROM @runs WHERE run_id = $1 ${lock}`,
     escapeText(runId),
   );
   if (row === undefined) throw missingRun(runId);
@@ -40,18 +29,17 @@ export async function locateRun(query: Transaction, s: string, runId: string, lo
 }
 
 /** For `toRecord`. The lease is shown on the clock of this process, whose time is the parameter `now`. */
-export function recordOf(schema: string, now: string): string {
+export function recordOf(now: string): string {
   return `r.run_id, r.agent, r.title, r.labels::text AS labels, r.status, r.created_at, r.updated_at,
   r.seq::float8 AS seq, r.epoch::float8 AS epoch, r.continues, r.parent, r.parent_call, r.fork_of,
   r.fork_at::float8 AS fork_at, r.progress, r.owner, r.agent_version, r.chart_version, r.chart_hash,
   r.redactions::float8 AS redactions,
-  r.wake_at - ${schema}.now_ms() + ${now}::float8 AS wake_at,
-  r.lease_until - ${schema}.now_ms() + ${now}::float8 AS lease_until`;
+  r.wake_at - @now_ms() + ${now}::float8 AS wake_at,
+  r.lease_until - @now_ms() + ${now}::float8 AS lease_until`;
 }
 
 export async function findRuns(
   query: Transaction,
-  schema: string,
   { status, agent, parent, labels, since, before, text, after, order, limit }: ListQuery,
   now: number,
 ): Promise<Row[]> {
@@ -71,7 +59,7 @@ export async function findRuns(
   }
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
   return await query(
-    `SELECT ${recordOf(schema, '$1')} FROM ${schema}.runs r ${where}
+    `SELECT ${recordOf('$1')} FROM @runs r ${where}
      ORDER BY r.created_at ${direction}, r.run_id ${direction} LIMIT ${param(limit + 1)}`,
     ...values,
   );
@@ -83,7 +71,6 @@ export async function findRuns(
  */
 export async function readKinship(
   query: Transaction,
-  schema: string,
   runIds: readonly string[],
   now: number,
 ): Promise<Kinship> {
@@ -93,14 +80,14 @@ export async function readKinship(
   for (let keys: unknown[] = runIds.map(escapeText); keys.length > 0; ) {
     for (const key of keys) visited.add(key);
     const rows = await query(
-      `SELECT ${recordOf(schema, '$2')} FROM ${schema}.runs r
+      `SELECT ${recordOf('$2')} FROM @runs r
        WHERE r.run_id = ANY($1) OR r.parent = ANY($1) OR r.continues = ANY($1) ORDER BY r.run DESC FOR UPDATE OF r`,
       ...[keys, now],
     );
     for (const row of rows) if (!kin.has(row.run_id)) kin.set(row.run_id, row);
     const parents = [...kin.values()].flatMap(({ parent }) => (parent === null ? [] : [parent]));
     // Only child runs are awaited.
-    if (parents.length > 0) waiting ??= await readWaiting(query, schema);
+    if (parents.length > 0) waiting ??= await readWaiting(query);
     const waiters = (waiting ?? []).filter(({ awaited }) => [...awaited].some(id => kin.has(escapeText(id))));
     const found = [...kin.keys(), ...parents, ...waiters.map(({ runId }) => escapeText(runId))];
     keys = found.filter(key => !visited.has(key));
@@ -119,9 +106,9 @@ export async function readKinship(
   };
 }
 
-async function readWaiting(query: Transaction, schema: string): Promise<Waiting[]> {
+async function readWaiting(query: Transaction): Promise<Waiting[]> {
   const rows = await query(
-    `SELECT r.run_id, a.json FROM ${schema}.runs r JOIN ${schema}.appends a USING (run)
+    `SELECT r.run_id, a.json FROM @runs r JOIN @appends a USING (run)
      WHERE r.status IN ('running', 'waiting')
        AND (position('"tool.suspended"' IN a.json) > 0 OR position('"result.received"' IN a.json) > 0)
      ORDER BY a.run, a.seq`,
@@ -129,24 +116,19 @@ async function readWaiting(query: Transaction, schema: string): Promise<Waiting[
   return toWaiting(rows);
 }
 
-export async function dropRuns(query: Transaction, schema: string, runIds: readonly string[]): Promise<void> {
+export async function dropRuns(query: Transaction, runIds: readonly string[]): Promise<void> {
   if (runIds.length === 0) return;
-  await query(`DELETE FROM ${schema}.runs WHERE run_id = ANY($1)`, runIds.map(escapeText));
+  await query(`DELETE FROM @runs WHERE run_id = ANY($1)`, runIds.map(escapeText));
 }
 
 /** Reserves runs that have something to do, and returns their records: see `Store.takeWork`. */
-export async function takeRuns(
-  query: Transaction,
-  s: string,
-  request: WorkRequest,
-  now: number,
-): Promise<RunRecord[]> {
+export async function takeRuns(query: Transaction, request: WorkRequest, now: number): Promise<RunRecord[]> {
   if (request.limit <= 0 || request.agents.length === 0) return [];
   const rows = await query(
-    `WITH ${findSql(s, 'FOR UPDATE SKIP LOCKED')}
-    UPDATE ${s}.runs r SET reserved_until = (SELECT ms FROM clock) + $7::float8
-    FROM found WHERE r.run = found.run RETURNING ${recordOf(s, '$8')}`,
-    ...(await valuesOf(query, s, request)),
+    `WITH ${findSql('FOR UPDATE SKIP LOCKED')}
+    UPDATE @runs r SET reserved_until = (SELECT ms FROM clock) + $7::float8
+    FROM found WHERE r.run = found.run RETURNING ${recordOf('$8')}`,
+    ...(await valuesOf(query, request)),
     request.reserveMs,
     now,
   );
@@ -154,20 +136,20 @@ export async function takeRuns(
   return toRecords(rows, { onDamaged }).sort((one, other) => one.updatedAt - other.updatedAt);
 }
 
-export async function countRuns(query: Transaction, s: string, request: WorkRequest): Promise<number> {
+export async function countRuns(query: Transaction, request: WorkRequest): Promise<number> {
   if (request.limit <= 0 || request.agents.length === 0) return 0;
   const [row] = await query(
-    `WITH ${findSql(s, '')} SELECT count(*) AS count FROM found`,
-    ...(await valuesOf(query, s, request)),
+    `WITH ${findSql('')} SELECT count(*) AS count FROM found`,
+    ...(await valuesOf(query, request)),
   );
   return Number(row?.count);
 }
 
 /** The parts `clock` and `found` of a statement, with the parameters of `valuesOf`. */
-function findSql(s: string, lock: string): string {
-  return `clock AS MATERIALIZED (SELECT ${s}.now_ms() AS ms),
+function findSql(lock: string): string {
+  return `clock AS MATERIALIZED (SELECT @now_ms() AS ms),
     found AS (
-      SELECT r.run FROM ${s}.runs r
+      SELECT r.run FROM @runs r
       WHERE (r.status = 'running' OR r.owner IS NOT NULL OR r.wake_at <= (SELECT ms FROM clock))
         AND r.status IN ('running', 'waiting')
         AND (r.owner IS NULL OR r.lease_until <= (SELECT ms FROM clock) OR ${PROCESS_OF_OWNER} = ANY($1))
@@ -180,10 +162,9 @@ function findSql(s: string, lock: string): string {
 
 async function valuesOf(
   query: Transaction,
-  s: string,
   { agents, charts, limit, isDead }: WorkRequest,
 ): Promise<unknown[]> {
-  const dead = isDead === undefined ? [] : await findDead(query, s, isDead);
+  const dead = isDead === undefined ? [] : await findDead(query, isDead);
   const anyVersion = agents.filter(({ versions }) => versions === undefined);
   const oneVersion = agents.flatMap(({ name, versions = [] }) =>
     versions.map(version => `${escapeText(name)}\n${escapeText(version)}`),
@@ -201,14 +182,10 @@ async function valuesOf(
 /** An owner without its id, which each of its drivers has for itself. */
 const PROCESS_OF_OWNER = `(r.owner::jsonb - 'id')::text`;
 
-async function findDead(
-  query: Transaction,
-  s: string,
-  isDead: NonNullable<WorkRequest['isDead']>,
-): Promise<unknown[]> {
+async function findDead(query: Transaction, isDead: NonNullable<WorkRequest['isDead']>): Promise<unknown[]> {
   const rows = await query(
-    `SELECT ${PROCESS_OF_OWNER} AS process, min(r.owner) AS owner FROM ${s}.runs r
-     WHERE r.owner IS NOT NULL AND r.lease_until > ${s}.now_ms() GROUP BY 1`,
+    `SELECT ${PROCESS_OF_OWNER} AS process, min(r.owner) AS owner FROM @runs r
+     WHERE r.owner IS NOT NULL AND r.lease_until > @now_ms() GROUP BY 1`,
   );
   return rows.flatMap(({ process, owner }) => (hasDeadOwner(owner, isDead) ? [process] : []));
 }
@@ -216,11 +193,10 @@ async function findDead(
 /** Stores the state after an entry, unless a later one is stored, or the run was redacted another number of times. */
 export async function saveSnapshotAs(
   query: Transaction,
-  s: string,
   { key, seq, redactions, text }: { key: string; seq: number; redactions: number; text: string },
 ): Promise<void> {
   await query(
-    `INSERT INTO ${s}.snapshots AS old (run, seq, sum, state) SELECT run, $2, $3, $4 FROM ${s}.runs
+    `INSERT INTO @snapshots AS old (run, seq, sum, state) SELECT run, $2, $3, $4 FROM @runs
      WHERE run_id = $1 AND redactions = $5 FOR SHARE
      ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, sum = excluded.sum, state = excluded.state
      WHERE excluded.seq >= old.seq`,
@@ -228,13 +204,9 @@ export async function saveSnapshotAs(
   );
 }
 
-export async function readSnapshot(
-  query: Transaction,
-  s: string,
-  runId: string,
-): Promise<StoredSnapshot | undefined> {
+export async function readSnapshot(query: Transaction, runId: string): Promise<StoredSnapshot | undefined> {
   const [row] = await query(
-    `SELECT n.seq, n.sum, n.state, r.base FROM ${s}.runs r JOIN ${s}.snapshots n USING (run) WHERE r.run_id = $1`,
+    `SELECT n.seq, n.sum, n.state, r.base FROM @runs r JOIN @snapshots n USING (run) WHERE r.run_id = $1`,
     escapeText(runId),
   );
   return toSnapshot(runId, row);
@@ -246,12 +218,11 @@ const PART_BYTES = 256 * 1024;
 /** Stores the text for a run; the same digest again changes nothing. */
 export async function writeBlob(
   query: Transaction,
-  schema: string,
   { run, digest, text }: { run: number; digest: string; text: string },
 ): Promise<void> {
   for (const { start, bytes, sum } of divideBlob(digest, text, PART_BYTES))
     await query(
-      `INSERT INTO ${schema}.blobs (run, digest, start, sum, bytes) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+      `INSERT INTO @blobs (run, digest, start, sum, bytes) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
       ...[run, digest, start, sum, bytes],
     );
 }
@@ -259,12 +230,11 @@ export async function writeBlob(
 /** Reads a range of a blob. Throws `store-damaged` for a part that does not match its checksum. */
 export async function readBytes(
   query: Transaction,
-  schema: string,
   { runId, digest, offset, length }: { runId: string; digest: string; offset: number; length: number },
 ): Promise<Uint8Array | undefined> {
   const first = startOfPart(offset, PART_BYTES);
   const rows = await query(
-    `SELECT b.start, b.sum, b.bytes FROM ${schema}.runs r JOIN ${schema}.blobs b USING (run)
+    `SELECT b.start, b.sum, b.bytes FROM @runs r JOIN @blobs b USING (run)
      WHERE r.run_id = $1 AND b.digest = $2 AND (b.start = 0 OR b.start >= $3 AND b.start < $4) ORDER BY b.start`,
     ...[escapeText(runId), digest, first, offset + length],
   );

@@ -25,7 +25,7 @@ import { sumOfSnapshot } from './checksum.ts';
 
 export type Row = Record<string, unknown>;
 
-/** Runs the statements of one transaction of a database server. */
+/** Runs a statement, or those of one transaction, of a database server. */
 export type Transaction = (text: string, ...values: readonly unknown[]) => Promise<Row[]>;
 
 const escaped = z.string().transform(unescapeText);

@@ -1,5 +1,6 @@
-// stores/sqlite: the operations of `sqlite()`, one group of statements a file. `statements.ts` holds the SQL,
-// `database/` the connection, its commits and the schema.
+// stores/sqlite: the operations of `sqlite()`, a group of statements a file. `statements.ts` holds the SQL, `connection.ts`
+// its commits, `open-database.ts` and `schema.ts` the tables.
+
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { changedRun } from '../../protocol/listing/work.ts';

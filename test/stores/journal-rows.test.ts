@@ -17,7 +17,7 @@ function rowsOf(texts: readonly string[], last: number): Row[] {
 test('a journal in PostgreSQL without its last rows is damaged, and a page of it is not', async () => {
   const texts = ['{"n":1}', '{"n":2}'];
   const read = async (last: number, entries = 10) =>
-    await readTexts(async () => rowsOf(texts, last), 's', 'run', 0, { entries, chars: 1_000 });
+    await readTexts(async () => rowsOf(texts, last), 'run', 0, { entries, chars: 1_000 });
   expect((await read(2)).map(({ text }) => text)).toEqual(texts);
   expect(await read(3, 2)).toHaveLength(2);
   await expect(read(3)).rejects.toMatchObject({ code: 'journal-damaged', details: { seq: 3 } });
