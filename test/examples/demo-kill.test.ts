@@ -13,7 +13,7 @@ import type { Pace } from '../../examples/kill/setup.ts';
 import { type ChartState, readChart } from '../../visualizer/chart-graph.ts';
 import { edgeId, mergeEdges } from '../../visualizer/merge-edges.ts';
 import { SKETCH_ARROWS, SKETCH_BOXES } from '../../visualizer/page/run/chart/chart-sketch.ts';
-import { TAKES_ALL } from '../support/sample.ts';
+import { inAll, TAKES_ALL } from '../support/sample.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 
 /** The demo, with real processes and real kills. */
@@ -160,7 +160,7 @@ describe.skipIf(CHROMIUM === undefined).concurrent('in a browser', () => {
   });
   afterAll(() => closePages(browser));
 
-  test.runIf(TAKES_ALL)(
+  inAll(
     'killed at every point, the plain loop pays twice; the chart asks and pays once',
     async ({ expect, onTestFinished }) => {
       const paces = [PACE.inModel, PACE.quick, PACE.beforePaying, PACE.afterPaying];
@@ -226,7 +226,7 @@ describe.skipIf(CHROMIUM === undefined).concurrent('in a browser', () => {
     },
   );
 
-  test.runIf(TAKES_ALL)(
+  inAll(
     'a run that is killed repeatedly without progress is paused, with the reason',
     async ({ expect, onTestFinished }) => {
       const { demo, at } = await serve(start => (start < 9 ? PACE.inModel : PACE.quick));

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { HAS_TERMINAL, startOnTerminal } from '../support/examples/npm-start.ts';
 import { runProgram } from '../support/examples/run-program.ts';
-import { TAKES_ALL } from '../support/sample.ts';
+import { inAll, TAKES_ALL } from '../support/sample.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const start = join(root, 'examples/steward/start.ts');
@@ -53,7 +53,7 @@ describe.concurrent('npm start', () => {
     expect(existsSync(join(documents, 'REPORT.md'))).toBe(false);
   });
 
-  test.runIf(TAKES_ALL)('--yes approves in the same process', async () => {
+  inAll('--yes approves in the same process', async () => {
     const cwd = makeFolder();
     const { code, output } = await runStart(cwd, '--yes');
     expect([...output.matchAll(/\$ agentchart (\w+) /g)].map(match => match[1])).toEqual(['run']);
@@ -75,7 +75,7 @@ describe.concurrent('npm start', () => {
     expect(code).toBe(0);
   });
 
-  test.runIf(TAKES_ALL)('editing a file of the user’s own folder changes the report', async () => {
+  inAll('editing a file of the user’s own folder changes the report', async () => {
     const cwd = makeFolder();
     const own = join(cwd, 'notes');
     cpSync(documents, own, { recursive: true });

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { type AgentOptions, createAgent, tool } from '../../agent/index.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type BreachReport, explore, type Invariants, type Moment } from '../../testing/index.ts';
-import { TAKES_ALL } from '../support/sample.ts';
+import { inAll } from '../support/sample.ts';
 
 /** User predicates, and agents that break them. */
 
@@ -158,7 +158,7 @@ describe('a user predicate', () => {
     ]);
   });
 
-  it.runIf(TAKES_ALL)('that reads the transcript finds a refund after an earlier refund', () => {
+  inAll('that reads the transcript finds a refund after an earlier refund', () => {
     const notAgain: Invariants = [
       function refundsOnlyOnce({ context }) {
         const done = context.transcript.filter(item => item.type === 'tool_result' && item.output === 'paid');
@@ -274,32 +274,29 @@ describe('the report of an exploration', () => {
     expect(() => explore(agent, { maxMs: 0 })).toThrow(EngineError);
   });
 
-  it.runIf(TAKES_ALL)('is complete for a small agent', () => {
+  inAll('is complete for a small agent', () => {
     const options = { tools: [ask], finishers: [forbidden], retry: { attempts: 1 } };
     const report = explore(agentWith(options), { maxStates: 40_000 });
     expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
     expect(report.crashPoints).toBeGreaterThan(500);
   });
 
-  it.runIf(TAKES_ALL)(
-    'is complete for an agent with approvals, with all edges but those of features it lacks',
-    () => {
-      const tools = [ask, plain('pay', { sideEffect: 'once', approval: true })];
-      const report = explore(agentWith({ tools, finishers: [forbidden], retry: { attempts: 2 } }), {
-        maxStates: 40_000,
-      });
-      expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
-      // No person edits a call while the run works, it has no sub-agent, and no approval expires.
-      expect(report.edges.missing).toEqual([
-        '(any), call.edited [canEditCall] -> (record)',
-        'executingTools, tool.suspended [isCurrent] -> (record)',
-        'resting, timer.fired [isCurrent] -> deciding',
-      ]);
-      expect(report.edges.total).toBeGreaterThan(45);
-      expect(report.crashPoints).toBeGreaterThan(1_000);
-      expect(report.decisions).toBeGreaterThan(1_000);
-    },
-  );
+  inAll('is complete for an agent with approvals, with all edges but those of features it lacks', () => {
+    const tools = [ask, plain('pay', { sideEffect: 'once', approval: true })];
+    const report = explore(agentWith({ tools, finishers: [forbidden], retry: { attempts: 2 } }), {
+      maxStates: 40_000,
+    });
+    expect(report).toMatchObject({ complete: true, breaches: [], notes: [] });
+    // No person edits a call while the run works, it has no sub-agent, and no approval expires.
+    expect(report.edges.missing).toEqual([
+      '(any), call.edited [canEditCall] -> (record)',
+      'executingTools, tool.suspended [isCurrent] -> (record)',
+      'resting, timer.fired [isCurrent] -> deciding',
+    ]);
+    expect(report.edges.total).toBeGreaterThan(45);
+    expect(report.crashPoints).toBeGreaterThan(1_000);
+    expect(report.decisions).toBeGreaterThan(1_000);
+  });
 
   it('notes that tool sources are left out, and none is connected', () => {
     const source = { connect: forbidden, close: forbidden };

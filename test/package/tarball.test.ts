@@ -22,7 +22,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { driveNotes } from '../support/package/drive-notes.ts';
 import { findPackages, measureInBrowser } from '../support/package/measure-bundle.ts';
 import { packCheckout } from '../support/package/pack-checkout.ts';
-import { TAKES_ALL } from '../support/sample.ts';
+import { inAll, TAKES_ALL } from '../support/sample.ts';
 import { CHROMIUM } from '../support/visualizer/browser.ts';
 
 /** `npm test` compiles with the newer one. */
@@ -279,14 +279,11 @@ test('every declaration has a map, which refers to a source in the package', () 
   expect(sourceless).toEqual([]);
 });
 
-test.runIf(TAKES_ALL)(
-  'publint has no remark, and the types of every entry resolve for ES modules and bundlers',
-  async () => {
-    const check = join(root, 'test/support/package/fixtures/check-package.mjs');
-    const { stdout } = await inProject(process.execPath, [check, tarball]);
-    expect(JSON.parse(stdout)).toEqual({ messages: [], types: [] });
-  },
-);
+inAll('publint has no remark, and the types of every entry resolve for ES modules and bundlers', async () => {
+  const check = join(root, 'test/support/package/fixtures/check-package.mjs');
+  const { stdout } = await inProject(process.execPath, [check, tarball]);
+  expect(JSON.parse(stdout)).toEqual({ messages: [], types: [] });
+});
 
 describe.runIf(TAKES_ALL)('the apps of examples/apps', () => {
   const apps = join(project, 'apps');

@@ -1,5 +1,10 @@
+import { test } from 'vitest';
+
 /** Whether this run takes every case, instead of the samples of `npm test`: `npm run test:all`. */
 export const TAKES_ALL = process.env.AGENTCHART_TESTS === 'all';
+
+/** A test that runs only in `npm run test:all`. */
+export const inAll = test.runIf(TAKES_ALL);
 
 /** Selects samples and random cases: the same in each run, unless `AGENTCHART_SEED` sets another integer. */
 export const SAMPLE_SEED = Number(process.env.AGENTCHART_SEED ?? 1);

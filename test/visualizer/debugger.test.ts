@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, type Store, tool } from '../../agent/index.ts';
+import { inAll } from '../support/sample.ts';
 import {
   CHROMIUM,
   closePages,
@@ -59,7 +60,7 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     await page.locator('#state-finished.current').waitFor();
   });
 
-  test('an answer shows what the finishers made of it, and on demand the words of the model', async () => {
+  inAll('an answer shows what the finishers made of it, and on demand the words of the model', async () => {
     const run = await startAtRest('librarian');
     const { page, problems } = await visit(`/runs/${run.id}`);
     const reply = page.locator('.reply').last();
@@ -108,35 +109,38 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('eight tabs of one browser are live at once, share one event stream, and see a decision of the first', async () => {
-    const context = await browser.newContext();
-    open.push(context);
-    let streams = 0;
-    context.on('request', request => {
-      if (new URL(request.url()).pathname === '/events') streams += 1;
-    });
-    context.on('requestfinished', request => {
-      if (new URL(request.url()).pathname === '/events') streams -= 1;
-    });
-    context.on('requestfailed', request => {
-      if (new URL(request.url()).pathname === '/events') streams -= 1;
-    });
-    const run = await startAtRest('refunds');
-    const pages = await Promise.all(Array.from({ length: 8 }, () => context.newPage()));
-    for (const page of pages) await page.goto(`${api.url}/runs/${run.id}`);
-    for (const page of pages) await page.locator('.connection[data-is="live"]').waitFor();
-    expect(streams).toBe(1);
-    for (const page of pages.slice(0, 1)) await decideWith(page.getByRole('button', { name: 'Approve' }));
-    for (const page of pages) await page.locator('#state-finished.current').waitFor();
-    await pages[0]?.close();
-    const second = await startAtRest('refunds');
-    await pages.at(-1)?.goto(`${api.url}/runs/${second.id}`);
-    await pages.at(-1)?.locator('.connection[data-is="live"]').waitFor();
-    await second.approve('call_1_0', { by: 'Grace' });
-    await pages.at(-1)?.locator('#state-finished.current').waitFor();
-  });
+  inAll(
+    'eight tabs of one browser are live at once, share one event stream, and see a decision of the first',
+    async () => {
+      const context = await browser.newContext();
+      open.push(context);
+      let streams = 0;
+      context.on('request', request => {
+        if (new URL(request.url()).pathname === '/events') streams += 1;
+      });
+      context.on('requestfinished', request => {
+        if (new URL(request.url()).pathname === '/events') streams -= 1;
+      });
+      context.on('requestfailed', request => {
+        if (new URL(request.url()).pathname === '/events') streams -= 1;
+      });
+      const run = await startAtRest('refunds');
+      const pages = await Promise.all(Array.from({ length: 8 }, () => context.newPage()));
+      for (const page of pages) await page.goto(`${api.url}/runs/${run.id}`);
+      for (const page of pages) await page.locator('.connection[data-is="live"]').waitFor();
+      expect(streams).toBe(1);
+      for (const page of pages.slice(0, 1)) await decideWith(page.getByRole('button', { name: 'Approve' }));
+      for (const page of pages) await page.locator('#state-finished.current').waitFor();
+      await pages[0]?.close();
+      const second = await startAtRest('refunds');
+      await pages.at(-1)?.goto(`${api.url}/runs/${second.id}`);
+      await pages.at(-1)?.locator('.connection[data-is="live"]').waitFor();
+      await second.approve('call_1_0', { by: 'Grace' });
+      await pages.at(-1)?.locator('#state-finished.current').waitFor();
+    },
+  );
 
-  test('an entry that was chosen before it was loaded is shown once it is', async () => {
+  inAll('an entry that was chosen before it was loaded is shown once it is', async () => {
     const run = await makeSurvey(store, 600).start('Measure all points.');
     await run.settled();
     const watched = await visit('/agents');
@@ -156,7 +160,7 @@ describe.skipIf(CHROMIUM === undefined)('the debugger', () => {
     expect(problems).toEqual([]);
   });
 
-  test('10,000 entries: few nodes, every entry within reach', async () => {
+  inAll('10,000 entries: few nodes, every entry within reach', async () => {
     const survey = makeSurvey(store, 10_000);
     const run = await survey.start('Measure all points.');
     await run.settled();

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
+import { inAll, sampled } from '../support/sample.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
@@ -83,10 +84,15 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
   }
   const wait = (ms: number) => page.evaluate(`now += ${ms}`);
 
-  test.each([
-    ['the inbox', () => '/inbox'],
-    ['the run', () => `/runs/${run.id}`],
-  ])('held keys and double clicks decide none of six refunds in %s', async (_, path) => {
+  test.each(
+    sampled<[string, () => string]>(
+      [
+        ['the inbox', () => '/inbox'],
+        ['the run', () => `/runs/${run.id}`],
+      ],
+      1,
+    ),
+  )('held keys and double clicks decide none of six refunds in %s', async (_, path) => {
     await visit(path());
     await approve().focus();
     for (const key of ['a', 'Enter', ' ']) {
@@ -128,7 +134,7 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     expect(await settledDecisions()).toMatchObject([{ by: 'Grace' }, { by: 'Grace' }]);
   });
 
-  test('Escape, another decision, other inputs and another decider end what a press has asked', async () => {
+  inAll('Escape, another decision, other inputs and another decider end what a press has asked', async () => {
     await visit('/inbox');
     const isOver = async (): Promise<void> => {
       await expect.poll(() => asked('').count()).toBe(0);
@@ -170,7 +176,7 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     expect(await settledDecisions()).toHaveLength(2);
   });
 
-  test('what was typed is kept when another person decides first, with who decided what', async () => {
+  inAll('what was typed is kept when another person decides first, with who decided what', async () => {
     for (const path of ['/inbox', `/runs/${run.id}`]) {
       await visit(path);
       const [callId, order] = path === '/inbox' ? ['call_0_0', 'B-1'] : ['call_0_1', 'B-2'];
@@ -186,7 +192,7 @@ describe.skipIf(CHROMIUM === undefined)('deciding on the page', () => {
     }
   });
 
-  test('while an edit is open, its changes are approved or discarded, and nothing else', async () => {
+  inAll('while an edit is open, its changes are approved or discarded, and nothing else', async () => {
     await visit('/inbox');
     await page.keyboard.press('e');
     const edited = page.getByLabel('Edited input');

@@ -7,6 +7,7 @@ import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
 import type { RunEvent } from '../../protocol/event.ts';
+import { inAll } from '../support/sample.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
 import {
   CHROMIUM,
@@ -104,7 +105,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     return (await store.read(runId)).map(({ event }) => event);
   }
 
-  test('by the key f, which moves the focus into the form', async () => {
+  inAll('by the key f, which moves the focus into the form', async () => {
     const { page } = await visitAt(1);
     await page.getByRole('button', { name: /Fork here/ }).waitFor();
     await page.keyboard.press('f');
@@ -141,7 +142,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     expect(made).toEqual([fork]);
   });
 
-  test('with another result of a call that has run, and executes nothing', async () => {
+  inAll('with another result of a call that has run, and executes nothing', async () => {
     const before = refunded.length;
     const page = await visit('Change a call…');
     await page.getByLabel('Another result, as JSON').fill('{ "refunded": 0 }');
@@ -156,7 +157,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     expect(refunded).toHaveLength(before);
   });
 
-  test('with an edited reply, held at its start', async () => {
+  inAll('with an edited reply, held at its start', async () => {
     const page = await visit('Edit reply…');
     await page.getByLabel('Hold the fork at its start').check();
     await page.getByLabel('Text of the reply').fill('It is paid.');
@@ -166,7 +167,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     await expect.poll(() => page.getByRole('button', { name: 'Continue' }).count()).toBeGreaterThan(0);
   });
 
-  test('with the tools replayed: it asks, and the journal names the entry of the result', async () => {
+  inAll('with the tools replayed: it asks, and the journal names the entry of the result', async () => {
     const before = refunded.length;
     const { page } = await visitAt(1);
     await page.getByRole('button', { name: /Fork here/ }).click();
@@ -182,7 +183,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     expect(refunded).toHaveLength(before);
   });
 
-  test('on another model, with tools replayed, and the comparison shows both models', async () => {
+  inAll('on another model, with tools replayed, and the comparison shows both models', async () => {
     const before = refunded.length;
     const { page } = await visitAt(5);
     await page.getByRole('button', { name: /Fork here/ }).click();
@@ -208,14 +209,14 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     expect(await models.innerText()).toContain('differs');
   });
 
-  test('refuses a message to a run that has ended, and says where to fork', async () => {
+  inAll('refuses a message to a run that has ended, and says where to fork', async () => {
     const page = await visit('Add a message…');
     await page.getByLabel('Message to the fork').fill('More, please.');
     await page.getByRole('button', { name: 'Fork with this message' }).click();
     await expect.poll(() => page.getByText(/Fork it at entry \d+/).count()).toBe(1);
   });
 
-  test('and saves a picture of a decision: one SVG file that needs nothing else', async () => {
+  inAll('and saves a picture of a decision: one SVG file that needs nothing else', async () => {
     const { page } = await visitAt(5);
     const waiting = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Picture' }).click();
@@ -230,7 +231,7 @@ describe.skipIf(CHROMIUM === undefined)('forking a run on the page', () => {
     expect(await page.locator('svg svg path').count()).toBeGreaterThan(2);
   });
 
-  test('and saves the picture as a PNG of twice the size, in the colours of the page', async () => {
+  inAll('and saves the picture as a PNG of twice the size, in the colours of the page', async () => {
     const found: { size: number[]; corner: string; colors: number }[] = [];
     for (const colorScheme of ['light', 'dark'] as const) {
       const { page, problems } = await visitAt(5, { colorScheme });

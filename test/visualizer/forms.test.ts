@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
-import { sampled } from '../support/sample.ts';
+import { inAll, sampled } from '../support/sample.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
@@ -144,7 +144,7 @@ describe.skipIf(CHROMIUM === undefined)(
       return (isFork ? fork : page).getByLabel(field, { exact: true });
     }
 
-    test.each(sampled(CASES, 3))(
+    test.each(sampled(CASES, 1))(
       '$name: what was typed is kept until it is sent or discarded',
       async form => {
         const run = await hold();
@@ -188,7 +188,7 @@ describe.skipIf(CHROMIUM === undefined)(
       },
     );
 
-    test('the form of forks closes when nothing is open in it', async () => {
+    inAll('the form of forks closes when nothing is open in it', async () => {
       const run = await hold();
       const watched = await visit(`/runs/${run.id}`);
       const { page } = watched;

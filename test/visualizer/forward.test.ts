@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ExploreAgent } from '../../server/runs/exploring/explore-route.ts';
 import { explore, exploreFrom, type Invariants } from '../../testing/index.ts';
+import { inAll } from '../support/sample.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
@@ -99,7 +100,7 @@ describe.skipIf(CHROMIUM === undefined)('what may still happen', () => {
     await watched.close();
   });
 
-  test("an agent's counterexample plays from the start", async () => {
+  inAll("an agent's counterexample plays from the start", async () => {
     const watched = await WatchedPage.open(browser, `${api.url}/agents/refunds`);
     const { page } = watched;
     await page.getByRole('button', { name: 'Explore', exact: true }).click();

@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { sampled } from '../support/sample.ts';
+import { inAll, sampled } from '../support/sample.ts';
 import {
   CHROMIUM,
   closePages,
@@ -84,7 +84,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('the list of runs shows their titles, and a hostile title as text', async () => {
+  inAll('the list of runs shows their titles, and a hostile title as text', async () => {
     const titled = await startAtRest('refunds');
     const hostile = '<img src=x onerror="document.title=1">\u202ehidden';
     await startAtRest('refunds', hostile);
@@ -94,7 +94,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('text streams in; after a reload in the middle it is shown again and continues', async () => {
+  inAll('text streams in; after a reload in the middle it is shown again and continues', async () => {
     demo.gate.close(3);
     const run = await api.start('cut', 'Go');
     const watched = await visit(`/runs/${run.id}`);
@@ -133,7 +133,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems.filter(problem => !problem.includes('400'))).toEqual([]);
   });
 
-  test('a rejection reaches the model with its reason', async () => {
+  inAll('a rejection reaches the model with its reason', async () => {
     const { page, problems } = await visit(await startAtRest('refunds'));
     await page.getByRole('button', { name: 'Reject…' }).click();
     await page.getByLabel('Reason').fill('the photo shows no damage');
@@ -143,7 +143,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  test('the second decider gets the name of the first', async () => {
+  inAll('the second decider gets the name of the first', async () => {
     const run = await api.start('refunds', ASK);
     await run.settled();
     const { page, problems } = await visit(`/runs/${run.id}`);
@@ -161,21 +161,24 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems.filter(problem => !problem.includes('409'))).toEqual([]);
   });
 
-  test('a call in doubt shows the known facts, and continues once the user confirms that it happened', async () => {
-    const watched = await visit(await startAtRest('releases'));
-    const { page } = watched;
-    await page.locator('#state-resting-inDoubt.current').waitFor();
-    await page.getByText('the connection was lost after the request was sent').first().waitFor();
-    await page.getByText('Idempotency key:').waitFor();
-    await page.getByRole('button', { name: 'It happened…' }).click();
-    await page.getByLabel('Its result').fill('{"url": "https://example.test"}');
-    await decideWith(page.getByRole('button', { name: 'It happened', exact: true }));
-    await page.locator('.reply').getByText('Version 2.4.0 is out.').waitFor();
-    await expect.poll(() => watched.countOf('state-resting-inDoubt')).toBe('×1');
-    expect(watched.problems).toEqual([]);
-  });
+  inAll(
+    'a call in doubt shows the known facts, and continues once the user confirms that it happened',
+    async () => {
+      const watched = await visit(await startAtRest('releases'));
+      const { page } = watched;
+      await page.locator('#state-resting-inDoubt.current').waitFor();
+      await page.getByText('the connection was lost after the request was sent').first().waitFor();
+      await page.getByText('Idempotency key:').waitFor();
+      await page.getByRole('button', { name: 'It happened…' }).click();
+      await page.getByLabel('Its result').fill('{"url": "https://example.test"}');
+      await decideWith(page.getByRole('button', { name: 'It happened', exact: true }));
+      await page.locator('.reply').getByText('Version 2.4.0 is out.').waitFor();
+      await expect.poll(() => watched.countOf('state-resting-inDoubt')).toBe('×1');
+      expect(watched.problems).toEqual([]);
+    },
+  );
 
-  test('a call that the client runs is answered on the page', async () => {
+  inAll('a call that the client runs is answered on the page', async () => {
     const { page, problems } = await visit(await startAtRest('lab'));
     await page.getByLabel('Result for the model').fill('{"metres": 3}');
     await decideWith(page.getByRole('button', { name: 'Answer' }));
@@ -183,7 +186,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  test('a lost server is reported; once it is back, the run continues where it was', async () => {
+  inAll('a lost server is reported; once it is back, the run continues where it was', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Approve' }).waitFor();
@@ -231,7 +234,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('a failed attempt is shown in its place, and a failed run gives advice', async () => {
+  inAll('a failed attempt is shown in its place, and a failed run gives advice', async () => {
     const retried = await visit(await startAtRest('flaky'));
     await retried.page.getByText('Attempt 1 of script failed: overloaded (HTTP 529)').waitFor();
     await retried.page.locator('.reply').getByText('Here now.').waitFor();
@@ -241,7 +244,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     expect([...retried.problems, ...broken.problems]).toEqual([]);
   });
 
-  test('a run is paused, stepped and cancelled after one confirmation', async () => {
+  inAll('a run is paused, stepped and cancelled after one confirmation', async () => {
     const watched = await visit(await startAtRest('refunds'));
     const { page } = watched;
     await page.getByRole('button', { name: 'Pause' }).click();
@@ -272,12 +275,12 @@ describe.skipIf(CHROMIUM === undefined)('the page', () => {
     await page.locator('#state-resting-awaitingApproval.current').waitFor();
   });
 
-  test('an unknown run is reported as unknown', async () => {
+  inAll('an unknown run is reported as unknown', async () => {
     const { page } = await visit('/runs/run_nobody');
     await page.getByRole('heading', { name: 'Run not found' }).waitFor();
   });
 
-  test('an approval can be given with the keyboard alone', async () => {
+  inAll('an approval can be given with the keyboard alone', async () => {
     const { page, problems } = await visit(await startAtRest('refunds'));
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     for (let presses = 0; presses < 60; presses += 1) {

@@ -1,5 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sampled } from '../support/sample.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { makeDemoAgents } from '../support/visualizer/demo-agents.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
@@ -36,11 +37,16 @@ describe.skipIf(CHROMIUM === undefined)('the page for a token of each role', () 
     return watched;
   }
 
-  test.each([
-    ['viewer', TOKENS.vera.token, { decides: false, steers: false }],
-    ['approver', TOKENS.paul.token, { decides: true, steers: false }],
-    ['operator', TOKENS.boss.token, { decides: true, steers: true }],
-  ] as const)('%s', async (_, token, { decides, steers }) => {
+  test.each(
+    sampled(
+      [
+        ['viewer', TOKENS.vera.token, { decides: false, steers: false }],
+        ['approver', TOKENS.paul.token, { decides: true, steers: false }],
+        ['operator', TOKENS.boss.token, { decides: true, steers: true }],
+      ] as const,
+      1,
+    ),
+  )('%s', async (_, token, { decides, steers }) => {
     const run = await api.start('refunds', 'Pay Ada back.');
     await run.settled();
     const watched = await signIn(token, `/runs/${run.id}`);

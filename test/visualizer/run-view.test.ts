@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { openaiChat } from '../../adapters/openai-chat.ts';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, tool } from '../../agent/index.ts';
+import { inAll } from '../support/sample.ts';
 import {
   CHROMIUM,
   closePages,
@@ -107,23 +108,26 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1');
   });
 
-  test("the inspector links to what was captured of an agent's model calls, and of no other agent's", async () => {
-    const link = async (agent: string) => {
-      const run = await api.start(agent, 'Go.');
-      const page = await visit(`${api.url}/runs/${run.id}`);
-      await page.getByRole('slider', { name: 'Entry' }).press('End');
-      for (let at = 0; at < 3; at += 1) {
-        const found = page.getByRole('link', { name: 'Request to the provider and its reply' });
-        if ((await found.count()) > 0) return await found.getAttribute('href');
-        await page.getByRole('slider', { name: 'Entry' }).press('ArrowLeft');
-      }
-      return null;
-    };
-    const href = await link('captured');
-    const response = await fetch(`${api.url}${href}`);
-    expect(await response.json()).toMatchObject([{ path: '/chat/completions', status: 200 }]);
-    expect(await link('publisher')).toBeNull();
-  });
+  inAll(
+    "the inspector links to what was captured of an agent's model calls, and of no other agent's",
+    async () => {
+      const link = async (agent: string) => {
+        const run = await api.start(agent, 'Go.');
+        const page = await visit(`${api.url}/runs/${run.id}`);
+        await page.getByRole('slider', { name: 'Entry' }).press('End');
+        for (let at = 0; at < 3; at += 1) {
+          const found = page.getByRole('link', { name: 'Request to the provider and its reply' });
+          if ((await found.count()) > 0) return await found.getAttribute('href');
+          await page.getByRole('slider', { name: 'Entry' }).press('ArrowLeft');
+        }
+        return null;
+      };
+      const href = await link('captured');
+      const response = await fetch(`${api.url}${href}`);
+      expect(await response.json()).toMatchObject([{ path: '/chat/completions', status: 200 }]);
+      expect(await link('publisher')).toBeNull();
+    },
+  );
 
   test('a long text to approve is a text, its unseen part is marked, and the button stays in view', async () => {
     const page = await visit(await rest('publisher'));
@@ -140,14 +144,14 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     expect(await page.locator('.reply .markdown').last().innerText()).toBe('See the checked answer.');
   });
 
-  test('equal failures of a turn are one, in the words of the provider', async () => {
+  inAll('equal failures of a turn are one, in the words of the provider', async () => {
     const page = await visit(await rest('failing'));
     await page.getByText('3 attempts (1 to 3)').waitFor();
     expect(await page.locator('.failure .long.prose').innerText()).toBe('529 Try later');
     expect(await page.locator('.block.failure').count()).toBe(1);
   });
 
-  test('a draft outlives a reload', async () => {
+  inAll('a draft outlives a reload', async () => {
     const page = await visit(await rest('refunds'));
     await page.getByRole('button', { name: 'Reject…' }).click();
     await page.getByLabel('Reason').fill('half a reason');
@@ -178,7 +182,7 @@ describe.skipIf(CHROMIUM === undefined)('the run view', () => {
     expect([...methods]).toEqual(['GET']);
   });
 
-  test('the inspector does not repeat the answer that the conversation shows', async () => {
+  inAll('the inspector does not repeat the answer that the conversation shows', async () => {
     const page = await visit(await rest('flaky'));
     const inspector = page.getByRole('complementary', { name: 'Inspector' });
     await inspector.getByText('The text of 9 characters is in the conversation.').waitFor();

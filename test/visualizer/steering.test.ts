@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { scripted } from '../../adapters/scripted.ts';
 import { createAgent, memory, type Run, tool } from '../../agent/index.ts';
 import type { Breakpoint } from '../../protocol/debugger/breakpoint.ts';
+import { inAll } from '../support/sample.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';
 import { ServedRuns } from '../support/visualizer/served-runs.ts';
 
@@ -135,7 +136,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await watched.close();
   });
 
-  test('Continue and Step beside an unsaved edit of a reply ask first, and Discard forgets it', async () => {
+  inAll('Continue and Step beside an unsaved edit of a reply ask first, and Discard forgets it', async () => {
     const run = await hold([{ id: 'tools', next: 'executeTools', tool: 'refund' }]);
     const watched = await visit(run);
     const { page } = watched;
@@ -154,88 +155,94 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await watched.close();
   });
 
-  test('the input of a held call is edited; what its tool refuses stays in the field, over a reload too', async () => {
-    const run = await hold([
-      { id: 'large', tool: 'refund', where: { path: 'input.cents', op: '>', value: 1_000 } },
-    ]);
-    const { page, close } = await visit(run).then(watched => ({
-      page: watched.page,
-      close: () => watched.close(),
-    }));
-    await held(page, 'Held by breakpoint: before calls of refund, where input.cents > 1000');
-    await press(page, 'Edit input of refund (1)…');
-    const field = page.getByLabel('Input of refund');
-    await field.fill('{ "orderId": ');
-    await page.getByText('Invalid JSON').waitFor();
-    await field.fill('{ "orderId": "A-1", "cents": -5 }');
-    await press(page, 'Edit the input');
-    await page.getByText('The edited input is not valid for refund').waitFor();
-    await page.reload();
-    await press(page, 'Edit input of refund (1)…');
-    expect(await field.inputValue()).toBe('{ "orderId": "A-1", "cents": -5 }');
-    await field.fill('{ "orderId": "A-1", "cents": 5 }');
-    await press(page, 'Edit the input');
-    await page.locator('.call .diff-line.added', { hasText: '"cents": 5' }).waitFor();
-    await press(page, 'To the next turn');
-    await held(page, 'Held by breakpoint: before each action that spends, in turn 3, once');
-    expect(outputsOf(await shop.open(run.id))).toEqual([
-      { orderId: 'A-1' },
-      { refunded: 5 },
-      { refunded: 100 },
-    ]);
-    expect(await journal(page)).toContain('call.edited');
-    await close();
-  });
+  inAll(
+    'the input of a held call is edited; what its tool refuses stays in the field, over a reload too',
+    async () => {
+      const run = await hold([
+        { id: 'large', tool: 'refund', where: { path: 'input.cents', op: '>', value: 1_000 } },
+      ]);
+      const { page, close } = await visit(run).then(watched => ({
+        page: watched.page,
+        close: () => watched.close(),
+      }));
+      await held(page, 'Held by breakpoint: before calls of refund, where input.cents > 1000');
+      await press(page, 'Edit input of refund (1)…');
+      const field = page.getByLabel('Input of refund');
+      await field.fill('{ "orderId": ');
+      await page.getByText('Invalid JSON').waitFor();
+      await field.fill('{ "orderId": "A-1", "cents": -5 }');
+      await press(page, 'Edit the input');
+      await page.getByText('The edited input is not valid for refund').waitFor();
+      await page.reload();
+      await press(page, 'Edit input of refund (1)…');
+      expect(await field.inputValue()).toBe('{ "orderId": "A-1", "cents": -5 }');
+      await field.fill('{ "orderId": "A-1", "cents": 5 }');
+      await press(page, 'Edit the input');
+      await page.locator('.call .diff-line.added', { hasText: '"cents": 5' }).waitFor();
+      await press(page, 'To the next turn');
+      await held(page, 'Held by breakpoint: before each action that spends, in turn 3, once');
+      expect(outputsOf(await shop.open(run.id))).toEqual([
+        { orderId: 'A-1' },
+        { refunded: 5 },
+        { refunded: 100 },
+      ]);
+      expect(await journal(page)).toContain('call.edited');
+      await close();
+    },
+  );
 
-  test('a breakpoint is made from a call and from an entry, by keyboard, listed, removed and cleared; run to here holds once', async () => {
-    const run = await hold([{ id: 'first', next: 'executeTools', once: true }]);
-    const watched = await visit(run);
-    const { page } = watched;
-    const panel = page.getByRole('region', { name: 'Breakpoints' });
-    await page.getByRole('heading', { name: /^Entry/ }).waitFor();
-    await page.locator('.call').getByRole('button', { name: 'Break…' }).first().click();
-    expect(await panel.getByLabel('Tool').inputValue()).toBe('lookup');
-    await panel.getByLabel('Tool').fill(HOSTILE);
-    await panel.getByLabel('Where').fill('input.orderId');
-    await panel.getByLabel('Value').fill(HOSTILE);
-    await panel.getByLabel('Turn').fill('never');
-    await page.keyboard.press('Enter');
-    await panel.getByText('Expected a whole number from 1.').waitFor();
-    await panel.getByLabel('Turn').fill('7');
-    await page.reload();
-    await page.locator('.call').getByRole('button', { name: 'Break…' }).first().click();
-    expect(await panel.getByLabel('Where').inputValue()).toBe('input.orderId');
-    expect(await panel.getByLabel('Turn').inputValue()).toBe('7');
-    expect(await watched.findBarriers()).toEqual([]);
-    await panel.getByLabel('Turn').press('Enter');
-    await expect.poll(() => panel.getByRole('listitem').count()).toBe(2);
-    expect(await panel.innerText()).toContain('<img src=x onerror=');
-    expect(await panel.innerText()).toContain('\\u{202e}');
-    expect(await page.title()).not.toBe('1');
+  inAll(
+    'a breakpoint is made from a call and from an entry, by keyboard, listed, removed and cleared; run to here holds once',
+    async () => {
+      const run = await hold([{ id: 'first', next: 'executeTools', once: true }]);
+      const watched = await visit(run);
+      const { page } = watched;
+      const panel = page.getByRole('region', { name: 'Breakpoints' });
+      await page.getByRole('heading', { name: /^Entry/ }).waitFor();
+      await page.locator('.call').getByRole('button', { name: 'Break…' }).first().click();
+      expect(await panel.getByLabel('Tool').inputValue()).toBe('lookup');
+      await panel.getByLabel('Tool').fill(HOSTILE);
+      await panel.getByLabel('Where').fill('input.orderId');
+      await panel.getByLabel('Value').fill(HOSTILE);
+      await panel.getByLabel('Turn').fill('never');
+      await page.keyboard.press('Enter');
+      await panel.getByText('Expected a whole number from 1.').waitFor();
+      await panel.getByLabel('Turn').fill('7');
+      await page.reload();
+      await page.locator('.call').getByRole('button', { name: 'Break…' }).first().click();
+      expect(await panel.getByLabel('Where').inputValue()).toBe('input.orderId');
+      expect(await panel.getByLabel('Turn').inputValue()).toBe('7');
+      expect(await watched.findBarriers()).toEqual([]);
+      await panel.getByLabel('Turn').press('Enter');
+      await expect.poll(() => panel.getByRole('listitem').count()).toBe(2);
+      expect(await panel.innerText()).toContain('<img src=x onerror=');
+      expect(await panel.innerText()).toContain('\\u{202e}');
+      expect(await page.title()).not.toBe('1');
 
-    await panel.getByRole('button', { name: /^Remove before executeTools of <img/ }).click();
-    await expect.poll(() => panel.getByRole('listitem').count()).toBe(1);
-    await page.locator('h1').focus();
-    await page.keyboard.press('b');
-    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('SELECT');
-    await panel.getByLabel('Tool').fill('refund');
-    await press(page, 'Run to here');
-    await held(page, 'Held by breakpoint: before executeTools of refund, once');
-    await press(page, 'Step');
-    await held(page, 'Paused before callModel');
-    await expect.poll(() => panel.getByRole('listitem').count()).toBe(0);
+      await panel.getByRole('button', { name: /^Remove before executeTools of <img/ }).click();
+      await expect.poll(() => panel.getByRole('listitem').count()).toBe(1);
+      await page.locator('h1').focus();
+      await page.keyboard.press('b');
+      await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('SELECT');
+      await panel.getByLabel('Tool').fill('refund');
+      await press(page, 'Run to here');
+      await held(page, 'Held by breakpoint: before executeTools of refund, once');
+      await press(page, 'Step');
+      await held(page, 'Paused before callModel');
+      await expect.poll(() => panel.getByRole('listitem').count()).toBe(0);
 
-    await run.setBreakpoints([
-      { id: 'one', turn: 8 },
-      { id: 'two', turn: 9 },
-    ]);
-    await panel.getByRole('listitem').nth(1).waitFor();
-    await press(page, 'Clear all');
-    await expect.poll(() => panel.getByRole('listitem').count()).toBe(0);
-    await watched.close();
-  });
+      await run.setBreakpoints([
+        { id: 'one', turn: 8 },
+        { id: 'two', turn: 9 },
+      ]);
+      await panel.getByRole('listitem').nth(1).waitFor();
+      await press(page, 'Clear all');
+      await expect.poll(() => panel.getByRole('listitem').count()).toBe(0);
+      await watched.close();
+    },
+  );
 
-  test('a viewer sees what holds a run, and no controls', async () => {
+  inAll('a viewer sees what holds a run, and no controls', async () => {
     const run = await hold([{ id: 'tools', next: 'executeTools' }]);
     const watched = await visit(run, VERA.token);
     const { page } = watched;
@@ -248,7 +255,7 @@ describe.skipIf(CHROMIUM === undefined)('steering a run on the page', () => {
     await watched.close();
   });
 
-  test('a lost reply to "run to here" is looked up in the journal, and the list is sent once', async () => {
+  inAll('a lost reply to "run to here" is looked up in the journal, and the list is sent once', async () => {
     const run = await hold();
     const watched = await visit(run);
     const { page } = watched;

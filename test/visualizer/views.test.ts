@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { formatSpan } from '../../visualizer/page/render/format.ts';
-import { sampled } from '../support/sample.ts';
+import { inAll, sampled } from '../support/sample.ts';
 import { makeTemporaryFolder } from '../support/temporary-folders.ts';
 import {
   CHROMIUM,
@@ -52,24 +52,30 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
   /** The name of the element that has the focus. */
   const focused = ({ page }: WatchedPage): Promise<string> => page.evaluate('document.activeElement.tagName');
 
-  test('on a tablet, the input of a call in the decision bar and its buttons share the width, one above the other', async () => {
-    const run = await startAtRest('refunds', 'Pay Ada back.');
-    const { page } = await visit(`/runs/${run.id}`, { width: 768, height: 1024 });
-    const input = await page.getByRole('region', { name: /^Input of refund/ }).boundingBox();
-    expect(input?.width).toBeGreaterThan(600);
-  });
+  inAll(
+    'on a tablet, the input of a call in the decision bar and its buttons share the width, one above the other',
+    async () => {
+      const run = await startAtRest('refunds', 'Pay Ada back.');
+      const { page } = await visit(`/runs/${run.id}`, { width: 768, height: 1024 });
+      const input = await page.getByRole('region', { name: /^Input of refund/ }).boundingBox();
+      expect(input?.width).toBeGreaterThan(600);
+    },
+  );
 
-  test.each([768, 1280])('the names of the columns are above their columns, %d px wide', async width => {
-    await startAtRest('refunds', 'Pay Ada back.');
-    const { page } = await visit('/', { width, height: 800 });
-    await page.getByText('Pay Ada back.').waitFor();
-    const places: number[] = await page.evaluate(
-      `[...document.querySelectorAll('.cells .title, .cells .reason')].map(cell => Math.round(cell.getBoundingClientRect().x))`,
-    );
-    const [title = 0, reason = 0, ...cells] = places;
-    expect(Math.abs(title - (cells[0] ?? 0))).toBeLessThan(2);
-    expect(Math.abs(reason - (cells[1] ?? 0))).toBeLessThan(2);
-  });
+  test.each(sampled([768, 1280], 1))(
+    'the names of the columns are above their columns, %d px wide',
+    async width => {
+      await startAtRest('refunds', 'Pay Ada back.');
+      const { page } = await visit('/', { width, height: 800 });
+      await page.getByText('Pay Ada back.').waitFor();
+      const places: number[] = await page.evaluate(
+        `[...document.querySelectorAll('.cells .title, .cells .reason')].map(cell => Math.round(cell.getBoundingClientRect().x))`,
+      );
+      const [title = 0, reason = 0, ...cells] = places;
+      expect(Math.abs(title - (cells[0] ?? 0))).toBeLessThan(2);
+      expect(Math.abs(reason - (cells[1] ?? 0))).toBeLessThan(2);
+    },
+  );
 
   test('the inbox has every open decision, and a person decides them by keyboard', async () => {
     const refund = await startAtRest('refunds', 'Pay Ada back.');
@@ -149,7 +155,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('two runs are compared up to their first difference', async () => {
+  inAll('two runs are compared up to their first difference', async () => {
     const run = await startAtRest('refunds', 'Pay Ada back.');
     const fork = await run.fork({
       at: seqOf(await demo.store.read(run.id), 'turn.completed', 2),
@@ -174,7 +180,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('every view says that the server is lost, and no longer once it is back', async () => {
+  inAll('every view says that the server is lost, and no longer once it is back', async () => {
     const run = await startAtRest('refunds', 'Pay Ada back.');
     const paths = [
       '/',
@@ -196,7 +202,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     for (const page of pages) await lost(page).waitFor({ state: 'detached' });
   });
 
-  test('a run is shared as one file, which plays offline and shows no contents', async () => {
+  inAll('a run is shared as one file, which plays offline and shows no contents', async () => {
     const run = await startAtRest('refunds', 'Pay Ada back.');
     const watched = await visit(`/runs/${run.id}`);
     const { page } = watched;
@@ -214,7 +220,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     expect(watched.problems).toEqual([]);
   });
 
-  test('an agent shows its tools with their side effects and gates', async () => {
+  inAll('an agent shows its tools with their side effects and gates', async () => {
     const watched = await visit('/agents');
     const { page } = watched;
     await page.getByRole('link', { name: 'refunds' }).click();
@@ -240,25 +246,22 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     }
   });
 
-  test.each(sampled(['light', 'dark'] as const, 1))(
-    'axe finds no barrier in the %s views',
-    async colorScheme => {
-      const run = await startAtRest('refunds', 'Pay Ada back.');
-      const other = await startAtRest('releases', 'Release 2.4.0.');
-      const paths = {
-        '/': 'Pay Ada',
-        '/inbox': 'Approve',
-        '/agents/refunds': 'Pays money',
-        [`/compare/${run.id}..${other.id}`]: 'first difference',
-      };
-      for (const [path, text] of Object.entries(paths)) {
-        const watched = await visit(path, { colorScheme });
-        await watched.page.getByText(text).first().waitFor();
-        expect(await watched.findBarriers()).toEqual([]);
-        await watched.close();
-      }
-    },
-  );
+  inAll.each(['light', 'dark'] as const)('axe finds no barrier in the %s views', async colorScheme => {
+    const run = await startAtRest('refunds', 'Pay Ada back.');
+    const other = await startAtRest('releases', 'Release 2.4.0.');
+    const paths = {
+      '/': 'Pay Ada',
+      '/inbox': 'Approve',
+      '/agents/refunds': 'Pays money',
+      [`/compare/${run.id}..${other.id}`]: 'first difference',
+    };
+    for (const [path, text] of Object.entries(paths)) {
+      const watched = await visit(path, { colorScheme });
+      await watched.page.getByText(text).first().waitFor();
+      expect(await watched.findBarriers()).toEqual([]);
+      await watched.close();
+    }
+  });
 });
 
 function seqOf(

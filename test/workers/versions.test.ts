@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { TAKES_ALL } from '../support/sample.ts';
+import { inAll } from '../support/sample.ts';
 import { makePools, STORES } from '../support/workers/pools.ts';
 import type { WorkerPool } from '../support/workers/worker-pool.ts';
 
@@ -54,21 +54,18 @@ describe.each(STORES)('workers of two versions on %s', kind => {
     expect(new Set(payers(pool)).size).toBe(8);
   });
 
-  test.runIf(TAKES_ALL)(
-    'drive a run once if the worker that migrates it is killed and the old one is back',
-    async () => {
-      const pool = await pools.make(kind);
-      const ids = await pool.begin(3, { version: '1' });
-      const newer = { version: '2', migrates: true };
-      const killed = await pool.startWorker({ ...newer, diesMigrating: true });
-      await killed.ended;
-      expect(killed.child.signalCode).toBe('SIGKILL');
-      expect(await pool.tally()).toEqual({ running: 3 });
-      await pool.startWorker(newer);
-      await pool.startWorker({ version: '1' });
-      expect(await pool.rests()).toBe(true);
-      expect((await pool.tally()).finished).toBe(3);
-      expect(payers(pool).sort()).toEqual(ids.sort());
-    },
-  );
+  inAll('drive a run once if the worker that migrates it is killed and the old one is back', async () => {
+    const pool = await pools.make(kind);
+    const ids = await pool.begin(3, { version: '1' });
+    const newer = { version: '2', migrates: true };
+    const killed = await pool.startWorker({ ...newer, diesMigrating: true });
+    await killed.ended;
+    expect(killed.child.signalCode).toBe('SIGKILL');
+    expect(await pool.tally()).toEqual({ running: 3 });
+    await pool.startWorker(newer);
+    await pool.startWorker({ version: '1' });
+    expect(await pool.rests()).toBe(true);
+    expect((await pool.tally()).finished).toBe(3);
+    expect(payers(pool).sort()).toEqual(ids.sort());
+  });
 });

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { readOwnerName } from '../../protocol/owner-name.ts';
 import { built } from '../support/built.ts';
-import { TAKES_ALL } from '../support/sample.ts';
+import { inAll, TAKES_ALL } from '../support/sample.ts';
 import { POSTGRES_BIN } from '../support/stores/postgres-server.ts';
 import { killWorkers } from '../support/workers/kill-workers.ts';
 import { makePools, STORES } from '../support/workers/pools.ts';
@@ -46,7 +46,7 @@ describe.each(STORES)('workers on %s', kind => {
     expect(await web.ended).toBe(0);
   });
 
-  test.runIf(TAKES_ALL)('hand over under load: nothing in doubt, and others continue at once', async () => {
+  inAll('hand over under load: nothing in doubt, and others continue at once', async () => {
     const pool = await pools.make(kind);
     // A lease that ends long after the others have continued, if they do at once.
     const pace = { modelMs: 50, toolMs: 600, leaseMs: 90_000 };

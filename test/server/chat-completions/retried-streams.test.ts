@@ -60,7 +60,16 @@ describe('a completion whose provider stream breaks off in the middle of a text'
         expect(choice?.message.content).toBe(message.content?.split('\n\n').at(-1));
         expect(finishReasons).toEqual([choice?.finish_reason]);
       }),
-      { numRuns: 30 },
+      {
+        numRuns: 30,
+        examples: [
+          [
+            ['a', 'b'],
+            [1, 0, 1, 1],
+          ],
+          [['a'], []],
+        ],
+      },
     );
     expect([...outcomes].sort()).toEqual(['completed', 'failed']);
   });

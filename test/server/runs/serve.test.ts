@@ -4,15 +4,12 @@ import { describe, expect, test } from 'vitest';
 import { sqlite } from '../../../stores/sqlite.ts';
 import { built } from '../../support/built.ts';
 import { AGENT, calling, Desk, REFUND, typesOf } from '../../support/cli/desk.ts';
-import { TAKES_ALL } from '../../support/sample.ts';
+import { inAll, TAKES_ALL } from '../../support/sample.ts';
 import { countTo, until } from '../../support/server/runs-app.ts';
 import { getAs, ServedDesk, upload, Watcher } from '../../support/server/served-desk.ts';
 import { findPort } from '../../support/stores/postgres-server.ts';
 
 const done = { text: 'Done.' };
-
-/** Each starts one to three servers. */
-const inAll = test.runIf(TAKES_ALL);
 
 describe.concurrent('agentchart serve', () => {
   test('prints its address, agents and database, serves its page, and exits 0', async () => {

@@ -7,7 +7,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { begin, makeOwner, receive, request } from '../../../stores/conformance/check.ts';
 import { postgres } from '../../../stores/postgres.ts';
-import { TAKES_ALL } from '../../support/sample.ts';
+import { inAll } from '../../support/sample.ts';
 import { startProxy } from '../../support/stores/postgres-proxy.ts';
 import { POSTGRES_BIN, type PostgresServer, startPostgres } from '../../support/stores/postgres-server.ts';
 
@@ -61,15 +61,13 @@ describe.skipIf(POSTGRES_BIN === undefined)('a PostgreSQL server', () => {
       await server.start();
     }));
 
-  test.runIf(TAKES_ALL)(
-    'that stands still for longer than a lease while 40 runs are under way changes no run',
-    () =>
-      driveThrough(postgres(server.url, { schema: 'paused' }), async () => {
-        expect(await server.pauseFor(1_500)).toBeGreaterThan(1);
-      }),
+  inAll('that stands still for longer than a lease while 40 runs are under way changes no run', () =>
+    driveThrough(postgres(server.url, { schema: 'paused' }), async () => {
+      expect(await server.pauseFor(1_500)).toBeGreaterThan(1);
+    }),
   );
 
-  test.runIf(TAKES_ALL)(
+  inAll(
     'whose replies to every fourth commit are lost while 40 runs are under way changes no run',
     async () => {
       const proxy = await startProxy(server.url);
