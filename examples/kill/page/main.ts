@@ -1,7 +1,7 @@
 import { effect } from '@preact/signals';
 import { type Following, followRun } from '../../../visualizer/page/data/follow-run.ts';
 import { httpSource } from '../../../visualizer/page/data/http-source.ts';
-import { ApiError, request } from '../../../visualizer/page/data/request.ts';
+import { RequestError, request } from '../../../visualizer/page/data/request.ts';
 import { RunModel } from '../../../visualizer/page/model/run-model.ts';
 import type { DemoState, Side } from '../demo-state.ts';
 import { makeChartPicture } from './chart-picture.ts';
@@ -136,7 +136,7 @@ async function send(sent: Promise<unknown>): Promise<void> {
     await sent;
     problem.textContent = '';
   } catch (error) {
-    if (error instanceof ApiError && error.status === 409) return following.look();
+    if (error instanceof RequestError && error.status === 409) return following.look();
     problem.textContent = error instanceof Error ? error.message : String(error);
   }
 }

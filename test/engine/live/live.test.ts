@@ -150,7 +150,7 @@ describe('the live services', () => {
     const back = await make().restore({
       runId: 'run_1',
       seq: snapshot.seq,
-      image: { state: stored },
+      image: { ...snapshot.image, state: stored },
     } as JsonValue);
     expect((back.snapshot() as typeof snapshot).image.state).toEqual(state);
     await back.approve('call_0_0');

@@ -215,5 +215,5 @@ describe('the Agents SDK', () => {
 });
 
 it('each approved call ran once, and no denied call ran', () => {
-  expect(folder.calls().filter(name => name === 'echo')).toHaveLength(9);
+  expect(folder.calls().filter(name => name === 'echo')).toHaveLength(8);
 });
