@@ -220,7 +220,9 @@ describe.skipIf(CHROMIUM === undefined).concurrent('in a browser', () => {
       await chart.isAt('turn.planning');
       expect([await plain.payments(), await chart.payments()]).toEqual([0, 0]);
       expect(demo.state.plain.kills + demo.state.chart.kills).toBe(0);
-      expect([...watched.problems, ...small.problems]).toEqual([]);
+      // The page asks for a run whose first process has not stored it yet.
+      const early = /404 \(Not Found\).*\/runs\/\w+$/;
+      expect([...watched.problems, ...small.problems].filter(text => !early.test(text))).toEqual([]);
       await watched.close();
       await small.close();
     },

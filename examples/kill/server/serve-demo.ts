@@ -49,6 +49,8 @@ function makeApp(demo: Demo, page: DemoPage): Hono {
   app.get('/', c => c.html(page.html));
   app.get('/demo/page.js', c => c.body(page.js, 200, { 'Content-Type': 'text/javascript; charset=utf-8' }));
   app.get('/demo/page.css', c => c.body(page.css, 200, { 'Content-Type': 'text/css; charset=utf-8' }));
+  // The page of a run asks here whether its server is still up.
+  app.get('/healthz', c => c.json({ ok: true }));
   app.get('/demo/state', c =>
     streamSSE(c, async stream => {
       await stream.write('retry: 300\n\n');

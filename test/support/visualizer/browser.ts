@@ -107,7 +107,7 @@ export class WatchedPage {
   }
 
   readonly #onConsole = (message: ConsoleMessage) => {
-    if (message.type() === 'error') this.problems.push(message.text());
+    if (message.type() === 'error') this.problems.push(`${message.text()} ${message.location().url}`.trim());
   };
   readonly #onError = (error: Error) => {
     this.problems.push(String(error.stack));
