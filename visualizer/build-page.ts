@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type OutputFile, type Plugin, transform } from 'esbuild';
 import { structuralHash } from '../machines/structural-hash.ts';
-import { CHART_STYLE } from './chart-style.ts';
+import { CHART_STYLE } from './chart-svg.ts';
 
 /**
  * The files of the page as texts. `runHtml` is `html` for the view of a run, whose files browsers then request at

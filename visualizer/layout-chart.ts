@@ -1,6 +1,5 @@
 import elk, { type ElkExtendedEdge, type ElkNode, type ElkPort } from 'elkjs/lib/elk.bundled.js';
-import { type ChartState, readChart } from './chart-graph.ts';
-import { edgeId, type MergedEdge, mergeEdges } from './merge-edges.ts';
+import { type ChartState, edgeId, type MergedEdge, mergeEdges, readChart } from './chart-graph.ts';
 
 export type Point = { x: number; y: number };
 export type Box = Point & { width: number; height: number };

@@ -1,6 +1,5 @@
 import { type JsonValue, toJson } from '../protocol/json.ts';
-import { type ChartState, readChart } from './chart-graph.ts';
-import { mergeEdges } from './merge-edges.ts';
+import { type ChartState, mergeEdges, readChart } from './chart-graph.ts';
 
 /** The chart as JSON: states with descriptions, and edges with events and guards. */
 export function chartToJson(): JsonValue {

@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { agentMachine } from '../../machines/agent.ts';
-import { readChart } from '../../visualizer/chart-graph.ts';
+import { edgeId, readChart, stateId } from '../../visualizer/chart-graph.ts';
 import { chartToSvg } from '../../visualizer/chart-svg.ts';
+import { writeDrawing } from '../../visualizer/draw-svg.ts';
 import { type Box, layoutChart } from '../../visualizer/layout-chart.ts';
-import { edgeId, stateId } from '../../visualizer/merge-edges.ts';
-import { writeDrawing } from '../../visualizer/write-drawing.ts';
 
 const read = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { agentMachine } from '../../machines/agent.ts';
 import { readChart } from '../../visualizer/chart-graph.ts';
 import { chartToJson, chartToMermaid } from '../../visualizer/mermaid.ts';
-import { insertChart } from '../../visualizer/readme-chart.ts';
+import { insertChart } from '../../visualizer/write-readme-chart.ts';
 
 test("ARCHITECTURE.md contains the chart's diagram, as `npm run docs` writes it", () => {
   const document = readFileSync(new URL('../../ARCHITECTURE.md', import.meta.url), 'utf8');

@@ -1,4 +1,4 @@
-import { edgeId } from '../../../visualizer/merge-edges.ts';
+import { edgeId } from '../../../visualizer/chart-graph.ts';
 import type { RunModel } from '../../../visualizer/page/model/run-model.ts';
 import {
   SKETCH_ARROWS,

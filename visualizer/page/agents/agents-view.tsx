@@ -7,9 +7,8 @@ import { playExample } from '../app/played.ts';
 import { type AgentSummary, request } from '../data/request.ts';
 import { lostSince } from '../data/server-watch.ts';
 import { formatCost, formatCount, formatJson, formatNumber, formatSpan } from '../render/format.ts';
-import { Details } from '../ui/details.tsx';
 import { Markdown } from '../ui/markdown.tsx';
-import { LongText, Safe } from '../ui/text.tsx';
+import { Details, LongText, Safe } from '../ui/text.tsx';
 
 /** The agents that the server drives, or one of them. */
 export function AgentsView({ name }: { name: string | null }) {

@@ -1,11 +1,14 @@
 import { useMemo } from 'preact/hooks';
+import { chartIdentity } from '../../../machines/snapshot.ts';
+import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 import { formatBreachTest } from '../../breach-test.ts';
 import type { Example } from '../app/played.ts';
-import { playedSource } from '../data/embedded-source.ts';
+import { type EmbeddedRun, playedSource } from '../data/embedded-source.ts';
+import type { RunView, StreamedEvent } from '../data/request.ts';
+import { Folded } from '../model/journal-fold.ts';
 import { formatCount } from '../render/format.ts';
-import { RunView } from '../run/run-view.tsx';
+import { RunView as RunPanes } from '../run/run-view.tsx';
 import { Safe } from '../ui/text.tsx';
-import { chartEvents, runOf } from './run-of-example.ts';
 
 /** A path that did not happen, in the view of a run. */
 export function ExampleView({ example }: { example: Example }) {
@@ -30,7 +33,7 @@ export function ExampleView({ example }: { example: Example }) {
           Back
         </button>
       </div>
-      <RunView source={source} runId={run.view.runId} />
+      <RunPanes source={source} runId={run.view.runId} />
     </div>
   );
 }
@@ -46,4 +49,63 @@ function saveTest({ past, path }: Example, invariant: string): void {
   link.download = 'breach.test.ts';
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** Returns the path as a run. */
+export function runOf({ past, path, of: title }: Example): EmbeddedRun {
+  const [first] = past.length === 0 ? path.map(({ event }) => event) : past;
+  const runId = first?.type === 'run.started' ? first.runId : 'run_explored';
+  const entries = [
+    ...past,
+    ...path.map(({ event }, index) => ({ ...event, runId, seq: past.length + index + 1 }) as StreamedEvent),
+  ];
+  const folded = entries.reduce((before, event) => before.take(event.seq, event), Folded.start);
+  const { context } = folded;
+  const usage = context?.usage ?? null;
+  const state = folded.path ?? '';
+  const view: RunView = {
+    runId,
+    title,
+    state,
+    agent: context?.agent.name ?? '',
+    seq: entries.length,
+    status: state === 'finished' || state === 'failed' || state === 'cancelled' ? state : 'waiting',
+    settled: null,
+    open: [],
+    calls: [],
+    driver: null,
+    transcript: [],
+    createdAt: context?.startedAt ?? 0,
+    updatedAt: context?.now ?? 0,
+    labels: {},
+    availableAgent: true,
+    turns: context?.turns ?? 0,
+    toolCalls: context?.toolCalls ?? 0,
+    usage,
+    tokens: usage === null ? 0 : usage.inputTokens + usage.outputTokens,
+    cost: context?.cost ?? 0,
+    activeMs: context?.activeMs ?? 0,
+    limits: context?.config.limits ?? { turns: Infinity, toolCalls: Infinity },
+    paused: context?.paused ?? false,
+    next: context?.next ?? null,
+    chart: chartIdentity(),
+  };
+  return { view, entries };
+}
+
+/** Returns the events that the chart takes, without what the stream adds. */
+export function chartEvents(entries: readonly StreamedEvent[]): (RunStarted | ChartEvent)[] {
+  return entries.flatMap(({ seq: _, runId, ...event }): (RunStarted | ChartEvent)[] => {
+    switch (event.type) {
+      case 'run.claimed':
+      case 'run.noted':
+      case 'run.redacted':
+      case 'tool.late':
+        return [];
+      case 'run.started':
+        return [{ ...event, runId }];
+      default:
+        return [event];
+    }
+  });
 }

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { PathEntry } from '../data/exploration.ts';
+import type { PathEntry } from '../ahead/explorer.tsx';
 import type { StreamedEvent } from '../data/request.ts';
 import { address, navigate } from './router.ts';
 

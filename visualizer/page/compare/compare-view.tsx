@@ -6,12 +6,12 @@ import { RequestError, type RunView, type StreamedEvent } from '../data/request.
 import { lostSince } from '../data/server-watch.ts';
 import type { Source } from '../data/source.ts';
 import { describeEvent } from '../render/describe-event.ts';
+import { type Pair, pairEqual } from '../render/diff-lines.ts';
 import { formatCost, formatCount, formatNumber, formatSpan, roundNumber } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
-import { StatusBadge } from '../ui/status-badge.tsx';
+import { StatusBadge } from '../ui/icon.tsx';
+import { VirtualList } from '../ui/scrolling.tsx';
 import { LongText, Safe } from '../ui/text.tsx';
-import { VirtualList } from '../ui/virtual-list.tsx';
-import { type AlignedRow, alignRuns, type Describe } from './align-runs.ts';
 
 const PAGE = 2_000;
 /** The most entries of a run that are compared. */
@@ -251,4 +251,57 @@ function Entry({ side, event }: { side: Side; event: StreamedEvent | undefined }
       <span class="line">{describeEvent(event, side.nameCall)}</span>
     </a>
   );
+}
+
+/** A row of two journals side by side. `same` and `changed` rows have both entries. */
+type AlignedRow = {
+  kind: 'same' | 'changed' | 'left' | 'right';
+  left?: StreamedEvent;
+  right?: StreamedEvent;
+};
+
+/** Entries about claims differ in every run and say nothing about what the run did. */
+const SKIPPED: ReadonlySet<string> = new Set(['run.claimed', 'run.noted', 'run.redacted']);
+
+/**
+ * Returns the content of an entry for comparison, without values that differ in every run, such as ids, times and
+ * processes.
+ */
+type Describe = (event: StreamedEvent) => string;
+
+/**
+ * Aligns two journals: equal entries up to the first difference, then entries of the same type about the same tool.
+ * `first` is the index of the first row that is not `same`; -1 for equal journals.
+ */
+function alignRuns(
+  left: readonly StreamedEvent[],
+  right: readonly StreamedEvent[],
+  describe: { left: Describe; right: Describe; shape: Describe },
+): { rows: AlignedRow[]; first: number } {
+  const old = left.filter(({ type }) => !SKIPPED.has(type));
+  const now = right.filter(({ type }) => !SKIPPED.has(type));
+  const rows: AlignedRow[] = [];
+  const isSame = (one: StreamedEvent, other: StreamedEvent): boolean =>
+    one.type === other.type && describe.left(one) === describe.right(other);
+  const pair = (one: StreamedEvent, other: StreamedEvent): void => {
+    rows.push({ kind: isSame(one, other) ? 'same' : 'changed', left: one, right: other });
+  };
+  let common = 0;
+  for (; common < Math.min(old.length, now.length); common += 1) {
+    const [one, other] = [old[common], now[common]];
+    if (one === undefined || other === undefined || !isSame(one, other)) break;
+    pair(one, other);
+  }
+  const [rest, others] = [old.slice(common), now.slice(common)];
+  // Too many entries to match with each other are paired by their order.
+  const inOrder = Array.from(
+    { length: Math.max(rest.length, others.length) },
+    (_, at): Pair<StreamedEvent> => [rest[at], others[at]],
+  );
+  for (const [one, other] of pairEqual(rest, others, describe.shape) ?? inOrder) {
+    if (one !== undefined && other !== undefined) pair(one, other);
+    else if (one !== undefined) rows.push({ kind: 'left', left: one });
+    else if (other !== undefined) rows.push({ kind: 'right', right: other });
+  }
+  return { rows, first: rows.findIndex(({ kind }) => kind !== 'same') };
 }

@@ -1,4 +1,4 @@
-import { actingAs } from './acting-as.ts';
+import { actingAs } from './caller.ts';
 import { RequestError, type RunView, request, type StreamedEvent } from './request.ts';
 import type { EntriesPage } from './source.ts';
 

@@ -2,22 +2,21 @@
 
 import { useComputed, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { shortenOwnerName } from '../../../protocol/owner-name.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { navigate } from '../app/router.ts';
 import { mayDecide, mayOnlyRead } from '../data/caller.ts';
+import { type RunView, request, type StreamedEvent } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
-import type { Source } from '../data/source.ts';
+import type { EntriesPage, Source } from '../data/source.ts';
 import { formatAgo, formatDay, formatMoment, formatSpan } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
-import { type Act, ActContext } from '../run/decisions/act.ts';
 import { DecisionForms } from '../run/decisions/decision-forms.tsx';
-import { keyOf as decisionKey } from '../run/decisions/open-decisions.ts';
+import { type Act, ActContext, keyOf as decisionKey } from '../run/decisions/open-decisions.ts';
 import { OvertakenNotes, useOvertaken } from '../run/decisions/overtaken.tsx';
-import { ReadableValue } from '../ui/readable-value.tsx';
-import { SeenBox, seenPart } from '../ui/seen-box.tsx';
-import { Safe } from '../ui/text.tsx';
-import { explainDoubt, type Fact } from './explain-doubt.ts';
+import { SeenBox, seenPart } from '../ui/scrolling.tsx';
+import { ReadableValue, Safe } from '../ui/text.tsx';
 import { InboxModel, keyOf } from './inbox-model.ts';
 
 const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt' } as const;
@@ -254,4 +253,55 @@ function WhyInDoubt({ runId, callId }: { runId: string; callId: string }) {
       </ol>
     </section>
   );
+}
+
+const PAGE = 1_000;
+const MOST_PAGES = 10;
+
+/** An entry of the journal and what it means, for a person. */
+type Fact = { seq: number; text: string };
+
+/** Explains why a call is in doubt: the entries about its start and later events, oldest first. */
+async function explainDoubt(runId: string, callId: string): Promise<Fact[]> {
+  const events = await readSinceStart(runId, callId);
+  const started = events.findIndex(event => event.type === 'tool.started' && event.callId === callId);
+  if (started < 0) return [];
+  const owner = events.slice(0, started).findLast(event => event.type === 'run.claimed');
+  return events.slice(started).flatMap(event => explain(event, callId, owner?.by));
+}
+
+/** The newest entries, back to the first start of the call and the claim before it. */
+async function readSinceStart(runId: string, callId: string): Promise<StreamedEvent[]> {
+  const path = `/runs/${encodeURIComponent(runId)}`;
+  const { seq } = await request<RunView>(path);
+  let events: StreamedEvent[] = [];
+  for (let before = seq + 1, pages = 0; before > 1 && pages < MOST_PAGES; pages += 1) {
+    const page = await request<EntriesPage>(`${path}/entries?before=${before}&limit=${PAGE}`);
+    events = [...page.entries, ...events];
+    before = page.entries[0]?.seq ?? 1;
+    const started = events.findIndex(event => event.type === 'tool.started' && event.callId === callId);
+    if (events.slice(0, Math.max(0, started)).some(event => event.type === 'run.claimed')) break;
+  }
+  return events;
+}
+
+function explain(event: StreamedEvent, callId: string, owner: string | undefined): Fact[] {
+  const fact = (text: string): Fact[] => [{ seq: event.seq, text: `${formatMoment(event.at)}: ${text}` }];
+  if (event.type === 'run.claimed') {
+    if (event.replaces === undefined) return [];
+    return fact(`${shortenOwnerName(event.replaces)} was gone; ${shortenOwnerName(event.by)} took over.`);
+  }
+  if (!('callId' in event) || event.callId !== callId) return [];
+  switch (event.type) {
+    case 'tool.started': {
+      const by = owner === undefined ? 'a process' : shortenOwnerName(owner);
+      return fact(`${by} started the tool, attempt ${event.attempt}, with the key ${event.key}.`);
+    }
+    case 'tool.interrupted':
+      return fact('the journal had a start and no result: the process ended in between.');
+    case 'tool.doubted':
+      return fact(`in doubt: ${event.reason}`);
+    default:
+      return [];
+  }
 }

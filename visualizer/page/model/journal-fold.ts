@@ -3,8 +3,7 @@ import { type StoredState, toStored } from '../../../machines/snapshot.ts';
 import { type ChartState, initial, next, type Step, statePath } from '../../../machines/step.ts';
 import type { Effect, NextAction } from '../../../protocol/effect.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
-import { type ChartEdge, readChart } from '../../chart-graph.ts';
-import { edgeId } from '../../merge-edges.ts';
+import { type ChartEdge, edgeId, readChart } from '../../chart-graph.ts';
 import type { StreamedEvent } from '../data/request.ts';
 
 /** The effects of one event: the states entered, the edges taken, and the decisions with their reasons. */

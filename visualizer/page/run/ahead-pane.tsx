@@ -1,7 +1,6 @@
 import { describeStart } from '../../describe-exploration.ts';
-import { Explorer, type Play } from '../ahead/explorer.tsx';
+import { Explorer, explorationOf, type Play, type Report } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
-import { explorationOf, type Report } from '../data/exploration.ts';
 import type { StreamedEvent } from '../data/request.ts';
 import type { Source } from '../data/source.ts';
 import { formatCost, formatNumber, formatSpan } from '../render/format.ts';

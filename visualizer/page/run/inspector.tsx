@@ -1,15 +1,31 @@
 import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import type { Context } from '../../../machines/context.ts';
 import { readContent } from '../../../protocol/content/read-content.ts';
 import type { Effect } from '../../../protocol/effect.ts';
+import { textOf } from '../../../protocol/message.ts';
+import { useShortcuts } from '../app/keyboard.ts';
+import { later } from '../app/later.tsx';
+import { mayOperate } from '../data/caller.ts';
 import type { StreamedEvent } from '../data/request.ts';
-import { formatClock, formatEvent, formatJson, formatLength } from '../render/format.ts';
-import { showSafely } from '../render/show-safely.ts';
-import { ReadableValue } from '../ui/readable-value.tsx';
-import { LongText, Safe } from '../ui/text.tsx';
+import type { RunModel } from '../model/run-model.ts';
+import {
+  formatClock,
+  formatCost,
+  formatEvent,
+  formatJson,
+  formatLength,
+  formatNumber,
+  formatOutput,
+  formatReply,
+  formatSpan,
+  formatState,
+} from '../render/format.ts';
+import { shorten, showSafely } from '../render/show-safely.ts';
+import { LongText, ReadableValue, Safe } from '../ui/text.tsx';
+import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';
-import { EntryActions } from './entry-actions.tsx';
-import { listFacts, readReply } from './entry-facts.ts';
+import { breakpointBeforeNext } from './steering/breakpoints.ts';
 
 const VIEWS = ['Reply', 'Request', 'Effects', 'Raw event'] as const;
 
@@ -146,4 +162,157 @@ function describeRequest({ config, params, turn, transcript, inbox }: Context): 
     '',
     ...transcript.slice(-12).map(item => showSafely(formatJson(item))),
   ].join('\n');
+}
+
+const ForkPanel = later(async () => (await import('./forking/fork-panel.tsx')).ForkPanel);
+
+/** The actions for an entry. */
+function EntryActions({ event }: { event: StreamedEvent }) {
+  const desk = useDesk();
+  const copied = useSignal(false);
+  const mayFork = desk.source.live && mayOperate();
+  const isForking = useSignal(false);
+  const buttons = useRef<HTMLDivElement>(null);
+  const fork = async (): Promise<void> => {
+    isForking.value = !isForking.peek();
+  };
+  const leave = (): void => {
+    isForking.value = false;
+    buttons.current?.querySelector('button')?.focus();
+  };
+  const next = desk.isSteered ? breakpointBeforeNext(desk) : undefined;
+  const breakHere = async (): Promise<void> => {
+    if (next !== undefined) desk.breaking.value = next;
+  };
+  const copy = async (): Promise<void> => {
+    const url = new URL(location.href);
+    url.searchParams.set('at', String(event.seq));
+    await navigator.clipboard?.writeText(url.href).catch(() => {});
+    copied.value = true;
+    setTimeout(() => {
+      copied.value = false;
+    }, 1_500);
+  };
+  useShortcuts('Entry', [
+    ...(mayFork ? [{ keys: ['f'], does: 'fork here', run: () => void fork() }] : []),
+    ...(next === undefined ? [] : [{ keys: ['b'], does: 'break before the next action', run: breakHere }]),
+    { keys: ['y'], does: 'copy a link to this entry', run: () => void copy() },
+  ]);
+  return (
+    <>
+      {mayFork && isForking.value ? <ForkPanel at={event.seq} onLeave={leave} /> : null}
+      <div class="buttons entry-actions" ref={buttons}>
+        {mayFork ? (
+          <ActionButton act={fork} keys="f">
+            Fork here…
+          </ActionButton>
+        ) : null}
+        {next === undefined ? null : (
+          <ActionButton act={breakHere} keys="b">
+            Break before this
+          </ActionButton>
+        )}
+        <ActionButton act={copy} keys="y">
+          {copied.value ? 'Copied' : 'Copy link'}
+        </ActionButton>
+      </div>
+    </>
+  );
+}
+
+const SHORT = 160;
+
+/** Returns the facts of an entry, by name. */
+function listFacts(event: StreamedEvent, model: RunModel): [string, string][] {
+  switch (event.type) {
+    case 'turn.completed': {
+      const { usage, calls, provider, model: name, finishReason, at, startedAt } = event;
+      const cost = (model.shown.value.context?.cost ?? 0) - (model.before.value.context?.cost ?? 0);
+      return [
+        ['model', `${provider}:${name}`],
+        ['took', formatSpan(at - startedAt)],
+        ...(usage === null ? [] : [pair('tokens', describeTokens(usage))]),
+        ...(cost > 0 ? [pair('cost', formatCost(cost))] : []),
+        ...(calls.length === 0
+          ? [pair('finish', finishReason)]
+          : [pair('calls', calls.map(call => `${call.name}${call.gate ? ' (gated)' : ''}`).join(', '))]),
+      ];
+    }
+    case 'turn.failed': {
+      const { error, at, startedAt, retryAt } = event;
+      return [
+        ['failed', `${error.code}${error.status === undefined ? '' : ` (HTTP ${error.status})`}`],
+        ['took', formatSpan(at - startedAt)],
+        ['message', shorten(error.message, SHORT)],
+        ...(retryAt === undefined ? [] : [pair('retry at', formatClock(retryAt))]),
+      ];
+    }
+    default:
+      return [
+        ...('callId' in event ? [pair('tool', model.story.nameOf(event.callId))] : []),
+        ...Object.entries(event).flatMap(([name, value]) =>
+          HIDDEN.has(name)
+            ? []
+            : [pair(name, shorten(typeof value === 'string' ? value : formatState(value, 2), SHORT))],
+        ),
+      ];
+  }
+}
+
+const HIDDEN = new Set([
+  'type',
+  'at',
+  'seq',
+  'runId',
+  'generation',
+  'config',
+  'tools',
+  'format',
+  'chart',
+  'requestId',
+]);
+
+const pair = (name: string, value: string): [string, string] => [name, value];
+
+function describeTokens({
+  inputTokens,
+  outputTokens,
+  cachedInputTokens,
+}: {
+  inputTokens: number;
+  outputTokens: number;
+  cachedInputTokens: number | null;
+}): string {
+  const cached = cachedInputTokens ? ` (${formatNumber(cachedInputTokens)} cached)` : '';
+  return `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}`;
+}
+
+/** Returns the text of an entry that is not a reply: a message, a result, a decision. */
+function readReply(event: StreamedEvent): string {
+  switch (event.type) {
+    case 'run.started':
+      return event.input.map(textOf).join('\n\n');
+    case 'message.received':
+      return event.items.map(textOf).join('\n\n');
+    case 'turn.edited':
+      return formatReply(event.text, event.calls);
+    case 'call.edited':
+      return formatReply('', [event.call]);
+    case 'turn.failed':
+      return event.error.message;
+    case 'tool.settled':
+    case 'tool.late':
+    case 'result.received':
+      return formatOutput(event.output);
+    case 'finishers.completed':
+      return event.text ?? formatJson(event.output ?? null);
+    case 'finishers.rejected':
+      return event.feedback;
+    case 'approval.decided':
+      return formatJson(event.decision);
+    case 'doubt.resolved':
+      return formatJson(event.resolution);
+    default:
+      return 'This entry brought no text.';
+  }
 }

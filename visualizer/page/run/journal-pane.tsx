@@ -2,7 +2,7 @@ import { describeEvent } from '../render/describe-event.ts';
 import { formatClock, formatDay } from '../render/format.ts';
 import { shorten } from '../render/show-safely.ts';
 import { Icon } from '../ui/icon.tsx';
-import { VirtualList } from '../ui/virtual-list.tsx';
+import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
 
 const ROW = 30;

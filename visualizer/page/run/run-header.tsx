@@ -11,9 +11,9 @@ import {
   formatSpan,
 } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
-import { ActionButton } from '../ui/action-button.tsx';
-import { StatusBadge } from '../ui/status-badge.tsx';
+import { StatusBadge } from '../ui/icon.tsx';
 import { Safe } from '../ui/text.tsx';
+import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';
 import { heldAt } from './steering/breakpoints.ts';
 

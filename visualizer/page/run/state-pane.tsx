@@ -2,8 +2,7 @@ import { useSignal } from '@preact/signals';
 import { diffStates, sketchValue } from '../model/state-diff.ts';
 import { formatState } from '../render/format.ts';
 import { shorten, showSafely } from '../render/show-safely.ts';
-import { Details } from '../ui/details.tsx';
-import { LongText } from '../ui/text.tsx';
+import { Details, LongText } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
 const SHORT = 90;

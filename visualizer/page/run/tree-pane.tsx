@@ -2,7 +2,7 @@ import { useSignal, useSignalEffect } from '@preact/signals';
 import { type RunView, request } from '../data/request.ts';
 import { formatCost, formatCount } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
-import { StatusBadge } from '../ui/status-badge.tsx';
+import { StatusBadge } from '../ui/icon.tsx';
 import { Safe } from '../ui/text.tsx';
 import { openDecisions } from './decisions/open-decisions.ts';
 import { useDesk } from './desk.ts';

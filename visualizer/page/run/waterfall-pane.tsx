@@ -3,7 +3,7 @@ import type { TurnRecord } from '../model/run-story.ts';
 import type { ActivityKind, TimeLine } from '../model/time-line.ts';
 import { formatCost, formatNumber, formatSpan, formatValue } from '../render/format.ts';
 import { shorten } from '../render/show-safely.ts';
-import { VirtualList } from '../ui/virtual-list.tsx';
+import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
 import { ACTIVITY_NAMES } from './strip.tsx';
 

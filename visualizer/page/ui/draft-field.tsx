@@ -1,10 +1,10 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useId } from 'preact/hooks';
-import type { JsonValue } from '../../../protocol/json.ts';
-import { keepDraft, readDraft } from '../data/drafts.ts';
+import { canonicalJson, type JsonValue } from '../../../protocol/json.ts';
 import { formatJson } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
-import { Diff } from './diff.tsx';
+import { Diff } from './text.tsx';
+import { Form, type Question } from './two-presses.tsx';
 
 /** A text that is kept over a reload until it is sent. `key` names the field. */
 export function useDraft(key: string, start = ''): Signal<string> {
@@ -136,4 +136,75 @@ export function JsonField({ before, draft, ...rest }: JsonFieldProps) {
 /** The initial text for a JSON editor. */
 export function editableJson(value: JsonValue): string {
   return typeof value === 'string' ? JSON.stringify(value) : formatJson(value);
+}
+
+const PREFIX = 'agentchart.draft.';
+
+/** Returns the unsent text of a field, which is kept over a reload. `key` names the field, such as `RUN/CALL/edit`. */
+export function readDraft(key: string): string | null {
+  return sessionStorage.getItem(PREFIX + key);
+}
+
+/** Keeps a draft. */
+export function keepDraft(key: string, text: string): void {
+  try {
+    sessionStorage.setItem(PREFIX + key, text);
+  } catch {
+    // If the storage is full, the draft is not saved; the field still has its text.
+  }
+}
+
+/** Returns the unsent texts of the fields whose keys begin with `key`. */
+export function readDrafts(key: string): string[] {
+  return Object.keys(sessionStorage).flatMap(name =>
+    name.startsWith(PREFIX + key) ? [sessionStorage.getItem(name) ?? ''] : [],
+  );
+}
+
+/** Whether there is unsent text in fields whose keys begin with `key`. */
+export function hasDrafts(key: string): boolean {
+  return readDrafts(key).length > 0;
+}
+
+/** Forgets the drafts whose keys begin with `key`. */
+export function dropDrafts(key: string): void {
+  for (const name of Object.keys(sessionStorage))
+    if (name.startsWith(PREFIX + key)) sessionStorage.removeItem(name);
+}
+
+type InputEditorProps = {
+  /** The label of the field. */
+  label: string;
+  /** The label of the button. */
+  submit: string;
+  /** The hint if the input was sent without a change. */
+  unchanged: string;
+  draftKey: string;
+  input: JsonValue;
+  /** What sending asks first; without it, one press sends. */
+  words?(input: JsonValue): string;
+  /** Sends the input. Resolves to a problem for the person, or `null`; the caller drops the draft. */
+  send(input: JsonValue): Promise<string | null>;
+};
+
+/** Edits the input of a call, with the changes below the text. What was typed is kept until it is accepted. */
+export function InputEditor({ label, submit, unchanged, draftKey, input, words, send }: InputEditorProps) {
+  const draft = useDraft(draftKey, editableJson(input));
+  const problem = useSignal('');
+  const ask = (): Question | null => {
+    const edited = readJson(draft.value);
+    if ('problem' in edited) return null;
+    const isSame = canonicalJson(edited.value) === canonicalJson(input);
+    problem.value = isSame ? unchanged : '';
+    if (isSame) return null;
+    const act = async (): Promise<void> => {
+      problem.value = (await send(edited.value)) ?? '';
+    };
+    return { words: words?.(edited.value) ?? '', key: JSON.stringify(edited.value), act };
+  };
+  return (
+    <Form label={submit} ask={ask} problem={problem.value}>
+      <JsonField label={label} draft={draft} draftKey={draftKey} before={input} />
+    </Form>
+  );
 }

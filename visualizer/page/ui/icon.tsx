@@ -1,3 +1,5 @@
+import type { RunSummary } from '../data/request.ts';
+
 const PATHS = {
   first: 'M3 3h2v10H3zM13 3v10L6 8z',
   back: 'M11 3v10L4 8z',
@@ -18,4 +20,9 @@ export function Icon({ name }: { name: keyof typeof PATHS }) {
       <path d={PATHS[name]} />
     </svg>
   );
+}
+
+/** The status of a run, in its colour and in words. */
+export function StatusBadge({ status }: { status: RunSummary['status'] }) {
+  return <span class={`status is-${status}`}>{status}</span>;
 }

@@ -3,7 +3,7 @@
 import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { dropDrafts, hasDrafts } from '../data/drafts.ts';
+import { dropDrafts, hasDrafts } from './draft-field.tsx';
 
 /** A button and the form that it opens. `draftKey` begins the keys of the form's drafts. */
 export type Panel = { label: string; draftKey: string; make(): ComponentChildren };

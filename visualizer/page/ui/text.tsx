@@ -1,5 +1,8 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { formatLength } from '../render/format.ts';
+import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
+import { diffLines } from '../render/diff-lines.ts';
+import { formatJson, formatLength } from '../render/format.ts';
 import { cutText, showSafely } from '../render/show-safely.ts';
 
 /** How many characters are shown at first. */
@@ -36,5 +39,72 @@ export function MoreButton({ left, onMore }: { left: number; onMore(): void }) {
     <button type="button" class="quiet" onClick={onMore}>
       {`Show more (${formatLength(left)} left)`}
     </button>
+  );
+}
+
+const LONG = 90;
+
+/** Whether a text is shown as a text of its own: it has lines, or is long. */
+export function isProse(value: unknown): value is string {
+  return typeof value === 'string' && (value.includes('\n') || value.length > LONG);
+}
+
+/** A value as a person reads it: texts as texts, members by name, and the rest as JSON. */
+export function ReadableValue({ value }: { value: JsonValue }) {
+  if (typeof value === 'string') return <LongText text={value} kind="prose" />;
+  if (!isJsonObject(value)) return <LongText text={formatJson(value)} kind="mono" />;
+  return (
+    <dl class="readable">
+      {Object.entries(value).map(([name, member]) => (
+        <div key={name} class={isProse(member) ? 'block' : 'line'}>
+          <dt>
+            <Safe text={name} class="mono" />
+          </dt>
+          <dd>
+            {isProse(member) ? (
+              <LongText text={member} kind="prose" />
+            ) : (
+              <LongText text={typeof member === 'string' ? member : formatJson(member)} kind="mono" />
+            )}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+type DetailsProps = {
+  summary: ComponentChildren;
+  open?: boolean;
+  class?: string;
+  children(): ComponentChildren;
+};
+
+/** A part that unfolds; its content is made when it is first opened. */
+export function Details({ summary, open = false, children, ...rest }: DetailsProps) {
+  const [isOpen, setOpen] = useState(open);
+  return (
+    <details open={isOpen} class={rest.class ?? ''} onToggle={event => setOpen(event.currentTarget.open)}>
+      <summary>{summary}</summary>
+      {isOpen ? <div class="opened">{children()}</div> : null}
+    </details>
+  );
+}
+
+const MARKS = { same: '  ', removed: '− ', added: '+ ' } as const;
+
+/** The lines that differ between two texts, in their places. */
+export function Diff({ before, after }: { before: string; after: string }) {
+  const lines = diffLines(before, after);
+  if (lines.every(({ kind }) => kind === 'same')) return <p class="muted">No changes yet.</p>;
+  return (
+    <ol class="diff" aria-label="Changes">
+      {lines.map(({ kind, text }, index) => (
+        <li key={index} class={`diff-line ${kind}`}>
+          {MARKS[kind]}
+          {showSafely(text)}
+        </li>
+      ))}
+    </ol>
   );
 }

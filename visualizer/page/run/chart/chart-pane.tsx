@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import type { NextAction } from '../../../../protocol/effect.ts';
-import { edgeId, stateId } from '../../../merge-edges.ts';
+import { edgeId, stateId } from '../../../chart-graph.ts';
 import { later } from '../../app/later.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { statesAhead } from '../ahead-pane.tsx';

@@ -11,9 +11,7 @@ import {
   formatValue,
 } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
-import { Details } from '../../ui/details.tsx';
-import { Diff } from '../../ui/diff.tsx';
-import { LongText, Safe } from '../../ui/text.tsx';
+import { Details, Diff, LongText, Safe } from '../../ui/text.tsx';
 import { keyOf } from '../decisions/open-decisions.ts';
 import { useDesk } from '../desk.ts';
 import type { Chosen } from '../steering/breakpoints.ts';

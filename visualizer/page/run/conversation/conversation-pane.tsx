@@ -2,20 +2,21 @@ import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { textOf } from '../../../../protocol/message.ts';
 import { shortenOwnerName } from '../../../../protocol/owner-name.ts';
+import { navigate } from '../../app/router.ts';
 import { mayOperate } from '../../data/caller.ts';
 import type { RunView } from '../../data/request.ts';
+import { describeRefusal, startRun } from '../../data/send-command.ts';
 import type { RunModel } from '../../model/run-model.ts';
 import type { Block } from '../../model/run-story.ts';
 import { formatClock, formatOutput, formatSpan } from '../../render/format.ts';
 import { shorten, showSafely } from '../../render/show-safely.ts';
-import { Details } from '../../ui/details.tsx';
-import { Diff } from '../../ui/diff.tsx';
+import { DraftField, dropDrafts, useDraft } from '../../ui/draft-field.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
-import { LongText, Safe } from '../../ui/text.tsx';
+import { Details, Diff, LongText, Safe } from '../../ui/text.tsx';
+import { submitOnEnter } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
 import { CallCard } from './call-card.tsx';
-import { Composer } from './composer.tsx';
 
 /** The most blocks in the document at first, and how many more each click adds. */
 const SHOWN = 30;
@@ -326,5 +327,64 @@ function Who({ name, at, mark }: { name: string; at?: number; mark?: string }) {
       {mark ? <span class="mark">{mark}</span> : null}
       {at === undefined ? null : <time>{formatClock(at)}</time>}
     </p>
+  );
+}
+
+/** Sends a message to the run or, after its end, starts a new run that continues it. */
+function Composer() {
+  const desk = useDesk();
+  const { model } = desk;
+  const key = `${model.runId}/message`;
+  const draft = useDraft(key);
+  const busy = useSignal(false);
+  const problem = useSignal('');
+  const ended = model.ended.value;
+  const view = model.view.value;
+  const asks = view?.open.some(({ kind, runId }) => kind === 'approval' && runId === model.runId) === true;
+  const send = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    const message = draft.value.trim();
+    if (message === '' || busy.peek()) return;
+    busy.value = true;
+    const refusal = ended ? await continueRun(message) : await desk.act('send', { message });
+    problem.value = refusal ?? '';
+    if (refusal === null) {
+      draft.value = '';
+      dropDrafts(key);
+    }
+    busy.value = false;
+  };
+  const continueRun = async (input: string): Promise<string | null> => {
+    try {
+      const agent = view === null ? {} : { agent: view.agent };
+      const next = await startRun({ ...agent, input, continues: model.runId });
+      navigate(`/runs/${encodeURIComponent(next.runId)}`);
+      return null;
+    } catch (error) {
+      return describeRefusal(error);
+    }
+  };
+  return (
+    <form class="composer" onSubmit={event => void send(event)} onKeyDown={submitOnEnter}>
+      <DraftField
+        label="Message"
+        spoken
+        draft={draft}
+        draftKey={key}
+        rows={2}
+        placeholder="Message to the agent"
+      />
+      <button type="submit" aria-busy={busy.value}>
+        {ended ? 'Continue in a new run' : 'Send'}
+      </button>
+      {asks && !ended ? (
+        <p class="muted hint">
+          A message waits until the calls are decided, unless the agent lets it replace them.
+        </p>
+      ) : null}
+      <p class="problem" role="alert">
+        {showSafely(problem.value)}
+      </p>
+    </form>
   );
 }

@@ -1,3 +1,6 @@
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import type { AnswerCommand } from '../../../../protocol/open/answer.ts';
 import type { JsonOpenCall, RunView } from '../../data/request.ts';
 
 /** The id of an open decision: another one if what is open or its input is another. */
@@ -12,3 +15,16 @@ export function openDecisions(view: RunView | null): JsonOpenCall[] {
 }
 
 const ORDER = ['doubt', 'approval', 'result'] as const;
+
+/** Submits a command to its run. Resolves to a problem for the person, or `null`. */
+export type Act = (command: AnswerCommand) => Promise<string | null>;
+
+/** The context with which components submit decisions. */
+export const ActContext = createContext<Act | null>(null);
+
+/** Submits a decision, for the parts that decide calls. */
+export function useAct(): Act {
+  const act = useContext(ActContext);
+  if (act === null) throw new Error('Decisions need a view that submits them.');
+  return act;
+}

@@ -1,10 +1,10 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { dropDrafts, hasDrafts, readDrafts } from '../../data/drafts.ts';
 import { type JsonOpenCall, request, type StreamedEvent } from '../../data/request.ts';
 import type { EntriesPage } from '../../data/source.ts';
 import { describeCall } from '../../render/describe-call.ts';
 import { formatMoment } from '../../render/format.ts';
+import { dropDrafts, hasDrafts, readDrafts } from '../../ui/draft-field.tsx';
 import { LongText, Safe } from '../../ui/text.tsx';
 import { keyOf } from './open-decisions.ts';
 

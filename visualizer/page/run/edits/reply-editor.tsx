@@ -1,11 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { canonicalJson, type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
-import { keepDraft, readDraft } from '../../data/drafts.ts';
 import { formatReply } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
-import { Diff } from '../../ui/diff.tsx';
-import { editableJson, jsonRows, readJson, TextField } from '../../ui/draft-field.tsx';
-import { Form } from '../../ui/form.tsx';
+import { editableJson, jsonRows, keepDraft, readDraft, readJson, TextField } from '../../ui/draft-field.tsx';
+import { Diff } from '../../ui/text.tsx';
+import { Form } from '../../ui/two-presses.tsx';
 
 /** A call of an edited reply. Without `callId`, it is new. */
 type EditedCall = { callId?: string; name: string; input: JsonValue };

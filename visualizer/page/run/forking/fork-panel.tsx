@@ -4,19 +4,16 @@ import { type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
 import type { AgentView } from '../../../../protocol/run-view.ts';
 import { navigate } from '../../app/router.ts';
-import { dropDrafts } from '../../data/drafts.ts';
 import { type RunView, request, type StreamedEvent } from '../../data/request.ts';
 import { describeRefusal, sendOnce } from '../../data/send-command.ts';
 import type { CallRecord } from '../../model/call-facts.ts';
 import { shorten } from '../../render/show-safely.ts';
-import { ActionButton } from '../../ui/action-button.tsx';
-import { DraftField, JsonField, readJson, useDraft } from '../../ui/draft-field.tsx';
-import { Form } from '../../ui/form.tsx';
+import { DraftField, dropDrafts, InputEditor, JsonField, readJson, useDraft } from '../../ui/draft-field.tsx';
 import { Panels } from '../../ui/panels.tsx';
+import { ActionButton, Form } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
-import { InputEditor } from '../edits/input-editor.tsx';
 import { ReplyEditor } from '../edits/reply-editor.tsx';
-import { toolNames } from '../steering/tool-names.ts';
+import { toolNames } from '../steering/breakpoints.ts';
 
 type Commands = readonly object[];
 /** Where a fork begins and what is different in it. */

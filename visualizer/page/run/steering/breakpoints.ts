@@ -103,3 +103,9 @@ function withOne(all: readonly Breakpoint[], chosen: Chosen): Breakpoint[] {
   const others = all.filter(one => describeBreakpoint(one) !== text);
   return [...others, { id: nextBreakpointId(all), ...chosen }];
 }
+
+/** The names of the agent's tools, as the run's first entry has them. */
+export function toolNames({ model }: Desk): readonly string[] {
+  const started = model.entry(1);
+  return started?.type === 'run.started' ? (started.tools ?? []).map(({ name }) => name) : [];
+}

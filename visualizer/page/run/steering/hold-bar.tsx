@@ -2,16 +2,14 @@ import { useSignal } from '@preact/signals';
 import { latestReply } from '../../../../machines/fold.ts';
 import { canEditTurn } from '../../../../machines/guards.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
-import { dropDrafts, hasDrafts } from '../../data/drafts.ts';
 import { showSafely } from '../../render/show-safely.ts';
-import { ActionButton } from '../../ui/action-button.tsx';
+import { dropDrafts, hasDrafts, InputEditor } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Safe } from '../../ui/text.tsx';
+import { ActionButton } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
-import { InputEditor } from '../edits/input-editor.tsx';
 import { ReplyEditor } from '../edits/reply-editor.tsx';
-import { type Held, runTo } from './breakpoints.ts';
-import { toolNames } from './tool-names.ts';
+import { type Held, runTo, toolNames } from './breakpoints.ts';
 
 /** The most calls that have a button of their own; the editor of the reply has all. */
 const MOST_CALLS = 4;

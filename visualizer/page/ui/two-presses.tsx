@@ -1,0 +1,212 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { actingName, setActingName, tokenName } from '../data/caller.ts';
+import { showSafely } from '../render/show-safely.ts';
+
+/** How far the two presses of a decision are apart at least, in ms. */
+const APART_MS = 600;
+
+/**
+ * What a press asks: in words, and as a key that is another one if anything about it is different. Without words it acts
+ * at once.
+ */
+export type Question = { words: string; key?: string; act(): Promise<unknown> };
+
+/** What two presses need of the element that has the control, and of the control. */
+export type TwoPresses<Scope extends HTMLElement> = {
+  /** What the first press asks; empty if nothing is asked. */
+  asked: string;
+  isBusy: boolean;
+  /** Counts a press, which asks `question`; `null`: there is nothing to ask. */
+  press(event: Event, question: Question | null): void;
+  scope: {
+    ref: { current: Scope | null };
+    onKeyDown(event: KeyboardEvent): void;
+    onFocusOut(event: FocusEvent): void;
+    onInput(): void;
+  };
+};
+
+/**
+ * Asks before it acts.
+ *
+ * P1 The first press asks. A second press acts if it is `apartMs` after the press before it, by the times that their
+ *    events have; Enter acts at once.
+ * P2 Neither a repeat of a held key (`watchKeys` stops it) nor the second click of a double click is a press.
+ * P3 What acts is what was asked: the question ends with another question, with an input, with Escape, and when the focus
+ *    leaves the scope.
+ */
+export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS): TwoPresses<Scope> {
+  const ref = useRef<Scope>(null);
+  const asked = useSignal<(Question & { at: number }) | null>(null);
+  const isBusy = useSignal(false);
+  const act = async (question: Question): Promise<void> => {
+    asked.value = null;
+    isBusy.value = true;
+    await question.act();
+    isBusy.value = false;
+  };
+  const end = (): void => {
+    asked.value = null;
+  };
+  return {
+    asked: asked.value?.words ?? '',
+    isBusy: isBusy.value,
+    press(event, question) {
+      const isRepeated = event instanceof MouseEvent && event.detail > 1;
+      if (isBusy.peek() || (isRepeated && question?.words !== '')) return;
+      const before = asked.peek();
+      end();
+      if (question === null) return;
+      if (question.words === '') return void act(question);
+      const isSecond = before !== null && before.words === question.words && before.key === question.key;
+      if (isSecond && event.timeStamp - before.at >= apartMs) return void act(question);
+      asked.value = { ...question, at: event.timeStamp };
+      if (ref.current?.contains(document.activeElement) !== true)
+        ref.current?.querySelector('button')?.focus();
+    },
+    scope: {
+      ref,
+      onKeyDown(event) {
+        const question = asked.peek();
+        if (question === null) return;
+        const isEnter = event.key === 'Enter' && !event.repeat && !event.ctrlKey && !event.metaKey;
+        if (!isEnter && event.key !== 'Escape') return;
+        event.preventDefault();
+        event.stopPropagation();
+        if (isEnter) void act(question);
+        else end();
+      },
+      onFocusOut({ relatedTarget }) {
+        if (!(relatedTarget instanceof Node && ref.current?.contains(relatedTarget))) end();
+      },
+      onInput: end,
+    },
+  };
+}
+
+type ActionButtonProps = {
+  /** The action. While it runs, the button is busy and ignores presses. */
+  act(): Promise<unknown>;
+  children: ComponentChildren;
+  class?: string;
+  /** Returns the label that asks for a second press; empty to act at once. */
+  confirm?(): string;
+  keys?: string;
+};
+
+/** A button for an asynchronous action. */
+export function ActionButton({ act, children, confirm, keys, ...rest }: ActionButtonProps) {
+  const { asked, isBusy, press, scope } = useTwoPresses<HTMLSpanElement>(0);
+  return (
+    <span class="two-presses" {...scope}>
+      <button
+        type="button"
+        class={`${rest.class ?? ''} ${asked === '' ? '' : 'asking'}`}
+        aria-busy={isBusy}
+        onClick={event => press(event, { words: confirm?.() ?? '', act })}
+      >
+        {asked || children}
+        {keys === undefined || asked !== '' ? null : (
+          <span class="key" aria-hidden="true">
+            {keys}
+          </span>
+        )}
+      </button>
+      {confirm === undefined ? null : (
+        <span class="spoken" role="status">
+          {asked}
+        </span>
+      )}
+    </span>
+  );
+}
+
+type FormProps = {
+  children: ComponentChildren;
+  label: string;
+  problem?: string;
+} & (
+  | { run(): Promise<unknown> }
+  | { /** Returns what a press asks; `null` if there is a problem. */ ask(): Question | null }
+);
+
+/** Ctrl+Enter in a field is a press of the form's button. */
+export function submitOnEnter(event: KeyboardEvent & { currentTarget: HTMLFormElement }): void {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
+}
+
+/** A form with one button, which is busy while the form's action works. `problem` is shown above the button. */
+export function Form({ children, label, problem, ...does }: FormProps) {
+  const { asked, isBusy, press, scope } = useTwoPresses<HTMLFormElement>();
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (scope.ref.current?.reportValidity() === true)
+      press(event, 'ask' in does ? does.ask() : { words: '', act: does.run });
+  };
+  return (
+    <form
+      {...scope}
+      onSubmit={event => event.preventDefault()}
+      onKeyDown={event => {
+        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event);
+        else scope.onKeyDown(event);
+      }}
+    >
+      {children}
+      <p class="problem" role="alert">
+        {problem === undefined ? '' : showSafely(problem)}
+      </p>
+      {'ask' in does ? <Asked words={asked} /> : null}
+      <button type="submit" class="primary" aria-busy={isBusy} onClick={submit}>
+        {label}
+      </button>
+    </form>
+  );
+}
+
+/** What the first press of a decision asks; and who decides, if neither the server nor this browser knows. */
+export function Asked({ words }: { words: string }) {
+  return (
+    <div class="asked">
+      <p role="status">
+        {words === '' ? null : (
+          <>
+            <strong>
+              <bdi>{showSafely(words)}</bdi>
+            </strong>{' '}
+            <span class="muted">Press again, or Enter. Escape leaves it open.</span>
+          </>
+        )}
+      </p>
+      {words === '' ? null : <WhoDecides />}
+    </div>
+  );
+}
+
+function WhoDecides() {
+  const [isUnknown] = useState(() => tokenName() === '' && actingName.peek().trim() === '');
+  return isUnknown ? <NameField label="Decided by" /> : null;
+}
+
+/** The name that this browser decides with. It changes no form that it is in. */
+export function NameField({ label }: { label: string }) {
+  return (
+    <label class="acting">
+      <span>{label}</span>
+      <input
+        type="text"
+        name="by"
+        maxLength={80}
+        placeholder="your name"
+        autocomplete="name"
+        value={actingName.value}
+        onInput={event => {
+          event.stopPropagation();
+          setActingName(event.currentTarget.value);
+        }}
+      />
+    </label>
+  );
+}
