@@ -1,13 +1,5 @@
 import { edgeId, stateId } from './chart-graph.ts';
-import {
-  type Box,
-  layoutChart,
-  type PlacedChart,
-  type PlacedEdge,
-  type PlacedState,
-  type Point,
-  TEXT,
-} from './layout-chart.ts';
+import { type Box, layoutChart, type PlacedChart, type PlacedEdge, type PlacedState, type Point, TEXT } from './layout-chart.ts';
 
 /** The line length of a description in characters: in a frame, and in the hub. */
 const WRAP = { frame: 25, hub: 14 };

@@ -1,51 +1,28 @@
-import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { AgentView, ToolSummary } from '../../../protocol/run-view.ts';
 import { nameModels } from '../../describe-event.ts';
 import { Explorer, type Play } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
 import { type AgentSummary, request } from '../data/request.ts';
-import { lostSince } from '../data/server-watch.ts';
+import { useRead } from '../data/server-watch.ts';
 import { formatCost, formatCount, formatJson, formatNumber, formatSpan } from '../render/format.ts';
 import { Markdown } from '../ui/markdown.tsx';
-import { Details, LongText, Safe } from '../ui/text.tsx';
+import { Details, type Fact, Facts, LongText, Problem, Safe } from '../ui/text.tsx';
 
 /** The agents that the server drives, or one of them. */
 export function AgentsView({ name }: { name: string | null }) {
   return name === null ? <AgentList /> : <OneAgent key={name} name={name} />;
 }
 
-/** Reads a URL, and again once a lost server is back; `null` until the response. */
-function useRead<Answer>(path: string): { answer: Answer | null; problem: string } {
-  const answer = useSignal<Answer | null>(null);
-  const problem = useSignal('');
-  const isLost = lostSince.value !== null;
-  useEffect(() => {
-    if (isLost) return;
-    request<Answer>(path).then(
-      found => {
-        answer.value = found;
-        problem.value = '';
-      },
-      error => {
-        problem.value = error instanceof Error ? error.message : String(error);
-      },
-    );
-  }, [path, answer, problem, isLost]);
-  return { answer: answer.value, problem: problem.value };
-}
-
 function AgentList() {
-  const { answer, problem } = useRead<{ agents: AgentSummary[] }>('/agents');
+  const { answer, problem } = useRead(() => request<{ agents: AgentSummary[] }>('/agents'), []);
   useEffect(() => {
     document.title = 'Agents · Agentchart';
   }, []);
   return (
     <main class="agents">
       <h1 tabIndex={-1}>Agents</h1>
-      <p class="problem" role="alert">
-        {problem}
-      </p>
+      <Problem text={problem} />
       <ul class="cards">
         {answer?.agents.map(({ name, description, version, models, tools }) => (
           <li key={name} class="card">
@@ -79,7 +56,8 @@ function AgentList() {
 }
 
 function OneAgent({ name }: { name: string }) {
-  const { answer: agent, problem } = useRead<AgentView>(`/agents/${encodeURIComponent(name)}`);
+  const path = `/agents/${encodeURIComponent(name)}`;
+  const { answer: agent, problem } = useRead(() => request<AgentView>(path), [path]);
   useEffect(() => {
     document.title = `${name} · Agentchart`;
   }, [name]);
@@ -92,9 +70,7 @@ function OneAgent({ name }: { name: string }) {
       <h1 tabIndex={-1}>
         <Safe text={name} />
       </h1>
-      <p class="problem" role="alert">
-        {problem}
-      </p>
+      <Problem text={problem} />
       {agent === null ? null : <AgentFacts agent={agent} />}
     </main>
   );
@@ -103,7 +79,7 @@ function OneAgent({ name }: { name: string }) {
 function AgentFacts({ agent }: { agent: AgentView }) {
   const path = `/agents/${encodeURIComponent(agent.name)}`;
   const play: Play = (events, told) => playExample({ ...told, of: agent.name, past: [], path: events });
-  const { description, models, version, instructions, tools, sources } = agent;
+  const { description, instructions, tools, sources } = agent;
   return (
     <>
       {description === undefined ? null : (
@@ -111,19 +87,7 @@ function AgentFacts({ agent }: { agent: AgentView }) {
           <Safe text={description} />
         </p>
       )}
-      <dl class="facts">
-        <Fact name="Models" value={nameModels(models) || 'none'} />
-        {agent.forkModels.length > models.length ? (
-          <Fact name="Models for forks" value={agent.forkModels.slice(models.length).join(', ')} />
-        ) : null}
-        {version === undefined ? null : <Fact name="Version" value={version} />}
-        {Object.entries(agent.limits).map(([limit, value]) => (
-          <Fact key={limit} name={LIMITS[limit] ?? limit} value={describeLimit(limit, value)} />
-        ))}
-        <Fact name="At a limit" value={agent.onLimit === 'answer' ? 'one closing answer' : 'stops'} />
-        <Fact name="Final answer" value={ANSWERS[agent.finalAnswer]} />
-        <Fact name="Tools at once" value={String(agent.toolConcurrency)} />
-      </dl>
+      <Facts class="facts" of={listFacts(agent)} />
       <section>
         <h2>Exploration</h2>
         <p class="muted">Walks every path of the agent's runs on the server, and executes nothing.</p>
@@ -174,15 +138,20 @@ function describeLimit(limit: string, value: unknown): string {
   return limit === 'cost' ? formatCost(value) : formatNumber(value);
 }
 
-function Fact({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>
-        <Safe text={value} />
-      </dd>
-    </div>
-  );
+function listFacts({ forkModels, models, version, limits, ...agent }: AgentView): Fact[] {
+  return [
+    ['Models', nameModels(models) || 'none'],
+    ...(forkModels.length > models.length
+      ? [['Models for forks', forkModels.slice(models.length).join(', ')] as const]
+      : []),
+    ...(version === undefined ? [] : [['Version', version] as const]),
+    ...Object.entries(limits).map(
+      ([limit, value]): Fact => [LIMITS[limit] ?? limit, describeLimit(limit, value)],
+    ),
+    ['At a limit', agent.onLimit === 'answer' ? 'one closing answer' : 'stops'],
+    ['Final answer', ANSWERS[agent.finalAnswer]],
+    ['Tools at once', String(agent.toolConcurrency)],
+  ];
 }
 
 const EFFECTS = {

@@ -8,7 +8,7 @@ import { describeUnfinished, NOT_PROVED } from '../../describe-exploration.ts';
 import { readError } from '../data/request.ts';
 import { describeRefusal } from '../data/send-command.ts';
 import { formatCount, formatNumber } from '../render/format.ts';
-import { Details, Safe } from '../ui/text.tsx';
+import { Details, Problem, Safe } from '../ui/text.tsx';
 
 /** Plays a path; `invariant` is the one that breaks at its end. */
 export type Play = (
@@ -41,9 +41,7 @@ export function Explorer({ path, query = '', maxStates, label, onPlay, children 
   return (
     <div class="explorer">
       <Start exploration={exploration} label={label} onStart={() => start(maxStates)} />
-      <p class="problem" role="alert">
-        {exploration?.problem}
-      </p>
+      <Problem text={exploration?.problem} />
       {report === null ? null : (
         <>
           <Breaches report={report} onPlay={onPlay} />

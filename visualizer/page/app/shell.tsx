@@ -3,11 +3,13 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { messageOf } from '../../../protocol/error.ts';
 import { tokenName } from '../data/caller.ts';
 import { RequestError, request } from '../data/request.ts';
 import { lostSince } from '../data/server-watch.ts';
 import { formatClock } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
+import { Problem } from '../ui/text.tsx';
 import { NameField, submitOnEnter } from '../ui/two-presses.tsx';
 import { helpIsOpen, shownShortcuts } from './keyboard.ts';
 import { route } from './router.ts';
@@ -53,14 +55,7 @@ function TopBar() {
           <span>Deciding as</span> <bdi>{showSafely(tokenName())}</bdi>
         </span>
       )}
-      <button
-        type="button"
-        class="quiet keys"
-        aria-label="Keys"
-        onClick={() => {
-          helpIsOpen.value = true;
-        }}
-      >
+      <button type="button" class="quiet keys" aria-label="Keys" onClick={() => (helpIsOpen.value = true)}>
         ?
       </button>
     </nav>
@@ -85,9 +80,7 @@ function KeyHelp() {
     if (open) dialog.current?.showModal();
     else dialog.current?.close();
   }, [open]);
-  const close = (): void => {
-    helpIsOpen.value = false;
-  };
+  const close = () => (helpIsOpen.value = false);
   return (
     <dialog ref={dialog} class="key-help" aria-labelledby="key-help" onClose={close}>
       <h2 id="key-help">Keys</h2>
@@ -151,9 +144,7 @@ export function SignIn() {
           Sign in
         </button>
       </form>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
     </main>
   );
 }
@@ -163,5 +154,5 @@ const problem = signal('');
 function describeFailure(error: unknown): string {
   if (error instanceof RequestError && error.status === 401)
     return 'Wrong token. Use the token that the server was started with (AGENTCHART_TOKEN or --token).';
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

@@ -2,8 +2,8 @@
 
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { RequestError, type RunView, type StreamedEvent } from '../data/request.ts';
-import { lostSince } from '../data/server-watch.ts';
+import { RequestError, type RunView, runPath, type StreamedEvent } from '../data/request.ts';
+import { useRead } from '../data/server-watch.ts';
 import type { Source } from '../data/source.ts';
 import { describeEvent } from '../render/describe-event.ts';
 import { type Pair, pairEqual } from '../render/diff-lines.ts';
@@ -11,7 +11,7 @@ import { formatCost, formatCount, formatNumber, formatSpan, roundNumber } from '
 import { showSafely } from '../render/show-safely.ts';
 import { StatusBadge } from '../ui/icon.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
-import { LongText, Safe } from '../ui/text.tsx';
+import { LongText, Problem, Safe } from '../ui/text.tsx';
 
 const PAGE = 2_000;
 /** The most entries of a run that are compared. */
@@ -23,36 +23,18 @@ type Compared = { left: Side; right: Side; rows: AlignedRow[]; first: number };
 
 /** Two runs side by side: their costs, and their journals with the first difference marked. */
 export function CompareView({ source, left, right }: { source: Source; left: string; right: string }) {
-  const compared = useSignal<Compared | null>(null);
-  const problem = useSignal('');
+  const { answer: found, problem } = useRead(() => compare(source, left, right), [source, left, right], {
+    once: true,
+  });
   const current = useSignal(-1);
-  const isLost = lostSince.value !== null;
   useEffect(() => {
-    let isShown = true;
     document.title = 'Compare · Agentchart';
-    if (isLost || compared.peek() !== null) return;
-    compare(source, left, right).then(
-      found => {
-        if (!isShown) return;
-        compared.value = found;
-        problem.value = '';
-        current.value = found.first;
-      },
-      error => {
-        if (isShown) problem.value = describeProblem(error);
-      },
-    );
-    return () => {
-      isShown = false;
-    };
-  }, [source, left, right, compared, current, problem, isLost]);
-  const found = compared.value;
+    current.value = found?.first ?? -1;
+  }, [found, current]);
   return (
     <main class="compare">
       <h1 tabIndex={-1}>Compare runs</h1>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem} />
       {found === null ? null : (
         <>
           <Facts left={found.left} right={found.right} />
@@ -85,14 +67,8 @@ export function CompareView({ source, left, right }: { source: Source; left: str
   );
 }
 
-function describeProblem(error: unknown): string {
-  if (error instanceof RequestError && error.status === 404)
-    return 'One of the two runs is not here. It may have been deleted, or be in another store.';
-  return error instanceof Error ? error.message : String(error);
-}
-
 async function compare(source: Source, left: string, right: string): Promise<Compared> {
-  const [one, other] = await Promise.all([readSide(source, left), readSide(source, right)]);
+  const [one, other] = await Promise.all([readSide(source, left), readSide(source, right)]).catch(explain);
   const aligned = alignRuns(one.events, other.events, {
     left: describeWith(one),
     right: describeWith(other),
@@ -102,6 +78,13 @@ async function compare(source: Source, left: string, right: string): Promise<Com
     },
   });
   return { left: one, right: other, ...aligned };
+}
+
+function explain(error: unknown): never {
+  const isMissing = error instanceof RequestError && error.status === 404;
+  throw isMissing
+    ? new Error('One of the two runs is not here. It may have been deleted, or be in another store.')
+    : error;
 }
 
 async function readSide(source: Source, runId: string): Promise<Side> {
@@ -211,7 +194,7 @@ function RunName({ view }: { view: RunView }) {
   const { runId, title, status, forkOf, agent } = view;
   return (
     <th scope="col">
-      <a href={`/runs/${encodeURIComponent(runId)}`}>
+      <a href={runPath(runId)}>
         <Safe text={title || runId} />
       </a>{' '}
       <StatusBadge status={status} />
@@ -221,7 +204,7 @@ function RunName({ view }: { view: RunView }) {
       {forkOf === undefined ? null : (
         <span class="muted">
           fork of{' '}
-          <a href={`/runs/${encodeURIComponent(forkOf.runId)}?at=${forkOf.at}`} class="mono">
+          <a href={`${runPath(forkOf.runId)}?at=${forkOf.at}`} class="mono">
             {showSafely(forkOf.runId)}
           </a>
           {` at entry ${forkOf.at}`}
@@ -245,7 +228,7 @@ function Row({ found, index }: { found: Compared; index: number }) {
 function Entry({ side, event }: { side: Side; event: StreamedEvent | undefined }) {
   if (event === undefined) return <span class="aligned-entry is-missing" />;
   return (
-    <a class="aligned-entry" href={`/runs/${encodeURIComponent(side.view.runId)}?at=${event.seq}`}>
+    <a class="aligned-entry" href={`${runPath(side.view.runId)}?at=${event.seq}`}>
       <span class="seq">{event.seq}</span>
       <span class="mono type">{event.type}</span>
       <span class="line">{describeEvent(event, side.nameCall)}</span>

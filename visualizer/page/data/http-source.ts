@@ -1,8 +1,6 @@
-import { request } from './request.ts';
+import { request, runPath } from './request.ts';
 import { lookForServer } from './server-watch.ts';
 import type { EntriesPage, ListNews, RunNews, Source } from './source.ts';
-
-const pathOf = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
 
 /** How many entries a run's view is drawn from first. */
 const TAIL = 192;
@@ -14,14 +12,15 @@ const TAIL = 192;
 export function httpSource(runId?: string): Source {
   const stream = new SharedStream();
   const readTail = (id: string): Promise<EntriesPage> =>
-    request(`${pathOf(id)}/entries?before=&state=true&limit=${TAIL}`);
+    request(`${runPath(id)}/entries?before=&state=true&limit=${TAIL}`);
   let early = runId === undefined ? null : { runId, tail: readTail(runId) };
   early?.tail.catch(() => {});
   return {
     live: true,
-    view: runId => request(pathOf(runId)),
+    view: runId => request(runPath(runId)),
     entries: (id, place) => {
-      if (place !== 'tail') return request(`${pathOf(id)}/entries?after=${place.after}&limit=${place.limit}`);
+      if (place !== 'tail')
+        return request(`${runPath(id)}/entries?after=${place.after}&limit=${place.limit}`);
       const tail = early?.runId === id ? early.tail : readTail(id);
       early = null;
       return tail;

@@ -8,6 +8,9 @@ export type {
   RunView,
 } from '../../../protocol/run-view.ts';
 
+/** The path of a run, in the API and in the page. */
+export const runPath = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
+
 /** A journal entry as the event stream sends it. */
 export type StreamedEvent = RunEvent & { runId: string; seq: number };
 

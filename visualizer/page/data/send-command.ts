@@ -1,5 +1,6 @@
+import { messageOf } from '../../../protocol/error.ts';
 import { actingAs } from './caller.ts';
-import { RequestError, type RunView, request, type StreamedEvent } from './request.ts';
+import { RequestError, type RunView, request, runPath, type StreamedEvent } from './request.ts';
 import type { EntriesPage } from './source.ts';
 
 const RETRY_MS = 500;
@@ -24,7 +25,7 @@ type CommandPlace = {
  */
 export async function sendCommand(command: string, body: object, place: CommandPlace): Promise<Outcome> {
   const requestId = makeId();
-  const path = `/runs/${encodeURIComponent(place.runId)}`;
+  const path = runPath(place.runId);
   try {
     const [first = {}, ...others] = [body].flat();
     const named = { ...actingAs(), ...first, requestId };
@@ -112,7 +113,7 @@ function makeId(): string {
 
 /** Explains an error to a person. */
 export function describeRefusal(error: unknown): string {
-  if (!(error instanceof RequestError)) return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof RequestError)) return messageOf(error);
   if (error.code !== 'already-decided') return error.message;
   return `${error.by ?? 'Another person'} already decided. ${error.message}`;
 }

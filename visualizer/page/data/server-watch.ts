@@ -1,4 +1,6 @@
-import { signal } from '@preact/signals';
+import { signal, useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { messageOf } from '../../../protocol/error.ts';
 
 const EVERY_MS = 5_000;
 const AGAIN_MS = 1_000;
@@ -38,4 +40,35 @@ async function answers(): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+/**
+ * Reads, and again when `keys` change or, unless `once` is set and it has an answer, when a lost server is back.
+ * `answer` is `null` until the first response.
+ */
+export function useRead<Answer>(
+  read: () => Promise<Answer>,
+  keys: readonly unknown[],
+  { once = false } = {},
+): { answer: Answer | null; problem: string } {
+  const answer = useSignal<Answer | null>(null);
+  const problem = useSignal('');
+  const isLost = lostSince.value !== null;
+  useEffect(() => {
+    if (isLost || (once && answer.peek() !== null)) return;
+    let isShown = true;
+    const take = (found: Answer | null, what: string): void => {
+      if (!isShown) return;
+      answer.value = found ?? answer.peek();
+      problem.value = what;
+    };
+    read().then(
+      found => take(found, ''),
+      error => take(null, messageOf(error)),
+    );
+    return () => {
+      isShown = false;
+    };
+  }, [...keys, isLost]);
+  return { answer: answer.value, problem: problem.value };
 }

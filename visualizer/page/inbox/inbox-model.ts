@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals';
+import { messageOf } from '../../../protocol/error.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { request } from '../data/request.ts';
 import type { ListNews, Source } from '../data/source.ts';
@@ -48,7 +49,7 @@ export class InboxModel {
       this.next.value = page.next ?? null;
       this.problem.value = '';
     } catch (error) {
-      this.problem.value = error instanceof Error ? error.message : String(error);
+      this.problem.value = messageOf(error);
     }
     this.isRead.value = true;
   }

@@ -7,8 +7,9 @@ import type { InboxItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { navigate } from '../app/router.ts';
 import { mayDecide, mayOnlyRead } from '../data/caller.ts';
-import { type RunView, request, type StreamedEvent } from '../data/request.ts';
+import { type RunView, request, runPath, type StreamedEvent } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
+import { useRead } from '../data/server-watch.ts';
 import type { EntriesPage, Source } from '../data/source.ts';
 import { formatAgo, formatDay, formatMoment, formatSpan } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
@@ -16,7 +17,7 @@ import { DecisionForms } from '../run/decisions/decision-forms.tsx';
 import { type Act, ActContext, keyOf as decisionKey } from '../run/decisions/open-decisions.ts';
 import { OvertakenNotes, useOvertaken } from '../run/decisions/overtaken.tsx';
 import { SeenBox, seenPart } from '../ui/scrolling.tsx';
-import { ReadableValue, Safe } from '../ui/text.tsx';
+import { Problem, ReadableValue, Safe } from '../ui/text.tsx';
 import { InboxModel, keyOf } from './inbox-model.ts';
 
 const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt' } as const;
@@ -51,7 +52,7 @@ export function InboxView({ source }: { source: Source }) {
   useShortcuts('Inbox', [
     { keys: ['j', 'ArrowDown'], does: 'Next decision', repeats: true, run: () => choose(at + 1) },
     { keys: ['k', 'ArrowUp'], does: 'Previous decision', repeats: true, run: () => choose(at - 1) },
-    { keys: ['o'], does: 'Open the run', run: () => item !== undefined && navigate(hrefOf(item)) },
+    { keys: ['o'], does: 'Open the run', run: () => item !== undefined && navigate(runPath(item.runId)) },
   ]);
   const taken = (done: InboxItem, message: string): void => {
     const next = items[at + 1] ?? items[at - 1];
@@ -70,18 +71,14 @@ export function InboxView({ source }: { source: Source }) {
           {showSafely(notice.value)}
         </p>
         <OvertakenNotes />
-        <p class="problem" role="alert">
-          {model.problem.value}
-        </p>
+        <Problem text={model.problem.value} />
         <ul ref={list} aria-label="Open decisions">
           {items.map(one => (
             <InboxRow
               key={keyOf(one)}
               item={one}
               isChosen={one === item}
-              onChoose={() => {
-                chosen.value = keyOf(one);
-              }}
+              onChoose={() => (chosen.value = keyOf(one))}
             />
           ))}
         </ul>
@@ -122,10 +119,6 @@ function focusRow(list: HTMLElement | null, key: string | null): boolean {
   return button !== undefined;
 }
 
-function hrefOf({ runId }: InboxItem): string {
-  return `/runs/${encodeURIComponent(runId)}`;
-}
-
 function InboxRow({ item, isChosen, onChoose }: { item: InboxItem; isChosen: boolean; onChoose(): void }) {
   const { kind, call, title, agent, since } = item;
   return (
@@ -162,9 +155,7 @@ function Decision({ item, onTaken }: DecisionProps) {
   const problem = useSignal('');
   const act: Act = async ({ type, runId: run = runId, ...body }) => {
     problem.value = '';
-    const onLost = (message: string): void => {
-      problem.value = message;
-    };
+    const onLost = (message: string) => (problem.value = message);
     const outcome = await sendCommand(type, body, { runId: run, after: 0, onLost });
     if (outcome.type === 'taken') onTaken(outcome.message ?? `${DONE[type] ?? type}: ${call.name}.`);
     else problem.value = outcome.message;
@@ -181,11 +172,11 @@ function Decision({ item, onTaken }: DecisionProps) {
           <Safe text={title || agent} />
         </p>
         <p class="muted">
-          <a href={hrefOf(item)}>Open the run</a>
+          <a href={runPath(item.runId)}>Open the run</a>
           {rootId === runId ? null : (
             <>
               {' · '}
-              <a href={`/runs/${encodeURIComponent(rootId)}`}>Its parent</a>
+              <a href={runPath(rootId)}>Its parent</a>
             </>
           )}
           {' · '}
@@ -208,9 +199,7 @@ function Decision({ item, onTaken }: DecisionProps) {
         </SeenBox>
       </div>
       <footer>
-        <p class="problem" role="alert">
-          {showSafely(problem.value)}
-        </p>
+        <Problem text={problem.value} />
         {mayDecide() ? (
           <ActContext.Provider value={act}>
             <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} isKeyed />
@@ -224,19 +213,7 @@ function Decision({ item, onTaken }: DecisionProps) {
 
 /** The journal's facts about a call in doubt. */
 function WhyInDoubt({ runId, callId }: { runId: string; callId: string }) {
-  const facts = useSignal<readonly Fact[]>([]);
-  useEffect(() => {
-    let isShown = true;
-    explainDoubt(runId, callId).then(
-      found => {
-        if (isShown) facts.value = found;
-      },
-      () => {},
-    );
-    return () => {
-      isShown = false;
-    };
-  }, [runId, callId, facts]);
+  const { answer: facts } = useRead(() => explainDoubt(runId, callId), [runId, callId]);
   return (
     <section class="why-doubt">
       <h3>Why it is in doubt</h3>
@@ -245,9 +222,9 @@ function WhyInDoubt({ runId, callId }: { runId: string; callId: string }) {
         for example at the payment provider by the key below; then decide.
       </p>
       <ol>
-        {facts.value.map(({ seq, text }) => (
+        {facts?.map(({ seq, text }) => (
           <li key={seq}>
-            <a href={`/runs/${encodeURIComponent(runId)}?at=${seq}`}>{`Entry ${seq}`}</a> <Safe text={text} />
+            <a href={`${runPath(runId)}?at=${seq}`}>{`Entry ${seq}`}</a> <Safe text={text} />
           </li>
         ))}
       </ol>
@@ -272,7 +249,7 @@ async function explainDoubt(runId: string, callId: string): Promise<Fact[]> {
 
 /** The newest entries, back to the first start of the call and the claim before it. */
 async function readSinceStart(runId: string, callId: string): Promise<StreamedEvent[]> {
-  const path = `/runs/${encodeURIComponent(runId)}`;
+  const path = runPath(runId);
   const { seq } = await request<RunView>(path);
   let events: StreamedEvent[] = [];
   for (let before = seq + 1, pages = 0; before > 1 && pages < MOST_PAGES; pages += 1) {

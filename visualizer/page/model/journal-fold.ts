@@ -2,6 +2,7 @@ import type { Context } from '../../../machines/context.ts';
 import { type StoredState, toStored } from '../../../machines/snapshot.ts';
 import { type ChartState, initial, next, type Step, statePath } from '../../../machines/step.ts';
 import type { Effect, NextAction } from '../../../protocol/effect.ts';
+import { messageOf } from '../../../protocol/error.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import { type ChartEdge, edgeId, readChart } from '../../chart-graph.ts';
 import type { StreamedEvent } from '../data/request.ts';
@@ -19,6 +20,9 @@ export type Taken = {
 
 const NOTHING: Taken = { decisions: [], effects: [], edges: [], entered: [] };
 
+/** How often the journal took each edge and entered each state, by their places. */
+type Counts = { edges: Uint32Array; states: Uint32Array };
+
 const HUB = 'deciding';
 const EDGES: readonly ChartEdge[] = readChart().edges.filter(edge => edge.from !== edge.to);
 const EDGE_PLACES = new Map(
@@ -35,39 +39,35 @@ const STATE_PLACES = new Map(
  * J2 It stops at an entry that this chart cannot have produced, and sets `problem`; it never guesses.
  */
 export class Folded {
-  readonly seq: number;
-  readonly state: ChartState | null;
-  /** Why the journal cannot be folded further; `null` if it can. */
-  readonly problem: string | null;
-  readonly taken: Taken;
-  readonly #edges: Uint32Array;
-  readonly #states: Uint32Array;
-
-  private constructor(
-    seq: number,
-    state: ChartState | null,
-    problem: string | null,
-    taken: Taken,
-    counts: { edges: Uint32Array; states: Uint32Array },
-  ) {
-    this.seq = seq;
-    this.state = state;
-    this.problem = problem;
-    this.taken = taken;
-    this.#edges = counts.edges;
-    this.#states = counts.states;
-  }
-
   /** Before the first entry. */
-  static readonly start = new Folded(0, null, null, NOTHING, {
+  static readonly start = new Folded(0, null, {
     edges: new Uint32Array(EDGE_PLACES.size),
     states: new Uint32Array(STATE_PLACES.size),
   });
 
+  readonly seq: number;
+  readonly state: ChartState | null;
+  readonly taken: Taken;
+  /** Why the journal cannot be folded further; `null` if it can. */
+  readonly problem: string | null;
+  readonly #counts: Counts;
+
+  private constructor(
+    seq: number,
+    state: ChartState | null,
+    counts: Counts,
+    { taken = NOTHING, problem = null }: { taken?: Taken; problem?: string | null } = {},
+  ) {
+    this.seq = seq;
+    this.state = state;
+    this.taken = taken;
+    this.problem = problem;
+    this.#counts = counts;
+  }
+
   /** The state after an entry, as the server folded it; nothing before it is counted. */
   static from(seq: number, state: ChartState): Folded {
-    const { start } = Folded;
-    return new Folded(seq, state, null, NOTHING, { edges: start.#edges, states: start.#states });
+    return new Folded(seq, state, Folded.start.#counts);
   }
 
   /** The context; `null` before the first entry or after a problem. */
@@ -82,12 +82,12 @@ export class Folded {
 
   /** How often the journal took an edge of the drawing. */
   edgeCount(id: string): number {
-    return this.#edges[EDGE_PLACES.get(id) ?? -1] ?? 0;
+    return this.#counts.edges[EDGE_PLACES.get(id) ?? -1] ?? 0;
   }
 
   /** How often the journal entered a state. */
   stateCount(id: string): number {
-    return this.#states[STATE_PLACES.get(id) ?? -1] ?? 0;
+    return this.#counts.states[STATE_PLACES.get(id) ?? -1] ?? 0;
   }
 
   /** The fold with the next entry; never throws. */
@@ -103,19 +103,18 @@ export class Folded {
         try {
           return this.#fold(seq, event);
         } catch (error) {
-          return this.#stop(seq, error instanceof Error ? error.message : String(error));
+          return this.#stop(seq, messageOf(error));
         }
     }
   }
 
   #pass(seq: number): Folded {
-    return new Folded(seq, this.state, this.problem, NOTHING, { edges: this.#edges, states: this.#states });
+    return new Folded(seq, this.state, this.#counts, { problem: this.problem });
   }
 
-  #stop(seq: number, problem: string): Folded {
-    const counts = { edges: this.#edges, states: this.#states };
-    const text = `The chart cannot show the run from entry ${seq} on: ${problem}.`;
-    return new Folded(seq, this.state, text, NOTHING, counts);
+  #stop(seq: number, why: string): Folded {
+    const problem = `The chart cannot show the run from entry ${seq} on: ${why}.`;
+    return new Folded(seq, this.state, this.#counts, { problem });
   }
 
   #fold(seq: number, event: ChartEvent | RunStarted): Folded {
@@ -132,10 +131,10 @@ export class Folded {
       effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next] : [],
     );
     const way = walk(from, decisions, statePath(state));
-    const counts = { edges: this.#edges.slice(), states: this.#states.slice() };
+    const counts = { edges: this.#counts.edges.slice(), states: this.#counts.states.slice() };
     for (const id of way.edges) countOne(counts.edges, EDGE_PLACES.get(id));
     for (const id of way.entered) countOne(counts.states, STATE_PLACES.get(id));
-    return new Folded(seq, state, null, { ...way, decisions, effects }, counts);
+    return new Folded(seq, state, counts, { taken: { ...way, decisions, effects } });
   }
 }
 

@@ -1,10 +1,10 @@
 import { describeStart } from '../../describe-exploration.ts';
 import { Explorer, explorationOf, type Play, type Report } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
-import type { StreamedEvent } from '../data/request.ts';
+import { runPath, type StreamedEvent } from '../data/request.ts';
 import type { Source } from '../data/source.ts';
 import { formatCost, formatNumber, formatSpan } from '../render/format.ts';
-import { Safe } from '../ui/text.tsx';
+import { type Fact, Facts } from '../ui/text.tsx';
 import { useDesk } from './desk.ts';
 
 const FIRST_STATES = 3_000;
@@ -15,7 +15,7 @@ export function AheadPane() {
   const { model, source } = useDesk();
   const { runId } = model;
   const at = model.at.value;
-  const path = pathOf(runId);
+  const path = runPath(runId);
   const play: Play = (events, told) => {
     const from = explorationOf(path)?.report?.at ?? at;
     void readPast(source, runId, from).then(past =>
@@ -42,11 +42,9 @@ export function AheadPane() {
 
 /** The states that can come after an entry, as far as they were explored from there. */
 export function statesAhead(runId: string, at: number): readonly string[] {
-  const report = explorationOf(pathOf(runId))?.report;
+  const report = explorationOf(runPath(runId))?.report;
   return report?.at === at ? (report.ahead?.map(({ state }) => state) ?? []) : [];
 }
-
-const pathOf = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
 
 async function readPast(source: Source, runId: string, at: number): Promise<StreamedEvent[]> {
   const past: StreamedEvent[] = [];
@@ -82,39 +80,23 @@ function Ahead({ report, onPlay }: { report: Report; onPlay: Play }) {
         ) : null}
       </ul>
       <h3>Who must agree</h3>
-      <dl class="facts-table">
-        {approvals.map(({ callId, name }) => (
-          <Row key={callId} name={name} value={`waits for a decision now (${callId})`} />
-        ))}
-        {starts.map(start => (
-          <Row key={start.tool} name={start.tool} value={describeStart(start, complete)} />
-        ))}
-      </dl>
+      <Facts
+        of={[
+          ...approvals.map(({ callId, name }): Fact => [name, `waits for a decision now (${callId})`]),
+          ...starts.map((start): Fact => [start.tool, describeStart(start, complete)]),
+        ]}
+      />
       <h3>The most it can still spend</h3>
-      <dl class="facts-table">
-        {left === undefined
-          ? null
-          : SPENDING.map(([key, name, format]) => {
-              const { spent, most } = left[key];
-              const value = `${most === null ? 'no limit' : `${format(most)} more`} (${format(spent)} so far)`;
-              return <Row key={key} name={name} value={value} />;
-            })}
-      </dl>
+      <Facts of={left === undefined ? [] : describeLeft(left)} />
     </>
   );
 }
 
-function Row({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>
-        <Safe text={name} />
-      </dt>
-      <dd>
-        <Safe text={value} />
-      </dd>
-    </div>
-  );
+function describeLeft(left: NonNullable<Report['left']>): Fact[] {
+  return SPENDING.map(([key, name, format]) => {
+    const { spent, most } = left[key];
+    return [name, `${most === null ? 'no limit' : `${format(most)} more`} (${format(spent)} so far)`];
+  });
 }
 
 const SPENDING = [

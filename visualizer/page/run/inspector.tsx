@@ -7,7 +7,7 @@ import { textOf } from '../../../protocol/message.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
-import type { StreamedEvent } from '../data/request.ts';
+import { runPath, type StreamedEvent } from '../data/request.ts';
 import type { RunModel } from '../model/run-model.ts';
 import {
   formatClock,
@@ -22,7 +22,7 @@ import {
   formatState,
 } from '../render/format.ts';
 import { shorten, showSafely } from '../render/show-safely.ts';
-import { LongText, ReadableValue, Safe } from '../ui/text.tsx';
+import { type Fact, Facts, LongText, ReadableValue, Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';
 import { breakpointBeforeNext } from './steering/breakpoints.ts';
@@ -47,25 +47,14 @@ export function Inspector() {
           → <strong class="mono">{type}</strong> <Safe text={why} />
         </p>
       ))}
-      <dl class="facts-table">
-        {listFacts(event, model).map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>
-              <Safe text={value} />
-            </dd>
-          </div>
-        ))}
-      </dl>
+      <Facts of={listFacts(event, model)} />
       <fieldset class="tabs small" aria-label="Part of the entry">
         {VIEWS.map(name => (
           <button
             key={name}
             type="button"
             aria-pressed={chosen.value === name}
-            onClick={() => {
-              chosen.value = name;
-            }}
+            onClick={() => (chosen.value = name)}
           >
             {name}
           </button>
@@ -89,9 +78,7 @@ export function Inspector() {
       </section>
       {'captured' in event && source.live ? (
         <p>
-          <a href={`/runs/${encodeURIComponent(model.runId)}/entries/${at}/requests`}>
-            Request to the provider and its reply
-          </a>
+          <a href={`${runPath(model.runId)}/entries/${at}/requests`}>Request to the provider and its reply</a>
         </p>
       ) : null}
       <EntryActions event={event} />
@@ -223,7 +210,7 @@ function EntryActions({ event }: { event: StreamedEvent }) {
 const SHORT = 160;
 
 /** Returns the facts of an entry, by name. */
-function listFacts(event: StreamedEvent, model: RunModel): [string, string][] {
+function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
   switch (event.type) {
     case 'turn.completed': {
       const { usage, calls, provider, model: name, finishReason, at, startedAt } = event;
@@ -272,7 +259,7 @@ const HIDDEN = new Set([
   'requestId',
 ]);
 
-const pair = (name: string, value: string): [string, string] => [name, value];
+const pair = (name: string, value: string): Fact => [name, value];
 
 function describeTokens({
   inputTokens,

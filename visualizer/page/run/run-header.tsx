@@ -1,5 +1,5 @@
 import { mayOperate } from '../data/caller.ts';
-import type { RunView } from '../data/request.ts';
+import { type RunView, runPath } from '../data/request.ts';
 import type { Connection } from '../model/run-model.ts';
 import { statusNotices } from '../model/status-notices.ts';
 import {
@@ -90,7 +90,7 @@ function Lineage({ view }: { view: RunView }) {
   const { continues, parent, forkOf, driver, createdAt, runId } = view;
   const link = (id: string, at?: number) =>
     source.live ? (
-      <a href={`/runs/${encodeURIComponent(id)}${at === undefined ? '' : `?at=${at}`}`}>{showSafely(id)}</a>
+      <a href={`${runPath(id)}${at === undefined ? '' : `?at=${at}`}`}>{showSafely(id)}</a>
     ) : (
       <span class="mono id">{showSafely(id)}</span>
     );
@@ -128,7 +128,7 @@ function Lineage({ view }: { view: RunView }) {
 /** The run as files: a page that plays it offline, without its contents, and a test that replays it. */
 function Downloads({ runId }: { runId: string }) {
   const { model } = useDesk();
-  const path = `/runs/${encodeURIComponent(runId)}`;
+  const path = runPath(runId);
   const savePicture = async (kind: 'svg' | 'png') =>
     (await import('./picture.ts')).savePicture(runId, model.at.peek(), kind);
   return (
@@ -181,7 +181,7 @@ function Notices({ view }: { view: RunView }) {
           {text === '' ? null : <Safe text={` ${text}`} />}
           {source.live
             ? runs.slice(0, MOST_LINKS).map((run, place) => (
-                <a key={run} href={`/runs/${encodeURIComponent(run)}`}>
+                <a key={run} href={runPath(run)}>
                   {runs.length === 1 ? 'Open its run' : `Open run ${place + 1}`}
                 </a>
               ))

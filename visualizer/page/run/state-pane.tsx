@@ -18,14 +18,7 @@ export function StatePane() {
       <h2>
         {all.value ? `State at entry ${model.at.value}` : `What entry ${model.at.value} changed`}
         <span class="muted">{all.value ? `${keys} keys` : `${changed} of ${keys} keys`}</span>
-        <button
-          type="button"
-          class="quiet"
-          aria-pressed={all.value}
-          onClick={() => {
-            all.value = !all.value;
-          }}
-        >
+        <button type="button" class="quiet" aria-pressed={all.value} onClick={() => (all.value = !all.value)}>
           Whole state
         </button>
       </h2>

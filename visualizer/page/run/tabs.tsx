@@ -21,9 +21,7 @@ export function Tabs() {
   const { model, tab, source } = useDesk();
   const tabs: readonly Tab[] = source.live ? TABS : TABS.filter(name => name !== 'ahead');
   const list = useRef<HTMLDivElement>(null);
-  const choose = (name: Tab): void => {
-    tab.value = name;
-  };
+  const choose = (name: Tab) => (tab.value = name);
   const move = (event: KeyboardEvent): void => {
     const by = MOVES[event.key];
     if (by === undefined) return;

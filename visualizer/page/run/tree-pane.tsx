@@ -1,5 +1,5 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { type RunView, request } from '../data/request.ts';
+import { type RunView, request, runPath } from '../data/request.ts';
 import { formatCost, formatCount } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { StatusBadge } from '../ui/icon.tsx';
@@ -45,7 +45,7 @@ function Children({ of, depth }: { of: string; depth: number }) {
       children.map(async ({ id, callId, name }) => ({
         callId,
         name,
-        view: await request<RunView>(`/runs/${encodeURIComponent(id)}`).catch(() => null),
+        view: await request<RunView>(runPath(id)).catch(() => null),
       })),
     ).then(read => {
       nodes.value = read;
@@ -77,7 +77,7 @@ function Line({ view, isHere }: { view: RunView; isHere: boolean }) {
     <p class="tree-line">
       <StatusBadge status={view.status} />
       <Safe text={view.agent} class="agent" />
-      {isHere ? title : <a href={`/runs/${encodeURIComponent(view.runId)}`}>{title}</a>}
+      {isHere ? title : <a href={runPath(view.runId)}>{title}</a>}
       <span class="muted">
         {[
           view.state ?? '',

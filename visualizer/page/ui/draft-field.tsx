@@ -1,6 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
-import { canonicalJson, type JsonValue } from '../../../protocol/json.ts';
+import { messageOf } from '../../../protocol/error.ts';
+import { canonicalJson, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { formatJson } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { Diff } from './text.tsx';
@@ -102,7 +104,7 @@ export function readJson(text: string): ReadJson {
   try {
     return { value: JSON.parse(text) };
   } catch (error) {
-    const what = error instanceof Error ? error.message : String(error);
+    const what = messageOf(error);
     return { problem: `Invalid JSON: ${what}. Put text in "quotes".` };
   }
 }
@@ -115,7 +117,7 @@ export function jsonRows(text: string): number {
 }
 
 /** A JSON editor. With `before`, it shows the changes against it below the text. */
-export function JsonField({ before, draft, ...rest }: JsonFieldProps) {
+function JsonField({ before, draft, ...rest }: JsonFieldProps) {
   const now = readJson(draft.value);
   return (
     <>
@@ -172,6 +174,118 @@ export function dropDrafts(key: string): void {
     if (name.startsWith(PREFIX + key)) sessionStorage.removeItem(name);
 }
 
+type CheckProps = {
+  label: ComponentChildren;
+  checked: boolean;
+  onCheck(isOn: boolean): void;
+  class?: string;
+};
+
+export function Check({ label, checked, onCheck, class: name = 'check' }: CheckProps) {
+  return (
+    <label class={name}>
+      <input type="checkbox" checked={checked} onChange={event => onCheck(event.currentTarget.checked)} />{' '}
+      {label}
+    </label>
+  );
+}
+
+type ChoiceProps = {
+  value: string;
+  /** The values, with their names where those differ. */
+  options: readonly (string | readonly [value: string, name: string])[];
+  onChoose(value: string): void;
+  id?: string;
+  name?: string;
+  'aria-label'?: string;
+};
+
+/** One of some texts from a list. The caller labels it. */
+export function Choice({ options, onChoose, ...rest }: ChoiceProps) {
+  return (
+    <select {...rest} onChange={event => onChoose(event.currentTarget.value)}>
+      {options.map(option => {
+        const [value, name] = typeof option === 'string' ? [option, option] : option;
+        return (
+          <option key={value} value={value}>
+            {showSafely(name)}
+          </option>
+        );
+      })}
+    </select>
+  );
+}
+
+type TextFormProps = Pick<TextFieldProps, 'rows' | 'mono' | 'required'> & {
+  /** The label of the button. */
+  label: string;
+  /** The label of the field. */
+  field: string;
+  /** The text is JSON, and changes are shown against `before`, if that is given. */
+  json?: true;
+  before?: JsonValue;
+  draftKey: string;
+  start?: string;
+  /** What is said before the field. */
+  intro?: string;
+  children?: ComponentChildren;
+} & (
+    | {
+        /** Returns what a press asks, or what is wrong with the text. */ ask(
+          text: string,
+        ): Question | string;
+      }
+    | { /** Sends the text at once. Resolves to a problem for the person, or `null`. */ run: Send }
+  );
+
+type Send = (text: string) => Promise<string | null>;
+
+/** A form with one text. What was typed is kept until it is accepted; the caller drops the draft. */
+export function TextForm({
+  label,
+  field,
+  json,
+  before,
+  draftKey,
+  start,
+  intro,
+  children,
+  ...rest
+}: TextFormProps) {
+  const { rows = 1, mono = false, required = false } = rest;
+  const draft = useDraft(draftKey, start);
+  const problem = useSignal('');
+  const ask = (find: (text: string) => Question | string): Question | null => {
+    const asked = find(draft.value);
+    problem.value = typeof asked === 'string' ? asked : '';
+    if (typeof asked === 'string') return null;
+    return { ...asked, act: () => take(asked.act()) };
+  };
+  const take = async (sent: Promise<unknown>): Promise<void> => {
+    const refusal = await sent;
+    problem.value = typeof refusal === 'string' ? refusal : '';
+  };
+  const does = 'ask' in rest ? { ask: () => ask(rest.ask) } : { run: () => take(rest.run(draft.value)) };
+  return (
+    <Form label={label} problem={problem.value} {...does}>
+      {intro === undefined ? null : <p>{intro}</p>}
+      {json ? (
+        <JsonField label={field} draft={draft} draftKey={draftKey} {...omitUndefined({ before })} />
+      ) : (
+        <DraftField
+          label={field}
+          draft={draft}
+          draftKey={draftKey}
+          rows={rows}
+          mono={mono}
+          required={required}
+        />
+      )}
+      {children}
+    </Form>
+  );
+}
+
 type InputEditorProps = {
   /** The label of the field. */
   label: string;
@@ -187,24 +301,16 @@ type InputEditorProps = {
   send(input: JsonValue): Promise<string | null>;
 };
 
-/** Edits the input of a call, with the changes below the text. What was typed is kept until it is accepted. */
+/** Edits the input of a call, with the changes below the text. */
 export function InputEditor({ label, submit, unchanged, draftKey, input, words, send }: InputEditorProps) {
-  const draft = useDraft(draftKey, editableJson(input));
-  const problem = useSignal('');
-  const ask = (): Question | null => {
-    const edited = readJson(draft.value);
-    if ('problem' in edited) return null;
-    const isSame = canonicalJson(edited.value) === canonicalJson(input);
-    problem.value = isSame ? unchanged : '';
-    if (isSame) return null;
-    const act = async (): Promise<void> => {
-      problem.value = (await send(edited.value)) ?? '';
-    };
+  const ask = (text: string): Question | string => {
+    const edited = readJson(text);
+    // The changes below the text say what is wrong with it.
+    if ('problem' in edited) return '';
+    if (canonicalJson(edited.value) === canonicalJson(input)) return unchanged;
+    const act = () => send(edited.value);
     return { words: words?.(edited.value) ?? '', key: JSON.stringify(edited.value), act };
   };
-  return (
-    <Form label={submit} ask={ask} problem={problem.value}>
-      <JsonField label={label} draft={draft} draftKey={draftKey} before={input} />
-    </Form>
-  );
+  const shared = { json: true, before: input, start: editableJson(input), draftKey, ask } as const;
+  return <TextForm label={submit} field={label} {...shared} />;
 }

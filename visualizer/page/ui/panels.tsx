@@ -65,23 +65,14 @@ export function Panels({ panels, open, alone, children, after }: PanelsProps) {
                   key={label}
                   type="button"
                   aria-expanded={open.value === label}
-                  onClick={() => {
-                    open.value = open.peek() === label ? null : label;
-                  }}
+                  onClick={() => (open.value = open.peek() === label ? null : label)}
                 >
                   {label}
                 </button>
               )),
             ]}
         {shown === undefined ? null : (
-          <button
-            type="button"
-            class="discard"
-            onClick={discard}
-            onBlur={() => {
-              asks.value = false;
-            }}
-          >
+          <button type="button" class="discard" onClick={discard} onBlur={() => (asks.value = false)}>
             Discard
           </button>
         )}

@@ -18,6 +18,35 @@ export function Safe({ text, class: name }: { text: string; class?: string }) {
   );
 }
 
+/** What is wrong, read out at once. */
+export function Problem({ text = '' }: { text?: string | undefined }) {
+  return (
+    <p class="problem" role="alert">
+      {showSafely(text)}
+    </p>
+  );
+}
+
+/** Facts by name. */
+export function Facts({ of, class: name = 'facts-table' }: { of: readonly Fact[]; class?: string }) {
+  return (
+    <dl class={name}>
+      {of.map(([fact, value], index) => (
+        <div key={index}>
+          <dt>
+            <Safe text={fact} />
+          </dt>
+          <dd>
+            <Safe text={value} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export type Fact = readonly [name: string, value: string];
+
 /** A long text from outside. Only its beginning is in the document; a button adds more. */
 export function LongText({ text, kind }: { text: string; kind: keyof typeof FIRST }) {
   const [length, setLength] = useState<number>(FIRST[kind]);

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { actingName, setActingName, tokenName } from '../data/caller.ts';
 import { showSafely } from '../render/show-safely.ts';
+import { Problem } from './text.tsx';
 
 /** How far the two presses of a decision are apart at least, in ms. */
 const APART_MS = 600;
@@ -47,9 +48,7 @@ export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS): Tw
     await question.act();
     isBusy.value = false;
   };
-  const end = (): void => {
-    asked.value = null;
-  };
+  const end = () => (asked.value = null);
   return {
     asked: asked.value?.words ?? '',
     isBusy: isBusy.value,
@@ -155,9 +154,7 @@ export function Form({ children, label, problem, ...does }: FormProps) {
       }}
     >
       {children}
-      <p class="problem" role="alert">
-        {problem === undefined ? '' : showSafely(problem)}
-      </p>
+      <Problem text={problem} />
       {'ask' in does ? <Asked words={asked} /> : null}
       <button type="submit" class="primary" aria-busy={isBusy} onClick={submit}>
         {label}

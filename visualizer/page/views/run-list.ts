@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { type RunSummary, request } from '../data/request.ts';
 import type { ListNews, Source } from '../data/source.ts';
@@ -79,7 +80,7 @@ export class RunList {
       this.next.value = others.next ?? null;
       this.problem.value = '';
     } catch (error) {
-      this.problem.value = error instanceof Error ? error.message : String(error);
+      this.problem.value = messageOf(error);
     }
     this.isRead.value = true;
   }

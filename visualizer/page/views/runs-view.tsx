@@ -2,28 +2,29 @@
 
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks';
+import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { nameModels } from '../../describe-event.ts';
 import { navigate, setQuery } from '../app/router.ts';
 import { mayOperate } from '../data/caller.ts';
-import { type AgentSummary, type RunSummary, request } from '../data/request.ts';
+import { type AgentSummary, type RunSummary, request, runPath } from '../data/request.ts';
 import { startRun } from '../data/send-command.ts';
 import type { Source } from '../data/source.ts';
 import { formatAgo, formatCost, formatCount, formatDay, formatNumber, formatSpan } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
-import { DraftField, dropDrafts, useDraft } from '../ui/draft-field.tsx';
+import { Choice, DraftField, dropDrafts, useDraft } from '../ui/draft-field.tsx';
 import { StatusBadge } from '../ui/icon.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
-import { Safe } from '../ui/text.tsx';
+import { Problem, Safe } from '../ui/text.tsx';
 import { ActionButton, submitOnEnter } from '../ui/two-presses.tsx';
 import { type RunFilter, RunList, readFilter } from './run-list.ts';
 
 const STATUSES = ['all', 'waiting', 'running', 'finished', 'failed', 'cancelled'] as const;
 const TIMES = [
-  { hours: '', name: 'any time' },
-  { hours: '1', name: 'the last hour' },
-  { hours: '24', name: 'the last day' },
-  { hours: '168', name: 'the last week' },
+  ['', 'any time'],
+  ['1', 'the last hour'],
+  ['24', 'the last day'],
+  ['168', 'the last week'],
 ] as const;
 const ROW_HEIGHT = 44;
 /** The most runs of one bulk request. */
@@ -47,9 +48,7 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
       <div class="list-main">
         <h1 tabIndex={-1}>Runs</h1>
         <Filters filter={filter} />
-        <p class="problem" role="alert">
-          {list.problem.value}
-        </p>
+        <Problem text={list.problem.value} />
         <Bulk chosen={chosen} runs={runs} notice={notice} />
         <p class="notice" role="status">
           {showSafely(notice.value)}
@@ -75,7 +74,7 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
           )}
         </p>
       </div>
-      {mayOperate() ? <NewRun onStarted={runId => navigate(`/runs/${encodeURIComponent(runId)}`)} /> : null}
+      {mayOperate() ? <NewRun onStarted={runId => navigate(runPath(runId))} /> : null}
     </main>
   );
 }
@@ -106,17 +105,12 @@ function Filters({ filter }: { filter: RunFilter }) {
       {field('text', 'Search', 'Search titles')}
       {field('agent', 'Only of agent', 'Agent')}
       {field('label', 'Label', 'Label: name=value')}
-      <select
+      <Choice
         aria-label="Created in"
         value={filter.hours}
-        onChange={event => setQuery({ hours: event.currentTarget.value || null })}
-      >
-        {TIMES.map(({ hours, name }) => (
-          <option key={hours} value={hours}>
-            {name}
-          </option>
-        ))}
-      </select>
+        options={TIMES}
+        onChoose={hours => setQuery({ hours: hours || null })}
+      />
       <fieldset aria-label="Status">
         {STATUSES.map(name => (
           <button
@@ -157,7 +151,7 @@ function Bulk({ chosen, runs, notice }: BulkProps) {
       notice.value = `${formatCount(results.length - refused.length, 'run')} ${done}.${refused.length === 0 ? '' : ` ${formatCount(refused.length, 'run')} refused: ${first}`}`;
       chosen.value = new Set();
     } catch (error) {
-      notice.value = error instanceof Error ? error.message : String(error);
+      notice.value = messageOf(error);
     }
   };
   return (
@@ -172,13 +166,7 @@ function Bulk({ chosen, runs, notice }: BulkProps) {
         Cancel
       </ActionButton>
       {ids.length === 2 ? <a href={`/compare/${ids.map(encodeURIComponent).join('..')}`}>Compare</a> : null}
-      <button
-        type="button"
-        class="quiet"
-        onClick={() => {
-          chosen.value = new Set();
-        }}
-      >
+      <button type="button" class="quiet" onClick={() => (chosen.value = new Set())}>
         Clear
       </button>
     </fieldset>
@@ -218,7 +206,7 @@ function Row({ run, chosen }: { run: RunSummary | undefined; chosen: Signal<Read
         checked={chosen.value.has(runId)}
         onChange={event => toggle(event.currentTarget.checked)}
       />
-      <a class="cells" href={`/runs/${encodeURIComponent(runId)}`}>
+      <a class="cells" href={runPath(runId)}>
         <StatusBadge status={status} />
         <Safe text={title || runId} class="title" />
         <Safe text={agent} class="agent" />
@@ -252,9 +240,7 @@ function NewRun({ onStarted }: { onStarted(runId: string): void }) {
   const input = useDraft(DRAFT);
   const problem = useSignal('');
   const busy = useSignal(false);
-  const report = (error: unknown): void => {
-    problem.value = error instanceof Error ? error.message : String(error);
-  };
+  const report = (error: unknown) => (problem.value = messageOf(error));
   useEffect(() => {
     request<{ agents: AgentSummary[] }>('/agents').then(({ agents: served }) => {
       agents.value = served;
@@ -282,29 +268,20 @@ function NewRun({ onStarted }: { onStarted(runId: string): void }) {
       <h2>New run</h2>
       <div class="field">
         <label for="agent">Agent</label>
-        <select
+        <Choice
           id="agent"
           name="agent"
           value={chosen.value}
-          onChange={event => {
-            chosen.value = event.currentTarget.value;
-          }}
-        >
-          {agents.value.map(({ name }) => (
-            <option key={name} value={name}>
-              {showSafely(name)}
-            </option>
-          ))}
-        </select>
+          options={agents.value.map(({ name }) => name)}
+          onChoose={name => (chosen.value = name)}
+        />
         <p class="muted hint">{agent === undefined ? '' : describeAgent(agent)}</p>
       </div>
       <DraftField label="Input" draft={input} draftKey={DRAFT} rows={4} required />
       <button type="submit" class="primary" aria-busy={busy.value}>
         Start
       </button>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
     </form>
   );
 }

@@ -53,14 +53,7 @@ export function ChartPane() {
       <Why why={why} path={path} />
       <Breakpoints />
       {folded.problem === null ? null : <p class="problem">{folded.problem}</p>}
-      <dialog
-        ref={full}
-        class="full-chart"
-        aria-label="Full chart"
-        onClose={() => {
-          isFull.value = false;
-        }}
-      >
+      <dialog ref={full} class="full-chart" aria-label="Full chart" onClose={() => (isFull.value = false)}>
         <form method="dialog">
           <button type="submit">Close</button>
         </form>

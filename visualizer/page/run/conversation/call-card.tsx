@@ -1,6 +1,7 @@
 import { readContent } from '../../../../protocol/content/read-content.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { mayDecide } from '../../data/caller.ts';
+import { runPath } from '../../data/request.ts';
 import { type CallFacts, type CallRecord, factsAt } from '../../model/call-facts.ts';
 import {
   formatClock,
@@ -11,7 +12,7 @@ import {
   formatValue,
 } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
-import { Details, Diff, LongText, Safe } from '../../ui/text.tsx';
+import { Details, Diff, LongText, Problem, Safe } from '../../ui/text.tsx';
 import { keyOf } from '../decisions/open-decisions.ts';
 import { useDesk } from '../desk.ts';
 import type { Chosen } from '../steering/breakpoints.ts';
@@ -70,9 +71,7 @@ export function CallCard({ record }: { record: CallRecord }) {
             type="button"
             class="quiet"
             title={`Break before calls of ${showSafely(call.name)}`}
-            onClick={() => {
-              desk.breaking.value = breakBefore(call);
-            }}
+            onClick={() => (desk.breaking.value = breakBefore(call))}
           >
             Break…
           </button>
@@ -86,8 +85,7 @@ export function CallCard({ record }: { record: CallRecord }) {
         ))}
         {call.childRunId === null ? null : (
           <p>
-            A sub-agent runs this call:{' '}
-            <a href={`/runs/${encodeURIComponent(call.childRunId)}`}>{showSafely(call.childRunId)}</a>
+            A sub-agent runs this call: <a href={runPath(call.childRunId)}>{showSafely(call.childRunId)}</a>
           </p>
         )}
       </div>
@@ -133,7 +131,7 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
       {result?.blob === undefined ? null : (
         <p class="whole">
           <a
-            href={`/runs/${encodeURIComponent(runId)}/results/${encodeURIComponent(callId)}/download`}
+            href={`${runPath(runId)}/results/${encodeURIComponent(callId)}/download`}
             download=""
           >{`Download the full result (${formatNumber(result.blob.bytes)} bytes)`}</a>
         </p>
@@ -142,9 +140,7 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
         <Output what={late.isError ? 'late error' : 'late result'} output={late.output} />
       )}
       {late?.contradicts == null ? null : (
-        <p class="problem" role="alert">
-          <Safe text={`The late result contradicts the journal: ${late.contradicts}.`} />
-        </p>
+        <Problem text={`The late result contradicts the journal: ${late.contradicts}.`} />
       )}
     </div>
   );

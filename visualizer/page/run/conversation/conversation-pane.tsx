@@ -4,7 +4,7 @@ import { textOf } from '../../../../protocol/message.ts';
 import { shortenOwnerName } from '../../../../protocol/owner-name.ts';
 import { navigate } from '../../app/router.ts';
 import { mayOperate } from '../../data/caller.ts';
-import type { RunView } from '../../data/request.ts';
+import { type RunView, runPath } from '../../data/request.ts';
 import { describeRefusal, startRun } from '../../data/send-command.ts';
 import type { RunModel } from '../../model/run-model.ts';
 import type { Block } from '../../model/run-story.ts';
@@ -13,7 +13,7 @@ import { shorten, showSafely } from '../../render/show-safely.ts';
 import { DraftField, dropDrafts, useDraft } from '../../ui/draft-field.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
-import { Details, Diff, LongText, Safe } from '../../ui/text.tsx';
+import { Details, Diff, LongText, Problem, Safe } from '../../ui/text.tsx';
 import { submitOnEnter } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
 import { CallCard } from './call-card.tsx';
@@ -358,7 +358,7 @@ function Composer() {
     try {
       const agent = view === null ? {} : { agent: view.agent };
       const next = await startRun({ ...agent, input, continues: model.runId });
-      navigate(`/runs/${encodeURIComponent(next.runId)}`);
+      navigate(runPath(next.runId));
       return null;
     } catch (error) {
       return describeRefusal(error);
@@ -382,9 +382,7 @@ function Composer() {
           A message waits until the calls are decided, unless the agent lets it replace them.
         </p>
       ) : null}
-      <p class="problem" role="alert">
-        {showSafely(problem.value)}
-      </p>
+      <Problem text={problem.value} />
     </form>
   );
 }

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { useShortcuts } from '../../app/keyboard.ts';
 import { mayDecide, mayOnlyRead } from '../../data/caller.ts';
-import type { JsonOpenCall } from '../../data/request.ts';
+import { type JsonOpenCall, runPath } from '../../data/request.ts';
 import { formatClock, formatCount } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
 import { Icon } from '../../ui/icon.tsx';
@@ -96,8 +96,7 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
         {call.reason === undefined ? null : <Safe text={call.reason} class="reason" />}
         {call.runId === model.runId ? null : (
           <span class="muted">
-            in the sub-agent's run{' '}
-            <a href={`/runs/${encodeURIComponent(call.runId)}`}>{showSafely(call.runId)}</a>
+            in the sub-agent's run <a href={runPath(call.runId)}>{showSafely(call.runId)}</a>
           </span>
         )}
         {call.expiresAt === undefined ? null : (

@@ -1,5 +1,4 @@
-import { useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
+import { type Signal, useSignal } from '@preact/signals';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
 import { useShortcuts } from '../../app/keyboard.ts';
@@ -7,7 +6,7 @@ import type { JsonOpenCall } from '../../data/request.ts';
 import { describeCall } from '../../render/describe-call.ts';
 import { formatValue } from '../../render/format.ts';
 import { shorten, showSafely } from '../../render/show-safely.ts';
-import { DraftField, hasDrafts, InputEditor, readJson, useDraft } from '../../ui/draft-field.tsx';
+import { Check, hasDrafts, InputEditor, readJson, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Asked, Form, type Question, useTwoPresses } from '../../ui/two-presses.tsx';
 import { useAct } from './open-decisions.ts';
@@ -77,7 +76,7 @@ function ApprovalForms({ call, unseen, isKeyed }: FormsProps) {
       panels={panels}
       open={open}
       alone={EDIT}
-      after={<Check checked={sticky} label={`Also for later calls of ${showSafely(call.name)}`} />}
+      after={<Flag flag={sticky} label={`Also for later calls of ${showSafely(call.name)}`} />}
     >
       <div class="two-presses" {...element}>
         <button type="button" class="primary" aria-busy={isBusy} onClick={approve}>
@@ -124,7 +123,8 @@ function useQuestion(call: JsonOpenCall): Ask {
     return {
       words: say(describeCall(call.name, input)),
       key: JSON.stringify(command),
-      act: () => sendOwn(call, () => act(command)),
+      // The view that submits says what is wrong.
+      act: async () => void (await sendOwn(call, () => act(command))),
     };
   };
 }
@@ -153,18 +153,19 @@ function EditForm({ call, scope, later }: ApprovalProps) {
 }
 
 function RejectForm({ call, scope, later }: ApprovalProps) {
-  const key = `${draftOf(call)}reject`;
-  const draft = useDraft(key);
   const ask = useQuestion(call);
-  const reject = (): Question => {
-    const reason = draft.value.trim();
+  const reject = (typed: string): Question => {
+    const reason = typed.trim();
     const answer: Answer = { type: 'reject', ...scope, ...(reason !== '' && { reason }) };
     return ask(what => `Reject ${what}${later}?`, answer);
   };
   return (
-    <Form label="Reject" ask={reject}>
-      <DraftField label="Reason (shown to the model)" draft={draft} draftKey={key} />
-    </Form>
+    <TextForm
+      label="Reject"
+      field="Reason (shown to the model)"
+      draftKey={`${draftOf(call)}reject`}
+      ask={reject}
+    />
   );
 }
 
@@ -178,9 +179,15 @@ function AnswerForm({ call }: CallProps) {
       isError: isError.value,
     });
   return (
-    <OutputForm call={call} name="answer" label="Answer" field="Result for the model (JSON)" ask={answer}>
-      {call.kind === 'approval' ? null : <Check checked={isError} label="This is an error" />}
-    </OutputForm>
+    <TextForm
+      label="Answer"
+      field="Result for the model (JSON)"
+      draftKey={`${draftOf(call)}answer`}
+      {...OUTPUT}
+      ask={text => askOutput(text, answer)}
+    >
+      {call.kind === 'approval' ? null : <Flag flag={isError} label="This is an error" />}
+    </TextForm>
   );
 }
 
@@ -192,55 +199,37 @@ function HappenedForm({ call }: CallProps) {
       output,
     });
   return (
-    <OutputForm
-      call={call}
-      name="happened"
+    <TextForm
       label="It happened"
       field="Its result, which the model reads (JSON)"
-      ask={happened}
+      draftKey={`${draftOf(call)}happened`}
+      {...OUTPUT}
+      ask={text => askOutput(text, happened)}
     >
       <p>Records its result. The tool does not run again, and the run continues.</p>
-    </OutputForm>
+    </TextForm>
   );
 }
 
-type OutputFormProps = CallProps & {
-  name: string;
-  label: string;
-  field: string;
-  children: ComponentChildren;
-  ask(output: JsonValue): Question;
-};
+/** The field for the result of a call. */
+const OUTPUT = { start: '{}', rows: 3, mono: true } as const;
 
-/** A form for the result of a call. */
-function OutputForm({ call, name, label, field, children, ask }: OutputFormProps) {
-  const key = `${draftOf(call)}${name}`;
-  const draft = useDraft(key, '{}');
-  const problem = useSignal('');
-  const read = (): Question | null => {
-    const output = readJson(draft.value);
-    problem.value = 'problem' in output ? output.problem : '';
-    return 'problem' in output ? null : ask(output.value);
-  };
-  return (
-    <Form label={label} ask={read} problem={problem.value}>
-      <DraftField label={field} draft={draft} draftKey={key} rows={3} mono />
-      {children}
-    </Form>
-  );
+function askOutput(text: string, ask: (output: JsonValue) => Question): Question | string {
+  const output = readJson(text);
+  return 'problem' in output ? output.problem : ask(output.value);
 }
 
 function FailedForm({ call }: CallProps) {
-  const key = `${draftOf(call)}failed`;
-  const draft = useDraft(key);
   const ask = useQuestion(call);
-  const failed = (): Question =>
-    ask(what => `Record that ${what} failed?`, { type: 'failed', reason: draft.value.trim() });
   return (
-    <Form label="It failed" ask={failed}>
-      <p>Records that it did not happen. The tool does not run again, and the run continues.</p>
-      <DraftField label="Why it failed (shown to the model)" draft={draft} draftKey={key} required />
-    </Form>
+    <TextForm
+      label="It failed"
+      intro="Records that it did not happen. The tool does not run again, and the run continues."
+      field="Why it failed (shown to the model)"
+      required
+      draftKey={`${draftOf(call)}failed`}
+      ask={text => ask(what => `Record that ${what} failed?`, { type: 'failed', reason: text.trim() })}
+    />
   );
 }
 
@@ -258,22 +247,11 @@ function RetryForm({ call }: CallProps) {
         Calls the tool again with the same idempotency key. If the first call happened, only a tool that
         honours the key prevents a repetition.
       </p>
-      <Check checked={force} label="Even if an earlier attempt may still act" />
+      <Flag flag={force} label="Even if an earlier attempt may still act" />
     </Form>
   );
 }
 
-function Check({ checked, label }: { checked: { value: boolean }; label: string }) {
-  return (
-    <label class="check">
-      <input
-        type="checkbox"
-        checked={checked.value}
-        onChange={event => {
-          checked.value = event.currentTarget.checked;
-        }}
-      />{' '}
-      {label}
-    </label>
-  );
+function Flag({ flag, label }: { flag: Signal<boolean>; label: string }) {
+  return <Check label={label} checked={flag.value} onCheck={isOn => (flag.value = isOn)} />;
 }

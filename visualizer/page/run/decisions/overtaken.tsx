@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { type JsonOpenCall, request, type StreamedEvent } from '../../data/request.ts';
+import { type JsonOpenCall, request, runPath, type StreamedEvent } from '../../data/request.ts';
 import type { EntriesPage } from '../../data/source.ts';
 import { describeCall } from '../../render/describe-call.ts';
 import { formatMoment } from '../../render/format.ts';
@@ -55,7 +55,7 @@ export function useOvertaken(open: readonly JsonOpenCall[], shown: JsonOpenCall 
 }
 
 async function noteOvertaken(call: JsonOpenCall): Promise<void> {
-  const path = `/runs/${encodeURIComponent(call.runId)}/entries?before=&limit=${MOST_READ}`;
+  const path = `${runPath(call.runId)}/entries?before=&limit=${MOST_READ}`;
   const page = await request<EntriesPage>(path).catch(() => null);
   const words = page?.entries.map(event => describeDecision(event, call)).findLast(found => found !== null);
   if (!words) return;

@@ -1,16 +1,19 @@
 import { type Signal, useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
 import type { AgentView } from '../../../../protocol/run-view.ts';
 import { navigate } from '../../app/router.ts';
-import { type RunView, request, type StreamedEvent } from '../../data/request.ts';
+import { type RunView, request, runPath, type StreamedEvent } from '../../data/request.ts';
 import { describeRefusal, sendOnce } from '../../data/send-command.ts';
+import { useRead } from '../../data/server-watch.ts';
 import type { CallRecord } from '../../model/call-facts.ts';
 import { shorten } from '../../render/show-safely.ts';
-import { DraftField, dropDrafts, InputEditor, JsonField, readJson, useDraft } from '../../ui/draft-field.tsx';
-import { Panels } from '../../ui/panels.tsx';
-import { ActionButton, Form } from '../../ui/two-presses.tsx';
+import { Check, Choice, dropDrafts, InputEditor, readJson, TextForm } from '../../ui/draft-field.tsx';
+import { type Panel, Panels } from '../../ui/panels.tsx';
+import { Problem } from '../../ui/text.tsx';
+import { ActionButton } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
 import { ReplyEditor } from '../edits/reply-editor.tsx';
 import { toolNames } from '../steering/breakpoints.ts';
@@ -40,14 +43,14 @@ export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
   const draftKey = `${runId}/fork `;
   const send: Send = async fork => {
     try {
-      const made = await sendOnce<RunView>(`/runs/${encodeURIComponent(runId)}/fork`, {
+      const made = await sendOnce<RunView>(`${runPath(runId)}/fork`, {
         ...fork,
         ...(chosen.peek() !== '' && { model: chosen.peek() }),
         replayTools: replays.peek(),
         paused: holds.peek(),
       });
       dropDrafts(draftKey);
-      navigate(`/runs/${encodeURIComponent(made.runId)}`);
+      navigate(runPath(made.runId));
       return null;
     } catch (error) {
       return describeRefusal(error);
@@ -59,6 +62,11 @@ export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
   const calls = [...model.story.calls.values()].filter(({ seq }) => seq <= at);
   const reply = lastReply(at, seq => model.entry(seq));
   const shared = { at, send, draftKey };
+  const panel = (key: string, label: string, form: JSX.Element): Panel => ({
+    label,
+    draftKey: `${draftKey}${key}`,
+    make: () => form,
+  });
   return (
     <section
       class="fork-panel"
@@ -71,48 +79,33 @@ export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
       <p class="muted">
         A fork is a new run from a copy of this journal. What it still does is real: its tools run.
       </p>
-      <label>
-        <input type="checkbox" checked={replays.value} onChange={toggle(replays)} /> Replay tools: take
-        results from this run, execute none
-      </label>
-      <label>
-        <input type="checkbox" checked={holds.value} onChange={toggle(holds)} /> Hold the fork at its start
-      </label>
+      <Check
+        class=""
+        label="Replay tools: take results from this run, execute none"
+        checked={replays.value}
+        onCheck={isOn => (replays.value = isOn)}
+      />
+      <Check
+        class=""
+        label="Hold the fork at its start"
+        checked={holds.value}
+        onCheck={isOn => (holds.value = isOn)}
+      />
       <ModelChoice chosen={chosen} />
       <Panels
         open={open}
         panels={[
           ...(calls.length === 0
             ? []
-            : [
-                {
-                  label: 'Change a call…',
-                  draftKey: `${draftKey}call`,
-                  make: () => <CallForm {...shared} calls={calls} />,
-                },
-              ]),
-          ...(reply === null
-            ? []
-            : [
-                {
-                  label: 'Edit reply…',
-                  draftKey: `${draftKey}reply`,
-                  make: () => <ReplyForm {...shared} reply={reply} />,
-                },
-              ]),
-          {
-            label: 'Add a message…',
-            draftKey: `${draftKey}message`,
-            make: () => <MessageForm {...shared} />,
-          },
-          { label: 'Parameters…', draftKey: `${draftKey}params`, make: () => <ParamsForm {...shared} /> },
+            : [panel('call', 'Change a call…', <CallForm {...shared} calls={calls} />)]),
+          ...(reply === null ? [] : [panel('reply', 'Edit reply…', <ReplyForm {...shared} reply={reply} />)]),
+          panel('message', 'Add a message…', <MessageForm {...shared} />),
+          panel('params', 'Parameters…', <ParamsForm {...shared} />),
         ]}
       >
         <ActionButton act={plain}>Fork without a change</ActionButton>
       </Panels>
-      <p class="problem" role="alert">
-        {problem.value}
-      </p>
+      <Problem text={problem.value} />
     </section>
   );
 }
@@ -120,35 +113,24 @@ export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
 /** The model of the fork, if the server offers more than one for its agent. */
 function ModelChoice({ chosen }: { chosen: Signal<string> }) {
   const { model } = useDesk();
-  const models = useSignal<readonly string[]>([]);
   const started = model.entry(1);
   const agent = started?.type === 'run.started' ? started.agent.name : '';
-  useEffect(() => {
-    // Without an answer, the fork uses the model of the run.
-    request<AgentView>(`/agents/${encodeURIComponent(agent)}`).then(
-      view => (models.value = view.forkModels),
-      () => {},
-    );
-  }, [agent, models]);
-  if (models.value.length < 2) return null;
+  // Without an answer, the fork uses the model of the run.
+  const { answer } = useRead(() => request<AgentView>(`/agents/${encodeURIComponent(agent)}`), [agent]);
+  const models = answer?.forkModels ?? [];
+  if (models.length < 2) return null;
   return (
-    <label>
+    <label for="fork-model">
       Model{' '}
-      <select value={chosen.value} onChange={event => (chosen.value = event.currentTarget.value)}>
-        <option value="">as this run</option>
-        {models.value.map(name => (
-          <option key={name} value={name}>
-            {shorten(name, 80)}
-          </option>
-        ))}
-      </select>
+      <Choice
+        id="fork-model"
+        value={chosen.value}
+        options={[['', 'as this run'], ...models.map(name => [name, shorten(name, 80)] as const)]}
+        onChoose={name => (chosen.value = name)}
+      />
     </label>
   );
 }
-
-const toggle = (flag: { value: boolean }) => (event: { currentTarget: HTMLInputElement }) => {
-  flag.value = event.currentTarget.checked;
-};
 
 type Turn = Extract<StreamedEvent, { type: 'turn.completed' }>;
 
@@ -176,15 +158,14 @@ function CallForm({ send, draftKey, calls }: FormProps & { calls: readonly CallR
       : { type: 'edit-call', callId, input };
   return (
     <div class="fork-call">
-      <label>
+      <label for="fork-call">
         Call{' '}
-        <select value={callId} onChange={event => (chosen.value = event.currentTarget.value)}>
-          {calls.map(one => (
-            <option key={one.call.callId} value={one.call.callId}>
-              {shorten(`${one.call.name}, entry ${one.seq}`, 80)}
-            </option>
-          ))}
-        </select>
+        <Choice
+          id="fork-call"
+          value={callId}
+          options={calls.map(one => [one.call.callId, shorten(`${one.call.name}, entry ${one.seq}`, 80)])}
+          onChoose={id => (chosen.value = id)}
+        />
       </label>
       <p class="muted">
         The fork begins at entry {seq}, where the call was made; with another result, where it was started.
@@ -213,44 +194,45 @@ function preferred(calls: readonly CallRecord[]): string {
 
 type OfCall = { send: Send; record: CallRecord; draftKey: string };
 
-function RejectForm({ send, record, draftKey }: OfCall) {
-  const reason = useDraft(draftKey);
-  const problem = useSignal('');
-  const { callId } = record.call;
-  const run = async (): Promise<void> => {
-    const answer: Answer = { type: 'reject', ...(reason.value !== '' && { reason: reason.value }) };
-    const reject = commandFor({ kind: 'approval', callId }, answer);
-    problem.value = (await send({ at: record.seq, commands: [reject] })) ?? '';
-  };
+function RejectForm({ send, record: { call, seq }, draftKey }: OfCall) {
+  const reject = (reason: string): Answer => ({ type: 'reject', ...(reason !== '' && { reason }) });
   return (
-    <Form label="Fork and reject" run={run} problem={problem.value}>
-      <DraftField label="Reason, which the model reads" draft={reason} draftKey={draftKey} />
-    </Form>
+    <TextForm
+      label="Fork and reject"
+      field="Reason, which the model reads"
+      draftKey={draftKey}
+      run={reason => {
+        const { callId } = call;
+        return send({ at: seq, commands: [commandFor({ kind: 'approval', callId }, reject(reason))] });
+      }}
+    />
   );
 }
 
 /** A call that had started is in doubt where it started; another one is answered instead of decided. */
 function ResultForm({ send, record, draftKey }: OfCall) {
-  const output = useDraft(draftKey, '');
-  const problem = useSignal('');
   const { callId } = record.call;
   const started = record.told.find(({ type }) => type === 'call.started')?.seq;
-  const run = async (): Promise<void> => {
-    const read = readJson(output.value);
-    if ('problem' in read) return;
-    const given = { output: read.value };
-    const command =
-      started === undefined
-        ? commandFor({ kind: 'result', callId }, { type: 'result', ...given })
-        : commandFor({ kind: 'doubt', callId }, { type: 'happened', ...given });
-    problem.value = (await send({ at: started ?? record.seq, commands: [command] })) ?? '';
-  };
+  const answer = (output: JsonValue) =>
+    started === undefined
+      ? commandFor({ kind: 'result', callId }, { type: 'result', output })
+      : commandFor({ kind: 'doubt', callId }, { type: 'happened', output });
   return (
-    <Form label="Fork with this result" run={run} problem={problem.value}>
-      <JsonField label="Another result, as JSON" draft={output} draftKey={draftKey} />
-    </Form>
+    <TextForm
+      json
+      label="Fork with this result"
+      field="Another result, as JSON"
+      draftKey={draftKey}
+      run={sendJson(output => send({ at: started ?? record.seq, commands: [answer(output)] }))}
+    />
   );
 }
+
+/** Sends the value if the text is JSON. */
+const sendJson = (send: (value: JsonValue) => Promise<string | null>) => async (text: string) => {
+  const read = readJson(text);
+  return 'problem' in read ? null : await send(read.value);
+};
 
 function ReplyForm({ send, draftKey, reply }: FormProps & { reply: Turn }) {
   const desk = useDesk();
@@ -267,35 +249,27 @@ function ReplyForm({ send, draftKey, reply }: FormProps & { reply: Turn }) {
 }
 
 function MessageForm({ at, send, draftKey }: FormProps) {
-  const message = useDraft(`${draftKey}message`);
-  const problem = useSignal('');
-  const run = async (): Promise<void> => {
-    problem.value = (await send({ at, message: message.value })) ?? '';
-  };
   return (
-    <Form label="Fork with this message" run={run} problem={problem.value}>
-      <DraftField
-        label="Message to the fork"
-        rows={3}
-        required
-        draft={message}
-        draftKey={`${draftKey}message`}
-      />
-    </Form>
+    <TextForm
+      label="Fork with this message"
+      field="Message to the fork"
+      rows={3}
+      required
+      draftKey={`${draftKey}message`}
+      run={message => send({ at, message })}
+    />
   );
 }
 
 function ParamsForm({ at, send, draftKey }: FormProps) {
-  const params = useDraft(`${draftKey}params`, '{ "settings": { "temperature": 0 } }');
-  const problem = useSignal('');
-  const run = async (): Promise<void> => {
-    const read = readJson(params.value);
-    if ('problem' in read) return;
-    problem.value = (await send({ at, commands: [{ type: 'set-params', params: read.value }] })) ?? '';
-  };
   return (
-    <Form label="Fork with these parameters" run={run} problem={problem.value}>
-      <JsonField label="Parameters of the next turns" draft={params} draftKey={`${draftKey}params`} />
-    </Form>
+    <TextForm
+      json
+      label="Fork with these parameters"
+      field="Parameters of the next turns"
+      start={'{ "settings": { "temperature": 0 } }'}
+      draftKey={`${draftKey}params`}
+      run={sendJson(params => send({ at, commands: [{ type: 'set-params', params }] }))}
+    />
   );
 }

@@ -4,7 +4,15 @@ import type { Breakpoint } from '../../../../protocol/debugger/breakpoint.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
 import type { JsonValue } from '../../../../protocol/json.ts';
 import { showSafely } from '../../render/show-safely.ts';
-import { dropDrafts, keepDraft, readDraft, readJson, TextField } from '../../ui/draft-field.tsx';
+import {
+  Check,
+  Choice,
+  dropDrafts,
+  keepDraft,
+  readDraft,
+  readJson,
+  TextField,
+} from '../../ui/draft-field.tsx';
 import { Panels } from '../../ui/panels.tsx';
 import { ActionButton, Form } from '../../ui/two-presses.tsx';
 import { type Desk, useDesk } from '../desk.ts';
@@ -118,10 +126,10 @@ function BreakpointEditor({ start, draftKey }: { start: Chosen; draftKey: string
           Holds the run before the next action that fits all of these. An empty field fits any.
         </p>
         <div class="break-fields">
-          <Select
+          <Labelled
             label="Before"
             value={next}
-            options={['', ...BREAK_ACTIONS]}
+            options={[['', 'any action that spends'], ...BREAK_ACTIONS]}
             onChoose={chosen => change({ next: chosen })}
           />
           <TextField
@@ -145,7 +153,7 @@ function BreakpointEditor({ start, draftKey }: { start: Chosen; draftKey: string
             problem={problems.path}
             onText={text => change({ path: text.trim() })}
           />
-          <Select label="Is" value={op} options={OPERATORS} onChoose={chosen => change({ op: chosen })} />
+          <Labelled label="Is" value={op} options={OPERATORS} onChoose={chosen => change({ op: chosen })} />
           <TextField label="Value" mono value={value} onText={text => change({ value: text })} />
           <TextField
             label="Costs over ($)"
@@ -154,14 +162,7 @@ function BreakpointEditor({ start, draftKey }: { start: Chosen; draftKey: string
             onText={text => change({ costOver: text.trim() })}
           />
         </div>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={once}
-            onChange={event => change({ once: event.currentTarget.checked })}
-          />
-          Only once
-        </label>
+        <Check label="Only once" checked={once} onCheck={isOn => change({ once: isOn })} />
         {heldAt(desk) === null ? null : (
           <ActionButton act={() => take(chosen => runTo(desk, chosen))}>Run to here</ActionButton>
         )}
@@ -170,25 +171,12 @@ function BreakpointEditor({ start, draftKey }: { start: Chosen; draftKey: string
   );
 }
 
-type SelectProps = {
-  label: string;
-  value: string;
-  options: readonly string[];
-  onChoose(value: string): void;
-};
-
-function Select({ label, value, options, onChoose }: SelectProps) {
+function Labelled({ label, ...rest }: { label: string } & Parameters<typeof Choice>[0]) {
   const id = useId();
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      <select id={id} value={value} onChange={event => onChoose(event.currentTarget.value)}>
-        {options.map(option => (
-          <option key={option} value={option}>
-            {option || 'any action that spends'}
-          </option>
-        ))}
-      </select>
+      <Choice id={id} {...rest} />
     </div>
   );
 }
