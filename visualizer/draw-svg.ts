@@ -1,5 +1,13 @@
 import { edgeId, stateId } from './chart-graph.ts';
-import { type Box, layoutChart, type PlacedChart, type PlacedEdge, type PlacedState, type Point, TEXT } from './layout-chart.ts';
+import {
+  type Box,
+  layoutChart,
+  type PlacedChart,
+  type PlacedEdge,
+  type PlacedState,
+  type Point,
+  TEXT,
+} from './layout-chart.ts';
 
 /** The line length of a description in characters: in a frame, and in the hub. */
 const WRAP = { frame: 25, hub: 14 };
@@ -57,8 +65,7 @@ function drawEdge({ from, to, labels, points, label, count }: PlacedEdge): strin
   );
   return [
     `<g class="edge${choice ? ' choice' : ''}" id="${edgeId(from, to)}" data-from="${from}" data-to="${to}">`,
-    `<path class="line" d="${drawLine(points)}"/>`,
-    `<path class="head" d="${drawHead(points)}"/>`,
+    drawArrow(points),
     ...lines,
     `<text class="count" x="${px(count.x)}" y="${px(count.y + 10)}" text-anchor="end"></text>`,
     '</g>',
@@ -67,27 +74,17 @@ function drawEdge({ from, to, labels, points, label, count }: PlacedEdge): strin
 
 const HEAD = { length: 7, half: 3.5 };
 
-/** The line of an edge, up to its arrow head. */
-function drawLine(points: readonly Point[]): string {
-  const tip = points.at(-1);
-  const before = points.at(-2);
-  if (tip === undefined || before === undefined) return '';
-  const [dx, dy] = direction(before, tip);
-  const end = { x: tip.x - dx * HEAD.length, y: tip.y - dy * HEAD.length };
-  return [...points.slice(0, -1), end]
-    .map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${px(x)} ${px(y)}`)
-    .join('');
-}
-
-function drawHead(points: readonly Point[]): string {
-  const tip = points.at(-1);
-  const before = points.at(-2);
+/** A line and its arrow head. */
+function drawArrow(points: readonly Point[]): string {
+  const [before, tip] = points.slice(-2);
   if (tip === undefined || before === undefined) return '';
   const [dx, dy] = direction(before, tip);
   const foot = { x: tip.x - dx * HEAD.length, y: tip.y - dy * HEAD.length };
+  const line = [...points.slice(0, -1), foot].map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${px(x)} ${px(y)}`);
   const side = (sign: number) =>
     `L${px(foot.x + sign * dy * HEAD.half)} ${px(foot.y + sign * dx * HEAD.half)}`;
-  return `M${px(tip.x)} ${px(tip.y)}${side(1)}${side(-1)}Z`;
+  const head = `M${px(tip.x)} ${px(tip.y)}${side(1)}${side(-1)}Z`;
+  return `<path class="line" d="${line.join('')}"/><path class="head" d="${head}"/>`;
 }
 
 function direction(from: Point, to: Point): [number, number] {
@@ -103,7 +100,7 @@ function drawStart({ states, initial }: PlacedChart): string {
     { x, y: first.y - 18 },
     { x, y: first.y },
   ];
-  return `<g class="start"><circle cx="${px(x)}" cy="${px(first.y - 20)}" r="4"/><path class="line" d="${drawLine(points)}"/><path class="head" d="${drawHead(points)}"/></g>`;
+  return `<g class="start"><circle cx="${px(x)}" cy="${px(first.y - 20)}" r="4"/>${drawArrow(points)}</g>`;
 }
 
 function drawAnywhere({ x, y, width, height }: Box): string {

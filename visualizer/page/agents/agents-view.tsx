@@ -7,7 +7,7 @@ import { type AgentSummary, request } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
 import { formatCost, formatCount, formatJson, formatNumber, formatSpan } from '../render/format.ts';
 import { Markdown } from '../ui/markdown.tsx';
-import { Details, type Fact, Facts, LongText, Problem, Safe } from '../ui/text.tsx';
+import { type Fact, Facts, FoldedText, Problem, Safe } from '../ui/text.tsx';
 
 /** The agents that the server drives, or one of them. */
 export function AgentsView({ name }: { name: string | null }) {
@@ -194,9 +194,7 @@ function ToolCard({ tool }: { tool: ToolSummary }) {
           <Safe text={`Reason for approval: ${reason}`} />
         </p>
       )}
-      <Details summary="Input schema">
-        {() => <LongText text={formatJson(inputSchema)} kind="mono" />}
-      </Details>
+      <FoldedText summary="Input schema" text={formatJson(inputSchema)} kind="mono" />
     </li>
   );
 }

@@ -1,6 +1,7 @@
 // visualizer/page/compare: two runs side by side, aligned where they agree.
 
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { RequestError, type RunView, runPath, type StreamedEvent } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
@@ -138,7 +139,16 @@ function modelsOf({ events }: Side): string {
 
 function Facts({ left: one, right: other }: { left: Side; right: Side }) {
   const [left, right] = [one.view, other.view];
-  const [before, now] = [modelsOf(one), modelsOf(other)];
+  const row = (name: string, [before, now]: readonly ComponentChildren[], difference: string) => (
+    <tr key={name}>
+      <th scope="row">{name}</th>
+      <td>{before}</td>
+      <td>{now}</td>
+      <td>{difference}</td>
+    </tr>
+  );
+  const compared = (before: unknown, now: unknown): string => (before === now ? 'none' : 'differs');
+  const models = [modelsOf(one), modelsOf(other)];
   return (
     <table class="facts">
       <thead>
@@ -150,36 +160,20 @@ function Facts({ left: one, right: other }: { left: Side; right: Side }) {
         </tr>
       </thead>
       <tbody>
-        <tr>
-          <th scope="row">Model</th>
-          <td>
-            <Safe text={before} />
-          </td>
-          <td>
-            <Safe text={now} />
-          </td>
-          <td>{before === now ? 'none' : 'differs'}</td>
-        </tr>
-        {FACTS.filter(({ name, of }) => name !== 'Cost' || of(left) > 0 || of(right) > 0).map(
-          ({ name, of, format }) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td>{format(of(left))}</td>
-              <td>{format(of(right))}</td>
-              <td>{describeChange(of(left), of(right), format)}</td>
-            </tr>
-          ),
+        {row(
+          'Model',
+          models.map(text => <Safe key={text} text={text} />),
+          compared(models[0], models[1]),
         )}
-        <tr>
-          <th scope="row">Answer</th>
-          <td>
-            <LongText text={left.answer ?? '–'} kind="prose" />
-          </td>
-          <td>
-            <LongText text={right.answer ?? '–'} kind="prose" />
-          </td>
-          <td>{left.answer === right.answer ? 'none' : 'differs'}</td>
-        </tr>
+        {FACTS.filter(({ name, of }) => name !== 'Cost' || of(left) > 0 || of(right) > 0).map(
+          ({ name, of, format }) =>
+            row(name, [format(of(left)), format(of(right))], describeChange(of(left), of(right), format)),
+        )}
+        {row(
+          'Answer',
+          [left, right].map(({ runId, answer = '–' }) => <LongText key={runId} text={answer} kind="prose" />),
+          compared(left.answer, right.answer),
+        )}
       </tbody>
     </table>
   );

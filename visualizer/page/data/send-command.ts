@@ -88,7 +88,6 @@ async function findInJournal(
   }
 }
 
-/** Returns a random id. `crypto.randomUUID` is missing on pages that are not served securely. */
 /** The start that has no answer yet. */
 let unanswered: { body: string; requestId: string } | undefined;
 
@@ -105,6 +104,7 @@ export async function startRun(start: {
   return run;
 }
 
+/** Returns a random id. `crypto.randomUUID` is missing on pages that are not served securely. */
 function makeId(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map(byte => byte.toString(16).padStart(2, '0'))

@@ -180,28 +180,31 @@ function EntryActions({ event }: { event: StreamedEvent }) {
       copied.value = false;
     }, 1_500);
   };
-  useShortcuts('Entry', [
-    ...(mayFork ? [{ keys: ['f'], does: 'fork here', run: () => void fork() }] : []),
-    ...(next === undefined ? [] : [{ keys: ['b'], does: 'break before the next action', run: breakHere }]),
-    { keys: ['y'], does: 'copy a link to this entry', run: () => void copy() },
-  ]);
+  const actions = [
+    ...(mayFork ? [{ key: 'f', does: 'fork here', label: 'Fork here…', act: fork }] : []),
+    ...(next === undefined
+      ? []
+      : [{ key: 'b', does: 'break before the next action', label: 'Break before this', act: breakHere }]),
+    {
+      key: 'y',
+      does: 'copy a link to this entry',
+      label: copied.value ? 'Copied' : 'Copy link',
+      act: copy,
+    },
+  ];
+  useShortcuts(
+    'Entry',
+    actions.map(({ key, does, act }) => ({ keys: [key], does, run: () => void act() })),
+  );
   return (
     <>
       {mayFork && isForking.value ? <ForkPanel at={event.seq} onLeave={leave} /> : null}
       <div class="buttons entry-actions" ref={buttons}>
-        {mayFork ? (
-          <ActionButton act={fork} keys="f">
-            Fork here…
+        {actions.map(({ key, label, act }) => (
+          <ActionButton key={key} act={act} keys={key}>
+            {label}
           </ActionButton>
-        ) : null}
-        {next === undefined ? null : (
-          <ActionButton act={breakHere} keys="b">
-            Break before this
-          </ActionButton>
-        )}
-        <ActionButton act={copy} keys="y">
-          {copied.value ? 'Copied' : 'Copy link'}
-        </ActionButton>
+        ))}
       </div>
     </>
   );

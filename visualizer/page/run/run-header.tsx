@@ -133,39 +133,28 @@ function Downloads({ runId }: { runId: string }) {
     (await import('./picture.ts')).savePicture(runId, model.at.peek(), kind);
   return (
     <>
-      <a
-        href={`${path}/share`}
-        download={`${runId}.html`}
-        title="One HTML file that plays the run offline, without its contents"
-      >
-        Share
-      </a>
-      <a
-        href={`${path}/export?as=test`}
-        download={`${runId}.test.ts`}
-        title="A vitest file that replays the run"
-      >
-        Export as test
-      </a>
-      <button
-        type="button"
-        class="quiet link"
-        title="An SVG of the strip, the chart and its reason at the cursor"
-        onClick={() => savePicture('svg')}
-      >
-        Picture
-      </button>
-      <button
-        type="button"
-        class="quiet link"
-        title="The same picture as a PNG"
-        onClick={() => savePicture('png')}
-      >
-        PNG
-      </button>
+      {FILES.map(([from, ending, label, title]) => (
+        <a key={from} href={`${path}/${from}`} download={`${runId}${ending}`} title={title}>
+          {label}
+        </a>
+      ))}
+      {PICTURES.map(([kind, label, title]) => (
+        <button key={kind} type="button" class="quiet link" title={title} onClick={() => savePicture(kind)}>
+          {label}
+        </button>
+      ))}
     </>
   );
 }
+
+const FILES = [
+  ['share', '.html', 'Share', 'One HTML file that plays the run offline, without its contents'],
+  ['export?as=test', '.test.ts', 'Export as test', 'A vitest file that replays the run'],
+] as const;
+const PICTURES = [
+  ['svg', 'Picture', 'An SVG of the strip, the chart and its reason at the cursor'],
+  ['png', 'PNG', 'The same picture as a PNG'],
+] as const;
 
 /** How many runs a notice links to. */
 const MOST_LINKS = 4;

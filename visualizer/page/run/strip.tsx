@@ -35,6 +35,10 @@ export function Strip() {
     chooseOrFollow(model.at.peek() + by);
   };
   const chooseOrFollow = (seq: number): void => model.choose(seq >= model.last.peek() ? null : seq);
+  const togglePlay = (): void => {
+    if (!playing.peek() && model.at.peek() === model.last.peek()) model.choose(1);
+    playing.value = !playing.peek();
+  };
   usePlaying();
   useShortcuts('Cursor', [
     { keys: ['ArrowLeft', 'h'], does: 'previous entry', repeats: true, run: () => move(-1) },
@@ -43,31 +47,25 @@ export function Strip() {
     { keys: ['End'], does: 'last entry, and follow the run', run: () => model.choose(null) },
     { keys: ['PageUp'], does: `${PAGE} entries back`, repeats: true, run: () => move(-PAGE) },
     { keys: ['PageDown'], does: `${PAGE} entries on`, repeats: true, run: () => move(PAGE) },
-    { keys: ['p'], does: 'play or stop', run: () => togglePlay() },
+    { keys: ['p'], does: 'play or stop', run: togglePlay },
   ]);
-  const togglePlay = (): void => {
-    if (!playing.peek() && model.at.peek() === model.last.peek()) model.choose(1);
-    playing.value = !playing.peek();
-  };
+  const playOrStop = playing.value ? (['Stop playing', 'stop'] as const) : (['Play', 'play'] as const);
+  const buttons = [
+    ['First entry', 'first', () => chooseOrFollow(1)],
+    ['Previous entry', 'back', () => move(-1)],
+    [...playOrStop, togglePlay],
+    ['Next entry', 'next', () => move(1)],
+    ['Last entry', 'last', () => model.choose(null)],
+  ] as const;
   const event = model.entry(at);
   return (
     <section class="strip" aria-label="Time">
       <div class="transport">
-        <button type="button" aria-label="First entry" onClick={() => chooseOrFollow(1)}>
-          <Icon name="first" />
-        </button>
-        <button type="button" aria-label="Previous entry" onClick={() => move(-1)}>
-          <Icon name="back" />
-        </button>
-        <button type="button" aria-label={playing.value ? 'Stop playing' : 'Play'} onClick={togglePlay}>
-          <Icon name={playing.value ? 'stop' : 'play'} />
-        </button>
-        <button type="button" aria-label="Next entry" onClick={() => move(1)}>
-          <Icon name="next" />
-        </button>
-        <button type="button" aria-label="Last entry" onClick={() => model.choose(null)}>
-          <Icon name="last" />
-        </button>
+        {buttons.map(([label, icon, act], place) => (
+          <button key={place} type="button" aria-label={label} onClick={act}>
+            <Icon name={icon} />
+          </button>
+        ))}
       </div>
       <Track line={timeLine} story={model.story} onChoose={chooseOrFollow} />
       <p class="place">

@@ -47,8 +47,10 @@ export function Facts({ of, class: name = 'facts-table' }: { of: readonly Fact[]
 
 export type Fact = readonly [name: string, value: string];
 
+type LongTextProps = { text: string; kind: keyof typeof FIRST };
+
 /** A long text from outside. Only its beginning is in the document; a button adds more. */
-export function LongText({ text, kind }: { text: string; kind: keyof typeof FIRST }) {
+export function LongText({ text, kind }: LongTextProps) {
   const [length, setLength] = useState<number>(FIRST[kind]);
   const shown = cutText(text, length);
   return (
@@ -136,4 +138,9 @@ export function Diff({ before, after }: { before: string; after: string }) {
       ))}
     </ol>
   );
+}
+
+/** A long text that unfolds. */
+export function FoldedText({ text, kind, ...rest }: Omit<DetailsProps, 'children'> & LongTextProps) {
+  return <Details {...rest}>{() => <LongText text={text} kind={kind} />}</Details>;
 }

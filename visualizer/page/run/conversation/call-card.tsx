@@ -12,7 +12,7 @@ import {
   formatValue,
 } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
-import { Details, Diff, LongText, Problem, Safe } from '../../ui/text.tsx';
+import { Details, Diff, FoldedText, Problem, Safe } from '../../ui/text.tsx';
 import { keyOf } from '../decisions/open-decisions.ts';
 import { useDesk } from '../desk.ts';
 import type { Chosen } from '../steering/breakpoints.ts';
@@ -107,9 +107,7 @@ function Input({ call: { input, edited } }: { call: CallFacts }) {
   const preview = formatValue(edited ?? input, PREVIEW);
   if (edited === null) {
     return (
-      <Details summary={<Summary what="input" preview={preview} />}>
-        {() => <LongText text={formatJson(input)} kind="mono" />}
-      </Details>
+      <FoldedText summary={<Summary what="input" preview={preview} />} text={formatJson(input)} kind="mono" />
     );
   }
   return (
@@ -149,9 +147,11 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
 function Output({ what, output }: { what: string; output: JsonValue }) {
   const text = formatOutput(output);
   return (
-    <Details summary={<Summary what={what} preview={formatValue(text, PREVIEW)} />}>
-      {() => <LongText text={text} kind="mono" />}
-    </Details>
+    <FoldedText
+      summary={<Summary what={what} preview={formatValue(text, PREVIEW)} />}
+      text={text}
+      kind="mono"
+    />
   );
 }
 

@@ -13,7 +13,7 @@ import { shorten, showSafely } from '../../render/show-safely.ts';
 import { DraftField, dropDrafts, useDraft } from '../../ui/draft-field.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
-import { Details, Diff, LongText, Problem, Safe } from '../../ui/text.tsx';
+import { Details, Diff, FoldedText, LongText, Problem, Safe } from '../../ui/text.tsx';
 import { submitOnEnter } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
 import { CallCard } from './call-card.tsx';
@@ -140,9 +140,7 @@ function BlockView({ block }: { block: Block }) {
           <Who name="agent" at={block.at} mark={markOf(block, model.at.value)} />
           <Markdown text={text} />
           {before === null ? null : (
-            <Details summary="The model's words, before the finishers">
-              {() => <LongText text={before} kind="mono" />}
-            </Details>
+            <FoldedText summary="The model's words, before the finishers" text={before} kind="mono" />
           )}
         </div>
       );
@@ -158,7 +156,7 @@ function BlockView({ block }: { block: Block }) {
     case 'reasoning':
       return (
         <div class="block reasoning">
-          <Details summary="Reasoning">{() => <LongText text={block.text} kind="prose" />}</Details>
+          <FoldedText summary="Reasoning" text={block.text} kind="prose" />
         </div>
       );
     case 'aside':
@@ -167,9 +165,7 @@ function BlockView({ block }: { block: Block }) {
           {block.text === '' ? (
             <p class="muted">{showSafely(block.title)}</p>
           ) : (
-            <Details summary={showSafely(block.title)}>
-              {() => <LongText text={block.text} kind="mono" />}
-            </Details>
+            <FoldedText summary={showSafely(block.title)} text={block.text} kind="mono" />
           )}
         </div>
       );
@@ -208,9 +204,7 @@ function FailureCard({ block }: { block: Of<'failure'> }) {
       </p>
       <LongText text={words} kind="prose" />
       {words === failure.message ? null : (
-        <Details summary="As the provider sent it">
-          {() => <LongText text={failure.message} kind="mono" />}
-        </Details>
+        <FoldedText summary="As the provider sent it" text={failure.message} kind="mono" />
       )}
       {attempts.map(({ key, seq, hadText }) => (
         <Discarded key={seq} hadText={hadText} text={model.streamed.get(key) ?? ''} />
@@ -222,11 +216,7 @@ function FailureCard({ block }: { block: Of<'failure'> }) {
 function Discarded({ hadText, text }: { hadText: boolean; text: string }) {
   if (!hadText) return null;
   if (text === '') return <p class="muted">The streamed text was discarded.</p>;
-  return (
-    <Details summary="The streamed text was discarded">
-      {() => <LongText text={text} kind="discarded" />}
-    </Details>
-  );
+  return <FoldedText summary="The streamed text was discarded" text={text} kind="discarded" />;
 }
 
 /** The message in an error that a provider sent as JSON; other messages as they are. */
@@ -304,9 +294,12 @@ function LiveBlocks() {
     if (kind !== 'text')
       return (
         <div key={place} class={isCall ? 'block aside' : 'block reasoning'}>
-          <Details summary={isCall ? `Call of ${showSafely(name)}…` : 'Reasoning…'} open>
-            {() => <LongText text={text} kind={isCall ? 'mono' : 'prose'} />}
-          </Details>
+          <FoldedText
+            summary={isCall ? `Call of ${showSafely(name)}…` : 'Reasoning…'}
+            open
+            text={text}
+            kind={isCall ? 'mono' : 'prose'}
+          />
         </div>
       );
     return (
