@@ -14,6 +14,11 @@ export const runPath = (runId: string): string => `/runs/${encodeURIComponent(ru
 /** A journal entry as the event stream sends it. */
 export type StreamedEvent = RunEvent & { runId: string; seq: number };
 
+/** What went wrong, for a person. */
+export function describeProblem(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** An error response of the API; status 0 and code `unreachable` without a response. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';

@@ -1,6 +1,12 @@
-import { messageOf } from '../../../protocol/error.ts';
 import { actingAs } from './caller.ts';
-import { RequestError, type RunView, request, runPath, type StreamedEvent } from './request.ts';
+import {
+  describeProblem,
+  RequestError,
+  type RunView,
+  request,
+  runPath,
+  type StreamedEvent,
+} from './request.ts';
 import type { EntriesPage } from './source.ts';
 
 const RETRY_MS = 500;
@@ -113,7 +119,7 @@ function makeId(): string {
 
 /** Explains an error to a person. */
 export function describeRefusal(error: unknown): string {
-  if (!(error instanceof RequestError)) return messageOf(error);
+  if (!(error instanceof RequestError)) return describeProblem(error);
   if (error.code !== 'already-decided') return error.message;
   return `${error.by ?? 'Another person'} already decided. ${error.message}`;
 }

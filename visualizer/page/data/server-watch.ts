@@ -1,6 +1,6 @@
 import { signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { messageOf } from '../../../protocol/error.ts';
+import { describeProblem } from './request.ts';
 
 const EVERY_MS = 5_000;
 const AGAIN_MS = 1_000;
@@ -64,7 +64,7 @@ export function useRead<Answer>(
     };
     read().then(
       found => take(found, ''),
-      error => take(null, messageOf(error)),
+      error => take(null, describeProblem(error)),
     );
     return () => {
       isShown = false;

@@ -1,7 +1,6 @@
 import { computed, signal } from '@preact/signals';
-import { messageOf } from '../../../protocol/error.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
-import { request } from '../data/request.ts';
+import { describeProblem, request } from '../data/request.ts';
 import type { ListNews, Source } from '../data/source.ts';
 
 const PAGE = 100;
@@ -49,7 +48,7 @@ export class InboxModel {
       this.next.value = page.next ?? null;
       this.problem.value = '';
     } catch (error) {
-      this.problem.value = messageOf(error);
+      this.problem.value = describeProblem(error);
     }
     this.isRead.value = true;
   }

@@ -2,10 +2,9 @@ import type { Context } from '../../../machines/context.ts';
 import { type StoredState, toStored } from '../../../machines/snapshot.ts';
 import { type ChartState, initial, next, type Step, statePath } from '../../../machines/step.ts';
 import type { Effect, NextAction } from '../../../protocol/effect.ts';
-import { messageOf } from '../../../protocol/error.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import { type ChartEdge, edgeId, readChart } from '../../chart-graph.ts';
-import type { StreamedEvent } from '../data/request.ts';
+import { describeProblem, type StreamedEvent } from '../data/request.ts';
 
 /** The effects of one event: the states entered, the edges taken, and the decisions with their reasons. */
 export type Taken = {
@@ -103,7 +102,7 @@ export class Folded {
         try {
           return this.#fold(seq, event);
         } catch (error) {
-          return this.#stop(seq, messageOf(error));
+          return this.#stop(seq, describeProblem(error));
         }
     }
   }

@@ -1,7 +1,6 @@
 import { signal } from '@preact/signals';
-import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
-import { type RunSummary, request } from '../data/request.ts';
+import { describeProblem, type RunSummary, request } from '../data/request.ts';
 import type { ListNews, Source } from '../data/source.ts';
 
 const PAGE = 200;
@@ -80,7 +79,7 @@ export class RunList {
       this.next.value = others.next ?? null;
       this.problem.value = '';
     } catch (error) {
-      this.problem.value = messageOf(error);
+      this.problem.value = describeProblem(error);
     }
     this.isRead.value = true;
   }
