@@ -1,7 +1,7 @@
 /**
  * The chart as data, read from the machine itself. Everything that shows the chart starts here: `mermaid.ts` prints it,
  * `layout-chart.ts` and `draw-svg.ts` draw it (at build time, into `chart-drawing.ts`), and the web page (`page/`)
- * highlights states and edges in that drawing by the ids of `merge-edges.ts`.
+ * highlights states and edges in that drawing by `stateId` and `edgeId`.
  */
 import { agentMachine } from '../machines/agent.ts';
 

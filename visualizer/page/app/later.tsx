@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { type ComponentType, h } from 'preact';
-import { describeProblem } from '../data/request.ts';
+import { describeThrown } from '../data/request.ts';
 
 /** A component whose code is loaded when it is first drawn. */
 export function later<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
@@ -11,7 +11,7 @@ export function later<Props extends object>(load: () => Promise<ComponentType<Pr
     try {
       loaded.value = { view: await load() };
     } catch (error) {
-      loaded.value = { problem: describeProblem(error) };
+      loaded.value = { problem: describeThrown(error) };
     }
   };
   return props => {

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { tokenName } from '../data/caller.ts';
-import { describeProblem, RequestError, request } from '../data/request.ts';
+import { describeThrown, RequestError, request } from '../data/request.ts';
 import { lostSince } from '../data/server-watch.ts';
 import { formatClock } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
@@ -153,5 +153,5 @@ const problem = signal('');
 function describeFailure(error: unknown): string {
   if (error instanceof RequestError && error.status === 401)
     return 'Wrong token. Use the token that the server was started with (AGENTCHART_TOKEN or --token).';
-  return describeProblem(error);
+  return describeThrown(error);
 }

@@ -15,7 +15,7 @@ export const runPath = (runId: string): string => `/runs/${encodeURIComponent(ru
 export type StreamedEvent = RunEvent & { runId: string; seq: number };
 
 /** What went wrong, for a person. */
-export function describeProblem(error: unknown): string {
+export function describeThrown(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 

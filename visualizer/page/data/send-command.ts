@@ -1,6 +1,6 @@
 import { actingAs } from './caller.ts';
 import {
-  describeProblem,
+  describeThrown,
   RequestError,
   type RunView,
   request,
@@ -119,7 +119,7 @@ function makeId(): string {
 
 /** Explains an error to a person. */
 export function describeRefusal(error: unknown): string {
-  if (!(error instanceof RequestError)) return describeProblem(error);
+  if (!(error instanceof RequestError)) return describeThrown(error);
   if (error.code !== 'already-decided') return error.message;
   return `${error.by ?? 'Another person'} already decided. ${error.message}`;
 }

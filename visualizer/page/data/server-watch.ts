@@ -1,6 +1,6 @@
 import { signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { describeProblem } from './request.ts';
+import { describeThrown } from './request.ts';
 
 const EVERY_MS = 5_000;
 const AGAIN_MS = 1_000;
@@ -64,7 +64,7 @@ export function useRead<Answer>(
     };
     read().then(
       found => take(found, ''),
-      error => take(null, describeProblem(error)),
+      error => take(null, describeThrown(error)),
     );
     return () => {
       isShown = false;

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import type { InboxItem } from '../../../protocol/run-view.ts';
-import { describeProblem, request } from '../data/request.ts';
+import { describeThrown, request } from '../data/request.ts';
 import type { ListNews, Source } from '../data/source.ts';
 
 const PAGE = 100;
@@ -48,7 +48,7 @@ export class InboxModel {
       this.next.value = page.next ?? null;
       this.problem.value = '';
     } catch (error) {
-      this.problem.value = describeProblem(error);
+      this.problem.value = describeThrown(error);
     }
     this.isRead.value = true;
   }

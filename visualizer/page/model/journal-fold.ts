@@ -4,7 +4,7 @@ import { type ChartState, initial, next, type Step, statePath } from '../../../m
 import type { Effect, NextAction } from '../../../protocol/effect.ts';
 import type { ChartEvent, RunEvent, RunStarted } from '../../../protocol/event.ts';
 import { type ChartEdge, edgeId, readChart } from '../../chart-graph.ts';
-import { describeProblem, type StreamedEvent } from '../data/request.ts';
+import { describeThrown, type StreamedEvent } from '../data/request.ts';
 
 /** The effects of one event: the states entered, the edges taken, and the decisions with their reasons. */
 export type Taken = {
@@ -102,7 +102,7 @@ export class Folded {
         try {
           return this.#fold(seq, event);
         } catch (error) {
-          return this.#stop(seq, describeProblem(error));
+          return this.#stop(seq, describeThrown(error));
         }
     }
   }

@@ -2,7 +2,7 @@ import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
 import { canonicalJson, type JsonValue, omitUndefined } from '../../../protocol/json.ts';
-import { describeProblem } from '../data/request.ts';
+import { describeThrown } from '../data/request.ts';
 import { formatJson } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { Diff } from './text.tsx';
@@ -104,7 +104,7 @@ export function readJson(text: string): ReadJson {
   try {
     return { value: JSON.parse(text) };
   } catch (error) {
-    const what = describeProblem(error);
+    const what = describeThrown(error);
     return { problem: `Invalid JSON: ${what}. Put text in "quotes".` };
   }
 }

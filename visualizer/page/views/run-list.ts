@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { omitUndefined } from '../../../protocol/json.ts';
-import { describeProblem, type RunSummary, request } from '../data/request.ts';
+import { describeThrown, type RunSummary, request } from '../data/request.ts';
 import type { ListNews, Source } from '../data/source.ts';
 
 const PAGE = 200;
@@ -79,7 +79,7 @@ export class RunList {
       this.next.value = others.next ?? null;
       this.problem.value = '';
     } catch (error) {
-      this.problem.value = describeProblem(error);
+      this.problem.value = describeThrown(error);
     }
     this.isRead.value = true;
   }

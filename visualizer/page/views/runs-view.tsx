@@ -6,7 +6,7 @@ import { omitUndefined } from '../../../protocol/json.ts';
 import { nameModels } from '../../describe-event.ts';
 import { navigate, setQuery } from '../app/router.ts';
 import { mayOperate } from '../data/caller.ts';
-import { type AgentSummary, describeProblem, type RunSummary, request, runPath } from '../data/request.ts';
+import { type AgentSummary, describeThrown, type RunSummary, request, runPath } from '../data/request.ts';
 import { startRun } from '../data/send-command.ts';
 import type { Source } from '../data/source.ts';
 import { formatAgo, formatCost, formatCount, formatDay, formatNumber, formatSpan } from '../render/format.ts';
@@ -150,7 +150,7 @@ function Bulk({ chosen, runs, notice }: BulkProps) {
       notice.value = `${formatCount(results.length - refused.length, 'run')} ${done}.${refused.length === 0 ? '' : ` ${formatCount(refused.length, 'run')} refused: ${first}`}`;
       chosen.value = new Set();
     } catch (error) {
-      notice.value = describeProblem(error);
+      notice.value = describeThrown(error);
     }
   };
   return (
@@ -239,7 +239,7 @@ function NewRun({ onStarted }: { onStarted(runId: string): void }) {
   const input = useDraft(DRAFT);
   const problem = useSignal('');
   const busy = useSignal(false);
-  const report = (error: unknown) => (problem.value = describeProblem(error));
+  const report = (error: unknown) => (problem.value = describeThrown(error));
   useEffect(() => {
     request<{ agents: AgentSummary[] }>('/agents').then(({ agents: served }) => {
       agents.value = served;
