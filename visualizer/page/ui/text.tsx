@@ -33,9 +33,7 @@ export function Facts({ of, class: name = 'facts-table' }: { of: readonly Fact[]
     <dl class={name}>
       {of.map(([fact, value], index) => (
         <div key={index}>
-          <dt>
-            <Safe text={fact} />
-          </dt>
+          <dt>{showSafely(fact)}</dt>
           <dd>
             <Safe text={value} />
           </dd>
