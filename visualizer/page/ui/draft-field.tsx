@@ -217,9 +217,8 @@ export function Choice({ options, onChoose, ...rest }: ChoiceProps) {
 }
 
 type TextFormProps = Pick<TextFieldProps, 'rows' | 'mono' | 'required'> & {
-  /** The label of the button. */
+  /** The label of the button; `field` is the one of the text. */
   label: string;
-  /** The label of the field. */
   field: string;
   /** The text is JSON, and changes are shown against `before`, if that is given. */
   json?: true;
@@ -230,56 +229,38 @@ type TextFormProps = Pick<TextFieldProps, 'rows' | 'mono' | 'required'> & {
   intro?: string;
   children?: ComponentChildren;
 } & (
-    | {
-        /** Returns what a press asks, or what is wrong with the text. */ ask(
-          text: string,
-        ): Question | string;
-      }
-    | { /** Sends the text at once. Resolves to a problem for the person, or `null`. */ run: Send }
+    | { ask(text: string): Question | string }
+    | { /** Resolves to a problem for the person, or `null`. */ run(text: string): Promise<string | null> }
   );
 
-type Send = (text: string) => Promise<string | null>;
-
-/** A form with one text. What was typed is kept until it is accepted; the caller drops the draft. */
-export function TextForm({
-  label,
-  field,
-  json,
-  before,
-  draftKey,
-  start,
-  intro,
-  children,
-  ...rest
-}: TextFormProps) {
-  const { rows = 1, mono = false, required = false } = rest;
-  const draft = useDraft(draftKey, start);
+/**
+ * A form with one text. `ask` returns what a press asks, or what is wrong with the text; `run` sends it at once. What was
+ * typed is kept until it is accepted; the caller drops the draft.
+ */
+export function TextForm(props: TextFormProps) {
+  const { label, field, draftKey, intro, json, before, rows, mono, required, children } = props;
+  const draft = useDraft(draftKey, props.start);
   const problem = useSignal('');
-  const ask = (find: (text: string) => Question | string): Question | null => {
-    const asked = find(draft.value);
-    problem.value = typeof asked === 'string' ? asked : '';
-    if (typeof asked === 'string') return null;
-    return { ...asked, act: () => take(asked.act()) };
-  };
   const take = async (sent: Promise<unknown>): Promise<void> => {
     const refusal = await sent;
     problem.value = typeof refusal === 'string' ? refusal : '';
   };
-  const does = 'ask' in rest ? { ask: () => ask(rest.ask) } : { run: () => take(rest.run(draft.value)) };
+  const read = (asked: Question | string): Question | null => {
+    problem.value = typeof asked === 'string' ? asked : '';
+    return typeof asked === 'string' ? null : { ...asked, act: () => take(asked.act()) };
+  };
+  const does =
+    'ask' in props
+      ? { ask: () => read(props.ask(draft.value)) }
+      : { run: () => take(props.run(draft.value)) };
+  const shared = { label: field, draft, draftKey };
   return (
     <Form label={label} problem={problem.value} {...does}>
       {intro === undefined ? null : <p>{intro}</p>}
       {json ? (
-        <JsonField label={field} draft={draft} draftKey={draftKey} {...omitUndefined({ before })} />
+        <JsonField {...shared} {...omitUndefined({ before })} />
       ) : (
-        <DraftField
-          label={field}
-          draft={draft}
-          draftKey={draftKey}
-          rows={rows}
-          mono={mono}
-          required={required}
-        />
+        <DraftField {...shared} {...omitUndefined({ rows, mono, required })} />
       )}
       {children}
     </Form>
