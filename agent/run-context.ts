@@ -1,5 +1,5 @@
 import type { AgentDefinition } from '../engine/services/definition.ts';
-import { describeNonJson, findNonJson, isPlain, type NonJson } from '../engine/services/find-non-json.ts';
+import { describeNonJson, findNonJson, isPlain, type NonJson } from '../engine/services/read-output.ts';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import { type JsonValue, toBoundedText } from '../protocol/json.ts';
 import type { Tool, Validation } from '../protocol/tool.ts';

@@ -1,6 +1,5 @@
 import type { Agent } from '../agent/agent.ts';
-import { type Host, systemHost } from '../engine/host/host.ts';
-import { warn } from '../engine/host/warn.ts';
+import { type Host, systemHost, warn } from '../engine/host/host.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';

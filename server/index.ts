@@ -6,8 +6,7 @@
 import type { Hono } from 'hono';
 import type { Authorize } from '../access/caller.ts';
 import type { Agent } from '../agent/agent.ts';
-import { systemHost } from '../engine/host/host.ts';
-import { warn } from '../engine/host/warn.ts';
+import { systemHost, warn } from '../engine/host/host.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';

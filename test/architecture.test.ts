@@ -314,7 +314,6 @@ describe('the architecture', () => {
     expect([...new Set(engine)].sort()).toEqual([
       'engine/story/story-event.ts',
       'engine/story/tell-story.ts',
-      'engine/story/turn-parts.ts',
     ]);
   });
 
@@ -353,7 +352,7 @@ describe('the story in a browser', () => {
     const bundled = Object.entries(output?.inputs ?? {}).flatMap(([file, { bytesInOutput }]) =>
       bytesInOutput === 0 ? [] : [file],
     );
-    expect(bundled).toContain('engine/story/turn-parts.ts');
+    expect(bundled).toContain('engine/story/tell-story.ts');
     const others = /^(engine\/(?!story\/)|node_modules\/(?!xstate\/))/;
     expect(bundled.filter(file => others.test(file))).toEqual([]);
   });

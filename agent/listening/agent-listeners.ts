@@ -2,8 +2,8 @@
 
 import type { DriveWatcher } from '../../engine/events/watch-drive.ts';
 import type { Host } from '../../engine/host/host.ts';
+import { warn } from '../../engine/host/host.ts';
 import { isOwnerDead, makeOwner } from '../../engine/host/owner.ts';
-import { warn } from '../../engine/host/warn.ts';
 import { FeedFollower, type FeedReader } from '../../engine/listening/feed-follower.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { FeedEntry } from '../../protocol/listing/feed.ts';

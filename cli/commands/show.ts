@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { systemHost } from '../../engine/host/host.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
-import { findContradiction } from '../../engine/journal/late-evidence.ts';
+import { findContradiction } from '../../engine/journal/evidence.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
 import { readPages } from '../../engine/journal/read-journal.ts';
 import { listUnsettled, type Settled } from '../../engine/log/settled.ts';

@@ -13,7 +13,7 @@ import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { CommandOptions } from '../../protocol/run-command.ts';
 import type { RunEvents } from '../events/run-events.ts';
-import { SharedText } from '../events/share-text.ts';
+import { SharedText } from '../events/shared-text.ts';
 import { POLL_MS, runSoon, settledWithin } from '../host/host.ts';
 import { findLiveAttempt } from '../journal/find-live-attempt.ts';
 import { playFrom } from '../journal/recorded-calls.ts';

@@ -6,7 +6,7 @@ import { type Host, sleep } from '../host/host.ts';
 /** The calls of `persist` for one actor, by all its services. `returned` resolves once the latest has returned. */
 export type PersistCalls = { returned: Promise<unknown> };
 
-export type BarrierOptions = {
+type BarrierOptions = {
   persist(snapshot: JsonValue, options: { signal: AbortSignal }): void | Promise<void>;
   patienceMs: number;
   host: Host;

@@ -16,8 +16,7 @@ import { detectCrashLoop } from './detect-crash-loop.ts';
 import { type DriveOutcome, Driver } from './driver.ts';
 import { type Drives, drivesOf } from './drives.ts';
 import { Lease } from './lease.ts';
-import type { RunOptions, RunParts } from './run-options.ts';
-import type { RunSupervisor } from './run-supervisor.ts';
+import type { RunOptions, RunParts, RunSupervisor } from './run-options.ts';
 
 /** `failed`: driving failed in this process and has not been retried. */
 type Stage =

@@ -1,5 +1,4 @@
-import { nextReaderTurn } from './readers/reader-turns.ts';
-import { stoppable } from './readers/stoppable.ts';
+import { nextReaderTurn } from './reader-turns.ts';
 import {
   DEFAULT_LIMIT,
   type QueueLimit,
@@ -7,6 +6,7 @@ import {
   type RunEvents,
   type RunHappening,
 } from './run-events.ts';
+import { stoppable } from './stoppable.ts';
 
 /** What readers need of a run. */
 export type EventSource = {

@@ -1,6 +1,8 @@
+import type { Call, Context } from '../../machines/context.ts';
+import { OPEN_KINDS } from '../../machines/settled.ts';
 import { fromStored, type StoredState, toStored } from '../../machines/snapshot.ts';
 import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
-import { type ChartState, initial, next } from '../../machines/step.ts';
+import { type ChartState, initial, next, statePath } from '../../machines/step.ts';
 import { hashOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
 import {
@@ -15,7 +17,6 @@ import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json
 import type { Progress, Standing, Store } from '../../protocol/store.ts';
 import { compareJournal, type WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';
-import { progressOf } from './progress.ts';
 import {
   damagedJournal,
   describeRestored,
@@ -222,4 +223,34 @@ function wokenBy(state: ChartState): string | undefined {
 /** SHA-256 over the canonical JSON of the state, as 64 hex digits. */
 export function hashState(state: ChartState): string {
   return hashOf(toStored(state) as JsonValue);
+}
+
+const LONGEST_WHY = 300;
+const MOST_AWAITED = 20;
+
+/** Returns what lists show of a run in this state. Computed with every append, so it does little. */
+export function progressOf(state: ChartState): Progress {
+  const { context } = state;
+  const { next, usage, turns, cost, activeMs } = context;
+  const tokens = usage === null ? 0 : usage.inputTokens + usage.outputTokens;
+  const progress: Progress = { state: statePath(state), turns, tokens, cost, activeMs };
+  if (next !== null) progress.why = next.why.slice(0, LONGEST_WHY);
+  if (state.hasTag('rest') && context.open > 0) progress.waitsFor = listAwaited(context);
+  if (state.status === 'active') return progress;
+  progress.endedAt = context.now;
+  if (next?.type === 'fail') progress.errorCode = next.code;
+  if (next?.type === 'finish' && next.reason !== undefined) progress.incomplete = { reason: next.reason };
+  return progress;
+}
+
+type Awaited = NonNullable<Progress['waitsFor']>[number];
+
+function listAwaited({ calls }: Context): Awaited[] {
+  return calls.flatMap(awaitedIn).slice(0, MOST_AWAITED);
+}
+
+function awaitedIn({ callId, name, childRunId, status }: Call): Awaited[] {
+  const type = OPEN_KINDS[status];
+  if (type === undefined) return [];
+  return [{ type, callId, name, ...(type === 'result' && omitUndefined({ runId: childRunId })) }];
 }

@@ -28,7 +28,7 @@ type RecordedResult = {
 };
 
 /** A call of a journal, with the input that it ran with. A rejected or unfinished call has no result. */
-export type RecordedCall = { callId: string; digest: string; result?: RecordedResult };
+type RecordedCall = { callId: string; digest: string; result?: RecordedResult };
 
 /** What a fork plays for a call: the full output and the entry that it comes from, or why there is none. */
 export type PlayedCall =

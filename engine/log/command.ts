@@ -2,8 +2,9 @@ import { findCall } from '../../machines/calls.ts';
 import type { Call, CallStatus, Context } from '../../machines/context.ts';
 import { describeCancel } from '../../machines/settled.ts';
 import { type ChartState, next } from '../../machines/step.ts';
+import { digestCall } from '../../protocol/content/digest.ts';
 import type { Effect } from '../../protocol/effect.ts';
-import { EngineError } from '../../protocol/error.ts';
+import { EngineError, messageOf } from '../../protocol/error.ts';
 import {
   type ChartEvent,
   type CommandEvent,
@@ -12,7 +13,7 @@ import {
   type RunStarted,
 } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
-import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import { type JsonValue, omitUndefined, toBoundedJson } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
 import type {
   AnswerOptions,
@@ -23,10 +24,10 @@ import type {
   Resolution,
   RunCommand,
 } from '../../protocol/run-command.ts';
+import type { Tool } from '../../protocol/tool.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../host/host.ts';
 import { type BoundOutput, maxResultBytesOf, type RunBlobs } from '../journal/run-blobs.ts';
-import { type ConnectTools, checkEdit, checkOutput } from './check-value.ts';
 import { type Refusal, refuse, type SubmitResult } from './refusal.ts';
 import { recordRequest } from './request-ids.ts';
 
@@ -273,7 +274,7 @@ export function findFault(event: ChartEvent): Refusal | null {
   if (issue === undefined) return null;
   return refuse(
     'input-invalid',
-    `${event.type}: ${issue.path.join('../run')} is not valid: ${issue.message}`,
+    `${event.type}: ${issue.path.join('.')} is not valid: ${issue.message}`,
   );
 }
 
@@ -327,5 +328,61 @@ export async function boundCommand<Submitted extends Command>(
     }
     default:
       return command;
+  }
+}
+
+/* Checks the inputs and outputs in the commands of people and clients with the tool of their call. */
+
+/** Connects the tools of the run's agent. */
+type ConnectTools = () => Promise<ReadonlyMap<string, Tool>>;
+
+/** Returns an edited input with its digest, or why it is refused; `undefined` for an unknown call. */
+export async function checkEdit(
+  call: Call | undefined,
+  edited: unknown,
+  connectTools: ConnectTools,
+): Promise<{ input: JsonValue; editDigest: string } | Refusal | undefined> {
+  if (call === undefined) return undefined;
+  const { name } = call;
+  const read = readJson(edited);
+  if ('accepted' in read) return read;
+  const input = read.json;
+  const tool = (await connectTools()).get(name);
+  if (tool === undefined) {
+    return refuse(
+      'input-invalid',
+      `Cannot validate the edited input: the agent has no tool ${name}. Approve the call without an edit, or reject it.`,
+    );
+  }
+  const validation = await tool.validate(input);
+  if (validation.valid) return { input, editDigest: digestCall(name, input) };
+  return refuse('input-invalid', `The edited input is not valid for ${name}: ${validation.message}`);
+}
+
+/**
+ * Validates an output that a person or a client provides for a call. Returns it as the tool's output schema returns it,
+ * or the reason to refuse it. Without an output schema, for an unknown tool, and for a call that needs no output, any
+ * JSON is valid.
+ */
+export async function checkOutput(
+  call: Call | undefined,
+  output: unknown,
+  connectTools: ConnectTools,
+): Promise<{ json: JsonValue } | Refusal> {
+  const read = readJson(output);
+  if ('accepted' in read || call === undefined || call.status === 'settled') return read;
+  const tool = (await connectTools()).get(call.name);
+  const validation = await tool?.validateOutput?.(read.json);
+  if (validation === undefined) return read;
+  if (validation.valid) return readJson(validation.value);
+  return refuse('input-invalid', `The output is not valid for ${call.name}: ${validation.message}`);
+}
+
+/** The value as JSON, or why it is refused: not JSON, too deep or too large. */
+export function readJson(value: unknown): { json: JsonValue } | Refusal {
+  try {
+    return { json: toBoundedJson(value) };
+  } catch (error) {
+    return refuse('input-invalid', `Expected a JSON value: ${messageOf(error)}.`);
   }
 }

@@ -5,7 +5,7 @@ import { isChangedRun } from '../../protocol/listing/work.ts';
 import type { AppendResult, ClaimRequest, Standing, Store } from '../../protocol/store.ts';
 import { RunEvents } from '../events/run-events.ts';
 import type { Host } from '../host/host.ts';
-import { type LateOutcome, lateOutcomes, recordLate } from '../journal/late-evidence.ts';
+import { type LateOutcome, lateOutcomes, recordLate } from '../journal/evidence.ts';
 import { foldEntry, loadRun, type StoredFold, standingAt } from '../journal/load-run.ts';
 import { damagedJournal, readJournal, readPages } from '../journal/read-journal.ts';
 import { type FoldedCommands, foldCommands, type MakeCommand } from './command.ts';
@@ -13,7 +13,7 @@ import { type AppendOutcome, findRefusal, type Refusal, type SubmitResult } from
 import { RequestIds } from './request-ids.ts';
 
 /** The log's callbacks into the driver that holds this process's lease. */
-export type LogFollower = {
+type LogFollower = {
   /** Inputs were folded but not committed yet. */
   onInput(effects: readonly Effect[]): void;
   /** The events that had these effects were dropped. */

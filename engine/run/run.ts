@@ -22,10 +22,8 @@ import type {
   YieldOptions,
 } from '../../protocol/run-command.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
-import type { RunOptions } from '../driver/run-options.ts';
-import type { RunSupervisor } from '../driver/run-supervisor.ts';
+import type { RunOptions, RunSupervisor } from '../driver/run-options.ts';
 import { Supervisor } from '../driver/supervisor.ts';
-import { FollowedText } from '../events/follow-text.ts';
 import {
   type BatchOptions,
   type EventSource,
@@ -34,8 +32,9 @@ import {
   type StoryBatchOptions,
   type StoryReadOptions,
 } from '../events/read-events.ts';
-import { SharedPages } from '../events/readers/shared-pages.ts';
 import { RunEvents, type RunHappening } from '../events/run-events.ts';
+import { SharedPages } from '../events/shared-pages.ts';
+import { FollowedText } from '../events/shared-text.ts';
 import { momentOf, POLL_MS, sleep } from '../host/host.ts';
 import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
 import { readPage } from '../journal/read-journal.ts';

@@ -1,8 +1,7 @@
 import type { Context } from '../../machines/context.ts';
 import { hasEnded } from '../../machines/status.ts';
 import type { CommandOptions, RunCommand } from '../../protocol/run-command.ts';
-import type { RunParts } from '../driver/run-options.ts';
-import type { RunSupervisor } from '../driver/run-supervisor.ts';
+import type { RunParts, RunSupervisor } from '../driver/run-options.ts';
 import type { Command, MakeCommand } from '../log/command.ts';
 import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from '../log/refusal.ts';
 import { endRun } from '../sub-agents/children.ts';

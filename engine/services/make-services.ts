@@ -1,19 +1,20 @@
-/*
- * Services: the code that carries out the chart's effects. `model-turn.ts` makes model calls, `tool-batch.ts` runs
- * tools (`call-run.ts` runs one call), `finishers.ts` checks the answer, and `timer.ts` waits. `service.ts` defines the
- * interface to the driver.
- */
 import type { ServiceName } from '../../protocol/effect.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import type { DriveWatcher } from '../events/watch-drive.ts';
+import { LONGEST_NAP_MS, sleep } from '../host/host.ts';
 import type { SubAgentRuns } from '../sub-agents/sub-agent-runs.ts';
 import type { AgentDefinition } from './definition.ts';
 import { makeFinishers } from './finishers.ts';
 import { makeModelTurn } from './model-turn.ts';
 import type { Service } from './service.ts';
-import { timer } from './timer.ts';
 import { makeToolBatch } from './tool-batch.ts';
+
+/*
+ * Services: the code that carries out the chart's effects. `model-turn.ts` makes model calls, `tool-batch.ts` runs
+ * tools (`call-run.ts` runs one call), `finishers.ts` checks the answer, and `timer.ts` waits. `service.ts` defines the
+ * interface to the driver.
+ */
 
 type ServiceParts = {
   connectTools(): Promise<ReadonlyMap<string, Tool>>;
@@ -65,3 +66,20 @@ export function makeServices(
     finishers: makeFinishers(definition.finishers, output),
   };
 }
+
+/**
+ * Reports `timer.fired` when the wall clock reaches `until`, even if the machine slept. A wait before a retry also ends
+ * after its duration by the monotonic clock, in case the wall clock was set back.
+ */
+export const timer: Service = async scope => {
+  const { host, until = 0 } = scope;
+  const { signal } = scope.stop;
+  const isBackOff = scope.context().failure !== null;
+  const longest = host.monotonic() + Math.max(0, until - host.now());
+  while (host.now() < until && !signal.aborted) {
+    const left = isBackOff ? longest - host.monotonic() : until - host.now();
+    if (left <= 0) break;
+    await sleep(host, Math.min(left, until - host.now(), LONGEST_NAP_MS), signal);
+  }
+  if (!signal.aborted) scope.report({ type: 'timer.fired' });
+};

@@ -1,6 +1,77 @@
 import { messageOf } from '../../protocol/error.ts';
-import { type JsonValue, toBoundedText } from '../../protocol/json.ts';
-import { describeNonJson, findNonJson, isPlain, type NonJson } from './find-non-json.ts';
+import { DEEPEST_JSON, type JsonValue, toBoundedText } from '../../protocol/json.ts';
+
+/** A value that JSON would empty or distort; `path` is where it is, such as `order.date`, or '' for the value itself. */
+export type NonJson = { path: string; value: unknown };
+
+/**
+ * Returns the first part of a value for which `isNonJson` returns true. It is asked about every part, and only lists and
+ * plain objects are searched. Cycles and values nested too deep are left to `toBoundedText`, which names them.
+ */
+export function findNonJson(
+  value: unknown,
+  isNonJson: (part: NonJson) => boolean,
+  path = '',
+  depth = 0,
+): NonJson | undefined {
+  const part = { path, value };
+  if (isNonJson(part)) return part;
+  if (typeof value !== 'object' || value === null || !isPlain(value) || depth > DEEPEST_JSON)
+    return undefined;
+  for (const name in value) {
+    const member: unknown = (value as Record<string, unknown>)[name];
+    const found = findNonJson(member, isNonJson, path === '' ? name : `${path}.${name}`, depth + 1);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Whether an object is a list or has no class; also one of another realm, whose prototype has no prototype either. */
+export function isPlain(value: object): boolean {
+  if (Array.isArray(value)) return true;
+  const prototype: object | null = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/** Says what a value is and what to use instead: `a Map. Return a plain object: Object.fromEntries(map).` */
+export function describeNonJson(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return `${String(value)}, which is not JSON.`;
+  const kind = Object.prototype.toString.call(value).slice('[object '.length, -1);
+  const name = value.constructor?.name || kind;
+  return `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}. ${adviceFor(value, kind)}`;
+}
+
+const BYTES = 'Return content([{ type: "file", data: bytes, mediaType }]) for a file or an image.';
+const STREAM = 'Read it and return its content; report parts in the meantime with context.progress().';
+
+/** What to return instead, by the kind that `Object.prototype.toString` names. */
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['Date', 'Return its text: date.toISOString().'],
+  ['Map', 'Return a plain object: Object.fromEntries(map).'],
+  ['Set', 'Return an array: [...set].'],
+  ['Error', 'Throw it, so that the call fails, or return its message.'],
+  ['Response', 'Return its body: await response.json() or await response.text().'],
+  ['Request', 'Return its body: await request.json() or await request.text().'],
+  ['Headers', 'Return a plain object: Object.fromEntries(headers).'],
+  ['FormData', 'Return a plain object: Object.fromEntries(formData).'],
+  ['RegExp', 'Return its text: pattern.source.'],
+  ['Promise', 'Await it.'],
+  ['Blob', `Read it with await blob.bytes(). ${BYTES}`],
+  ['File', `Read it with await file.bytes(). ${BYTES}`],
+  ['ArrayBuffer', BYTES],
+  ['ReadableStream', STREAM],
+  ['Generator', 'Return an array: [...generator].'],
+  ['AsyncGenerator', STREAM],
+]);
+
+function adviceFor(value: object, kind: string): string {
+  if (ArrayBuffer.isView(value)) return BYTES;
+  if (value instanceof Error) return ADVICE.get('Error') ?? '';
+  return (
+    ADVICE.get(kind) ??
+    'Return a plain object with the properties that the model needs, such as { ...value }.'
+  );
+}
 
 /**
  * Converts a tool's return value to JSON; returns it with its text, or a fault that says what to return instead. Nested

@@ -3,7 +3,7 @@ import type { Delta } from '../../protocol/effect.ts';
 import type { ReportEvent } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { Host } from '../host/host.ts';
-import type { LateOutcome } from '../journal/late-evidence.ts';
+import type { LateOutcome } from '../journal/evidence.ts';
 import type { PlayCall } from '../journal/recorded-calls.ts';
 import type { RunBlobs } from '../journal/run-blobs.ts';
 

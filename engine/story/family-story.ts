@@ -1,8 +1,8 @@
 /* The stories of a family, merged: of a run and of the runs of its sub-agents, at any depth. */
 import type { ChartState } from '../../machines/step.ts';
 import type { Store } from '../../protocol/store.ts';
-import { stoppable } from '../events/readers/stoppable.ts';
 import { type RunHappening, stamp } from '../events/run-events.ts';
+import { stoppable } from '../events/stoppable.ts';
 import { type Host, sleep } from '../host/host.ts';
 import { readPages } from '../journal/read-journal.ts';
 import { childRunIdOf, type RunHandle, type StoryAgent } from '../sub-agents/sub-agent-runs.ts';
@@ -12,7 +12,7 @@ import type { StoryEvent } from './tell-story.ts';
 /** The time between two checks for a sub-agent's run that is about to be created, in ms. */
 const CHILD_WAIT_MS = 50;
 
-export type FamilyOptions = {
+type FamilyOptions = {
   store: Store;
   host: Pick<Host, 'setTimer'>;
   /** The top run, and its agent. */

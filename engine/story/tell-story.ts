@@ -1,8 +1,3 @@
-/*
- * engine/story: what happens in a run, as a conversation. Every surface writes its wire from these events:
- * `tell-story.ts` makes them of entries and deltas, `turn-parts.ts` compares a streamed turn with its entry,
- * `read-story.ts` folds a journal and follows a run, and `family-story.ts` merges the stories of sub-agents.
- */
 import { findCall, resultOf } from '../../machines/calls.ts';
 import type { Call, CallResult, Context } from '../../machines/context.ts';
 import { describeIncomplete, describeOpen, listOpen } from '../../machines/settled.ts';
@@ -10,13 +5,27 @@ import { statusOf } from '../../machines/status.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { Delta } from '../../protocol/effect.ts';
 import type { QualifiedCall, RunEvent } from '../../protocol/event.ts';
-import type { ToolResultItem } from '../../protocol/item.ts';
+import type { Item, ToolResultItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import { refusalOf, textOf } from '../../protocol/message.ts';
 import type { RunView } from '../../protocol/run-view.ts';
 import type { Skipped } from '../../protocol/turn.ts';
-import { filterText, type TextFilter } from '../../text/text-filter.ts';
-import type { Place, SettledBy, StoryEvent, StorySettled, StoryState, TurnPart } from './story-event.ts';
-import { alignParts, partsOf, type StreamedPart } from './turn-parts.ts';
+import { filterText, filterTexts, type TextFilter } from '../../text/text-filter.ts';
+import type {
+  Place,
+  SettledBy,
+  StoryEvent,
+  StorySettled,
+  StoryState,
+  TextPart,
+  TurnPart,
+} from './story-event.ts';
+
+/*
+ * engine/story: what happens in a run, as a conversation. Every surface writes its wire from these events:
+ * `tell-story.ts` makes them of entries and deltas, `turn-parts.ts` compares a streamed turn with its entry,
+ * `read-story.ts` folds a journal and follows a run, and `family-story.ts` merges the stories of sub-agents.
+ */
 
 export type * from './story-event.ts';
 
@@ -489,4 +498,103 @@ function isSameList(one: RunView['open'], other: RunView['open']): boolean {
   const name = (open: RunView['open'][number]) =>
     open.kind === 'pause' ? `${open.id} ${open.reason}` : `${open.id} ${open.digest} ${open.reason}`;
   return one.length === other.length && one.every((open, at) => name(open) === name(other[at] ?? open));
+}
+
+/** Text or reasoning as deltas deliver it. A refusal ends a text: more text is another one. */
+type StreamedPart = { kind: 'text' | 'reasoning'; text: string; isRefused: boolean };
+
+/** How the texts of a turn are shown. */
+type Visibility = { text: boolean; reasoning: boolean; filters: readonly (() => TextFilter)[] };
+
+/**
+ * The parts of a turn, in the model's order. Messages that only calls or items of the provider separate are one text, and
+ * so is reasoning, because deltas do not tell them apart either. With `exact`, for readers who take no deltas, items of the
+ * provider separate them.
+ */
+export function partsOf(
+  { items, calls }: { items: readonly Item[]; calls: readonly QualifiedCall[] },
+  visible: Visibility,
+  { exact = false }: { exact?: boolean } = {},
+): TurnPart[] {
+  const parts: TurnPart[] = [];
+  const byId = new Map(calls.map(call => [call.callId, call]));
+  let last: TextPart | null = null;
+  for (const item of items) {
+    switch (item.type) {
+      case 'message': {
+        const text = textOf(item);
+        const refusal = refusalOf(item);
+        if (last?.kind === 'text' && (text === '' || last.refusal === '')) {
+          last.items.push(item);
+          last.refusal += refusal;
+        } else if (text !== '' || refusal !== '') {
+          last = { kind: 'text', part: null, text: '', refusal, items: [item] };
+          parts.push(last);
+        } else parts.push({ kind: 'text', part: null, text: '', refusal, items: [item] });
+        break;
+      }
+      case 'reasoning':
+        if (last?.kind === 'reasoning') {
+          last.items.push(item);
+          last.text += item.text;
+        } else if (item.text !== '' || item.opaque !== undefined) {
+          last = { kind: 'reasoning', part: null, text: item.text, items: [item] };
+          parts.push(last);
+        }
+        break;
+      case 'tool_call': {
+        const call = byId.get(item.callId);
+        parts.push({ kind: 'call', item, ...(call !== undefined && { call }) });
+        break;
+      }
+      default:
+        parts.push({ kind: 'item', item });
+        if (exact) last = null;
+    }
+  }
+  showTexts(parts, visible);
+  return parts;
+}
+
+/** Filters the texts and numbers what readers see. */
+function showTexts(parts: readonly TurnPart[], { text, reasoning, filters }: Visibility): void {
+  const texts = parts.filter(part => part.kind === 'text');
+  const shown = filterTexts(
+    texts.map(({ items }) => items.map(textOf).join('')),
+    filters,
+  );
+  for (const [place, part] of texts.entries()) part.text = shown[place] ?? '';
+  let number = 0;
+  for (const part of parts) {
+    if (part.kind !== 'text' && part.kind !== 'reasoning') continue;
+    const isSeen = part.kind === 'text' ? text && hasWords(part) : reasoning;
+    if (isSeen) part.part = number++;
+  }
+}
+
+function hasWords({ text, refusal }: Extract<TurnPart, { kind: 'text' }>): boolean {
+  return text !== '' || refusal !== '';
+}
+
+/**
+ * Numbers the parts as they were streamed, those that were not streamed after them. Returns false if a streamed text is
+ * not the beginning of its part.
+ */
+function alignParts(parts: readonly TurnPart[], streamed: readonly StreamedPart[]): boolean {
+  const seen = parts.filter(
+    part => (part.kind === 'text' || part.kind === 'reasoning') && part.part !== null,
+  );
+  const open = seen.filter((part): part is TextPart => part.kind === 'text' || part.kind === 'reasoning');
+  const numbers = new Map<TextPart, number>();
+  for (const [number, { kind, text }] of streamed.entries()) {
+    const match = open.find(
+      part =>
+        part.kind === kind && !numbers.has(part) && (text === '' || part.text !== '' || kind === 'text'),
+    );
+    if (match === undefined ? text !== '' : !match.text.startsWith(text)) return false;
+    if (match !== undefined) numbers.set(match, number);
+  }
+  let next = streamed.length;
+  for (const part of open) part.part = numbers.get(part) ?? next++;
+  return true;
 }

@@ -1,7 +1,7 @@
 import type { Context, Hono } from 'hono';
 import * as z from 'zod';
 import type { Agent } from '../../agent/agent.ts';
-import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/events/readers/streamed-body.ts';
+import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/events/streamed-body.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { byPlainName } from '../../server/agent-names.ts';
 import type { MountedApi } from '../../server/mounted-api.ts';

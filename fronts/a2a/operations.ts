@@ -2,7 +2,7 @@
 
 import { byOf, type Caller } from '../../access/caller.ts';
 import type { Agent } from '../../agent/agent.ts';
-import { endOn } from '../../engine/events/readers/stoppable.ts';
+import { endOn } from '../../engine/events/stoppable.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { chatLabels, chatOf } from '../../protocol/listing/reserved-label.ts';
 import { MOST_LISTED } from '../../protocol/listing/run-list.ts';

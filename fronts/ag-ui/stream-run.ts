@@ -1,9 +1,9 @@
 import type { Agent } from '../../agent/agent.ts';
 import { storyAgentOf } from '../../agent/sub-agents.ts';
-import { endOn } from '../../engine/events/readers/stoppable.ts';
-import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/events/readers/streamed-body.ts';
+import { endOn } from '../../engine/events/stoppable.ts';
+import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/events/streamed-body.ts';
 import { type Host, systemHost } from '../../engine/host/host.ts';
-import { progressOf } from '../../engine/journal/progress.ts';
+import { progressOf } from '../../engine/journal/load-run.ts';
 import { listOpen, listUnsettled } from '../../engine/log/settled.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { FamilyStory } from '../../engine/story/family-story.ts';

@@ -1,5 +1,5 @@
-import { endOn } from '../../engine/events/readers/stoppable.ts';
-import { EVENT_STREAM_HEADERS, streamedBody } from '../../engine/events/readers/streamed-body.ts';
+import { endOn } from '../../engine/events/stoppable.ts';
+import { EVENT_STREAM_HEADERS, streamedBody } from '../../engine/events/streamed-body.ts';
 import type { Run } from '../../engine/run/run.ts';
 import { readStory } from '../../engine/story/read-story.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';

@@ -1,4 +1,4 @@
-import { warn } from '../../engine/host/warn.ts';
+import { warn } from '../../engine/host/host.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { Agents } from '../../server/agent-names.ts';
 import { HANDLER_NAMES, type Handler, type HandlerOptions, handlerOf } from '../../server/handler.ts';

@@ -1,5 +1,5 @@
 import type { Meter } from '@opentelemetry/api';
-import { countRuns, countWaits } from '../../engine/listening/count-runs.ts';
+import { countRuns, countWaits } from '../../engine/listening/feed-follower.ts';
 import type { Store } from '../../protocol/store.ts';
 
 /** Adds gauges of the runs of a store by status, and of the calls that wait; they are read when metrics are collected. */

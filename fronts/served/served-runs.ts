@@ -4,7 +4,6 @@ import type { Caller } from '../../access/caller.ts';
 import type { Agent } from '../../agent/agent.ts';
 import type { StartOptions } from '../../agent/begin-journal.ts';
 import { type Host, systemHost } from '../../engine/host/host.ts';
-import type { Run } from '../../engine/run/run.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';

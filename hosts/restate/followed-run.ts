@@ -1,6 +1,5 @@
 import { type Agent, createAgent } from '../../agent/agent.ts';
-import type { RunParts } from '../../engine/driver/run-options.ts';
-import type { RunSupervisor } from '../../engine/driver/run-supervisor.ts';
+import type { RunParts, RunSupervisor } from '../../engine/driver/run-options.ts';
 import { POLL_MS, sleep } from '../../engine/host/host.ts';
 import { cancelRun, type MakeCommand } from '../../engine/log/command.ts';
 import type { SubmitResult } from '../../engine/log/refusal.ts';

@@ -8,7 +8,7 @@ export function findDifference(
 ): string | null {
   if (left === right) return null;
   const isPair = isJsonObject(left) && isJsonObject(right);
-  if (!isPair && !(Array.isArray(left) && Array.isArray(right))) return path.join('../../engine/replay');
+  if (!isPair && !(Array.isArray(left) && Array.isArray(right))) return path.join('.');
   for (const key of new Set([...Object.keys(left), ...Object.keys(right)])) {
     const difference = findDifference(memberOf(left, key), memberOf(right, key), [...path, key]);
     if (difference !== null) return difference;

@@ -4,7 +4,7 @@ import type {
   ChatCompletionMessage,
   ChatCompletionMessageToolCall,
 } from 'openai/resources/chat/completions';
-import { KEEP_ALIVE_COMMENT } from '../../engine/events/readers/streamed-body.ts';
+import { KEEP_ALIVE_COMMENT } from '../../engine/events/streamed-body.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { Usage } from '../../protocol/turn.ts';

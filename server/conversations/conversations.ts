@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { type Caller, sees } from '../../access/caller.ts';
 import { createAgent } from '../../agent/agent.ts';
 import type { Host } from '../../engine/host/host.ts';
-import { appendEvidence } from '../../engine/journal/append-evidence.ts';
+import { appendEvidence } from '../../engine/journal/evidence.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';

@@ -1,7 +1,7 @@
 import type { Caller } from '../../access/caller.ts';
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import { type Host, sleep } from '../../engine/host/host.ts';
-import { appendEvidence } from '../../engine/journal/append-evidence.ts';
+import { appendEvidence } from '../../engine/journal/evidence.ts';
 import { hasEnded } from '../../machines/status.ts';
 import type { Item } from '../../protocol/item.ts';
 import { omitUndefined, toJson } from '../../protocol/json.ts';

@@ -1,5 +1,5 @@
 import { loadRun } from '../../engine/journal/load-run.ts';
-import { countRuns, countWaits } from '../../engine/listening/count-runs.ts';
+import { countRuns, countWaits } from '../../engine/listening/feed-follower.ts';
 import type { RunEvent } from '../../protocol/event.ts';
 import type { Store } from '../../protocol/store.ts';
 import { Counter, Durations, describeFamily } from './prometheus.ts';

@@ -1,7 +1,7 @@
 import type { Hono } from 'hono';
 import * as z from 'zod';
-import { nextReaderTurn } from '../../engine/events/readers/reader-turns.ts';
-import { frameOnce, KEEP_ALIVE_COMMENT } from '../../engine/events/readers/streamed-body.ts';
+import { nextReaderTurn } from '../../engine/events/reader-turns.ts';
+import { frameOnce, KEEP_ALIVE_COMMENT } from '../../engine/events/streamed-body.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import {
   DONE,

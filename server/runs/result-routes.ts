@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { streamedBody } from '../../engine/events/readers/streamed-body.ts';
+import { streamedBody } from '../../engine/events/streamed-body.ts';
 import { openCapture, openResult } from '../../engine/run/read-result.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { Host } from '../../engine/host/host.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
 import type { Fold } from '../../engine/journal/load-run.ts';
-import { progressOf } from '../../engine/journal/progress.ts';
+import { progressOf } from '../../engine/journal/load-run.ts';
 import { listOpen, listUnsettled } from '../../engine/log/settled.ts';
 import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';

@@ -1,4 +1,4 @@
-import { warn } from '../../engine/host/warn.ts';
+import { warn } from '../../engine/host/host.ts';
 import { refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { type Agents, listAgents } from '../agent-names.ts';
 import { BODY_BYTES, HANDLER_NAMES, type Handler, type HandlerOptions, handlerOf } from '../handler.ts';

@@ -2,9 +2,9 @@
 
 import type { Context } from 'hono';
 import { byOf, type Caller } from '../../access/caller.ts';
-import { nextReaderTurn } from '../../engine/events/readers/reader-turns.ts';
-import { endOn } from '../../engine/events/readers/stoppable.ts';
-import { streamedBody } from '../../engine/events/readers/streamed-body.ts';
+import { nextReaderTurn } from '../../engine/events/reader-turns.ts';
+import { endOn } from '../../engine/events/stoppable.ts';
+import { streamedBody } from '../../engine/events/streamed-body.ts';
 import { messageOf } from '../../protocol/error.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import { answerCommand } from '../../protocol/open/answer-form.ts';

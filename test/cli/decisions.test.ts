@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { appendEvidence } from '../../engine/journal/append-evidence.ts';
+import { appendEvidence } from '../../engine/journal/evidence.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { AGENT, calling, Desk, eventsOf, REFUND, typesOf } from '../support/cli/desk.ts';
 

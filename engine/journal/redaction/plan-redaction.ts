@@ -1,12 +1,10 @@
-// engine/journal/redaction: replacing content in a journal by digests, for `redact` and for copies that are
-// shared.
-
 import { toStored } from '../../../machines/snapshot.ts';
 import { hasEnded } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import { hashOf } from '../../../protocol/content/digest.ts';
 import { EngineError } from '../../../protocol/error.ts';
-import { blobsOf, isContent, type JournalEntry } from '../../../protocol/event.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
+import { blobsOf, isContent } from '../../../protocol/event.ts';
 import { isRunEvent } from '../../../protocol/is-run-event.ts';
 import { canonicalJson, isJsonObject, type JsonValue, toJson } from '../../../protocol/json.ts';
 import { isRedaction, redactionOf } from '../../../protocol/redaction.ts';
@@ -14,8 +12,10 @@ import { checkDigests } from '../check-digests.ts';
 import { beginFold, foldEntry, hashState } from '../load-run.ts';
 import type { WholeJournal } from '../read-journal.ts';
 import { capturesOf } from '../run-blobs.ts';
-import { followPointer, type Place, pointerTo, replaceAt, textsOf } from './journal-pointer.ts';
 import { withMatches } from './match-breakpoints.ts';
+
+// engine/journal/redaction: replacing content in a journal by digests, for `redact` and for copies that are
+// shared.
 
 /**
  * Redaction replaces a value by a text with its digest.
@@ -194,4 +194,62 @@ function findElsewhere(changed: readonly JournalEntry[], places: readonly Place[
 
 function redactionError(what: string, why: string): EngineError {
   return new EngineError('refused', `Cannot redact ${what}: ${why}. Nothing was changed.`);
+}
+
+/** A value in a journal: `path` has the keys that lead to it from the event of entry `seq`. */
+export type Place = { seq: number; path: readonly string[]; value: JsonValue };
+
+/**
+ * Resolves a JSON Pointer (RFC 6901) into a journal. Its first key is an entry's seq: `/1/input/0/content/0/text`.
+ * Throws `input-invalid` if it leads nowhere.
+ */
+function followPointer(entries: readonly JournalEntry[], pointer: string): Place {
+  const [start, seq = '', ...path] = pointer.split('/').map(decodeKey);
+  const entry = start === '' ? entries.find(found => String(found.seq) === seq) : undefined;
+  if (entry !== undefined) {
+    let value: JsonValue | undefined = toJson(entry.event);
+    for (const key of path) value = memberOf(value, key);
+    if (value !== undefined) return { seq: entry.seq, path, value };
+  }
+  throw new EngineError(
+    'input-invalid',
+    `Nothing found at ${pointer}. Expected a JSON Pointer that begins with the seq of an entry, such as /1/input/0/content/0/text.`,
+    { path: pointer },
+  );
+}
+
+/** The JSON Pointer to a place in a journal. */
+export function pointerTo({ seq, path }: Pick<Place, 'seq' | 'path'>): string {
+  return ['', String(seq), ...path.map(key => key.replaceAll('~', '~0').replaceAll('/', '~1'))].join('/');
+}
+
+/** A copy of `value` with `replacement` at the given path of keys. */
+function replaceAt(value: JsonValue, [key, ...rest]: readonly string[], replacement: JsonValue): JsonValue {
+  if (key === undefined) return replacement;
+  if (Array.isArray(value))
+    return value.map((member, index) =>
+      String(index) === key ? replaceAt(member, rest, replacement) : member,
+    );
+  if (!isJsonObject(value)) return value;
+  return { ...value, [key]: replaceAt(value[key] ?? null, rest, replacement) };
+}
+
+/** Every string in a value, with its path of keys. */
+export function* textsOf(
+  value: JsonValue,
+  path: readonly string[] = [],
+): Generator<[string, readonly string[]]> {
+  if (typeof value === 'string') yield [value, path];
+  else if (typeof value === 'object' && value !== null)
+    for (const [key, member] of Object.entries(value)) yield* textsOf(member, [...path, key]);
+}
+
+function memberOf(value: JsonValue | undefined, key: string): JsonValue | undefined {
+  if (Array.isArray(value) && !/^(?:0|[1-9]\d*)$/.test(key)) return undefined;
+  if (typeof value !== 'object' || value === null) return undefined;
+  return Object.getOwnPropertyDescriptor(value, key)?.value;
+}
+
+function decodeKey(key: string): string {
+  return key.replaceAll('~1', '/').replaceAll('~0', '~');
 }

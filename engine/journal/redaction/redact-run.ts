@@ -4,8 +4,7 @@ import { type NamesOf, refuseUnknownOptions } from '../../../protocol/options/re
 import type { Redacted, RedactOptions, Store } from '../../../protocol/store.ts';
 import { type Host, systemHost } from '../../host/host.ts';
 import { isOwnerDead } from '../../host/owner.ts';
-import { makeImage } from '../load-run.ts';
-import { progressOf } from '../progress.ts';
+import { makeImage, progressOf } from '../load-run.ts';
 import { readFromStart } from '../read-journal.ts';
 import { planRedaction } from './plan-redaction.ts';
 

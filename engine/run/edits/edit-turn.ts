@@ -9,8 +9,7 @@ import { type JsonValue, omitUndefined } from '../../../protocol/json.ts';
 import { textOf } from '../../../protocol/message.ts';
 import type { EditCallOptions, EditTurnOptions } from '../../../protocol/run-command.ts';
 import type { Host } from '../../host/host.ts';
-import { checkEdit, readJson } from '../../log/check-value.ts';
-import { addItemIds, type Command } from '../../log/command.ts';
+import { addItemIds, type Command, checkEdit, readJson } from '../../log/command.ts';
 import { type Refusal, refuse } from '../../log/refusal.ts';
 import { callsIn, type EditedRun, qualify, toolCallOf } from './edit-transcript.ts';
 

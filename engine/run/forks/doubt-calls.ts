@@ -9,7 +9,7 @@ import { listRecordedCalls } from '../../journal/recorded-calls.ts';
 /* Calls that a copied journal had started: in the copy they are in doubt, or have their recorded results. */
 
 /** Settles a call that the copied entries had started with its result in the rest of the journal, if it has one. */
-export type Settle = (call: Call, at: number, generation: number) => ChartEvent | undefined;
+type Settle = (call: Call, at: number, generation: number) => ChartEvent | undefined;
 
 /** Settles calls of a fork with the results that the journal of its original has for them, except `decided` ones. */
 export function playOwn(runId: string, entries: WholeJournal, decided: readonly string[]): Settle {

@@ -2,7 +2,7 @@ import type { Context, Hono } from 'hono';
 import type { Caller } from '../../../access/caller.ts';
 import { describeRole, mayCommand } from '../../../access/role.ts';
 import type { Agent } from '../../../agent/agent.ts';
-import { warn } from '../../../engine/host/warn.ts';
+import { warn } from '../../../engine/host/host.ts';
 import type { Run } from '../../../engine/run/run.ts';
 import { KeyedMutex } from '../../../protocol/keyed-mutex.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../../protocol/options/refuse-unknown.ts';

@@ -1,10 +1,6 @@
 /** What the routes of all protocols share: how a response in progress becomes an HTTP response. */
 import type { Context } from 'hono';
-import {
-  type BodyFormat,
-  EVENT_STREAM_HEADERS,
-  streamedBody,
-} from '../../../engine/events/readers/streamed-body.ts';
+import { type BodyFormat, EVENT_STREAM_HEADERS, streamedBody } from '../../../engine/events/streamed-body.ts';
 import { type ErrorType, ResponsesError } from '../../openai-error.ts';
 import type { RunsEnv } from '../../runs-env.ts';
 import type { AnswerEnd } from '../answer/answer-event.ts';

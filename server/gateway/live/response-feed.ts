@@ -1,4 +1,4 @@
-import { nextReaderTurn } from '../../../engine/events/readers/reader-turns.ts';
+import { nextReaderTurn } from '../../../engine/events/reader-turns.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import type { Run, RunHappening } from '../../../engine/run/run.ts';

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../../../access/caller.ts';
 import { createAgent } from '../../../agent/agent.ts';
 import type { Host } from '../../../engine/host/host.ts';
-import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
+import { appendEvidence } from '../../../engine/journal/evidence.ts';
 import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
 import { readJournal } from '../../../engine/journal/read-journal.ts';
 import { forkRun } from '../../../engine/run/forks/fork-run.ts';

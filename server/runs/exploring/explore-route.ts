@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { EVENT_STREAM_HEADERS, streamedBody } from '../../../engine/events/readers/streamed-body.ts';
+import { EVENT_STREAM_HEADERS, streamedBody } from '../../../engine/events/streamed-body.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
 import type { RunRecord } from '../../../protocol/store.ts';

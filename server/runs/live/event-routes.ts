@@ -3,13 +3,13 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { seesRun } from '../../../access/caller.ts';
-import { nextReaderTurn } from '../../../engine/events/readers/reader-turns.ts';
+import { nextReaderTurn } from '../../../engine/events/reader-turns.ts';
 import {
   type BodyFormat,
   EVENT_STREAM_HEADERS,
   KEEP_ALIVE_COMMENT,
   streamedBody,
-} from '../../../engine/events/readers/streamed-body.ts';
+} from '../../../engine/events/streamed-body.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { ApiError } from '../../error-envelope.ts';

@@ -1,6 +1,6 @@
-import { nextReaderTurn } from '../../../engine/events/readers/reader-turns.ts';
-import { jsonOf } from '../../../engine/events/readers/shared-pages.ts';
-import { frameOnce } from '../../../engine/events/readers/streamed-body.ts';
+import { nextReaderTurn } from '../../../engine/events/reader-turns.ts';
+import { jsonOf } from '../../../engine/events/shared-pages.ts';
+import { frameOnce } from '../../../engine/events/streamed-body.ts';
 import type { RunHappening } from '../../../engine/run/run.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import type { Store } from '../../../protocol/store.ts';

@@ -1,4 +1,4 @@
-import { nextReaderTurn } from '../../../engine/events/readers/reader-turns.ts';
+import { nextReaderTurn } from '../../../engine/events/reader-turns.ts';
 import { type Frame, nameRun, type Portion, withId } from './event-stream.ts';
 
 /** A run's events, and the `seq` of the last entry that the reader has. */

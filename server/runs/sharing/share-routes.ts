@@ -2,8 +2,8 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { streamedBody } from '../../../engine/events/readers/streamed-body.ts';
 import { stamp } from '../../../engine/events/run-events.ts';
+import { streamedBody } from '../../../engine/events/streamed-body.ts';
 import type { Host } from '../../../engine/host/host.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { readFromStart, type WholeJournal } from '../../../engine/journal/read-journal.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
+import { appendEvidence } from '../../../engine/journal/evidence.ts';
 import { readPages } from '../../../engine/journal/read-journal.ts';
 import { replayRun } from '../../../engine/replay/replay-run.ts';
 import type { JournalEntry } from '../../../protocol/event.ts';

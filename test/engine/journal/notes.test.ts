@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/index.ts';
-import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
+import { appendEvidence } from '../../../engine/journal/evidence.ts';
 import { loadRun } from '../../../engine/journal/load-run.ts';
 import { memory } from '../../../stores/memory.ts';
 

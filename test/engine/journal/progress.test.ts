@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { progressOf } from '../../../engine/journal/progress.ts';
+import { progressOf } from '../../../engine/journal/load-run.ts';
 import { begin, calling, forClient, makeCall } from '../../support/machines/builders.ts';
 
 test('lists show what a resting run waits for, and nothing for a paused run without open calls', () => {

@@ -4,7 +4,7 @@ import type { ScriptedTurn } from '../../../adapters/scripted/scripted-turns.ts'
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent, type Tool } from '../../../agent/index.ts';
 import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
-import { pointerTo, textsOf } from '../../../engine/journal/redaction/journal-pointer.ts';
+import { pointerTo, textsOf } from '../../../engine/journal/redaction/plan-redaction.ts';
 import { redactContents } from '../../../engine/journal/redaction/redact-contents.ts';
 import { redactRun } from '../../../engine/journal/redaction/redact-run.ts';
 import { ExportedBlobs, exportBlobs } from '../../../engine/replay/export-blobs.ts';

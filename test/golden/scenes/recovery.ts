@@ -1,5 +1,5 @@
 import { MAX_CRASHES } from '../../../engine/driver/detect-crash-loop.ts';
-import { appendEvidence } from '../../../engine/journal/append-evidence.ts';
+import { appendEvidence } from '../../../engine/journal/evidence.ts';
 import { calls, makeGate, makeTool } from '../../support/engine/agents.ts';
 import { agentOf, driveUntil, rest, type Scene } from '../engine-process.ts';
 

@@ -106,6 +106,8 @@ test('the list is searched with text', async () => {
   const desk = makeApp();
   await desk.begin({ input: 'go', title: 'Refund for Order 7' });
   await desk.begin({ input: 'go', title: 'Another' });
-  const { runs } = (await (await desk.send('GET', '/runs?text=oRDER')).json()) as { runs: { title: string }[] };
+  const { runs } = (await (await desk.send('GET', '/runs?text=oRDER')).json()) as {
+    runs: { title: string }[];
+  };
   expect(runs.map(({ title }) => title)).toEqual(['Refund for Order 7']);
 });

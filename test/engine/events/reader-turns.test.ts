@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { ReaderTurns } from '../../../../engine/events/readers/reader-turns.ts';
+import { ReaderTurns } from '../../../engine/events/reader-turns.ts';
 
 describe('readers that take turns', () => {
   test('get them in the order in which they asked', async () => {

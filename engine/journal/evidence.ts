@@ -1,11 +1,11 @@
 import { findCall } from '../../machines/calls.ts';
 import type { ChartState } from '../../machines/step.ts';
+import { EngineError } from '../../protocol/error.ts';
 import type { BookkeepingEvent, CommandEvent, JournalEntry } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
 import { trackRecord } from '../host/running-calls.ts';
-import { appendEvidence } from './append-evidence.ts';
 import { readJournal } from './read-journal.ts';
 import type { BoundOutput } from './run-blobs.ts';
 
@@ -76,4 +76,30 @@ export function findContradiction(entries: readonly JournalEntry[], late: LateOu
     }
   }
   return recorded;
+}
+
+/**
+ * Appends an event that the chart ignores: a late outcome or a note. The run's state and status stay the same.
+ * Returns the seq of the new entry, or `undefined` if the store has no such run.
+ */
+export async function appendEvidence(
+  store: Store,
+  runId: string,
+  event: BookkeepingEvent,
+): Promise<number | undefined> {
+  for (;;) {
+    const record = await store.get(runId);
+    if (record === undefined) return undefined;
+    const { seq: after, redactions } = record;
+    const guard = { after, redactions, input: true } as const;
+    const result = await store
+      .append(runId, guard, [event], { status: record.status })
+      .catch(ignoreUnknownRun);
+    if (result === undefined || result.type === 'appended') return result?.seq;
+  }
+}
+
+function ignoreUnknownRun(error: unknown): undefined {
+  if (!(error instanceof EngineError) || error.code !== 'run-unknown') throw error;
+  return undefined;
 }

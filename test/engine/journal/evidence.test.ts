@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findContradiction } from '../../../engine/journal/late-evidence.ts';
+import { findContradiction } from '../../../engine/journal/evidence.ts';
 import type { JournalEntry, RunEvent } from '../../../protocol/event.ts';
 
 const LATE = { callId: 'a', attempt: 1, output: 'paid', isError: false };

@@ -1,5 +1,5 @@
-import type { JournalEntry } from '../../../protocol/event.ts';
-import { type RunHappening, stamp } from '../run-events.ts';
+import type { JournalEntry } from '../../protocol/event.ts';
+import { type RunHappening, stamp } from './run-events.ts';
 
 /** The most characters of journals that the readers of this process share. The newest page is kept whatever its length. */
 const MOST_CHARS = 8 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { SharedPages } from '../../../../engine/events/readers/shared-pages.ts';
-import type { JournalEntry } from '../../../../protocol/event.ts';
+import { SharedPages } from '../../../engine/events/shared-pages.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
 
 const PAGE = 10;
 

@@ -1,6 +1,6 @@
 // engine/events/readers: what the readers of a run in this process share: the pages of its journal, and the event loop.
 
-import { runSoon } from '../../host/host.ts';
+import { runSoon } from '../host/host.ts';
 
 /** How long readers may work in one turn of the event loop, in ms, and how many of them at most. */
 const BUDGET_MS = 4;

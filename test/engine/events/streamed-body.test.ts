@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { type BodyFormat, frameOnce, streamedBody } from '../../../../engine/events/readers/streamed-body.ts';
+import { type BodyFormat, frameOnce, streamedBody } from '../../../engine/events/streamed-body.ts';
 
 const decoder = new TextDecoder();
 
@@ -78,7 +78,12 @@ describe('a streamed body', () => {
     give('');
     give('two');
     end();
-    expect([await read(), await read(), await read(), await read()]).toEqual(['one', 'two', '.', null]);
+    expect([await read(), await read(), await read(), await read()]).toEqual([
+      'one',
+      'two',
+      '.',
+      null,
+    ]);
   });
 
   test('sends its keep-alive after each silence, and loses no value that comes meanwhile', async () => {
@@ -108,7 +113,10 @@ describe('a streamed body', () => {
   });
 
   test('ends with what failed() makes of an error, and its end', async () => {
-    const { give, fail, read } = open({ failed: error => `failed: ${(error as Error).message}`, end: '.' });
+    const { give, fail, read } = open({
+      failed: error => `failed: ${(error as Error).message}`,
+      end: '.',
+    });
     give('a');
     fail(new Error('gone'));
     expect([await read(), await read(), await read(), await read()]).toEqual([

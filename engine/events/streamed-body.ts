@@ -1,4 +1,4 @@
-import type { Host } from '../../host/host.ts';
+import type { Host } from '../host/host.ts';
 
 /** How long a body is silent before it sends its keep-alive text, in ms. Proxies cut connections that are silent longer. */
 const KEEP_ALIVE_MS = 15_000;
