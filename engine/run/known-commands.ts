@@ -46,21 +46,34 @@ type MethodOptions = {
   note: { note: unknown; by: string };
 };
 
-const OPTIONS: { readonly [Type in keyof MethodOptions]: NamesOf<MethodOptions[Type]> } = {
-  approve: { ...OF_RUN, input: true, digest: true, sticky: true },
-  reject: { ...OF_RUN, reason: true, digest: true, sticky: true },
-  answer: { ...OF_RUN, output: true, isError: true, digest: true },
-  resolve: { ...OF_RUN, retry: true, force: true, happened: true, output: true, failed: true },
-  send: COMMAND,
-  'set-params': COMMAND,
-  breakpoints: COMMAND,
-  'edit-turn': { ...COMMAND, turn: true, text: true, calls: true },
-  'edit-call': { ...OF_RUN, input: true, digest: true },
-  pause: COMMAND,
-  unpause: OF_RUN,
-  step: OF_RUN,
-  cancel: { ...COMMAND, reason: true },
-  note: { note: true, by: true },
+/**
+ * Of each type of command, the options of its method, what the method takes before them and `submit` in the command, and
+ * the name of the method, if it differs.
+ */
+const COMMANDS: {
+  readonly [Type in keyof MethodOptions]: {
+    options: NamesOf<MethodOptions[Type]>;
+    lead?: 'callId' | 'message' | 'params' | 'breakpoints';
+    method?: string;
+  };
+} = {
+  approve: { lead: 'callId', options: { ...OF_RUN, input: true, digest: true, sticky: true } },
+  reject: { lead: 'callId', options: { ...OF_RUN, reason: true, digest: true, sticky: true } },
+  answer: { lead: 'callId', options: { ...OF_RUN, output: true, isError: true, digest: true } },
+  resolve: {
+    lead: 'callId',
+    options: { ...OF_RUN, retry: true, force: true, happened: true, output: true, failed: true },
+  },
+  send: { lead: 'message', options: COMMAND },
+  'set-params': { lead: 'params', method: 'setParams', options: COMMAND },
+  breakpoints: { lead: 'breakpoints', method: 'setBreakpoints', options: COMMAND },
+  'edit-turn': { method: 'editTurn', options: { ...COMMAND, turn: true, text: true, calls: true } },
+  'edit-call': { lead: 'callId', method: 'editCall', options: { ...OF_RUN, input: true, digest: true } },
+  pause: { options: COMMAND },
+  unpause: { options: OF_RUN },
+  step: { options: OF_RUN },
+  cancel: { options: { ...COMMAND, reason: true } },
+  note: { options: { note: true, by: true } },
 };
 
 /** The options of the methods of `Run` that submit no command. */
@@ -96,25 +109,6 @@ const OTHERS: { readonly [Method in keyof OtherOptions]: NamesOf<OtherOptions[Me
   },
 };
 
-/** What the methods take before their options, and `submit` in the command. */
-type Leading = Record<'callId' | 'message' | 'params' | 'breakpoints', true>;
-const LEADING: { readonly [Type in RunCommand['type']]: Partial<Leading> } = {
-  approve: { callId: true },
-  reject: { callId: true },
-  answer: { callId: true },
-  resolve: { callId: true },
-  send: { message: true },
-  'set-params': { params: true },
-  breakpoints: { breakpoints: true },
-  'edit-turn': {},
-  'edit-call': { callId: true },
-  pause: {},
-  unpause: {},
-  step: {},
-  cancel: {},
-  note: {},
-};
-
 const EDITED_CALL: NamesOf<NonNullable<EditTurnOptions['calls']>[number]> = {
   callId: true,
   name: true,
@@ -131,21 +125,14 @@ const BREAKPOINT: NamesOf<Breakpoint> = {
 };
 const WHERE: NamesOf<NonNullable<Breakpoint['where']>> = { path: true, op: true, value: true };
 
-/** The method of `Run` for each type whose name differs. */
-const METHODS: Readonly<Record<string, string>> = {
-  'set-params': 'setParams',
-  breakpoints: 'setBreakpoints',
-  'edit-turn': 'editTurn',
-  'edit-call': 'editCall',
-};
-
 /** Returns the command of a method: what it took first, and its options. Throws for an unknown option. */
 export function commandOf<Lead extends { type: RunCommand['type'] }, Options extends object>(
   lead: Lead,
   options: Options,
 ): Lead & Options {
   const { type } = lead;
-  refuse(`run.${METHODS[type] ?? type}`, options, OPTIONS[type]);
+  const { method = type, options: known } = COMMANDS[type];
+  refuse(`run.${method}`, options, known);
   const command = { ...lead, ...options };
   refuseUnknownBelow(command);
   return command;
@@ -164,12 +151,13 @@ export function knownOptions<Method extends keyof OtherOptions, Options extends 
 export function knownCommands(commands: readonly RunCommand[]): readonly RunCommand[] {
   for (const command of commands) {
     const { type } = command;
-    if (!Object.hasOwn(OPTIONS, type))
+    if (!Object.hasOwn(COMMANDS, type))
       throw new EngineError(
         'input-invalid',
-        asSentence(describeUnknown('command', String(type), Object.keys(OPTIONS), 'run.submit')),
+        asSentence(describeUnknown('command', String(type), Object.keys(COMMANDS), 'run.submit')),
       );
-    refuse(`the command ${type}`, command, { type: true, ...LEADING[type], ...OPTIONS[type] });
+    const { lead, options } = COMMANDS[type];
+    refuse(`the command ${type}`, command, { type: true, ...(lead && { [lead]: true }), ...options });
     refuseUnknownBelow(command);
   }
   return commands;

@@ -1,4 +1,3 @@
-/* `run.ts` is the API, `command.ts` makes inputs, `settled.ts` describes results, `read-events.ts` reads events. */
 import type { Context } from '../../machines/context.ts';
 import { hasEnded } from '../../machines/status.ts';
 import { initial } from '../../machines/step.ts';
@@ -39,20 +38,22 @@ import { momentOf, POLL_MS, sleep } from '../host/host.ts';
 import { type Fold, type LoadedRun, makeImage, standingOf } from '../journal/load-run.ts';
 import { readPage } from '../journal/read-journal.ts';
 import { RunBlobs } from '../journal/run-blobs.ts';
-import type { CommandResult, SubmitResult } from '../log/refusal.ts';
+import type { Command, MakeCommand } from '../log/command.ts';
+import { type CommandResult, type Refusal, type SubmitResult, withoutIndex } from '../log/refusal.ts';
 import { RunLog } from '../log/run-log.ts';
 import type { Settled } from '../log/settled.ts';
 import { FamilyStory, oneByOne } from '../story/family-story.ts';
 import { tellHappenings, textsIn } from '../story/read-story.ts';
 import type { StoryEvent } from '../story/tell-story.ts';
-import { Children } from '../sub-agents/children.ts';
+import { Children, endRun } from '../sub-agents/children.ts';
 import type { RunHandle } from '../sub-agents/sub-agent-runs.ts';
 import { type AnswerOf, type CallReference, type InputOf, referTo } from './call-reference.ts';
+import { CallRouter } from './call-router.ts';
 import { editTranscript, retryCall } from './edits/edit-transcript.ts';
+import type { CheckCommands } from './forks/fork-commands.ts';
 import { type ForkOptions, forkRun } from './forks/fork-run.ts';
 import { commandOf, knownCommands, knownOptions } from './known-commands.ts';
-import { refuseLive } from './prepare-command.ts';
-import { Submitter } from './submitter.ts';
+import { boundInput, prepareCommand, prepareCommands, refuseLive } from './prepare-command.ts';
 
 export type { RunHappening } from '../events/run-events.ts';
 
@@ -76,7 +77,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
   readonly id: string;
   readonly #options: RunOptions;
   readonly #blobs: RunBlobs;
-  readonly #submitter: Submitter;
+  readonly #children: Children;
+  readonly #router: CallRouter;
   readonly #log: RunLog;
   readonly #supervisor: RunSupervisor;
   readonly #source: EventSource;
@@ -92,7 +94,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const parts = { options, log, events, children, loaded, inherited };
     const supervisor = options.makeSupervisor?.(parts) ?? new Supervisor(parts);
     this.#supervisor = supervisor;
-    this.#submitter = new Submitter(parts, supervisor, () => void this.settled().catch(() => {}));
+    this.#children = children;
+    this.#router = new CallRouter(options, children);
     const isFollowing = () => supervisor.driver === null && supervisor.activity === 'running';
     const followed = new FollowedText({ ...options, events, isFollowing });
     this.#source = eventSourceOf({ ...options, log, events, supervisor, followed });
@@ -235,12 +238,12 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: Call,
     options: ApproveOptions<InputOf<Call>> = {},
   ): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'approve', ...referTo(call) }, options));
+    return await this.#submitOne(commandOf({ type: 'approve', ...referTo(call) }, options));
   }
 
   /** Refuses a gated call. The model reads the reason as the call's result. */
   async reject(call: CallReference, options: RejectOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'reject', ...referTo(call) }, options));
+    return await this.#submitOne(commandOf({ type: 'reject', ...referTo(call) }, options));
   }
 
   /** Supplies the result of a gated call instead of running it, or the result of a client tool's call. */
@@ -248,7 +251,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: Call,
     options: AnswerOptions<AnswerOf<Call>>,
   ): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'answer', ...referTo(call) }, options));
+    return await this.#submitOne(commandOf({ type: 'answer', ...referTo(call) }, options));
   }
 
   /** Resolves a call in doubt: it happened (`{ happened: true, output }`), it failed, or it is run again. */
@@ -256,12 +259,12 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: Call,
     resolution: Resolution<AnswerOf<Call>>,
   ): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'resolve', ...referTo(call) }, resolution));
+    return await this.#submitOne(commandOf({ type: 'resolve', ...referTo(call) }, resolution));
   }
 
   /** Queues a message for the next turn; gated calls keep waiting. If the agent's `onMessage` is `supersede`, rejects them. */
   async send(message: string | readonly Item[], options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'send', message }, options));
+    return await this.#submitOne(commandOf({ type: 'send', message }, options));
   }
 
   /**
@@ -269,8 +272,8 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * the run has recorded, or is run. Then the model is called again.
    */
   async editTranscript(items: readonly Item[], options: CommandOptions = {}): Promise<CommandResult> {
-    const editable = { ...this.#options, context: await this.#submitter.readContext() };
-    return await this.#submitter.putInput(await editTranscript(items, editable, options));
+    const editable = { ...this.#options, context: await this.#readContext() };
+    return await this.#putInput(await editTranscript(items, editable, options));
   }
 
   /**
@@ -279,9 +282,9 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    */
   async retry(callId: string, options: RetryOptions = {}): Promise<CommandResult> {
     const { force } = knownOptions('retry', options);
-    const editable = { ...this.#options, context: await this.#submitter.readContext() };
+    const editable = { ...this.#options, context: await this.#readContext() };
     const refusal = force === true ? null : await refuseLive({ callId, attempt: 0 }, this.#options);
-    return refusal ?? (await this.#submitter.putInput(await retryCall(callId, editable, options)));
+    return refusal ?? (await this.#putInput(await retryCall(callId, editable, options)));
   }
 
   /**
@@ -289,7 +292,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * are qualified again; one that keeps its id and input keeps its approval.
    */
   async editTurn(options: EditTurnOptions): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'edit-turn' }, options));
+    return await this.#submitOne(commandOf({ type: 'edit-turn' }, options));
   }
 
   /** Replaces the input of a call that has not started. It is validated and asks for approval again if its tool requires one. */
@@ -297,7 +300,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     call: Call,
     options: EditCallOptions<InputOf<Call>>,
   ): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'edit-call', ...referTo(call) }, options));
+    return await this.#submitOne(commandOf({ type: 'edit-call', ...referTo(call) }, options));
   }
 
   /**
@@ -313,27 +316,27 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     breakpoints: readonly Breakpoint[],
     options: CommandOptions = {},
   ): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'breakpoints', breakpoints }, options));
+    return await this.#submitOne(commandOf({ type: 'breakpoints', breakpoints }, options));
   }
 
   /** Overrides the agent's parameters for future turns. Replaces all parameters that were set before. */
   async setParams(params: RunParams, options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'set-params', params }, options));
+    return await this.#submitOne(commandOf({ type: 'set-params', params }, options));
   }
 
   /** Pauses the run before its next model call or round of tool calls. */
   async pause(options: CommandOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'pause' }, options));
+    return await this.#submitOne(commandOf({ type: 'pause' }, options));
   }
 
   /** Continues a paused run; if it is not paused itself, its paused sub-agent's run, or the one that `runId` names. */
   async unpause(options: ContinueOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'unpause' }, options));
+    return await this.#submitOne(commandOf({ type: 'unpause' }, options));
   }
 
   /** Allows one model call or round of tool calls, then pauses. Applies to a paused sub-agent's run like `unpause`. */
   async step(options: ContinueOptions = {}): Promise<CommandResult> {
-    return await this.#submitter.submitOne(commandOf({ type: 'step' }, options));
+    return await this.#submitOne(commandOf({ type: 'step' }, options));
   }
 
   /**
@@ -341,7 +344,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * requests the cancellation: the promise resolves once the request is durable, `settled()` once the run has ended.
    */
   async cancel(options: CommandOptions & { reason?: string } = {}): Promise<CommandResult> {
-    return await this.#submitter.cancel(commandOf({ type: 'cancel' }, options));
+    return await this.#cancel(commandOf({ type: 'cancel' }, options));
   }
 
   /**
@@ -357,7 +360,14 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * await run.submit([{ type: 'pause' }, ...approvals, { type: 'unpause' }]);
    */
   async submit(commands: readonly RunCommand[]): Promise<SubmitResult> {
-    return await this.#submitter.submit(knownCommands(commands));
+    const [only, second] = knownCommands(commands);
+    if (only === undefined) return { accepted: true };
+    if (second === undefined) {
+      const result = await this.#submitOne(only);
+      return result.accepted ? result : { ...result, index: 0 };
+    }
+    const prepared = await prepareCommands(commands, await this.#readContext(), this.#options, this.#router);
+    return 'accepted' in prepared ? prepared : await this.#supervisor.put(prepared);
   }
 
   /**
@@ -369,7 +379,7 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    */
   async fork(options: { at: number } & ForkOptions): Promise<Run<Tools, Output>> {
     const { at, ...how } = knownOptions('fork', options);
-    const parts = { ...this.#options, checkCommands: this.#submitter.checkForFork };
+    const parts = { ...this.#options, checkCommands: this.#checkForFork };
     const { runId, loaded } = await forkRun(parts, this.id, at, how);
     const owner = { ...parts.owner, id: parts.host.newId('driver') };
     return Run.attach({ ...parts, runId, owner }, loaded, this.#supervisor.inherited);
@@ -388,8 +398,60 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
    * this run, and `result-missing` if the store has only its head and tail.
    */
   async output(callId: string): Promise<JsonValue> {
-    const result = findResult(await this.#submitter.readContext(), callId);
+    const result = findResult(await this.#readContext(), callId);
     return result.blob === undefined ? result.output : await this.#blobs.load(result.blob);
+  }
+
+  /** Submits one command, to this run or to the run of a sub-agent that has its call. */
+  async #submitOne(command: RunCommand): Promise<CommandResult> {
+    if (command.type === 'cancel') return await this.#cancel(command);
+    const route = await this.#router.route(command, this.context, () => this.#readContext());
+    if (route.type === 'refused') return route.refusal;
+    if (route.type === 'own')
+      return await this.#put(await prepareCommand(command, this.context, this.#options));
+    const result = withoutIndex(await route.child.submit([command]));
+    if (result.accepted) this.settled().catch(() => {});
+    return result;
+  }
+
+  async #cancel(options: CommandOptions & { reason?: string }): Promise<CommandResult> {
+    const result = await this.#requestCancel(options);
+    if (result.accepted && hasEnded(this.#log.state)) await this.#children.cancel(this.context);
+    return result;
+  }
+
+  async #requestCancel(options: CommandOptions & { reason?: string }): Promise<CommandResult> {
+    const outcome = await this.#supervisor.driver?.cancel(options);
+    if (outcome?.type === 'appended') return { accepted: true };
+    const result = await this.#supervisor.put([await endRun(this.#options, this.id, options)]);
+    const isRequested = this.context.cancelling !== null && !hasEnded(this.#log.state);
+    return isRequested ? { accepted: true } : withoutIndex(result);
+  }
+
+  /** Appends an input that is made already. */
+  async #putInput(input: Command | Refusal): Promise<CommandResult> {
+    return await this.#put(await boundInput(input, this.context, this.#options));
+  }
+
+  async #put(prepared: MakeCommand | Refusal): Promise<CommandResult> {
+    return 'accepted' in prepared ? prepared : withoutIndex(await this.#supervisor.put([prepared]));
+  }
+
+  /** Prepares the commands of a fork of this run. */
+  readonly #checkForFork: CheckCommands = async (commands, context, { runId, store }) => {
+    const router = new CallRouter({ ...this.#options, runId }, this.#children);
+    return await prepareCommands(
+      knownCommands(commands),
+      context,
+      { ...this.#options, runId, store },
+      router,
+    );
+  };
+
+  /** The context, including the entries of other processes. */
+  async #readContext(): Promise<Context> {
+    await this.#supervisor.refresh();
+    return this.context;
   }
 
   /** The chart's context, as far as this process has read the journal. JSON; do not modify. */
