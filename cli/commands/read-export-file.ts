@@ -1,7 +1,6 @@
 import { constants, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { ExportedBlobs } from '../../engine/replay/export-blobs.ts';
-import { readExport, type UncheckedExport } from '../../engine/replay/read-export.ts';
+import { ExportedBlobs, readExport, type UncheckedExport } from '../../engine/replay/read-export.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { formatPath } from '../render/format.ts';
 

@@ -156,7 +156,6 @@ export class Driver {
     await settledWithin(this.#options.host, graceMs, services);
   }
 
-  /** Cancels the run if another process has requested it. */
   #honourCancelRequest(): void {
     const request = this.#state.context.cancelling;
     if (request === null || this.#cancelling !== null || hasEnded(this.#state)) return;
@@ -270,7 +269,6 @@ export class Driver {
     });
   }
 
-  /** Renews the lease in time, and reads the entries of other processes. */
   async #look(): Promise<void> {
     try {
       await this.#renewAfter(1 / 3);
@@ -280,7 +278,6 @@ export class Driver {
     }
   }
 
-  /** Renews the lease if this part of its time (0 to 1) has passed. */
   async #renewAfter(part: number): Promise<void> {
     if (!this.#isOver && !(await this.#lease.renewAfter(part))) this.#end('superseded');
   }

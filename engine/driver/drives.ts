@@ -24,7 +24,6 @@ export class Drives {
     return this.#draining !== null;
   }
 
-  /** The number of runs. */
   get size(): number {
     return this.#drives.size;
   }

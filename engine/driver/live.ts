@@ -91,7 +91,6 @@ function liveRunOf(machine: AnyActorRef): LiveRun {
   return known;
 }
 
-/** Runs a service as an actor of the machine. */
 function actorOf(service: Service, options: LiveOptions): ServiceActor {
   const { patienceMs = 30_000 } = options;
   if (!(patienceMs > 0)) {
@@ -143,7 +142,6 @@ class LiveService {
     });
   }
 
-  /** Runs the service in the background. */
   run(service: Service): void {
     this.#done = Promise.resolve().then(() => this.#run(service));
   }
@@ -177,7 +175,6 @@ class LiveService {
     return this.#machine.getSnapshot().context;
   }
 
-  /** Sends an event to the machine. Returns whether the chart has taken it. */
   #send(event: Unstamped<ChartEvent>): boolean {
     const before = this.#machine.getSnapshot();
     this.#sendBack({ ...event, at: this.#host.now() } as ChartEvent);

@@ -73,7 +73,6 @@ export type MakeSupervisor = (parts: RunParts) => RunSupervisor;
  * Another implementation may leave the driving to an external system, and only append inputs and follow the journal.
  */
 export interface RunSupervisor {
-  /** The driver, while this process drives the run. */
   readonly driver: {
     cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome>;
   } | null;

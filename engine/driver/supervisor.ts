@@ -47,7 +47,6 @@ export class Supervisor implements RunSupervisor {
     this.#snapshots = new Snapshots(parts.options, parts.loaded);
   }
 
-  /** The driver, while this process drives the run. */
   get driver(): Driver | null {
     return this.#stage.type === 'driving' ? this.#stage.driver : null;
   }

@@ -145,7 +145,6 @@ async function* readAll(
   }
 }
 
-/** What `until` has told so far: the last entry to read, or why there is none. `wake` is called when it has. */
 function endOf(until: () => Promise<number>, wake: () => void) {
   const end: { seq: number; failure: { error: unknown } | null } = {
     seq: Number.POSITIVE_INFINITY,
@@ -164,7 +163,6 @@ function endOf(until: () => Promise<number>, wake: () => void) {
   return end;
 }
 
-/** The seq of an entry; 0 for a delta. */
 function seqOf(happening: RunHappening | undefined): number {
   return happening !== undefined && 'seq' in happening ? happening.seq : 0;
 }

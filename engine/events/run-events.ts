@@ -46,19 +46,16 @@ export class RunEvents {
     return { ...text, parts: parts.map(part => ({ ...part })) };
   }
 
-  /** The number of readers. */
   get readers(): number {
     return this.#subscribers.size;
   }
 
-  /** Publishes a durable entry. */
   publishEntry(entry: JournalEntry): void {
     if (entry.event.type === 'run.redacted') this.dropShared();
     if (endsText(entry.event)) this.#endText(entry.seq);
     if (this.#subscribers.size > 0) this.#publish(stamp(entry, this.#runId));
   }
 
-  /** Publishes a delta. */
   readonly publishDelta = (delta: Delta): void => {
     if (endsText(delta)) this.#endText();
     if (isText(delta)) this.#appendText(delta);

@@ -12,7 +12,6 @@ export const EVENT_STREAM_HEADERS = {
   'X-Accel-Buffering': 'no',
 };
 
-/** Text, or its bytes. */
 type Framed = string | Uint8Array;
 
 /** How values become a body. */

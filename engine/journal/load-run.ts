@@ -123,7 +123,6 @@ export function beginFold(started: RunStarted): ChartState {
   return initial(started).state;
 }
 
-/** Folds the entries after `base` up to `at`, page by page; `null` starts at the first entry. */
 async function foldAfter(
   store: Store,
   runId: string,

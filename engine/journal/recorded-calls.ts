@@ -137,7 +137,6 @@ async function loadOutput(
   }
 }
 
-/** How many equal calls the run made before this one. */
 function countEarlier(context: Context, { callId, digest }: Call): number {
   const place = context.calls.findIndex(call => call.callId === callId);
   const round = context.calls.slice(0, Math.max(place, 0));

@@ -53,7 +53,6 @@ export class FeedFollower {
     void this.#follow(this.#begin());
   }
 
-  /** Looks for new entries now. */
   wake(): void {
     this.#wake();
   }

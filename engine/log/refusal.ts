@@ -40,7 +40,6 @@ export function withoutIndex(result: SubmitResult): CommandResult {
   return refusal;
 }
 
-/** Makes a refusal. */
 export function refuse(code: EngineErrorCode, message: string, by?: string): Refusal {
   return { accepted: false, code, message, ...omitUndefined({ by }) };
 }

@@ -394,7 +394,6 @@ export async function loadLog(options: { store: Store; host: Host }, runId: stri
   return new RunLog(options, runId, await loadRun(options.store, runId));
 }
 
-/** Returns the events of a batch, in order. */
 function eventsOf(batch: readonly Pending[]): RunEvent[] {
   const all: RunEvent[] = [];
   for (const { events } of batch) for (const event of events) all.push(event);

@@ -4,9 +4,8 @@ import { blobsOf, type JournalEntry, type RunEvent } from '../../protocol/event.
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
 import { hashState } from '../journal/load-run.ts';
-import type { ExportedBlobs } from './export-blobs.ts';
 import { describeEnd, hashHead, hashNext, hashSeal } from './export-run.ts';
-import type { UncheckedExport, UncheckedRun } from './read-export.ts';
+import type { ExportedBlobs, UncheckedExport, UncheckedRun } from './read-export.ts';
 import {
   cutJournal,
   type Problem,

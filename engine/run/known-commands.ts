@@ -76,7 +76,6 @@ const COMMANDS: {
   note: { options: { note: true, by: true } },
 };
 
-/** The options of the methods of `Run` that submit no command. */
 type OtherOptions = {
   events: Pick<BatchOptions, 'after' | 'follow'>;
   eventBatches: BatchOptions;

@@ -9,7 +9,7 @@ import { type Refusal, refuse } from '../log/refusal.ts';
 import { recordRequest, recordRequests } from '../log/request-ids.ts';
 import { becameOnce } from '../services/call-run.ts';
 import type { CallRouter } from './call-router.ts';
-import { editCall, editTurn } from './edits/edit-turn.ts';
+import { editCall, editTurn } from './edits.ts';
 
 type Surroundings = Pick<RunOptions, 'runId' | 'host' | 'graceMs' | 'checkOwner' | 'connectTools'> & {
   store: CommandStore;
@@ -69,7 +69,6 @@ export async function boundInput(
   return fixed(await boundCommand(input, context, new RunBlobs(surroundings)));
 }
 
-/** An input that does not depend on the state. */
 function fixed(input: Command | Refusal): MakeCommand | Refusal {
   return 'accepted' in input ? input : () => input;
 }

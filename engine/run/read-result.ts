@@ -77,21 +77,18 @@ function textOf(isError: boolean, bytes: number, read: Read): ResultText {
   };
 }
 
-/** Where the first complete character starts. */
 function firstCharacter(bytes: Uint8Array): number {
   let start = 0;
   while (isInsideCharacter(bytes[start])) start += 1;
   return start;
 }
 
-/** Where the last complete character ends. */
 function endOfLastCharacter(bytes: Uint8Array): number {
   let start = bytes.length - 1;
   while (start > 0 && isInsideCharacter(bytes[start])) start -= 1;
   return start + lengthOf(bytes[start] ?? 0) <= bytes.length ? bytes.length : start;
 }
 
-/** The length in bytes of a UTF-8 character that starts with this byte. */
 function lengthOf(first: number): number {
   if (first < 0xc0) return 1;
   if (first < 0xe0) return 2;

@@ -49,7 +49,7 @@ import { Children, endRun } from '../sub-agents/children.ts';
 import type { RunHandle } from '../sub-agents/sub-agent-runs.ts';
 import { type AnswerOf, type CallReference, type InputOf, referTo } from './call-reference.ts';
 import { CallRouter } from './call-router.ts';
-import { editTranscript, retryCall } from './edits/edit-transcript.ts';
+import { editTranscript, retryCall } from './edits.ts';
 import type { CheckCommands } from './forks/fork-commands.ts';
 import { type ForkOptions, forkRun } from './forks/fork-run.ts';
 import { commandOf, knownCommands, knownOptions } from './known-commands.ts';
@@ -483,7 +483,6 @@ type SourceParts = Pick<RunOptions, 'store' | 'host' | 'runId'> & {
   followed: FollowedText;
 };
 
-/** What readers need, from the parts of a run. */
 function eventSourceOf(parts: SourceParts): EventSource {
   const { runId, store, host, log, events, supervisor, followed } = parts;
   const refresh = () => supervisor.refresh();

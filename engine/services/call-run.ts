@@ -202,7 +202,6 @@ export class CallRun {
     return this.call.attempt > 0 && this.call.doubt === undefined;
   }
 
-  /** Whether the call currently has this status in the chart. */
   #is(status: Call['status']): boolean {
     return findCall(this.#scope.context(), this.call.callId)?.status === status;
   }
@@ -328,7 +327,6 @@ export class CallRun {
   }
 }
 
-/** Runs a tool's function once. Never rejects. */
 async function callTool(tool: Tool, input: unknown, context: ToolCallContext): Promise<Outcome> {
   try {
     const { callId, runId } = context;
@@ -352,7 +350,6 @@ export type Outcome =
   | { type: 'threw'; error: unknown }
   | { type: 'lost'; reason: string; returned: boolean };
 
-/** A result before shortening; `text` is the JSON of its output. */
 type FullResult = { output: JsonValue; isError: boolean; text: string };
 
 type Ended = Extract<Outcome, { type: 'returned' | 'threw' | 'lost' }>;
@@ -364,7 +361,6 @@ function hasReturned(outcome: Outcome): outcome is Ended {
   );
 }
 
-/** Returns the result of an attempt that ended late. */
 function describeLate(outcome: Ended): FullResult {
   if (outcome.type !== 'returned') {
     const output = outcome.type === 'threw' ? messageOf(outcome.error) : outcome.reason;

@@ -75,7 +75,6 @@ export type AgentDefinition = {
   migrations: readonly JournalMigration[];
 };
 
-/** Overrides of the agent's configuration for one run. */
 type RunChanges = {
   limits?: Partial<Limits>;
   onLimit?: RunConfig['onLimit'];

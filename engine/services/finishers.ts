@@ -65,7 +65,6 @@ function sendBack(scope: ServiceScope, feedback: string): undefined {
   scope.report({ type: 'finishers.rejected', feedback });
 }
 
-/** The validated value of an answer, or the feedback for the model. */
 type CheckedOutput = { output: JsonValue } | { fault: string };
 
 /** Parses the answer as JSON, optionally in a code fence, and validates it. Never rejects. */

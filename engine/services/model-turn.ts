@@ -180,7 +180,6 @@ function usedCallIds(scope: ServiceScope, inherited: readonly Item[]): Set<strin
   return used;
 }
 
-/** Whether each of the calls has an id that no other call of the run has. */
 function hasNewIds(calls: readonly ToolCall[], scope: ServiceScope, inherited: readonly Item[]): boolean {
   const ids = new Set<string>();
   for (const { callId } of calls) ids.add(callId);
@@ -189,7 +188,6 @@ function hasNewIds(calls: readonly ToolCall[], scope: ServiceScope, inherited: r
   return !scope.context().transcript.some(isUsed) && !inherited.some(isUsed);
 }
 
-/** Returns the turn's items and calls with call ids that are unique in the run. */
 function nameCalls(turn: ModelTurn, scope: ServiceScope, inherited: readonly Item[]) {
   if (hasNewIds(turn.toolCalls, scope, inherited))
     return { items: turn.items, toolCalls: turn.toolCalls, renamed: false };

@@ -36,7 +36,6 @@ export type FollowOptions = {
   settled?(): Promise<unknown>;
 };
 
-/** A run of the family. */
 type Member = {
   runId: string;
   agent: StoryAgent;
@@ -165,7 +164,6 @@ export class FamilyStory {
     }
   }
 
-  /** Tells the entries of a run that are stored. */
   async *#readStored(member: Member): AsyncGenerator<readonly StoryEvent[], void> {
     const { store } = this.#options;
     const { runId, story } = member;

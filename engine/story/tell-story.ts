@@ -67,7 +67,6 @@ type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 export class StoryTeller {
   readonly #options: StoryOptions;
   #attempt: Attempt | null = null;
-  /** The last turn that is complete. */
   #over = 0;
   #told: StoryEvent[] = [];
 
@@ -312,7 +311,6 @@ export class StoryTeller {
     });
   }
 
-  /** Tells what no delta carried. */
   #tellRest(parts: readonly TurnPart[], live: Attempt, { calls }: Of<'turn.completed'>): void {
     const { turn, attempt } = live;
     for (const one of parts) {
@@ -333,7 +331,6 @@ export class StoryTeller {
     }
   }
 
-  /** Tells which calls this entry asked about, and which it settled. */
   #tellCalls(event: RunEvent, from: Entry, { before, after }: Around): void {
     if (before === null || before.context.calls === after.context.calls) return;
     const told = { event, from, after };
@@ -405,7 +402,6 @@ function isAt(attempt: Attempt | null, { turn, attempt: number }: Place): attemp
   return attempt?.turn === turn && attempt.attempt === number;
 }
 
-/** The last turn that is complete in this state. */
 function overIn(state: ChartState): number {
   const { turn, failure } = state.context;
   const isOpen = statePath(state).startsWith('turn.') || failure !== null;
@@ -503,7 +499,6 @@ function isSameList(one: RunView['open'], other: RunView['open']): boolean {
 /** Text or reasoning as deltas deliver it. A refusal ends a text: more text is another one. */
 type StreamedPart = { kind: 'text' | 'reasoning'; text: string; isRefused: boolean };
 
-/** How the texts of a turn are shown. */
 type Visibility = { text: boolean; reasoning: boolean; filters: readonly (() => TextFilter)[] };
 
 /**

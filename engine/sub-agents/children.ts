@@ -165,7 +165,6 @@ export class Children {
   }
 }
 
-/** Whether the store has the run, and it has ended. */
 async function isOver(store: Store, runId: string): Promise<boolean> {
   const status = (await store.get(runId))?.status;
   return status !== undefined && status !== 'running' && status !== 'waiting';
@@ -267,7 +266,6 @@ async function withChildren(store: Store, context: Context, settled: Waiting): P
   return { ...settled, ...partsOf(open), paused: open.some(({ kind }) => kind === 'pause') };
 }
 
-/** Returns the unsettled calls in the children of a cancelled run, at any depth. */
 async function listUnsettledBelow(store: Store, context: Context): Promise<JsonCall[]> {
   const unsettled: JsonCall[] = [];
   for (const childId of childIdsOf(context)) {

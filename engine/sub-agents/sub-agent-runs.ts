@@ -81,7 +81,6 @@ export type SoughtCall = {
 /** A call that waits for its child run. */
 export type SuspendedCall = Call & { childRunId: string };
 
-/** Returns the calls that wait for child runs. */
 export function suspendedCalls(context: Context): SuspendedCall[] {
   return callsWith(context, 'waiting').filter(call => call.childRunId !== undefined) as SuspendedCall[];
 }
@@ -99,7 +98,6 @@ export function isAwaitedBy(context: Context, callId: string): boolean {
   return call !== undefined && (isOwed(call) || call.status === 'waiting');
 }
 
-/** Returns the result of a child run that has ended. */
 export function answerOfChild(agent: string, settled: Exclude<Settled, { status: 'waiting' }>): ChildAnswer {
   switch (settled.status) {
     case 'finished':
@@ -115,7 +113,6 @@ function failed(output: string): ChildAnswer {
   return { output, isError: true };
 }
 
-/** Returns what a run has spent. */
 export function spentBy({ turns, toolCalls, usage, cost, activeMs }: Context): Spent {
   return { turns, toolCalls, usage, cost, activeMs };
 }

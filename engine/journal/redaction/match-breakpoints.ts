@@ -24,7 +24,6 @@ export function withMatches(journal: readonly JournalEntry[]): JournalEntry[] {
   });
 }
 
-/** The inputs of calls in an event, each with the digest of its call. */
 function inputsOf(event: RunEvent): [string, JsonValue][] {
   if (event.type !== 'approval.decided')
     return callsOf(event).map(({ digest, input }): [string, JsonValue] => [digest, input]);

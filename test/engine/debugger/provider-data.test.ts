@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { anthropic } from '../../../adapters/anthropic.ts';
 import { gemini } from '../../../adapters/gemini.ts';
 import { openaiResponses } from '../../../adapters/openai-responses.ts';
-import { editTurn } from '../../../engine/run/edits/edit-turn.ts';
+import { editTurn } from '../../../engine/run/edits.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import type { Item } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { editTranscript } from '../../../engine/run/edits/edit-transcript.ts';
+import { editTranscript } from '../../../engine/run/edits.ts';
 import { createContext } from '../../../machines/context.ts';
 import type { Item } from '../../../protocol/item.ts';
 import { userMessage } from '../../../protocol/message.ts';
