@@ -5,8 +5,7 @@ import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-u
 import type { Store } from '../protocol/store.ts';
 import { type Agents, listAgents } from './agent-names.ts';
 import { createChatApi } from './chat-completions/chat-api.ts';
-import { addConversationRoutes } from './conversations/conversation-routes.ts';
-import { Conversations } from './conversations/conversations.ts';
+import { addConversationRoutes, Conversations } from './conversations/conversations.ts';
 import { EMPTY_GATEWAY, type GatewayConfig, GatewayService, RESPONSES } from './gateway/index.ts';
 import { HANDLER_NAMES, type Handler, type HandlerOptions, handlerOf } from './handler.ts';
 import { createMessagesApi } from './messages/messages-api.ts';
@@ -52,7 +51,7 @@ export function createGateway(
   const more = omitUndefined({ model, agents, hiddenWaitMs });
   const service = new GatewayService({ store, host, gateway: config, log, ...more });
   const conversations = new Conversations({ store, host, library: service.library });
-  const responses = new Responses(service, conversations);
+  const responses = new Responses(service, (id, caller) => conversations.open(id, caller));
   const api = createResponsesApi(responses, log);
   return {
     service,

@@ -6,7 +6,6 @@ import { asSentence } from '../protocol/options/refuse-unknown.ts';
 import { ApiError, describeError } from './error-envelope.ts';
 import type { RunsEnv } from './runs-env.ts';
 
-/** The `type` of OpenAI's error objects. */
 export type ErrorType =
   | 'invalid_request_error'
   | 'authentication_error'

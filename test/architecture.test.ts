@@ -96,7 +96,7 @@ const GATEWAY_ROOMS: Readonly<Record<string, { doors: readonly string[]; imports
   gateway: { doors: ['index.ts'], imports: ['access', 'builtins'] },
   idempotency: { doors: ['idempotency.ts'], imports: ['gateway'] },
   responses: { doors: ['index.ts'], imports: ['builtins', 'gateway', 'idempotency'] },
-  conversations: { doors: ['conversations.ts', 'conversation-routes.ts'], imports: ['gateway', 'responses'] },
+  conversations: { doors: ['conversations.ts'], imports: ['gateway', 'responses'] },
   sockets: { doors: ['response-socket.ts'], imports: ['gateway', 'responses'] },
   'chat-completions': { doors: ['chat-api.ts'], imports: ['gateway'] },
   messages: { doors: ['messages-api.ts'], imports: ['gateway'] },

@@ -28,7 +28,6 @@ const comparison = z.union([
     value: z.array(z.union([z.string(), z.number()])).max(1_000),
   }),
 ]);
-/** Conditions on the attributes of files. */
 export type FileFilter = z.infer<typeof comparison> | { type: 'and' | 'or'; filters: FileFilter[] };
 const fileFilter: z.ZodType<FileFilter> = z.lazy(() =>
   z.union([
@@ -61,7 +60,6 @@ export type CodeInterpreterTool = z.infer<typeof codeInterpreterTool>;
 /** A built-in tool: the client declares it, and the gateway or the provider runs it. */
 export type BuiltinTool = WebSearchTool | FileSearchTool | CodeInterpreterTool;
 
-/** The built-in tools. */
 export const BUILTIN_KINDS = ['web_search', 'file_search', 'code_interpreter'] as const;
 export type BuiltinKind = (typeof BUILTIN_KINDS)[number];
 

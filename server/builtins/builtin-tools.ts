@@ -1,8 +1,8 @@
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { invalid, type ResponsesError } from '../openai-error.ts';
-import type { BuiltinConfig } from './builtin-schemas.ts';
 import {
+  type BuiltinConfig,
   type BuiltinKind,
   type BuiltinTool,
   builtinKindOf,
@@ -25,10 +25,8 @@ type NamedTools = {
 /** Finds a tool of a configured MCP server. Rejects with an `Error` if there is none now. */
 type FindTool = (server: string, tool: string) => Promise<Tool>;
 
-/** The client's name of a member of a tool. */
 type Named = (member: string) => string;
 
-/** A built-in tool that runs here. */
 export type OfferedBuiltin = { kind: BuiltinKind; tool: Tool };
 
 /**
@@ -51,7 +49,6 @@ export class BuiltinTools {
     if (config.code_interpreter?.sandbox !== undefined) process.once('exit', this.#killCommands);
   }
 
-  /** The built-in tools that the provider runs, as the request declares them. */
   passed(tools: NamedTools['tools'], { provider }: Pick<ModelAdapter, 'provider'>): BuiltinTool[] {
     return tools
       .filter(isBuiltinTool)

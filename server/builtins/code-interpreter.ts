@@ -64,7 +64,6 @@ function ended(child: ChildProcess): Promise<{ code: number | null; signal: Node
   });
 }
 
-/** Collects output and errors in the order of their arrival, up to `LONGEST_LOGS`. */
 function collect({ stdout, stderr }: ChildProcess): () => string {
   let text = '';
   let isCut = false;
@@ -77,7 +76,6 @@ function collect({ stdout, stderr }: ChildProcess): () => string {
   return () => (isCut ? `${text}\n[The rest of the output is left out.]` : text);
 }
 
-/** Ends the command and the processes that it started. */
 function killGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {

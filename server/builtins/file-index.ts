@@ -78,7 +78,6 @@ export class FileIndex {
     return matches;
   }
 
-  /** Frees the index. A later search builds it again. */
   close(): void {
     this.#database?.close();
     this.#database = undefined;
@@ -97,7 +96,6 @@ export class FileIndex {
     return database;
   }
 
-  /** Searches that arrive together share one update. */
   async #update(): Promise<void> {
     this.#updating ??= this.#readFolders().finally(() => {
       this.#updating = undefined;
@@ -125,7 +123,6 @@ export class FileIndex {
       this.#log('File search leaves out files, because its folders are larger than its index.');
   }
 
-  /** Whether the file is part of the index. */
   async #readFile({ id, folder, file }: FoundFile): Promise<boolean> {
     const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => undefined);
     if (handle === undefined) return false;
@@ -184,7 +181,6 @@ async function* filesIn(folder: string, depth = 0): AsyncGenerator<string, void>
   }
 }
 
-/** `undefined` for bytes that are not text in UTF-8. */
 function decode(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return undefined;
   try {
@@ -203,7 +199,6 @@ function termsOf(query: string): string {
     .join(' OR ');
 }
 
-/** The size of a part, in characters. */
 const LONGEST_PART = 1_600;
 
 /** Cuts a text into parts of at most 1,600 characters, at the end of a paragraph, line or word where there is one. */

@@ -139,7 +139,6 @@ export function searchServer(open: () => Promise<Tool>): SearchWeb {
   };
 }
 
-/** Reads a stream as UTF-8. Throws an `Error` beyond `mostBytes`. */
 async function readBounded(stream: ReadableStream<Uint8Array> | null, mostBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

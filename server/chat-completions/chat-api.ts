@@ -34,7 +34,7 @@ export function createChatApi(service: GatewayService, log: (line: string) => vo
 function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   app.post('/v1/chat/completions', async c => {
     const body = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
-    const { request, includeUsage } = readChatRequest(body, model => service.providerOf(model));
+    const { request, includeUsage } = readChatRequest(body, model => service.models.providerOf(model));
     const how = { nameCall: callNames(request), includeUsage };
     const live = await service.answer(request, c.get('caller'), head => new ChatWriter(head, how));
     if (request.stream === true) return respondWithEvents(c, live, CHAT_CHUNKS);

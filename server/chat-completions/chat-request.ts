@@ -182,7 +182,6 @@ const bias = z
 
 const LIST_OF_MESSAGES = 'expected a list of at least one message';
 
-/** The body of `POST /v1/chat/completions`. */
 export const chatBody = z.looseObject({
   messages: z.array(message, LIST_OF_MESSAGES).min(1, LIST_OF_MESSAGES).max(MOST_MESSAGES),
   tools: maybe(z.array(tool).max(MOST_TOOLS)),
@@ -290,7 +289,6 @@ function isGiven(value: unknown, path: readonly PropertyKey[]): boolean {
   return at !== undefined;
 }
 
-/** The same definition in the flat form of the Responses API. */
 function readChatTool(tool: ChatTool, at: number): RequestTool {
   const place = `tools[${at}].${tool.type}`;
   if (tool.type === 'function') return readTool({ ...tool.function, type: 'function' }, place);
@@ -366,7 +364,6 @@ function readCall(call: ChatToolCall, place: string, calls: OpenCalls): SentItem
  */
 class OpenCalls {
   readonly #taken = new Set<string>();
-  /** The ids in the transcript by those of the client. */
   readonly #open = new Map<string, string>();
   #place = '';
 
@@ -394,7 +391,6 @@ class OpenCalls {
     );
   }
 
-  /** Throws unless every call has a result. */
   assertNone(): void {
     if (this.#open.size === 0) return;
     const param = `${this.#place}.tool_calls`;

@@ -39,7 +39,7 @@ type Chunk = Omit<ChatCompletionChunk, 'choices' | 'service_tier'> & {
 };
 
 /** One event of a streamed completion. OpenAI's clients throw an error. */
-export type ChatWire =
+type ChatWire =
   | Chunk
   | { error: { message: string; type: string; code: string | null; param: string | null } };
 
@@ -53,7 +53,6 @@ type Completion = Omit<ChatCompletion, 'service_tier' | 'choices'> & {
 /** Between the texts of two items, because a chat message has one content. */
 const BETWEEN_TEXTS = '\n\n';
 
-/** The format of a streamed completion. */
 export const CHAT_CHUNKS: StreamFormat<ChatWire> = {
   frame: batch => batch.map(frameOf).join(''),
   failed: thrown => frameOf({ error: describeResponsesError(thrown).body.error }),
@@ -149,7 +148,6 @@ export class ChatWriter implements AnswerWriter<ChatWire, Completion> {
     };
   }
 
-  /** The members that a completion and its chunks share. */
   #headOf<Name extends 'chat.completion' | 'chat.completion.chunk'>(object: Name) {
     const { id, createdAt, spec } = this.#head;
     const { model = spec.model, openai } = spec.request;

@@ -1,3 +1,4 @@
+import type { Context, Hono } from 'hono';
 import * as z from 'zod';
 import { type Caller, sees } from '../../access/caller.ts';
 import { createAgent } from '../../agent/agent.ts';
@@ -6,34 +7,30 @@ import { appendEvidence } from '../../engine/journal/evidence.ts';
 import { readJournal } from '../../engine/journal/read-journal.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { EngineError } from '../../protocol/error.ts';
-import type { RunEvent } from '../../protocol/event.ts';
+import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
-import type { Store } from '../../protocol/store.ts';
+import type { Source, Store } from '../../protocol/store.ts';
 import {
+  type FoundResponse,
   References,
   type RequestConversation,
   type RequestKey,
   type ResponseLibrary,
   resolveInput,
+  type VisibleResponses,
 } from '../gateway/index.ts';
 import { describeIssue, invalid, ResponsesError } from '../openai-error.ts';
+import { readBody } from '../read-body.ts';
 import {
-  type RequestConversations,
+  inputItemsOf,
+  pageOf,
   readItems,
   readWireItems,
   type WireItem,
   wireInputs,
+  writeResponse,
 } from '../responses/index.ts';
-import { contextOf, itemsOf } from './conversation-items.ts';
-import {
-  CONVERSATIONS,
-  type Conversation,
-  type ConversationItem,
-  type ConversationNote,
-  conversationIdOf,
-  readConversation,
-  runOfConversation,
-} from './conversation-journal.ts';
+import type { RunsEnv } from '../runs-env.ts';
 
 type JoiningResponse = Omit<Extract<ConversationNote, { type: 'response' }>, 'type'>;
 
@@ -49,7 +46,7 @@ type ConversationsOptions = { store: Store; host: Host; library: ResponseLibrary
  * N3 A response is noted only if the conversation has not changed since its request was planned (`RequestConversation`). Of two
  *    concurrent requests, the second is refused.
  */
-export class Conversations implements RequestConversations {
+export class Conversations {
   readonly #options: ConversationsOptions;
 
   constructor(options: ConversationsOptions) {
@@ -132,7 +129,6 @@ export class Conversations implements RequestConversations {
     return await this.find(id, caller);
   }
 
-  /** The conversation of a request: see `RequestConversation`. */
   open(id: string, caller: Caller): RequestConversation {
     const read = async () => {
       const conversation = await this.find(id, caller);
@@ -141,7 +137,11 @@ export class Conversations implements RequestConversations {
       const join = (response: JoiningResponse) => this.#join(conversation, response);
       return { ...context, history: readItems(history, 'input'), join };
     };
-    return { id, read };
+    const runsWithKey = async ({ key }: RequestKey) => {
+      const { notes } = await this.find(id, caller);
+      return notes.flatMap(note => (note.type === 'response' && note.key === key ? [note.runId] : []));
+    };
+    return { id, read, runsWithKey };
   }
 
   async #join(
@@ -155,12 +155,6 @@ export class Conversations implements RequestConversations {
       status: 'cancelled',
     });
     if (result.type !== 'appended') throw conversationLocked();
-  }
-
-  /** The runs of the conversation's responses to requests with this key. Throws like `find`. */
-  async runsWithKey(id: string, { key }: RequestKey, caller: Caller): Promise<string[]> {
-    const { notes } = await this.find(id, caller);
-    return notes.flatMap(note => (note.type === 'response' && note.key === key ? [note.runId] : []));
   }
 
   async #append(runId: string, note: ConversationNote): Promise<void> {
@@ -192,12 +186,10 @@ export class Conversations implements RequestConversations {
   }
 }
 
-/** The conversation as the API shows it. */
-export function conversationObject({ id, createdAt, metadata }: Conversation): JsonObject {
+function conversationObject({ id, createdAt, metadata }: Conversation): JsonObject {
   return { id, object: 'conversation', created_at: Math.floor(createdAt / 1000), metadata: { ...metadata } };
 }
 
-/** The error for a request while another one uses the conversation. */
 function conversationLocked(): ResponsesError {
   return new ResponsesError(
     'Another request is using this conversation. Send this one again when that one has ended.',
@@ -205,7 +197,6 @@ function conversationLocked(): ResponsesError {
   );
 }
 
-/** The status that listed items have. */
 const STATUS: Readonly<Record<string, JsonObject>> = {
   function_call: { status: 'completed' },
   function_call_output: { status: 'completed' },
@@ -229,7 +220,6 @@ function prefixOf({ type = 'message' }: WireItem): string {
   return PREFIXES[String(type)] ?? 'item';
 }
 
-/** A conversation's journal has no model: nothing is ever asked of it. */
 const NO_MODEL: ModelAdapter = {
   provider: 'none',
   model: 'none',
@@ -272,12 +262,10 @@ function readCreation(value: unknown): {
   return { items: readWireItems(body.items ?? [], 'items'), metadata: body.metadata ?? {} };
 }
 
-/** Validates the new metadata of a conversation. Throws a `ResponsesError`. */
 function readUpdate(value: unknown): Record<string, string> {
   return parse(update, value).metadata ?? {};
 }
 
-/** Validates items to add. Throws a `ResponsesError`. */
 function readAddition(value: unknown): readonly WireItem[] {
   return readWireItems(parse(addition, value).items, 'items');
 }
@@ -288,4 +276,180 @@ function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infe
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw describeIssue(parsed.error.issues[0], '');
+}
+
+/** The agent of the journals that are conversations, and the `by` of their notes. */
+const CONVERSATIONS = 'conversations';
+
+type ConversationItem = JsonObject & { id: string };
+
+const item = z.custom<ConversationItem>(value => isJsonObject(value) && typeof value.id === 'string');
+
+const note = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('metadata'), metadata: z.record(z.string(), z.string()) }),
+  z.object({ type: z.literal('items'), items: z.array(item) }),
+  z.object({ type: z.literal('item_deleted'), id: z.string() }),
+  /** A response that is about to begin: the one of this run whose spec has this ticket. `key`: see `RequestKey`. */
+  z.object({
+    type: z.literal('response'),
+    runId: z.string(),
+    ticket: z.string(),
+    key: z.exactOptional(z.string()),
+  }),
+  z.object({ type: z.literal('deleted') }),
+]);
+type ConversationNote = z.infer<typeof note>;
+
+const owner = z.object({ caller: z.object({ name: z.string(), labels: z.record(z.string(), z.string()) }) });
+
+type Conversation = {
+  id: string;
+  runId: string;
+  createdAt: number;
+  seq: number;
+  redactions: number;
+  caller: z.infer<typeof owner>['caller'];
+  metadata: Readonly<Record<string, string>>;
+  notes: readonly ConversationNote[];
+  isDeleted: boolean;
+};
+
+function conversationIdOf(runId: string): string {
+  return runId.replace(/^run_/, 'conv_');
+}
+
+/** The run whose journal is the conversation; `undefined` for an id that this server did not make. */
+function runOfConversation(id: string): string | undefined {
+  return /^conv_[A-Za-z0-9]+$/.test(id) ? id.replace(/^conv_/, 'run_') : undefined;
+}
+
+/** Reads a conversation from its journal; `undefined` for the journal of a run. */
+function readConversation(
+  { runId, redactions }: Source,
+  entries: readonly JournalEntry[],
+): Conversation | undefined {
+  const [first] = entries;
+  if (first?.event.type !== 'run.started' || first.event.agent.name !== CONVERSATIONS) return undefined;
+  const { caller } = owner.safeParse(first.event.launch?.request).data ?? {};
+  if (caller === undefined) return undefined;
+  const notes = entries.flatMap(({ event }) => {
+    if (event.type !== 'run.noted' || event.by !== CONVERSATIONS) return [];
+    return note.safeParse(event.note).data ?? [];
+  });
+  return {
+    id: conversationIdOf(runId),
+    runId,
+    createdAt: first.event.at,
+    seq: entries.at(-1)?.seq ?? 1,
+    redactions,
+    caller,
+    metadata: notes.findLast(known => known.type === 'metadata')?.metadata ?? {},
+    notes,
+    isDeleted: notes.some(({ type }) => type === 'deleted'),
+  };
+}
+
+type ResponseNote = Extract<ConversationNote, { type: 'response' }>;
+
+/**
+ * The response of a note; `undefined` if it was never begun, because the server stopped before, or may not be seen. A
+ * deleted one is found: its span says so.
+ */
+async function findResponse(
+  { runId, ticket }: ResponseNote,
+  library: VisibleResponses,
+): Promise<FoundResponse | undefined> {
+  const run = await library.load(runId);
+  const span = run?.spans.find(({ spec }) => spec.conversation?.ticket === ticket);
+  return run && span && { run, span };
+}
+
+/**
+ * All items of a conversation, in order: the added items, and the input and output of its responses. Nothing is
+ * copied: a response's items are read from its run, so they are complete whenever its run is.
+ */
+async function itemsOf({ notes }: Conversation, library: VisibleResponses): Promise<ConversationItem[]> {
+  const items: ConversationItem[] = [];
+  const deleted = new Set<string>();
+  for (const note of notes) {
+    if (note.type === 'items') items.push(...note.items);
+    if (note.type === 'item_deleted') deleted.add(note.id);
+    const found = note.type === 'response' ? await findResponse(note, library) : undefined;
+    if (found !== undefined && !found.span.deleted) items.push(...itemsOfResponse(found));
+  }
+  return items.filter(({ id }) => !deleted.has(id));
+}
+
+function itemsOfResponse(found: FoundResponse): ConversationItem[] {
+  const given = found.span.spec.conversation?.given ?? 0;
+  const items: JsonObject[] = [...inputItemsOf(found, { from: given }), ...writeResponse(found).output];
+  return items.map(item => ({ ...item, id: String(item.id) }));
+}
+
+/**
+ * What a request follows: the newest response and the items that were added since. Where that response was deleted, or
+ * an item that it has read, it cannot be continued: then all remaining items are the history.
+ */
+async function contextOf(
+  conversation: Conversation,
+  library: VisibleResponses,
+): Promise<{ previous?: FoundResponse; history: readonly ConversationItem[] }> {
+  const { notes } = conversation;
+  for (let at = notes.length - 1; at >= 0; at -= 1) {
+    const note = notes[at];
+    const previous = note?.type === 'response' ? await findResponse(note, library) : undefined;
+    if (previous === undefined) continue;
+    const history = addedIn(notes.slice(at + 1));
+    if (previous.span.deleted || history === undefined) break;
+    return { previous, history };
+  }
+  return { history: await itemsOf(conversation, library) };
+}
+
+function addedIn(notes: readonly ConversationNote[]): ConversationItem[] | undefined {
+  const added = notes.flatMap(note => (note.type === 'items' ? note.items : []));
+  const deleted = notes.flatMap(note => (note.type === 'item_deleted' ? [note.id] : []));
+  if (deleted.some(id => !added.some(item => item.id === id))) return undefined;
+  return added.filter(({ id }) => !deleted.includes(id));
+}
+
+/** Adds the routes of `/v1/conversations`. */
+export function addConversationRoutes(app: Hono<RunsEnv>, conversations: Conversations): void {
+  const bodyOf = async (c: Context<RunsEnv>) =>
+    await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
+
+  app.post('/v1/conversations', async c => {
+    const isEmpty = c.req.header('content-type') === undefined;
+    const value = isEmpty ? undefined : await bodyOf(c);
+    return c.json(conversationObject(await conversations.create(value, c.get('caller'))));
+  });
+  app.get('/v1/conversations/:id', async c =>
+    c.json(conversationObject(await conversations.find(c.req.param('id'), c.get('caller')))),
+  );
+  app.post('/v1/conversations/:id', async c => {
+    const value = await bodyOf(c);
+    const updated = await conversations.update(c.req.param('id'), value, c.get('caller'));
+    return c.json(conversationObject(updated));
+  });
+  app.delete('/v1/conversations/:id', async c => {
+    const id = c.req.param('id');
+    await conversations.delete(id, c.get('caller'));
+    return c.json({ id, object: 'conversation.deleted', deleted: true });
+  });
+  app.get('/v1/conversations/:id/items', async c => {
+    const items = await conversations.items(c.req.param('id'), c.get('caller'));
+    return c.json(pageOf(items, c.req.query()));
+  });
+  app.post('/v1/conversations/:id/items', async c => {
+    const value = await bodyOf(c);
+    const items = await conversations.add(c.req.param('id'), value, c.get('caller'));
+    return c.json(pageOf(items, { order: 'asc', limit: '100' }));
+  });
+  app.get('/v1/conversations/:id/items/:item', async c =>
+    c.json(await conversations.item(c.req.param('id'), c.req.param('item'), c.get('caller'))),
+  );
+  app.delete('/v1/conversations/:id/items/:item', async c => {
+    const { id, item } = c.req.param();
+    return c.json(conversationObject(await conversations.deleteItem(id, item, c.get('caller'))));
+  });
 }

@@ -11,12 +11,12 @@ import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { Admission } from '../access/admission.ts';
 import { invalid, ResponsesError } from '../openai-error.ts';
 import { GatewayAgents } from './agents/gateway-agents.ts';
+import type { GatewayModels } from './agents/gateway-models.ts';
 import type { GatewayConfig } from './config/gateway-config.ts';
-import { LiveResponses } from './live/live-responses.ts';
-import type { LiveResponse, MakeWriter } from './live/response-feed.ts';
-import type { Plan } from './plan/plan.ts';
+import { type LiveResponse, LiveResponses, type MakeWriter } from './live/response-feed.ts';
 import {
   type ConversationContext,
+  type Plan,
   planRequest,
   readRequest,
   transcriptFor,
@@ -26,11 +26,10 @@ import { summaryRequest, summaryTranscript } from './request/compaction-items.ts
 import type { GatewayRequest } from './request/gateway-request.ts';
 import { continuationOf } from './runs/continued-run.ts';
 import { type CallersRequest, RequestRuns } from './runs/request-runs.ts';
-import { type FoundResponse, ResponseLibrary } from './runs/response-library.ts';
-import { RESPONSES } from './runs/response-spec.ts';
-import { recordedUsage } from './runs/run-responses.ts';
+import { type FoundResponse, ResponseLibrary, recordedUsage } from './runs/response-library.ts';
+import { RESPONSES, type RequestKey } from './runs/response-spec.ts';
 
-export type GatewayServiceOptions = {
+type GatewayServiceOptions = {
   store: Store;
   host: Host;
   gateway: GatewayConfig;
@@ -49,12 +48,13 @@ export type GatewayServiceOptions = {
  */
 export type RequestConversation = {
   id: string;
+  /** The runs of its responses to requests with this key. */
+  runsWithKey(key: RequestKey): Promise<string[]>;
   read(): Promise<
     ConversationContext & { join(response: { runId: string; ticket: string; key?: string }): Promise<void> }
   >;
 };
 
-/** How a request is answered. `chain` has the unstored responses of its connection. */
 type AnswerOptions = Pick<CallersRequest, 'chain' | 'once'> & { conversation?: RequestConversation };
 
 type Asked = CallersRequest & { conversation?: RequestConversation };
@@ -72,7 +72,7 @@ type Planned = {
  * (`plan/plan-request.ts`) and carried out (`runs/request-runs.ts`) with an agent made from the request and the
  * configuration (`agents/`). The part of the run's story that the client gets is the answer (`answer/`), which is
  * written in the client's protocol by an `AnswerWriter` for readers that share it (`live/`). The journal is the
- * only record: a response is a span of entries (`runs/run-responses.ts`) and is written again whenever it is retrieved.
+ * only record: a response is a span of entries (`runs/response-library.ts`) and is written again whenever it is retrieved.
  *
  * V1 Every request starts or continues a run; the chart decides what happens in it.
  * V2 A request is durable before anything is done for it: in `run.started`, or in a `run.noted` event.
@@ -80,13 +80,12 @@ type Planned = {
  * V4 Ids in a request lead only to responses that its caller may see (`VisibleResponses`).
  */
 export class GatewayService {
-  /** Lets requests begin runs, within limits. The server's other routes share it. */
   readonly admission: Admission;
   readonly library: ResponseLibrary;
   readonly live = new LiveResponses();
   readonly #options: GatewayServiceOptions;
+  readonly runs: RequestRuns;
   readonly #agents: GatewayAgents;
-  readonly #runs: RequestRuns;
   readonly #mutex = new KeyedMutex();
 
   constructor(options: GatewayServiceOptions) {
@@ -96,7 +95,7 @@ export class GatewayService {
     this.library = new ResponseLibrary(store);
     this.#agents = new GatewayAgents({ ...options, admission: this.admission });
     const { admission, library, live } = this;
-    this.#runs = new RequestRuns({ ...options, library, live, agents: this.#agents, admission });
+    this.runs = new RequestRuns({ ...options, library, live, agents: this.#agents, admission });
   }
 
   /**
@@ -136,7 +135,7 @@ export class GatewayService {
     write: MakeWriter<Wire, Whole>,
   ): Promise<LiveResponse<Wire, Whole>> {
     const carryOut = async (planned: Planned) =>
-      await this.#runs.carryOut(planned.plan, this.#join(asked, planned), write);
+      await this.runs.carryOut(planned.plan, this.#join(asked, planned), write);
     const planned = await this.#plan(asked);
     if (planned.plan.type !== 'continue') return await carryOut(planned);
     return await this.#mutex.run(planned.plan.run.runId, async () => carryOut(await this.#plan(asked)));
@@ -170,8 +169,7 @@ export class GatewayService {
     return await this.#agents.countInput(asked, await transcriptFor(plan, this.#options.store));
   }
 
-  /** The names of the models that the server lists. */
-  get models(): string[] {
+  get models(): GatewayModels {
     return this.#agents.models;
   }
 
@@ -189,12 +187,7 @@ export class GatewayService {
     const asked = { ...this.resolve(summaryRequest(request)), caller, compacts: true as const };
     const { origins } = references;
     const plan = { type: 'start' as const, items: summaryTranscript(conversation), origins };
-    return { live: await this.#runs.carryOut(plan, asked, write), conversation };
-  }
-
-  /** The provider of the model that requests call by this name. Throws a `ResponsesError` for an unknown model. */
-  providerOf(model: string | undefined): string {
-    return this.#agents.providerOf(model);
+    return { live: await this.runs.carryOut(plan, asked, write), conversation };
   }
 
   /** Finds a stored response that the caller may see. Throws a `ResponsesError` with status 404. */
@@ -208,21 +201,6 @@ export class GatewayService {
     });
   }
 
-  /** See `RequestRuns.repeat`. */
-  async repeat<Wire, Whole>(found: FoundResponse, write: MakeWriter<Wire, Whole>) {
-    return await this.#runs.repeat(found, write);
-  }
-
-  /** A reader of a stored response, and where it has to begin: see `RequestRuns.resume`. Throws like `find`. */
-  async resume<Wire, Whole>(
-    responseId: string,
-    caller: Caller,
-    write: MakeWriter<Wire, Whole>,
-    startingAfter?: number,
-  ) {
-    return await this.#runs.resume(await this.find(responseId, caller), write, startingAfter);
-  }
-
   /**
    * Cancels a background response that is in progress. Throws like `find`, and a `ResponsesError` if the response is not
    * one in the background.
@@ -231,7 +209,7 @@ export class GatewayService {
     const { run, span } = await this.find(responseId, caller);
     if (span.spec.request.background !== true)
       throw invalid('response_id', 'invalid_value', 'Cannot cancel a synchronous response.');
-    if (span.to === null) await this.#runs.cancel(responseId, run.runId);
+    if (span.to === null) await this.runs.cancel(responseId, run.runId);
   }
 
   /** Hides a response and cancels its run if it is the latest. The journal keeps it. Throws like `find`. */

@@ -14,13 +14,12 @@ export {
 export { openSeal } from './answer/opaque-seal.ts';
 export { providedCall } from './answer/turn-items.ts';
 export { type ItemPlace, itemIdOf, readItemId, readResponseId, responseIdOf } from './answer/wire-ids.ts';
+export type { WebhooksConfig } from './config/gateway-config.ts';
 export { describeGatewayConfig, EMPTY_GATEWAY, type GatewayConfig } from './config/gateway-config.ts';
 export { readGatewayConfig } from './config/read-gateway-config.ts';
-export type { WebhooksConfig } from './config/webhooks-config.ts';
 export { GatewayService, type RequestConversation } from './gateway-service.ts';
-export type { LiveResponses } from './live/live-responses.ts';
 export { DONE, failureOf, finishedResponse, respondWithEvents, type StreamFormat } from './live/respond.ts';
-export type { LiveResponse, MakeWriter } from './live/response-feed.ts';
+export type { LiveResponse, LiveResponses, MakeWriter } from './live/response-feed.ts';
 export { resolveInput } from './plan/input-items.ts';
 export { References } from './plan/references.ts';
 export { compactionItem, compactionOf } from './request/compaction-items.ts';
@@ -58,8 +57,12 @@ export { callNamer } from './runs/continued-run.ts';
 export {
   eventsOf,
   type FoundResponse,
+  inputOf,
   mayRetry,
   type ResponseLibrary,
+  type RunResponses,
+  requestIdOf,
+  type Span,
   UnstoredChain,
   type VisibleResponses,
 } from './runs/response-library.ts';
@@ -74,4 +77,3 @@ export {
   type ResponseHead,
   toolNamed,
 } from './runs/response-spec.ts';
-export { inputOf, type RunResponses, requestIdOf, type Span } from './runs/run-responses.ts';

@@ -51,7 +51,7 @@ export class KeyedRequests {
         const continued = [...(await joined(key)), ...runsToContinue(request)];
         const answered = await findAnswered(key, continued, library.seenBy(caller), unstored);
         if (answered.type === 'unstored') return answered.live;
-        if (answered.type === 'stored') return await this.#service.repeat(answered.found, write);
+        if (answered.type === 'stored') return await this.#service.runs.repeat(answered.found, write);
         try {
           return await begin({ key, runId: answered.runId });
         } catch (error) {

@@ -99,7 +99,6 @@ function contentOf<Block extends z.ZodType>(block: Block) {
   return orText(blocks);
 }
 
-/** A message of a request. */
 export const message = z.discriminatedUnion(
   'role',
   [
@@ -155,7 +154,6 @@ export function readMessages(messages: readonly Message[]): Pick<GatewayRequest,
  */
 function assertPaired(messages: readonly Message[]): void {
   const known = new Set<string>();
-  /** The message of each call that has no result yet, by the id of the call. */
   const open = new Map<string, string>();
   const assertAnswered = () => {
     const [place] = open.values();
@@ -229,7 +227,6 @@ function urlOf(source: Media): string {
   }
 }
 
-/** Reads a message of the model. */
 class AnswerReader {
   readonly #content: readonly AnswerBlock[];
   readonly #place: string;

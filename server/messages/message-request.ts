@@ -71,10 +71,8 @@ const prompt = {
   output_format: maybe(format),
 };
 
-/** The body of `POST /v1/messages/count_tokens`. */
 const countBody = fields(prompt);
 
-/** The body of `POST /v1/messages`. */
 export const messageBody = fields({
   ...prompt,
   max_tokens: z.int().positive(),
@@ -90,8 +88,7 @@ export const messageBody = fields({
 type Prompt = z.infer<typeof countBody>;
 type Create = z.infer<typeof messageBody>;
 
-/** A request for a message, and how the message is to be written. */
-export type MessageRequest = {
+type MessageRequest = {
   request: GatewayRequest;
   /** Whether thinking is part of the message: its text, only its signature, or nothing. */
   thinking: 'shown' | 'omitted' | 'none';
@@ -154,7 +151,6 @@ function withoutNulls(value: unknown): unknown {
   return isJsonObject(value) ? omitNull(value) : value;
 }
 
-/** The part of the request that its input tokens depend on. */
 function requestOf(
   body: Prompt,
   messages: Pick<GatewayRequest, 'input' | 'answered'>,
@@ -260,7 +256,6 @@ function providerOptionsOf(body: Create, provider: string): JsonObject {
   };
 }
 
-/** What Anthropic's API takes as the client sent it. */
 function anthropicOptions(body: Create): JsonObject {
   const { metadata, service_tier: tier } = body;
   return {

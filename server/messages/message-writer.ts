@@ -54,13 +54,10 @@ export type MessageEvent =
   | RawMessageStopEvent
   | { type: 'error'; error: MessageFailure; request_id: string };
 
-/** How a request wants its message. */
-export type MessageOptions = {
-  /** Whether thinking is part of the message: its text, only its signature, or nothing. */
+type MessageOptions = {
   thinking: 'shown' | 'omitted' | 'none';
   /** The id of a call for the client; `place` counts the calls of the response from 0. */
   nameCall(responseId: string, place: number): string;
-  /** The client's name of a tool. */
   toolName(name: string): string;
   requestId: string;
 };
@@ -197,7 +194,6 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     this.#writeCall(id, use, input === undefined ? '{}' : written, input ?? {});
   }
 
-  /** Writes a call. `written` is the JSON text of its input. */
   #writeCall<Call extends ToolUseBlock | ServerToolUseBlock>(
     key: string,
     call: Call,
@@ -211,7 +207,6 @@ export class MessageWriter implements AnswerWriter<MessageEvent, WrittenMessage>
     this.#close();
   }
 
-  /** Writes a block that has all its content from the start, such as redacted thinking. */
   #whole(key: string, block: Block): void {
     this.#blockFor(key, block);
     this.#close();

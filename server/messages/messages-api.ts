@@ -41,7 +41,9 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   });
   app.post('/v1/messages', async c => {
     const body = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
-    const { request, thinking, toolName } = readMessageRequest(body, model => service.providerOf(model));
+    const { request, thinking, toolName } = readMessageRequest(body, model =>
+      service.models.providerOf(model),
+    );
     const nameCall = callNamer('toolu_', request.input);
     const how = { thinking, toolName, nameCall, requestId: requestIdOf(c) };
     const live = await service.answer(request, c.get('caller'), head => new MessageWriter(head, how));
@@ -53,7 +55,7 @@ function addRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   });
   app.post('/v1/messages/count_tokens', async c => {
     const body = await readBody(c.req.raw, z.unknown(), c.get('requestLimits'));
-    const request = readCountRequest(body, model => service.providerOf(model));
+    const request = readCountRequest(body, model => service.models.providerOf(model));
     const tokens = await service.countInput(request, c.get('caller'));
     return c.json({ input_tokens: tokens });
   });

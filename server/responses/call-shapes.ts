@@ -15,11 +15,10 @@ import {
 /** An event about an item, without the item's id and place. */
 export type ItemEvent = JsonObject & { type: string };
 type Item = JsonObject & { id: string };
-/** A call, and the id of its item. */
 type ShownCall = PlacedCall & { id: string };
 
 /** How a call that the gateway runs appears: as it begins, and as it ends. `include` is the request's. */
-export type CallShape = {
+type CallShape = {
   opened(call: ShownCall): { item: Item; events: ItemEvent[] };
   closed(call: ShownCall, end: CallEnd, include: readonly JsonValue[]): { item: Item; events: ItemEvent[] };
 };
@@ -64,7 +63,7 @@ function mcpShape(tool: ExposedTool): CallShape {
 }
 
 const BUILTIN_SHAPES: Readonly<Record<BuiltinKind, CallShape>> = {
-  web_search: builtinShape('web_search_call', 'searching', {
+  web_search: builtinShape('web_search', {
     begin: call => ({ action: searchOf(call) }),
     end: (call, output, include) => {
       const sources = resultsIn(output).flatMap(({ url }) =>
@@ -74,14 +73,14 @@ const BUILTIN_SHAPES: Readonly<Record<BuiltinKind, CallShape>> = {
       return { action: { ...searchOf(call), ...(isWanted ? { sources } : {}) } };
     },
   }),
-  file_search: builtinShape('file_search_call', 'searching', {
+  file_search: builtinShape('file_search', {
     begin: call => ({ queries: [textIn(call, 'query')], results: null }),
     end: (call, output, include) => ({
       queries: [textIn(call, 'query')],
       results: include.includes('file_search_call.results') ? resultsIn(output) : null,
     }),
   }),
-  code_interpreter: builtinShape('code_interpreter_call', 'interpreting', {
+  code_interpreter: builtinShape('code_interpreter', {
     begin: call => ({ code: textIn(call, 'code'), container_id: containerOf(call), outputs: null }),
     end: (call, output, include) => {
       const logs = isJsonObject(output) && typeof output.logs === 'string' ? output.logs : '';
@@ -92,34 +91,24 @@ const BUILTIN_SHAPES: Readonly<Record<BuiltinKind, CallShape>> = {
         outputs: isWanted ? [{ type: 'logs', logs }] : null,
       };
     },
-    opening: { code: '' },
-    written: call => [
-      ...deltaOf('response.code_interpreter_call_code.delta', textIn(call, 'code')),
-      { type: 'response.code_interpreter_call_code.done', code: textIn(call, 'code') },
-    ],
   }),
 };
 
 /** OpenAI has no event for a built-in call that failed: its item says so. */
 function builtinShape(
-  type: string,
-  working: string,
+  builtin: BuiltinKind,
   parts: {
     begin(call: ShownCall): JsonObject;
     end(call: ShownCall, output: JsonValue, include: readonly JsonValue[]): JsonObject;
-    opening?: JsonObject;
-    written?(call: ShownCall): ItemEvent[];
   },
 ): CallShape {
+  const type = `${builtin}_call`;
+  const isCode = builtin === 'code_interpreter';
   const headOf = (call: ShownCall, status: string) => ({ id: call.id, type, status });
   return {
     opened: call => ({
-      item: { ...headOf(call, 'in_progress'), ...parts.begin(call), ...parts.opening },
-      events: [
-        { type: `response.${type}.in_progress` },
-        ...(parts.written?.(call) ?? []),
-        { type: `response.${type}.${working}` },
-      ],
+      item: { ...headOf(call, 'in_progress'), ...parts.begin(call), ...(isCode ? { code: '' } : {}) },
+      events: builtinEvents(builtin, isCode ? textIn(call, 'code') : undefined),
     }),
     closed: (call, end, include) =>
       'error' in end
@@ -129,6 +118,15 @@ function builtinShape(
             events: [{ type: `response.${type}.completed` }],
           },
   };
+}
+
+/** The events of a call of a built-in tool that begins. `code`: that of a code interpreter, if it is known. */
+export function builtinEvents(builtin: BuiltinKind, code: string | undefined): ItemEvent[] {
+  const type = `response.${builtin}_call`;
+  const written =
+    code === undefined ? [] : [...deltaOf(`${type}_code.delta`, code), { type: `${type}_code.done`, code }];
+  const working = builtin === 'code_interpreter' ? 'interpreting' : 'searching';
+  return [{ type: `${type}.in_progress` }, ...written, { type: `${type}.${working}` }];
 }
 
 function searchOf(call: ShownCall): JsonObject {

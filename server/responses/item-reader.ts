@@ -28,7 +28,6 @@ const OUTPUT_NOT_KEPT = 'The output of this tool call is not available.';
 const MISSING = 'missing';
 const NOT_EMPTY = 'expected a non-empty string';
 
-/** A text that has to be there. */
 const text = z.string({ error: ({ input }) => (input == null ? MISSING : NOT_EMPTY) }).min(1, NOT_EMPTY);
 const textOr = (otherwise: string) =>
   z
@@ -96,14 +95,12 @@ const part = z.discriminatedUnion(
 
 const content = orText(z.array(part, 'expected a string or a list of parts'));
 
-/** The joined texts of a list. */
 const texts = lenient(z.array(z.object({ text: z.string() }).catch({ text: '' }))).transform(parts =>
   (parts ?? []).map(({ text }) => text).join(''),
 );
 
 const result = { id, call_id: text, output: content, is_error: z.optional(json) };
 
-/** An input item of the Responses API. */
 export const inputItem = z.discriminatedUnion(
   'type',
   [
@@ -186,7 +183,6 @@ export function readItems(items: readonly WireItem[], field: string): InputItem[
   return items.map((item, at) => readItem(item, `${field}[${at}]`));
 }
 
-/** Reads one item at the path `place`. An item with only an id is a reference. */
 function readItem(wire: WireItem, place: string): InputItem {
   const type = wire.type ?? ('role' in wire ? 'message' : 'item_reference');
   const parsed = inputItem.safeParse({ ...wire, type });

@@ -122,7 +122,6 @@ export function readCreateBody(value: unknown): GatewayRequest {
   };
 }
 
-/** A text is a message of the user. */
 function itemsIn(input: Parsed['input']): WireItem[] {
   if (input === '')
     throw invalid('input', 'input_text_empty', "'input' is empty. Send a text or a list of items.");

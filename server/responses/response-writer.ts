@@ -20,10 +20,9 @@ import {
   type ResponseHead,
   refusalIn,
 } from '../gateway/index.ts';
-import { type ItemEvent, shapeOf } from './call-shapes.ts';
+import { builtinEvents, type ItemEvent, shapeOf } from './call-shapes.ts';
 import { customCallItem, toolListItem } from './wire-input.ts';
 
-/** An item whose shape depends on the tool, or that is the provider's. */
 type OtherItem = JsonObject & { id: string };
 /** Custom calls have a status here, like calls of functions. */
 type WrittenItem =
@@ -74,7 +73,6 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     usage: null,
   };
 
-  /** `firstNumber` is the `sequence_number` of the first event. */
   constructor(head: ResponseHead, firstNumber = 0) {
     this.#head = head;
     this.#sequence = firstNumber;
@@ -83,7 +81,6 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     if (background === true) this.#state = { ...this.#state, status: 'queued' };
   }
 
-  /** The current response object. */
   get whole(): JsonObject {
     return responseObject(this.#head, { ...this.#state, output: this.output });
   }
@@ -132,12 +129,10 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     }
   }
 
-  /** Writes an event. */
   #write<Type extends EventType>(type: Type, fields: Fields<Type>): void {
     this.#written.push({ type, sequence_number: this.#sequence++, ...asJson(fields) });
   }
 
-  /** Writes an event of a tool. */
   #writeOther(type: string, fields: JsonObject): void {
     this.#written.push({ type, sequence_number: this.#sequence++, ...fields });
   }
@@ -150,7 +145,6 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     return index;
   }
 
-  /** Completes an item. */
   #close(index: number, item: WrittenItem): void {
     this.#items[index] = asJson(item);
     this.#write('response.output_item.done', { output_index: index, item });
@@ -258,9 +252,7 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     });
   }
 
-  /** Writes a call that the provider ran, with the events of its kind. */
   #provide({ id, builtin, item }: Of<'provided'>): void {
-    const kind = `${builtin}_call`;
     const closed: OtherItem = { ...item, id };
     const isCode = builtin === 'code_interpreter';
     const opened: OtherItem = {
@@ -270,14 +262,9 @@ export class ResponseWriter implements AnswerWriter<WireEvent, JsonObject> {
     };
     const index = this.#open('results' in closed ? { ...opened, results: null } : opened);
     const place = { item_id: id, output_index: index };
-    this.#writeOther(`response.${kind}.in_progress`, place);
-    if (isCode && typeof closed.code === 'string') {
-      const { code } = closed;
-      if (code !== '') this.#writeOther(`response.${kind}_code.delta`, { ...place, delta: code });
-      this.#writeOther(`response.${kind}_code.done`, { ...place, code });
-    }
-    this.#writeOther(`response.${kind}.${isCode ? 'interpreting' : 'searching'}`, place);
-    if (closed.status === 'completed') this.#writeOther(`response.${kind}.completed`, place);
+    const code = isCode && typeof closed.code === 'string' ? closed.code : undefined;
+    this.#writeAll(builtinEvents(builtin, code), place);
+    if (closed.status === 'completed') this.#writeOther(`response.${builtin}_call.completed`, place);
     this.#close(index, closed);
   }
 
@@ -360,7 +347,6 @@ function summaryOf({ id, index }: Opened) {
   return { item_id: id, output_index: index, summary_index: 0 };
 }
 
-/** The provider's phase of the message, if it has one. */
 function phaseOf(items: readonly Item[]): Pick<ResponseOutputMessage, 'phase'> {
   const [first, second] = items;
   if (first?.type !== 'message' || second !== undefined) return {};
@@ -390,7 +376,6 @@ export function writeResponse(found: FoundResponse): ResponseWriter {
   return writer;
 }
 
-/** The status of a response in the API. */
 type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
 /** The variable part of a response. Times are ms since the epoch. */

@@ -15,10 +15,10 @@ import { answerOpenAIError, describeResponsesError, invalid, ResponsesError } fr
 import { readBody } from '../read-body.ts';
 import { V1_ROUTES } from '../route-table.ts';
 import type { RunsEnv } from '../runs-env.ts';
-import { inputItemsOf, pageOf } from './input-listing.ts';
 import { readCreateBody } from './request-body.ts';
 import type { WireEvent } from './response-writer.ts';
 import type { Responses } from './responses.ts';
+import { inputItemsOf, pageOf } from './wire-input.ts';
 
 /** Creates the `/v1/responses` and `/v1/models` routes, to be mounted on the server of the runs API. */
 export function createResponsesApi(responses: Responses, log: (line: string) => void): MountedApi {
@@ -114,10 +114,10 @@ function errorEvent(thrown: unknown, sequenceNumber: number): WireEvent {
 
 /** Adds OpenAI's `/v1/models`: the models that requests of every protocol may name. */
 function addModelRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
-  app.get('/v1/models', c => c.json({ object: 'list', data: service.models.map(modelObject) }));
+  app.get('/v1/models', c => c.json({ object: 'list', data: service.models.listed.map(modelObject) }));
   app.get('/v1/models/:id', c => {
     const id = c.req.param('id');
-    if (service.models.includes(id)) return c.json(modelObject(id));
+    if (service.models.listed.includes(id)) return c.json(modelObject(id));
     throw new ResponsesError(`The model '${id}' does not exist.`, {
       status: 404,
       code: 'model_not_found',
@@ -126,7 +126,6 @@ function addModelRoutes(app: Hono<RunsEnv>, service: GatewayService): void {
   });
 }
 
-/** `created` is 0, because the configuration does not say when a model was made. The owner hides the provider. */
 function modelObject(id: string): JsonObject {
   return { id, object: 'model', created: 0, owned_by: 'agentchart' };
 }

@@ -1,41 +1,39 @@
 import type { Caller } from '../../access/caller.ts';
-import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import type {
-  GatewayRequest,
-  GatewayService,
-  LiveResponse,
-  MakeWriter,
-  RequestConversation,
-  RequestKey,
-  UnstoredChain,
+import type { Item } from '../../protocol/item.ts';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import {
+  compactionItem,
+  compactionOf,
+  type GatewayRequest,
+  type GatewayService,
+  type LiveResponse,
+  type MakeWriter,
+  type RequestConversation,
+  type UnstoredChain,
 } from '../gateway/index.ts';
 import { KeyedRequests } from '../idempotency/idempotency.ts';
-import { compactedResponse, readCompactBody } from './compact-conversation.ts';
+import { invalid, ResponsesError } from '../openai-error.ts';
+import { readCreateBody } from './request-body.ts';
 import { ResponseWriter, type WireEvent, writeResponse } from './response-writer.ts';
+import { wireInputs } from './wire-input.ts';
 
-/** A response of the Responses API in progress. */
 export type WireResponse = LiveResponse<WireEvent, JsonObject>;
 
-/** Where the conversations of requests are. Both throw a `ResponsesError` with status 404 for an unknown one. */
-export type RequestConversations = {
-  open(id: string, caller: Caller): RequestConversation;
-  /** The runs of the conversation's responses to requests with this key. */
-  runsWithKey(id: string, key: RequestKey, caller: Caller): Promise<string[]>;
-};
+/** Finds the conversation of a request, whose methods throw a `ResponsesError` with status 404 if there is none. */
+type OpenConversation = (id: string, caller: Caller) => RequestConversation;
 
-/** Writes the events of the Responses API. */
 const writeEvents: MakeWriter<WireEvent, JsonObject> = (head, firstNumber) =>
   new ResponseWriter(head, firstNumber);
 
 /** What callers do with responses, in the words of the Responses API. */
 export class Responses {
   readonly service: GatewayService;
-  readonly #conversations: RequestConversations;
+  readonly #openConversation: OpenConversation;
   readonly #keyed: KeyedRequests;
 
-  constructor(service: GatewayService, conversations: RequestConversations) {
+  constructor(service: GatewayService, openConversation: OpenConversation) {
     this.service = service;
-    this.#conversations = conversations;
+    this.#openConversation = openConversation;
     this.#keyed = new KeyedRequests(service);
   }
 
@@ -55,19 +53,15 @@ export class Responses {
     return await this.#keyed.answer(
       header,
       { request, caller, write: writeEvents },
-      async key =>
-        request.conversation === undefined
-          ? []
-          : await this.#conversations.runsWithKey(request.conversation, key, caller),
+      async key => (await how.conversation?.runsWithKey(key)) ?? [],
       once => this.service.answer(request, caller, writeEvents, { ...how, once }),
     );
   }
 
   #placeOf({ conversation }: GatewayRequest, caller: Caller): { conversation?: RequestConversation } {
-    return conversation === undefined ? {} : { conversation: this.#conversations.open(conversation, caller) };
+    return conversation === undefined ? {} : { conversation: this.#openConversation(conversation, caller) };
   }
 
-  /** See `GatewayService.countInput`. */
   async countInput(request: GatewayRequest, caller: Caller): Promise<number> {
     return await this.service.countInput(request, caller, this.#placeOf(request, caller));
   }
@@ -89,8 +83,64 @@ export class Responses {
     return writeResponse(await this.service.find(responseId, caller)).whole;
   }
 
-  /** See `RequestRuns.resume`. Throws like `retrieve`. */
   async resume(responseId: string, caller: Caller, startingAfter?: number) {
-    return await this.service.resume(responseId, caller, writeEvents, startingAfter);
+    const found = await this.service.find(responseId, caller);
+    return await this.service.runs.resume(found, writeEvents, startingAfter);
   }
 }
+
+const MEMBERS = ['model', 'input', 'previous_response_id', 'instructions', 'prompt_cache_key'];
+
+/** Reads the body of `POST /v1/responses/compact`. Throws a `ResponsesError` with the path of the first problem. */
+function readCompactBody(value: unknown): GatewayRequest {
+  const given = Object.entries(isJsonObject(value) ? value : {}).filter(
+    ([name, member]) => member !== null && MEMBERS.includes(name),
+  );
+  const body = Object.fromEntries(given);
+  if (body.model === undefined)
+    throw invalid('model', 'missing_required_parameter', "Missing required parameter: 'model'.");
+  const asked = readCreateBody(body);
+  if (asked.input.length > 0 || asked.previousResponseId !== undefined) return asked;
+  throw invalid(
+    'input',
+    'missing_required_parameter',
+    "Missing required parameter: 'input'. Send the conversation, or a 'previous_response_id'.",
+  );
+}
+
+/**
+ * The result of a compaction: the messages that are not the model's, and one compaction item. Throws a `ResponsesError`
+ * if the model did not finish the summary.
+ */
+function compactedResponse(
+  runId: string,
+  conversation: readonly Item[],
+  { id, created_at, status, incomplete_details, usage }: JsonObject,
+): JsonObject {
+  const { reason } = isJsonObject(incomplete_details) ? incomplete_details : {};
+  if (status !== 'completed')
+    throw new ResponsesError(`The model did not finish the summary (${String(reason ?? status)}).`, {
+      status: 502,
+      type: 'server_error',
+      code: 'compaction_incomplete',
+    });
+  const kept = conversation.filter(
+    item => item.type === 'message' && item.role !== 'assistant' && compactionOf(item) === undefined,
+  );
+  return {
+    id: id ?? null,
+    object: 'response.compaction',
+    created_at: created_at ?? null,
+    output: [...wireInputs(kept, {}), compactionItem(runId)] satisfies JsonValue[],
+    usage: usage ?? NO_USAGE,
+  };
+}
+
+/** The usage where the provider reported none. */
+const NO_USAGE = {
+  input_tokens: 0,
+  input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+  output_tokens: 0,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: 0,
+};

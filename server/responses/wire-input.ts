@@ -5,12 +5,17 @@ import {
   argumentOf,
   compactionOf,
   type Exposed,
+  type FoundResponse,
+  inputOf,
   isCustomTool,
   providedCall,
+  RESPONSES,
   refusalIn,
+  requestIdOf,
   toolNamed,
   wirePart,
 } from '../gateway/index.ts';
+import { invalid, ResponsesError } from '../openai-error.ts';
 
 /** Input items in the format of `input_items`. A call that a gateway ran appears as a function call. */
 export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject[] {
@@ -20,12 +25,10 @@ export function wireInputs(items: readonly Item[], exposed: Exposed): JsonObject
   return items.flatMap(item => wireInput(item, custom));
 }
 
-/** The type and status of a result. */
-export function resultHead({ isCustom }: { isCustom: boolean }) {
+function resultHead({ isCustom }: { isCustom: boolean }) {
   return { type: isCustom ? 'custom_tool_call_output' : 'function_call_output', status: 'completed' };
 }
 
-/** `custom` are the ids of calls of custom tools. */
 function wireInput(item: Item, custom: ReadonlySet<string>): JsonObject[] {
   const id = item.id ?? null;
   const compaction = compactionOf(item);
@@ -86,13 +89,12 @@ function isCustomCall({ name, opaque }: ToolCallItem, exposed: Exposed): boolean
 }
 
 /** The output of a function: a text, or the parts of a content. */
-export function wireOutput(output: JsonValue): JsonValue {
+function wireOutput(output: JsonValue): JsonValue {
   return (
     readContent(output)?.parts.map(part => wirePart(part, { isOutput: false })) ?? describeOutput(output)
   );
 }
 
-/** The transcript item with a server's tools. */
 type ToolListItem = Extract<ControlItem, { type: 'tool_list' }>;
 
 /** A server's tools as an output item. Omits an absent error, because some clients refuse `null` here. */
@@ -111,4 +113,85 @@ export function customCallItem(call: { id: string | null; callId: string; name: 
   const { id, callId, name } = call;
   const input = argumentOf(call, 'input') ?? call.arguments;
   return { id, type: 'custom_tool_call' as const, status: 'completed', call_id: callId, name, input };
+}
+
+/** The input items of a response in wire format, in order, without the first `from` messages and other items. */
+export function inputItemsOf(
+  { run, span }: FoundResponse,
+  { from = 0 }: { from?: number } = {},
+): JsonObject[] {
+  if (span.seq === 1) return wireInputs(inputOf(run, span).slice(from), span.spec.exposed);
+  const { decisions } = span.spec;
+  const messages = span.spec.messages.slice(from);
+  return run.entries.slice(span.seq, span.to ?? undefined).flatMap(({ seq, event }): JsonObject[] => {
+    if (!('by' in event) || event.by !== RESPONSES) return [];
+    switch (event.type) {
+      case 'approval.decided': {
+        const { callId, decision } = event;
+        if (!decisions.some(made => made.callId === callId)) return [];
+        const response = {
+          id: `mcpa_${run.runId.replace(/^run_/, '')}_${seq}`,
+          type: 'mcp_approval_response',
+          approval_request_id: requestIdOf(run, callId),
+          approve: decision.type !== 'reject',
+          reason: decision.type === 'reject' ? (decision.reason ?? null) : null,
+        };
+        return [response];
+      }
+      case 'result.received': {
+        const { callId, output } = event;
+        if (!decisions.some(made => made.callId === callId)) return [];
+        const id = `fco_${run.runId.replace(/^run_/, '')}_${seq}`;
+        return [
+          {
+            id,
+            ...resultHead({ isCustom: isCustomTool(run.tools.of(callId)) }),
+            call_id: callId,
+            output: wireOutput(output),
+          },
+        ];
+      }
+      case 'message.received':
+        return event.items
+          .filter(({ id = '' }) => messages.includes(id))
+          .flatMap(item => wireInputs([item], {}));
+      default:
+        return [];
+    }
+  });
+}
+
+/**
+ * One page of a list in OpenAI's format, newest first by default. Throws a `ResponsesError` for an invalid query, with
+ * status 404 if `after` names no item of the list.
+ */
+export function pageOf(
+  items: readonly JsonObject[],
+  query: { order?: string | undefined; after?: string | undefined; limit?: string | undefined },
+): JsonObject {
+  const limit = Number(query.limit ?? '20');
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100)
+    throw invalid('limit', 'invalid_value', "'limit' must be a whole number from 1 to 100.");
+  if (query.order !== undefined && query.order !== 'asc' && query.order !== 'desc')
+    throw invalid('order', 'invalid_value', "'order' must be 'asc' or 'desc'.");
+  const ordered = query.order === 'asc' ? items : items.toReversed();
+  const begin = query.after === undefined ? 0 : placeOf(query.after, ordered) + 1;
+  const data = ordered.slice(begin, begin + limit);
+  return {
+    object: 'list',
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: begin + limit < ordered.length,
+  };
+}
+
+function placeOf(itemId: string, items: readonly JsonObject[]): number {
+  const place = items.findIndex(({ id }) => id === itemId);
+  if (place !== -1) return place;
+  throw new ResponsesError(`Item with id '${itemId}' not found.`, {
+    status: 404,
+    code: 'item_not_found',
+    param: 'after',
+  });
 }

@@ -24,7 +24,6 @@ type SocketOptions = {
   host: Host;
   /** Runs the handling of each message as a request of its own. */
   inRequest: InRequest;
-  /** Aborted when the server shuts down. */
   closing: AbortSignal;
   log(line: string): void;
 };
@@ -32,10 +31,8 @@ type SocketOptions = {
 /** The time between pings, in ms. A client that did not answer the last ping is disconnected. */
 const PING_MS = 20_000;
 
-/** How long a client has to close a connection that the server closes, in ms. */
 const CLOSING_MS = 1_000;
 
-/** The most requests that wait on a connection. */
 const MOST_WAITING = 16;
 
 const GOING_AWAY = 1001;

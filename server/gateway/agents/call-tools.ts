@@ -21,7 +21,6 @@ export class CallTools {
   readonly #tools = new Map<string, ExposedTool>();
   readonly #used: Exposed = {};
 
-  /** Adds the next event of the journal. */
   take(event: RunEvent): void {
     switch (event.type) {
       case 'run.started':
@@ -47,12 +46,10 @@ export class CallTools {
     return this.#tools.get(callId);
   }
 
-  /** The tools that the conversation has called, by their names for the model. */
   get used(): Exposed {
     return this.#used;
   }
 
-  /** The calls of known tools that have no result yet. */
   openIn({ calls }: Context): { callId: string; tool: ExposedTool }[] {
     return calls.flatMap(({ callId, status }) => {
       const tool = status === 'settled' ? undefined : this.of(callId);

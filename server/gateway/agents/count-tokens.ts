@@ -23,7 +23,6 @@ export async function countTokens(
   }
 }
 
-/** The statuses of a server that has no counting endpoint. */
 const NOT_THERE: readonly (number | null)[] = [404, 405, 501];
 
 /** Rules of thumb for English text and for the usual sizes of images and files. */
@@ -31,7 +30,6 @@ const BYTES_PER_TOKEN = 4;
 const TOKENS_PER_ITEM = 4;
 const TOKENS_PER_MEDIA = 1_000;
 
-/** An estimate: a token for four bytes of text, four for each item and tool, and 1,000 for each image and file. */
 function estimateTokens({ instructions = '', transcript, tools, output }: ModelRequest): number {
   const definitions = tools.map(tool => JSON.stringify(tool));
   const texts = [instructions, ...definitions, output === undefined ? '' : JSON.stringify(output.schema)];
@@ -43,7 +41,6 @@ function estimateTokens({ instructions = '', transcript, tools, output }: ModelR
   return Math.ceil(bytes / BYTES_PER_TOKEN) + entries * TOKENS_PER_ITEM + media * TOKENS_PER_MEDIA;
 }
 
-/** What a model reads of an item: its text and the number of its images and files. */
 function contentOf(item: Item): { text: string; media: number } {
   switch (item.type) {
     case 'message':

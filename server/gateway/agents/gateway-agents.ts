@@ -13,6 +13,7 @@ import { invalid } from '../../openai-error.ts';
 import { currentNote } from '../../request-log.ts';
 import { compactsContext, isUpstreamCompaction } from '../request/compaction-items.ts';
 import { type GatewayRequest, OPENAI_NAMES } from '../request/gateway-request.ts';
+import type { RunResponses } from '../runs/response-library.ts';
 import {
   type Exposed,
   isSameTool,
@@ -20,20 +21,18 @@ import {
   type ResponseSpec,
   toolNamed,
 } from '../runs/response-spec.ts';
-import type { RunResponses } from '../runs/run-responses.ts';
 import { holdCalls } from './call-tools.ts';
 import { countTokens } from './count-tokens.ts';
-import { GatewayModels, withMeter } from './gateway-models.ts';
+import { GatewayModels } from './gateway-models.ts';
 import { GatewayServers, type GatewayServersOptions } from './gateway-servers.ts';
 import { type AgentTools, assertSupported, describeFirstCall, makeRequestAgent } from './request-agent.ts';
 import { makeToolset, type Toolset } from './toolset.ts';
 
 type GatewayAgentsOptions = GatewayServersOptions & {
   store: Store;
-  /** See `ResponsesServiceOptions`. */
+  /** See `GatewayServiceOptions`. */
   model?: string;
   agents?: ReadonlyMap<string, Agent>;
-  /** Counts the model calls of each caller. */
   admission: Admission;
 };
 
@@ -43,7 +42,7 @@ export type Equipment = { toolset: Toolset; close(): Promise<void> };
 /** Makes the agents of requests from the configured models and MCP servers. */
 export class GatewayAgents {
   readonly #options: GatewayAgentsOptions;
-  readonly #models: GatewayModels;
+  readonly models: GatewayModels;
   readonly #servers: GatewayServers;
   readonly #builtins: BuiltinTools;
 
@@ -54,21 +53,16 @@ export class GatewayAgents {
       const [first] = modelsOf(agent);
       return first === undefined ? [] : [[name, first] as const];
     });
-    this.#models = new GatewayModels(gateway.models, model, new Map(adapters));
+    this.models = new GatewayModels(gateway.models, model, new Map(adapters));
     this.#servers = new GatewayServers(options);
     const findTool = (server: string, tool: string) => this.#servers.findTool(server, tool);
     this.#builtins = new BuiltinTools(options.gateway.builtinTools, findTool, options.log);
   }
 
-  /** See `GatewayModels.listed`. */
-  get models(): string[] {
-    return this.#models.listed;
-  }
-
   /** The model string for a request. Throws a `ResponsesError` if the model cannot serve the request. */
   resolve(request: GatewayRequest): string {
-    const model = this.#models.resolve(request.model);
-    const adapter = this.#models.open(model);
+    const model = this.models.resolve(request.model);
+    const adapter = this.models.open(model);
     assertSupported(adapter, request);
     this.#builtins.assertSupported(request, adapter);
     return model;
@@ -76,14 +70,9 @@ export class GatewayAgents {
 
   /** Throws a `ResponsesError` if the model cannot read the items, which another provider has compacted. */
   assertReadable(items: readonly Item[], model: string): void {
-    if (compactsContext(this.#models.open(model).provider) || !items.some(isUpstreamCompaction)) return;
+    if (compactsContext(this.models.open(model).provider) || !items.some(isUpstreamCompaction)) return;
     const message = `The conversation was compacted by OpenAI's API, which only models of "openai:" can read. Use such a model, or compact it with POST /v1/responses/compact.`;
     throw invalid('input', 'compaction_not_readable', message);
-  }
-
-  /** The provider of the model that requests call by this name. Throws a `ResponsesError` for an unknown model. */
-  providerOf(model: string | undefined): string {
-    return this.#models.open(this.#models.resolve(model)).provider;
   }
 
   /** Prepares the built-in tools of a request and connects its MCP servers. `used` are the tools that its conversation has called. */
@@ -92,20 +81,19 @@ export class GatewayAgents {
     used: Exposed,
   ): Promise<Equipment> {
     const { tools } = request;
-    const builtins = await this.#builtins.open(request, this.#models.open(model));
+    const builtins = await this.#builtins.open(request, this.models.open(model));
     const { servers, close } = await this.#servers.connect(tools);
     const base = this.#options.agents?.get(model);
     const own = base && { label: plainName(base.name), tools: await toolsOf(base) };
     return { toolset: makeToolset(tools, { servers, builtins, used, ...omitUndefined({ own }) }), close };
   }
 
-  /** The agent of one request. */
   make(
     { model, turnsBefore, providerOptions, caller }: ResponseSpec,
     { request, toolset, store }: { request: RecordedRequest; toolset: AgentTools; store: Store },
   ): Agent {
     const { host, admission, agents } = this.#options;
-    const adapter = this.#models.open(model);
+    const adapter = this.models.open(model);
     const base = agents?.get(model);
     const note = currentNote();
     const record = (usage: Usage | null) => {
@@ -116,7 +104,8 @@ export class GatewayAgents {
       request,
       toolset,
       store,
-      models: (base === undefined ? [adapter] : modelsOf(base)).map(one => withMeter(one, record)),
+      models: base === undefined ? [adapter] : modelsOf(base),
+      record,
       passed: this.#builtins.passed(request.tools, adapter),
       host,
       turnsBefore,
@@ -129,7 +118,7 @@ export class GatewayAgents {
     { request, model }: { request: GatewayRequest; model: string },
     transcript: readonly Item[],
   ): Promise<number> {
-    const adapter = this.#models.open(model);
+    const adapter = this.models.open(model);
     const { toolset, close } = await this.equip({ request, model }, {});
     const passed = this.#builtins.passed(request.tools, adapter);
     const { provider } = adapter;
@@ -164,12 +153,10 @@ export class GatewayAgents {
     return this.make(spec, { request, toolset, store: this.#options.store });
   }
 
-  /** See `GatewayServers.begin`. */
   async begin(): Promise<void> {
     await this.#servers.begin();
   }
 
-  /** Closes the connections to MCP servers. */
   async close(): Promise<void> {
     this.#builtins.close();
     await this.#servers.close();
@@ -177,7 +164,7 @@ export class GatewayAgents {
 
   #canOpen(model: string): boolean {
     try {
-      return this.#models.open(model) !== undefined;
+      return this.models.open(model) !== undefined;
     } catch (error) {
       this.#options.log(messageOf(error));
       return false;

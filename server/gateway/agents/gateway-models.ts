@@ -1,6 +1,7 @@
 import { modelFromEnv, providerNames } from '../../../adapters/model-from-env.ts';
 import type { ModelAdapter } from '../../../protocol/adapter.ts';
 import { EngineError, messageOf, ProviderError } from '../../../protocol/error.ts';
+import { omitUndefined } from '../../../protocol/json.ts';
 import type { OutputFormat, TurnDelta, Usage } from '../../../protocol/turn.ts';
 import { invalid } from '../../openai-error.ts';
 
@@ -34,7 +35,11 @@ export class GatewayModels {
     return [this.#fallback.startsWith('scripted:') ? 'scripted' : this.#fallback];
   }
 
-  /** Resolves a request's `model` to a model string. Throws a `ResponsesError` if it is missing or unknown. */
+  /** The provider of the model that requests call by this name. Throws a `ResponsesError` for an unknown model. */
+  providerOf(named: string | undefined): string {
+    return this.open(this.resolve(named)).provider;
+  }
+
   resolve(named: string | undefined): string {
     const fallback = this.#fallback;
     if (named === undefined) {
@@ -52,7 +57,6 @@ export class GatewayModels {
     return ours === 'scripted' ? fallback : `${ours}:${named}`;
   }
 
-  /** Returns the adapter of a model string, creating it once. Throws a `ResponsesError` if it cannot be created. */
   open(model: string): ModelAdapter {
     const known = this.#adapters.get(model);
     if (known !== undefined) return known;
@@ -68,30 +72,25 @@ export class GatewayModels {
   }
 }
 
-/** An adapter that requests the output format from the model. The output is not validated: the client has the schema. */
-export function withOutput(adapter: ModelAdapter, output: OutputFormat | undefined): ModelAdapter {
-  if (output === undefined) return adapter;
-  return {
-    provider: adapter.provider,
-    model: adapter.model,
-    capabilities: adapter.capabilities,
-    generate: (request, options) => adapter.generate({ ...request, output }, options),
-    stream: (request, options) => adapter.stream({ ...request, output }, options),
-  };
-}
-
-/** An adapter that passes the usage of each model call to `record`. */
-export function withMeter(adapter: ModelAdapter, record: (usage: Usage | null) => void): ModelAdapter {
+/**
+ * The model as an agent of a request uses it. It is asked for the output format, which is not validated, because the
+ * client has the schema. The usage of each call goes to `record`.
+ */
+export function modelFor(
+  adapter: ModelAdapter,
+  { output, record }: { output: OutputFormat | undefined; record(usage: Usage | null): void },
+): ModelAdapter {
+  const asked = omitUndefined({ output });
   return {
     provider: adapter.provider,
     model: adapter.model,
     capabilities: adapter.capabilities,
     async generate(request, options) {
-      const turn = await adapter.generate(request, options);
+      const turn = await adapter.generate({ ...request, ...asked }, options);
       record(turn.usage);
       return turn;
     },
-    stream: (request, options) => watched(adapter.stream(request, options), record),
+    stream: (request, options) => watched(adapter.stream({ ...request, ...asked }, options), record),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Host } from '../../../engine/host/host.ts';
+import { backOffMs } from '../../../protocol/back-off.ts';
 import { digestOf } from '../../../protocol/content/digest.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
@@ -7,7 +8,6 @@ import { mcp } from '../../../tools/mcp.ts';
 import { invalid } from '../../openai-error.ts';
 import { type GatewayConfig, isHttpUrl, type McpServerConfig } from '../config/gateway-config.ts';
 import type { McpTool, RequestTool } from '../request/request-tools.ts';
-import { HiddenServer } from './hidden-server.ts';
 
 /** A connected MCP server of one request. `error` is for the log, never for the client. */
 export type ConnectedServer = {
@@ -21,7 +21,6 @@ export type ConnectedServer = {
   error?: string;
 };
 
-/** How long requests wait for a hidden server that has just begun to connect, in ms. */
 const HIDDEN_WAIT_MS = 1_000;
 
 export type GatewayServersOptions = {
@@ -62,7 +61,6 @@ export class GatewayServers {
     });
   }
 
-  /** Connects the hidden servers. Resolves when each has answered or failed once. */
   async begin(): Promise<void> {
     await Promise.all(this.#hidden.map(({ server }) => server.begin()));
   }
@@ -117,7 +115,6 @@ export class GatewayServers {
     throw new Error(`The MCP server "${label}" has no tool "${name}".`);
   }
 
-  /** Closes the connections to configured servers. */
   async close(): Promise<void> {
     const hidden = this.#hidden.map(({ server }) => server);
     await Promise.allSettled([...this.#sources.values(), ...hidden].map(source => source.close()));
@@ -193,4 +190,85 @@ function openNamed({ server_label: name, server_url: url, authorization, headers
 
 function bearer(authorization: string): string {
   return /^\S+\s+\S/.test(authorization) ? authorization : `Bearer ${authorization}`;
+}
+
+const BACK_OFF = { baseMs: 5_000, maxMs: 5 * 60_000 };
+
+type HiddenServerOptions = {
+  label: string;
+  source: ToolSource;
+  host: Host;
+  /** How long requests wait for the first attempt, from its begin. */
+  patienceMs: number;
+  log(line: string): void;
+};
+
+/**
+ * The tools of a hidden MCP server, which every request uses without asking for it.
+ *
+ * N1 One attempt to connect runs at a time. After a failure, the next attempt runs in the background, not within a request.
+ * N2 Requests wait briefly for the first attempt. After that they use the known tools, if any.
+ */
+class HiddenServer {
+  readonly #options: HiddenServerOptions;
+  #tools: readonly Tool[] | undefined;
+  #error = 'it has not answered yet';
+  /** Settles with the first attempt. */
+  #first: Promise<void> | undefined;
+  #patience: Promise<void> | undefined;
+  #cancelTimers = () => {};
+  #isClosed = false;
+
+  constructor(options: HiddenServerOptions) {
+    this.#options = options;
+  }
+
+  /** Begins to connect, unless it has begun. Resolves after the first attempt, with or without success. */
+  begin(): Promise<void> {
+    this.#first ??= this.#connect(1);
+    this.#patience ??= this.#losePatience();
+    return this.#first;
+  }
+
+  async list(): Promise<{ tools: readonly Tool[]; error?: string }> {
+    if (this.#tools === undefined) await Promise.race([this.begin(), this.#patience]);
+    return this.#tools === undefined ? { tools: [], error: this.#error } : { tools: this.#tools };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelTimers();
+    await this.#options.source.close();
+  }
+
+  async #connect(attempt: number): Promise<void> {
+    const { label, source, host, log } = this.#options;
+    try {
+      this.#tools = await source.connect();
+    } catch (error) {
+      if (this.#isClosed) return;
+      this.#error = messageOf(error);
+      log(`The MCP server "${label}" is unavailable, so its tools are missing: ${this.#error}`);
+      const again = () => void this.#connect(attempt + 1);
+      this.#cancelTimers = host.setTimer(backOffMs(attempt, BACK_OFF), again, { keepAlive: false });
+    }
+  }
+
+  #losePatience(): Promise<void> {
+    const { label, host, patienceMs, log } = this.#options;
+    return new Promise(resolve => {
+      const lose = () => {
+        if (this.#tools === undefined && !this.#isClosed)
+          log(
+            `The hidden MCP server "${label}" does not answer. Requests continue without its tools until it does.`,
+          );
+        resolve();
+      };
+      const cancel = host.setTimer(patienceMs, lose, { keepAlive: false });
+      this.#first?.then(() => {
+        cancel();
+        resolve();
+      });
+    });
+  }
 }

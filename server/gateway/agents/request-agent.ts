@@ -7,7 +7,7 @@ import type { Item } from '../../../protocol/item.ts';
 import { type JsonObject, omitUndefined, toJson } from '../../../protocol/json.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { type Tool, type ToolSource, toolDefinition } from '../../../protocol/tool.ts';
-import type { ModelRequest, OutputFormat, ToolChoice } from '../../../protocol/turn.ts';
+import type { ModelRequest, OutputFormat, ToolChoice, Usage } from '../../../protocol/turn.ts';
 import { type BuiltinTool, builtinKind, builtinKindOf } from '../../builtins/builtin-schemas.ts';
 import { invalid } from '../../openai-error.ts';
 import { compactsContext } from '../request/compaction-items.ts';
@@ -22,7 +22,7 @@ import {
   RESPONSES,
   type RecordedRequest,
 } from '../runs/response-spec.ts';
-import { withOutput } from './gateway-models.ts';
+import { modelFor } from './gateway-models.ts';
 
 /** The maximum number of MCP calls between two inputs of the client. An approval is not such an input. */
 const MOST_TOOL_CALLS = 10;
@@ -47,7 +47,6 @@ export function budgetOf(
   };
 }
 
-/** The tools of an agent, and which of the names are tools of MCP servers. */
 export type AgentTools = { tools: readonly (Tool | ToolSource)[]; exposed: Exposed };
 
 /** Creates the agent that a request describes. `turnsBefore` is the number of turns in its run before the request. */
@@ -58,15 +57,16 @@ export function makeRequestAgent(options: {
   models: readonly ModelAdapter[];
   /** The agent that the request names as its model: its runs do what it does, with what the request adds. */
   base?: Agent;
+  /** Gets the usage of each model call. */
+  record(usage: Usage | null): void;
   store: Store;
   host: Host;
   turnsBefore: number;
-  /** The built-in tools that the provider runs. */
   passed: readonly BuiltinTool[];
   /** Merged over the options that follow from the request. */
   providerOptions?: JsonObject;
 }): Agent {
-  const { request, toolset, models, base, store, host, turnsBefore } = options;
+  const { request, toolset, models, base, record, store, host, turnsBefore } = options;
   const [model] = models;
   if (model === undefined) throw new TypeError('Expected a model.');
   const choice = readChoice(request, toolset.exposed);
@@ -79,7 +79,7 @@ export function makeRequestAgent(options: {
   return createAgent({
     ...base?.options,
     name: RESPONSES,
-    model: models.map(one => withOutput(one, output)),
+    model: models.map(one => modelFor(one, { output, record })),
     tools: toolset.tools,
     settings: { ...base?.options.settings, ...request.settings },
     // A request has to get a response, so a message without a decision does not wait for one.
@@ -119,7 +119,6 @@ export function describeFirstCall(options: {
   provider: string;
   transcript: readonly Item[];
   passed: readonly BuiltinTool[];
-  /** As for `makeRequestAgent`. */
   providerOptions: JsonObject;
 }): ModelRequest {
   const { request, base, tools, exposed, provider, transcript } = options;
@@ -159,7 +158,6 @@ function readChoice(
   }
 }
 
-/** The names for the model of the tools that a choice names; none for a tool that the provider runs. */
 function namesOf(exposed: Exposed, chosen: ChosenTool): string[] {
   if (chosen.type === 'function' || chosen.type === 'custom') return [modelNameOf(exposed, chosen.name)];
   return Object.entries(exposed).flatMap(([known, tool]) => (isChosen(tool, chosen) ? [known] : []));
@@ -213,7 +211,6 @@ export function assertSupported(
     throw unsupported('context_management');
 }
 
-/** The options that only some providers have. */
 function optionsFor(
   provider: string,
   { request, passed }: { request: RecordedRequest; passed: readonly BuiltinTool[] },
@@ -230,10 +227,8 @@ function optionsFor(
   };
 }
 
-/** The values of `include` about built-in tools. */
 const ABOUT_BUILTINS = /^(?:web_search|file_search|code_interpreter)_call\./;
 
-/** The options that pass built-in tools on to the provider, with what the client wants to see of their calls. */
 function passedOptions(
   { include = [], toolChoice: choice }: RecordedRequest,
   passed: readonly BuiltinTool[],

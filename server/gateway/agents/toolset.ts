@@ -27,7 +27,6 @@ export type Toolset = {
   lists: { label: string; tools: JsonValue[]; error?: string }[];
 };
 
-/** A tool, and what its name means. */
 type Offered = { known: ExposedTool; tool: Tool };
 
 /**
@@ -86,7 +85,6 @@ function namesInUse(used: Exposed, offered: readonly Offered[]): Exposed {
   return Object.fromEntries(kept);
 }
 
-/** Assigns names to the tools; `among` are the tools that already have names. */
 function nameTools(
   offered: readonly Offered[],
   { held, among = [], prefix }: { held: Exposed; among?: readonly Offered[]; prefix?: string },
@@ -118,7 +116,6 @@ function identifyOwn({ name, run }: Tool, label: string): ExposedTool {
   return run === undefined ? { kind: 'function', name } : { label, name, target: 'agent' };
 }
 
-/** The tool's name on its server. */
 function ownName({ name, origin }: Tool): string {
   return origin?.tool.name ?? name;
 }
@@ -155,7 +152,6 @@ const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 const CLIENT_SIDE = { sideEffect: 'once', retries: 0, approval: () => false } as const;
 
-/** A tool that the client runs. */
 function clientTool(declared: RequestTool): Offered[] {
   if (declared.type !== 'function' && declared.type !== 'custom') return [];
   const { type: kind, name } = declared;
@@ -186,11 +182,8 @@ function functionTool({ name, description, parameters, strict }: FunctionTool): 
     description: description ?? '',
     inputSchema: { type: 'object', properties: {}, ...parameters },
     ...omitUndefined({ strict: strict ?? undefined }),
-    sideEffect: 'once',
-    retries: 0,
     maxResultBytes: MOST_OUTPUT_BYTES,
     validate: value => ({ valid: true, value }),
-    approval: () => false,
   };
 }
 
@@ -230,7 +223,6 @@ function readRequest(tool: Tool, asked: McpTool['require_approval']): boolean | 
   return never !== undefined && matches(tool, never) ? false : undefined;
 }
 
-/** The tools as the server describes them. */
 function listTools(server: ConnectedServer) {
   const tools = offeredTools(server).map(({ name, description, inputSchema, origin }) => {
     const original = origin?.tool;

@@ -12,26 +12,21 @@ export type PlacedCall = {
   place: number;
   callId: string;
   name: string;
-  /** The JSON text that the model wrote. */
   arguments: string;
   gate: boolean;
 };
 
-/** The outcome of a call. */
 export type CallEnd = { output: JsonValue } | { error: string };
 
-/** A server's tools, as a transcript has them. */
 type ToolListItem = Extract<ControlItem, { type: 'tool_list' }>;
 
 /** How an answer ended. As at OpenAI, the limit of tool calls leaves it `completed`. */
 export type AnswerEnd = {
   status: 'completed' | 'incomplete' | 'failed' | 'cancelled';
-  /** Why it is incomplete, in OpenAI's words. */
   incompleteReason?: string;
   error?: { code: string; message: string };
 };
 
-/** A text or a reasoning of the answer. */
 type Named = { kind: 'message' | 'reasoning'; id: string };
 
 /**
@@ -93,7 +88,6 @@ export function isComplete(event: AnswerEvent): event is CompleteEvent {
 
 /** Writes an answer in the protocol of a client. */
 export interface AnswerWriter<Wire, Whole> {
-  /** Takes the next event. */
   take(event: AnswerEvent): void;
   /** Returns and clears what was written since the last call. */
   drain(): Wire[];

@@ -57,13 +57,10 @@ export class Answer {
    * compactions and calls of the provider come before the turn's text, but are known only then.
    */
   readonly #holdsTurns: boolean;
-  /** The open calls of the current round. */
   readonly #open = new Map<string, PlacedCall>();
-  /** The calls that were told as started. */
   readonly #running = new Map<string, { id: string; call: PlacedCall; tool: ExposedTool }>();
   #turn: TurnItems | null = null;
   #turns = 0;
-  /** The number of failed attempts of the current turn. */
   #retries = 0;
   /** The number of calls denied by the tool call limit in earlier answers. */
   #deniedBefore = 0;
@@ -74,15 +71,11 @@ export class Answer {
   #hasItems = false;
   /** Whether the last turn has a refusal in words, which is a complete answer. */
   #refused = false;
-  /** The last failed attempt of the current turn. */
   #failure: Of<'turn.failed'>['failed'] | null = null;
   #cancelled: Extract<RunEvent, { type: 'run.cancelled' }> | null = null;
   #isAhead = false;
   #told: AnswerEvent[] = [];
 
-  /**
-   * `previous` is the answer before, which has taken every entry before `from`. This one continues from its state.
-   */
   constructor(
     spec: ResponseSpec,
     { runId, from, previous }: { runId: string; from: number; previous?: Answer },
@@ -105,7 +98,6 @@ export class Answer {
     this.#holdsTurns = !isStreamed || compacts || passesBuiltins(spec);
   }
 
-  /** Whether the answer has ended. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -121,7 +113,6 @@ export class Answer {
     return this.#drain();
   }
 
-  /** Takes the next journal entry. */
   takeEntry(entry: JournalEntry): AnswerEvent[] {
     if (this.isOver) return [];
     const story = this.#story.takeEntry(entry);
@@ -135,7 +126,6 @@ export class Answer {
     return this.#drain();
   }
 
-  /** Takes live output. */
   takeDelta(delta: Delta): AnswerEvent[] {
     if (this.isOver) return [];
     for (const event of this.#story.takeDelta(delta)) this.#read(event, true);
@@ -257,7 +247,6 @@ export class Answer {
     }
   }
 
-  /** Whether the run ended with an answer that the provider cut. */
   #isCutShort(): boolean {
     const state = this.#known();
     const reason = hasEnded(state) ? this.#reasonOf(state.context) : undefined;
@@ -346,7 +335,6 @@ export class Answer {
     this.#tell({ type: 'call.given', id, call: { ...call, name: tool?.name ?? call.name }, isCustom });
   }
 
-  /** Whether calls did not run because of the answer's limit. */
   #isCut({ deniedCalls }: Context): boolean {
     return deniedCalls > this.#deniedBefore || this.#spec.overBudget !== undefined;
   }

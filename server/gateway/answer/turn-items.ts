@@ -12,7 +12,6 @@ import { ITEM_KINDS, itemIdOf } from './wire-ids.ts';
  * a message: text after it is another item.
  */
 type TextBlock = { kind: 'message' | 'reasoning'; place: number; text: string; items: Item[] };
-/** A call of a built-in tool that the provider ran. */
 type ProviderBlock = { kind: 'provider'; builtin: BuiltinKind; place: number; item: ProviderItem };
 type Block = TextBlock | ProviderBlock;
 
@@ -77,7 +76,6 @@ export class TurnItems {
   readonly #runId: string;
   readonly #turn: number;
   readonly #sealed: boolean;
-  /** The number of failed attempts of the turn. */
   #retry: number;
   #opened: Opened[] = [];
   /** Whether reasoning that clients do not see came after the last piece. */
@@ -95,7 +93,6 @@ export class TurnItems {
     this.#sealed = options.sealed;
     this.#retry = options.retry;
   }
-  /** Adds a piece of a text or of reasoning. */
   take({ type, part, text, late, refused }: Piece): void {
     if (this.#repeats) return;
     if (late) {
@@ -132,7 +129,6 @@ export class TurnItems {
     this.#opened = [];
   }
 
-  /** Closes the items of a turn that was not completed. */
   abandon(): void {
     for (const opened of this.#opened) if (!opened.isClosed) this.#close(opened, [], 'incomplete');
   }

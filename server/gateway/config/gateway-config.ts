@@ -1,16 +1,13 @@
-/**
- * The configuration of the gateway: the schema of the JSON file of `agentchart serve --config FILE`.
- *
- * The other files of this folder use it per request: `gateway-models.ts` resolves the model, `gateway-servers.ts`
- * connects the MCP servers, `toolset.ts` combines their tools with the client's functions, and `request-agent.ts`
- * creates the agent that runs the request. `read-gateway-config.ts` reads the file.
- */
+/** The schema of the JSON file of `agentchart serve --config FILE`, which `read-gateway-config.ts` reads. */
 import * as z from 'zod';
+import { webhook } from '../../../agent/listening/webhook.ts';
+import { STATUS_TOPICS, type WebhookTopic } from '../../../agent/listening/webhook-notice.ts';
+import { messageOf } from '../../../protocol/error.ts';
+import { listRunEventTypes } from '../../../protocol/event.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
 import { corsConfig, serverLimits, tokensConfig } from '../../access/access-config.ts';
 import { builtinTools } from '../../builtins/builtin-schemas.ts';
 import { fields } from '../../fields.ts';
-import { webhooksConfig } from './webhooks-config.ts';
 
 const names = z.array(z.string().min(1));
 const words = z.record(z.string().min(1), z.string());
@@ -106,6 +103,30 @@ const price = fields({
   ...omitUndefined({ cachedInput: cached_input, cacheWrite: cache_write }),
 }));
 
+const topic = z.enum([...STATUS_TOPICS, ...listRunEventTypes()] as WebhookTopic[]);
+
+/** `webhooks` of the configuration: the receivers of messages about the runs of the store, by name. */
+const webhooksConfig = z.record(
+  z.string().min(1).max(64),
+  fields({
+    url: z.string().min(1).meta({ description: 'Where messages are posted: an http or https URL.' }),
+    secret: z
+      .string()
+      .regex(/^\$\{[A-Za-z_]\w*\}$/, 'expected a variable of the environment, as "$" and its name in braces')
+      .meta({
+        description: 'Signs the messages: a variable of the environment, as "$" and its name in braces.',
+      }),
+    on: z._default(
+      z
+        .array(topic)
+        .min(1)
+        .meta({ description: 'What the webhook reports: the status of runs, or types of events.' }),
+      ['waiting'],
+    ),
+  }),
+);
+export type WebhooksConfig = z.output<typeof webhooksConfig>;
+
 /**
  * The JSON of `serve --config FILE`: `models` (alias → `provider:model`), `mcp_servers` by label,
  * `allowed_server_urls` (the server URLs that requests may use), `builtin_tools`, `prices` by `provider:model`,
@@ -137,12 +158,10 @@ export function describeGatewayConfig(): JsonObject {
   return JSON.parse(JSON.stringify({ title: 'Configuration of agentchart serve', ...schema }));
 }
 
-/** The parsed configuration of the gateway. */
 export type GatewayConfig = z.output<typeof gatewayConfigSchema>;
 export type McpServerConfig = GatewayConfig['mcpServers'][string];
 export type ApprovalPolicy = z.output<typeof approval>;
 
-/** The configuration without a file. */
 export const EMPTY_GATEWAY: GatewayConfig = {
   models: {},
   mcpServers: {},
@@ -167,4 +186,21 @@ function mayAsk(
 ): boolean {
   const asks = typeof policy === 'object' ? (policy.always ?? []).length > 0 : policy === 'always';
   return asks || Object.values(tools).some(tool => tool.approval === true);
+}
+
+const SHORTEST_SECRET = 16;
+
+/** What is wrong with a webhook once its variables are filled in; never shows a value. */
+export function checkWebhook(
+  config: WebhooksConfig[string],
+): { field: 'secret' | 'url'; message: string } | null {
+  if (config.secret.length < SHORTEST_SECRET)
+    return { field: 'secret', message: `expected a secret of at least ${SHORTEST_SECRET} characters` };
+  try {
+    webhook(config);
+    return null;
+  } catch (error) {
+    const message = messageOf(error);
+    return { field: message.includes('secret') ? 'secret' : 'url', message };
+  }
 }

@@ -3,11 +3,8 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import type * as z from 'zod';
 import { providerNames } from '../../../adapters/model-from-env.ts';
 import { EngineError, messageOf } from '../../../protocol/error.ts';
-import { omitUndefined } from '../../../protocol/json.ts';
 import { mcp } from '../../../tools/mcp.ts';
-import type { BuiltinConfig } from '../../builtins/builtin-schemas.ts';
-import { type GatewayConfig, gatewayConfigSchema, type McpServerConfig } from './gateway-config.ts';
-import { checkWebhook } from './webhooks-config.ts';
+import { checkWebhook, type GatewayConfig, gatewayConfigSchema } from './gateway-config.ts';
 
 type Path = readonly PropertyKey[];
 type Problem = { path: Path; message: string };
@@ -26,46 +23,70 @@ export async function readGatewayConfig(
 ): Promise<GatewayConfig> {
   const parsed = gatewayConfigSchema.safeParse(parse(await read(file), file));
   if (!parsed.success) throw invalidConfig(file, parsed.error.issues.map(describeIssue));
-  const { prices, tokens, webhooks } = parsed.data;
+  const config = parsed.data;
   const folder = dirname(resolve(file));
   const problems: Problem[] = [];
-  const fillInAll = (words: Readonly<Record<string, string>>, path: Path) =>
-    mapValues(words, (text, name) => fillIn(text, environment, [...path, name], problems));
-  const config = {
-    ...parsed.data,
-    models: mapValues(parsed.data.models, (model, alias) =>
-      readModel(model, folder, ['models', alias], problems),
-    ),
-    mcpServers: mapValues(parsed.data.mcpServers, (server, label) => ({
-      ...server,
-      transport: resolveTransport(server.transport, folder, (words, field) =>
-        fillInAll(words, ['mcp_servers', label, field]),
-      ),
-    })),
-    builtinTools: resolveBuiltins(parsed.data.builtinTools, folder, (words, path) =>
-      fillInAll(words, ['builtin_tools', ...path]),
-    ),
-    ...omitUndefined({
-      prices: prices && mapKeys(prices, model => readModel(model, folder, ['prices', model], problems)),
-      tokens:
-        tokens &&
-        mapValues(tokens, (token, name) => ({
-          ...token,
-          token: fillIn(token.token, environment, ['tokens', name, 'token'], problems),
-        })),
-      webhooks:
-        webhooks &&
-        mapValues(webhooks, (hook, name) => ({
-          ...hook,
-          url: fillIn(hook.url, environment, ['webhooks', name, 'url'], problems),
-          secret: fillIn(hook.secret, environment, ['webhooks', name, 'secret'], problems),
-        })),
-    }),
-  };
+  const readModel = (model: string, path: Path) => resolveModel(model, folder, path, problems);
+  changeTexts(config, 'models.*', (model, names) => readModel(model, ['models', ...names]));
+  for (const [place, inFile = place] of VARIABLES)
+    changeTexts(config, place, (text, names) => fillIn(text, environment, pathOf(inFile, names), problems));
+  const transports = Object.values(config.mcpServers).map(({ transport }) => transport);
+  for (const process of [...transports, config.builtinTools.code_interpreter?.sandbox ?? []])
+    if ('command' in process) process.cwd ??= '.';
+  for (const place of FOLDERS) changeTexts(config, place, path => resolve(folder, path));
+  for (const place of COMMANDS) changeTexts(config, place, command => resolveCommand(command, folder));
+  if (config.prices !== undefined)
+    config.prices = Object.fromEntries(
+      Object.entries(config.prices).map(([model, price]) => [readModel(model, ['prices', model]), price]),
+    );
   if (problems.length === 0)
     problems.push(...checkServers(config), ...checkPrices(config), ...checkWebhooks(config));
   if (problems.length > 0) throw invalidConfig(file, problems);
   return config;
+}
+
+/** Where `${NAME}` is a variable of the environment: the place in the configuration, and in the file if that differs. */
+const VARIABLES: readonly (readonly [place: string, inFile?: string])[] = [
+  ['mcpServers.*.transport.headers.*', 'mcp_servers.*.headers.*'],
+  ['mcpServers.*.transport.env.*', 'mcp_servers.*.env.*'],
+  ['builtinTools.web_search.endpoint.headers.*', 'builtin_tools.web_search.headers.*'],
+  ['builtinTools.code_interpreter.sandbox.env.*', 'builtin_tools.code_interpreter.env.*'],
+  ['tokens.*.token'],
+  ['webhooks.*.url'],
+  ['webhooks.*.secret'],
+];
+
+/** What is relative to the folder of the file. */
+const FOLDERS: readonly string[] = [
+  'mcpServers.*.transport.cwd',
+  'builtinTools.code_interpreter.sandbox.cwd',
+  'builtinTools.file_search.stores.*.folders.*',
+];
+const COMMANDS: readonly string[] = [
+  'mcpServers.*.transport.command',
+  'builtinTools.code_interpreter.sandbox.command.0',
+];
+
+/** Changes the texts at a place in a value. `*` stands for each name or index there, which `change` gets. */
+function changeTexts(
+  value: unknown,
+  place: string,
+  change: (text: string, names: readonly string[]) => string,
+  names: readonly string[] = [],
+): void {
+  if (typeof value !== 'object' || value === null) return;
+  const [key = '', ...rest] = place.split('.');
+  for (const [name, inner] of Object.entries(value)) {
+    if (key !== '*' && key !== name) continue;
+    const passed = key === '*' ? [...names, name] : names;
+    if (rest.length > 0) changeTexts(inner, rest.join('.'), change, passed);
+    else if (typeof inner === 'string') Object.assign(value, { [name]: change(inner, passed) });
+  }
+}
+
+function pathOf(place: string, names: readonly string[]): Path {
+  const left = [...names];
+  return place.split('.').map(key => (key === '*' ? (left.shift() ?? key) : key));
 }
 
 async function read(file: string): Promise<string> {
@@ -89,53 +110,11 @@ function parse(text: string, file: string): unknown {
   }
 }
 
-/** Folders and commands are relative to the folder of the file. */
-function resolveBuiltins(
-  { web_search: web, file_search: files, code_interpreter: code }: BuiltinConfig,
-  folder: string,
-  fillInAll: (words: Readonly<Record<string, string>>, path: Path) => Record<string, string>,
-): BuiltinConfig {
-  const headers = web?.endpoint?.headers && fillInAll(web.endpoint.headers, ['web_search', 'headers']);
-  const env = code?.sandbox?.env && fillInAll(code.sandbox.env, ['code_interpreter', 'env']);
-  const endpoint = web?.endpoint && { ...web.endpoint, ...omitUndefined({ headers }) };
-  const stores =
-    files?.stores &&
-    mapValues(files.stores, ({ folders }) => ({ folders: folders.map(path => resolve(folder, path)) }));
-  const sandbox = code?.sandbox && {
-    ...code.sandbox,
-    command: code.sandbox.command.map((word, at) => (at === 0 ? resolveCommand(word, folder) : word)),
-    cwd: resolve(folder, code.sandbox.cwd ?? '.'),
-    ...omitUndefined({ env }),
-  };
-  return omitUndefined({
-    web_search: web && { ...web, ...omitUndefined({ endpoint }) },
-    file_search: files && { ...files, ...omitUndefined({ stores }) },
-    code_interpreter: code && { ...code, ...omitUndefined({ sandbox }) },
-  });
-}
-
 function resolveCommand(command: string, folder: string): string {
   return /[\\/]/.test(command) && !isAbsolute(command) ? resolve(folder, command) : command;
 }
 
-type Transport = McpServerConfig['transport'];
-type Resolve = (words: Readonly<Record<string, string>>, field: string) => Record<string, string>;
-
-function resolveTransport(transport: Transport, folder: string, fillInAll: Resolve): Transport {
-  if ('url' in transport) {
-    const { url, headers } = transport;
-    return { url, ...omitUndefined({ headers: headers && fillInAll(headers, 'headers') }) };
-  }
-  const { command, env, cwd = '.', ...rest } = transport;
-  return {
-    ...rest,
-    command: resolveCommand(command, folder),
-    cwd: resolve(folder, cwd),
-    ...omitUndefined({ env: env && fillInAll(env, 'env') }),
-  };
-}
-
-function readModel(model: string, folder: string, path: Path, problems: Problem[]): string {
+function resolveModel(model: string, folder: string, path: Path, problems: Problem[]): string {
   const [, provider = '', name = ''] = /^([^:]+):(.+)$/s.exec(model) ?? [];
   if (provider === 'scripted') return `scripted:${resolve(folder, name)}`;
   if (!providerNames().includes(provider)) {
@@ -215,15 +194,4 @@ function showPath(path: Path): string {
     if (typeof key === 'number' || !/^[\w-]+$/.test(name)) return `${shown}[${JSON.stringify(key)}]`;
     return shown === '' ? name : `${shown}.${name}`;
   }, '');
-}
-
-function mapValues<Value, Mapped>(
-  values: Readonly<Record<string, Value>>,
-  map: (value: Value, key: string) => Mapped,
-): Record<string, Mapped> {
-  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value, key)]));
-}
-
-function mapKeys<Value>(values: Readonly<Record<string, Value>>, map: (key: string) => string) {
-  return Object.fromEntries(Object.entries(values).map(([key, value]) => [map(key), value]));
 }

@@ -6,10 +6,6 @@ import type { RunsEnv } from '../../runs-env.ts';
 import type { AnswerEnd } from '../answer/answer-event.ts';
 import type { FinishedResponse, LiveResponse } from './response-feed.ts';
 
-/**
- * How a protocol frames the events of a response that are available together, and the last one of a stream that breaks
- * off after event `last`; without one, after number `after`.
- */
 export type StreamFormat<Wire> = Pick<BodyFormat<readonly Wire[]>, 'frame' | 'end'> & {
   keepAlive: string;
   failed(thrown: unknown, last: Wire | undefined, after: number): string;

@@ -8,20 +8,16 @@ import { Answer } from '../answer/answer.ts';
 import type { AnswerEnd, AnswerEvent, AnswerWriter } from '../answer/answer-event.ts';
 import { isAnswered, RESPONSES, type ResponseHead, type ResponseSpec } from '../runs/response-spec.ts';
 
-/** So many of the last events are kept for readers who come later, and at most twice as many. */
 const MOST_EVENTS = 10_000;
 
 /** The most events that a reader gets at once: some clients lose an event that a network read splits. */
 const MOST_IN_BATCH = 32;
 
-/** Makes the writer of a response in the protocol of its client. */
 export type MakeWriter<Wire, Whole> = (head: ResponseHead, firstNumber?: number) => AnswerWriter<Wire, Whole>;
 
-/** How a response ended, and as one object. */
 export type FinishedResponse<Whole> = {
   whole: Whole;
   end: AnswerEnd;
-  /** See `AnswerEvent`. */
   retryAfter: number | null;
 };
 
@@ -50,10 +46,8 @@ export type LiveResponse<Wire, Whole> = {
 
 type FeedOptions<Wire, Whole> = {
   host: Host;
-  /** The `seq` of the response's first entry. */
   from: number;
   write: MakeWriter<Wire, Whole>;
-  /** The number of the first event. Default 0. */
   firstNumber?: number;
   /** Settles when the run settles; rejects if this process cannot drive it further. */
   settled?: Promise<unknown>;
@@ -62,11 +56,9 @@ type FeedOptions<Wire, Whole> = {
    * and one of an unstored run also cancels the run.
    */
   whenUnread: 'keep' | 'stop' | 'cancel';
-  /** Whether all events are kept. Default: the last `MOST_EVENTS`. */
   keepsAll?: boolean;
   /** Called when no reader should be added any more: the last one has left, or the events break off. */
   onClosed?(): void;
-  /** Aborted when the server shuts down. */
   closing: AbortSignal;
   log?(line: string): void;
 };
@@ -96,17 +88,14 @@ export class ResponseFeed<Wire, Whole> {
   readonly #readers = new Set<LiveResponse<Wire, Whole>>();
   #whenUnread: FeedOptions<Wire, Whole>['whenUnread'];
   #events: Wire[] = [];
-  /** The number of the first event that is kept. */
   #first: number;
   #lastSeq = 0;
   /** The batches that readers share, by the number of the first event; empty with one reader. */
   readonly #batches = new Map<number, readonly Wire[]>();
   #pulling: Promise<void> | null = null;
   #changed = Promise.withResolvers<void>();
-  /** The error that stopped driving in this process. */
   #failure: { error: unknown } | null = null;
   #givingUp: Promise<void> | null = null;
-  /** What readers get instead of further events. */
   #broken: { error: unknown } | null = null;
 
   constructor(run: Run, head: ResponseHead, options: FeedOptions<Wire, Whole>) {
@@ -132,34 +121,28 @@ export class ResponseFeed<Wire, Whole> {
     });
   }
 
-  /** Whether all events were made. */
   get isOver(): boolean {
     return this.#answer.isOver;
   }
 
-  /** Whether a writer of this kind made its events. */
   isWrittenBy<OtherWire, OtherWhole>(
     write: MakeWriter<OtherWire, OtherWhole>,
   ): this is ResponseFeed<OtherWire, OtherWhole> {
     return this.#options.write === (write as unknown);
   }
 
-  /** The number of events that are kept. */
   get size(): number {
     return this.#events.length;
   }
 
-  /** The `seq` of the last entry that was taken. */
   get lastSeq(): number {
     return this.#lastSeq;
   }
 
-  /** Whether the events after number `after` are all kept. */
   keeps(after: number): boolean {
     return after + 1 >= this.#first;
   }
 
-  /** Adds a reader. */
   attach(): LiveResponse<Wire, Whole> {
     const findEnd = () => this.#end?.end ?? null;
     const readRecorded = () => this.#recorded();
@@ -244,7 +227,6 @@ export class ResponseFeed<Wire, Whole> {
     }
   }
 
-  /** The events from number `next` on, the same list for all readers that get the same ones. */
   #batchFrom(next: number): readonly Wire[] {
     const from = next - this.#first;
     const made = this.#events.slice(from, from + MOST_IN_BATCH);
@@ -255,7 +237,6 @@ export class ResponseFeed<Wire, Whole> {
     return made;
   }
 
-  /** Waits for the next events, or until a reader leaves. Throws if there will be none. */
   async #more(): Promise<void> {
     if (this.#broken !== null) throw this.#broken.error;
     const { promise } = this.#changed;
@@ -321,7 +302,6 @@ export class ResponseFeed<Wire, Whole> {
     if (this.#whenUnread !== 'keep') this.#stop();
   }
 
-  /** Returns whether the run has ended by it. */
   async #cancel(reason: string): Promise<boolean> {
     try {
       const { accepted } = await this.run.cancel({ by: RESPONSES, reason });
@@ -357,7 +337,6 @@ export class ResponseFeed<Wire, Whole> {
 
 const FAILED = 'The server failed on this response. See its log for the cause.';
 
-/** What a client waits before it looks for an interrupted response, in ms. */
 const LOOK_AGAIN_MS = 5_000;
 
 /**
@@ -383,4 +362,101 @@ function reasonOf(code: string): string {
 /** Whether an error is not about the run itself: another process can continue it. */
 function isPassing(error: unknown): error is EngineError {
   return error instanceof EngineError && /^(store|lease)-/.test(error.code);
+}
+
+export type AnyFeed = ResponseFeed<unknown, unknown>;
+
+const MOST_SETTLED = 64;
+const MOST_SETTLED_EVENTS = 50_000;
+
+/**
+ * The feeds of responses that began in this process: those in progress, and the last settled ones, so that a client can
+ * continue where its connection broke.
+ */
+export class LiveResponses {
+  readonly #feeds = new Map<string, AnyFeed>();
+  /** The settled ones, oldest first. */
+  readonly #settled = new Set<AnyFeed>();
+  /** Feeds of journals, by what is read, as long as they have readers. */
+  readonly #replays = new Map<string, Promise<AnyFeed>>();
+  readonly #closing = new AbortController();
+
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** Adds a feed. Throws `shutting-down`. */
+  add(feed: AnyFeed, settled: Promise<unknown>): void {
+    this.assertOpen();
+    this.#feeds.set(feed.id, feed);
+    const settle = () => {
+      this.#settled.add(feed);
+      this.#trim();
+    };
+    // A run that this process cannot drive further is read from its journal.
+    settled.then(settle, () => this.#drop(feed));
+  }
+
+  /**
+   * A reader of a journal. Those that read the same at the same time share a feed. `open` opens it; it has to call its
+   * argument when no reader should be added to the feed any more.
+   */
+  async replay<Wire, Whole>(
+    key: string,
+    write: MakeWriter<Wire, Whole>,
+    open: (onClosed: () => void) => Promise<ResponseFeed<Wire, Whole>>,
+  ): Promise<LiveResponse<Wire, Whole>> {
+    for (;;) {
+      const replaying = this.#replays.get(key) ?? this.#beginReplay(key, open);
+      const feed = await replaying;
+      if (!feed.isWrittenBy(write)) return (await open(() => {})).attach();
+      // Its other readers may have left meanwhile.
+      if (this.#replays.get(key) === replaying) return feed.attach();
+    }
+  }
+
+  #beginReplay(key: string, open: (onClosed: () => void) => Promise<AnyFeed>): Promise<AnyFeed> {
+    const forget = () => {
+      if (this.#replays.get(key) === replaying) this.#replays.delete(key);
+    };
+    const replaying = open(forget);
+    this.#replays.set(key, replaying);
+    replaying.catch(forget);
+    return replaying;
+  }
+
+  find(responseId: string): AnyFeed | undefined {
+    return this.#feeds.get(responseId);
+  }
+
+  remove(responseId: string): void {
+    const feed = this.#feeds.get(responseId);
+    if (feed !== undefined) this.#drop(feed);
+  }
+
+  /** Ends the readers of all feeds, those of others too that listen to `closing`. No feed can be added afterwards. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  assertOpen(): void {
+    if (this.closing.aborted)
+      throw new ApiError('shutting-down', 'The server is shutting down. Retry later.');
+  }
+
+  #drop(feed: AnyFeed): void {
+    if (this.#feeds.get(feed.id) === feed) this.#feeds.delete(feed.id);
+    this.#settled.delete(feed);
+    feed.release();
+  }
+
+  #trim(): void {
+    let events = 0;
+    for (const { size } of this.#settled) events += size;
+    for (const feed of this.#settled) {
+      if (this.#settled.size <= MOST_SETTLED && events <= MOST_SETTLED_EVENTS) return;
+      events -= feed.size;
+      this.#drop(feed);
+    }
+  }
 }

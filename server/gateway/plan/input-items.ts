@@ -5,8 +5,7 @@ import { refusalIn } from '../answer/answer-event.ts';
 import { type ItemPlace, readItemId } from '../answer/wire-ids.ts';
 import { runOfCompaction, summaryMessage, upstreamCompaction } from '../request/compaction-items.ts';
 import type { InputItem, SentItem } from '../request/gateway-request.ts';
-import type { CallOrigin } from './plan.ts';
-import type { References } from './references.ts';
+import type { CallOrigin, References } from './references.ts';
 
 /**
  * The transcript items of an input, in order. An output item that the client returns unchanged is replaced by the stored
@@ -63,10 +62,8 @@ type Turn = { name: string | undefined; items: Item[]; results: Item[]; last: nu
 class TurnsInInput {
   readonly #turns: Turn[] = [];
   readonly #byName = new Map<string, Turn>();
-  /** The places of calls in their turns. */
   readonly #places = new Map<Item, number>();
 
-  /** Adds the items that an item of the input stands for. */
   add(given: InputItem, items: readonly Item[]): void {
     const turn = this.#turnFor(turnOf(given), items);
     const place = placeOf(given)?.place;
@@ -99,7 +96,6 @@ class TurnsInInput {
     return turn;
   }
 
-  /** Inserts a call before the model's later calls. */
   #insert(turn: Turn, call: Item, place: number): void {
     const { items, last } = turn;
     this.#places.set(call, place);
@@ -133,7 +129,6 @@ function isNextIn(turn: Turn, name: string | undefined, items: readonly Item[]):
   return turn.results.length === 0 || items.every(({ type }) => type !== 'message' && type !== 'reasoning');
 }
 
-/** A compaction item of this server becomes its summary; those of a provider go back to it. */
 async function readCompaction(
   { at, content, ...named }: Extract<InputItem, { type: 'compaction' }>,
   known: References,
@@ -184,7 +179,6 @@ function isSame(
   return JSON.stringify(contentOf(shown)) === JSON.stringify(contentOf(own));
 }
 
-/** Joins adjacent items of one type, which are one item in the Responses API. */
 function contentOf(items: readonly Item[]): { type: string; text: string }[] {
   const joined: { type: string; text: string }[] = [];
   for (const item of items) {
@@ -212,7 +206,6 @@ function textOf(item: Item): string {
   }
 }
 
-/** The JSON text without space between its parts; other text unchanged. */
 function withoutSpace(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text));

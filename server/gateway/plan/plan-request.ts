@@ -2,7 +2,7 @@
  * Planning: what a request for a response does to the runs of the store, decided before anything is done.
  *
  * `resolveInput` makes the transcript items of the input; `References` finds stored ones within the chain of responses
- * that the request follows (`ResponseChain`). A plan (`plan.ts`) is then one of three: start a run, continue one (or a
+ * that the request follows (`ResponseChain`). A `Plan` is then one of three: start a run, continue one (or a
  * fork of it), or repeat an earlier response. `RequestRuns` carries it out.
  */
 import { InheritedTranscripts } from '../../../engine/journal/load-history.ts';
@@ -10,33 +10,28 @@ import { beginFold, foldEntry } from '../../../engine/journal/load-run.ts';
 import { openCallsOf } from '../../../machines/settled.ts';
 import { hasEnded, isAtRest } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
-import type { Item } from '../../../protocol/item.ts';
+import type { JournalEntry } from '../../../protocol/event.ts';
+import type { Item, MessageItem } from '../../../protocol/item.ts';
 import { omitUndefined, toJson } from '../../../protocol/json.ts';
+import type { Answer, OpenReference } from '../../../protocol/open/answer.ts';
+import type { JsonOpenCall } from '../../../protocol/run-view.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { invalid, type ResponsesError } from '../../openai-error.ts';
 import type { GatewayRequest, InputItem } from '../request/gateway-request.ts';
-import type { FoundResponse, VisibleResponses } from '../runs/response-library.ts';
-import { OUTCOME_UNKNOWN } from '../runs/response-spec.ts';
-import type { RunResponses, Span } from '../runs/run-responses.ts';
-import { resolveInput } from './input-items.ts';
 import {
-  assertPaired,
-  type CallAnswer,
-  emptyInputError,
-  isClientItem,
-  messagesIn,
-  missingOutputError,
-  outputsFor,
-  type Plan,
-} from './plan.ts';
-import { planApprovals } from './plan-approvals.ts';
-import { References } from './references.ts';
+  type FoundResponse,
+  type RunResponses,
+  requestIdOf,
+  type Span,
+  type VisibleResponses,
+} from '../runs/response-library.ts';
+import { OUTCOME_UNKNOWN } from '../runs/response-spec.ts';
+import { resolveInput } from './input-items.ts';
+import { type AskedApproval, type CallOrigin, References } from './references.ts';
 
 /** What a request in a conversation follows. */
 export type ConversationContext = {
-  /** The response that the request continues. */
   previous?: FoundResponse;
-  /** The items before the request's input that `previous` does not have. */
   history: readonly InputItem[];
 };
 
@@ -152,7 +147,6 @@ function continueEnded(
   return { type: 'start', continues, items: transcript, origins: references.origins };
 }
 
-/** The state of a run at the end of a response. */
 function stateAt({ entries, runId }: RunResponses, { to }: Pick<Span, 'to'>): ChartState {
   const [first, ...rest] = entries;
   if (first?.event.type !== 'run.started') throw new Error('a journal begins with run.started');
@@ -194,4 +188,277 @@ export async function transcriptUpTo({ run, span }: FoundResponse, store: Store)
     result === undefined || answered.has(callId) ? [] : [{ type: 'tool_result', callId, ...result }],
   );
   return [...(await new InheritedTranscripts(store).load(continues)), ...transcript, ...results];
+}
+
+type ApprovalRequest = {
+  items: readonly Item[];
+  previous: FoundResponse | undefined;
+  references: References;
+};
+
+type Approval = Extract<Item, { type: 'approval_response' }>;
+type Request = Extract<Item, { type: 'approval_request' }>;
+
+type Located = AskedApproval & { approval: Approval };
+
+/**
+ * Plans a request with approval responses. Responses to gated calls continue the calls' run. Responses to calls that
+ * were decided before are history or a repeated request; nothing runs twice. Returns `undefined` if no approval response
+ * takes effect. Throws a `ResponsesError` for a response to an unknown approval request, or to one that the client
+ * returns changed.
+ */
+async function planApprovals(request: ApprovalRequest): Promise<Plan | undefined> {
+  const passed = requestsIn(request.items);
+  const isSettled = settledIn(request.items);
+  const located: Located[] = [];
+  for (const approval of approvalsIn(request.items)) {
+    const found = await locate(approval, passed.get(approval.callId) ?? [], request.references);
+    if (found !== undefined) located.push(found);
+    else if (!isSettled(approval)) throw orphan(approval.callId);
+  }
+  const open = located.filter(({ run, callId }) => openApproval(run, callId) !== undefined);
+  const [first] = open;
+  if (first !== undefined) return decide(first.run, open, request);
+  const [settled] = located;
+  return settled !== undefined && isRepeated(settled, request) ? repeat(settled) : undefined;
+}
+
+function approvalsIn(items: readonly Item[]): Approval[] {
+  const approvals = new Map<string, Approval>();
+  for (const item of items) {
+    if (item.type === 'approval_response' && !approvals.has(item.callId)) approvals.set(item.callId, item);
+  }
+  return [...approvals.values()];
+}
+
+function requestsIn(items: readonly Item[]): Map<string, Request[]> {
+  const requests = new Map<string, Request[]>();
+  for (const item of items) {
+    if (item.type !== 'approval_request') continue;
+    const known = requests.get(item.callId);
+    if (known === undefined) requests.set(item.callId, [item]);
+    else known.push(item);
+  }
+  return requests;
+}
+
+/**
+ * Returns whether the history continues after an approval response: it has the approved call, or later output of the
+ * model. Then nothing runs, so the run may be unknown.
+ */
+function settledIn(items: readonly Item[]): (approval: Approval) => boolean {
+  const calls = new Set(items.flatMap(({ type, id }) => (type === 'tool_call' && id ? [id] : [])));
+  const lastOfModel = items.findLastIndex(isOfModel);
+  return approval =>
+    calls.has(approval.callId.replace(/^mcpr_/, 'mcp_')) || items.indexOf(approval) < lastOfModel;
+}
+
+function isOfModel(item: Item): boolean {
+  return !isClientItem(item) && ['message', 'reasoning', 'tool_call'].includes(item.type);
+}
+
+async function locate(
+  approval: Approval,
+  passed: readonly Request[],
+  references: References,
+): Promise<Located | undefined> {
+  const id = approval.callId;
+  const asked = await references.findApproval(id, { passed: passed.length > 0 });
+  if (asked === undefined) return undefined;
+  const { run, callId, digest } = asked;
+  const open = openApproval(run, callId);
+  const isChanged = open !== undefined && open.digest !== digest;
+  if (isChanged || !passed.every(request => isAsAsked(request, asked))) throw changed(id);
+  return { ...asked, approval };
+}
+
+function isAsAsked(request: Request, { shown }: AskedApproval): boolean {
+  if (shown.type !== 'call.asked') return false;
+  const { label = '', name, arguments: written } = request;
+  const { call, tool } = shown;
+  return label === tool.label && name === tool.name && written === (call.arguments || '{}');
+}
+
+function openApproval({ state }: RunResponses, callId: string): JsonOpenCall | undefined {
+  return openCallsOf(state.context, 'approval').find(call => call.callId === callId);
+}
+
+function decide(run: RunResponses, open: readonly Located[], request: ApprovalRequest): Plan {
+  if (open.some(located => located.run.runId !== run.runId)) {
+    throw invalid(
+      'input',
+      'approval_continuation_invalid',
+      'The approval responses are for calls of different runs. Send one request per run.',
+    );
+  }
+  const fresh = newItems(run, request);
+  const approvals = open.map(({ approval: { approve, reason }, callId, digest }): CallAnswer => {
+    const answer: Answer = approve ? { type: 'approve' } : { type: 'reject', ...omitUndefined({ reason }) };
+    return { open: { kind: 'approval', callId, digest }, answer };
+  });
+  const callAnswers = [...approvals, ...outputsFor(run.state, fresh)];
+  return { type: 'continue', run, callAnswers, messages: messagesIn(fresh) };
+}
+
+/**
+ * The client items that the run does not have yet: all items after a previous response. In a full history, the messages
+ * after the last item that is not the client's, and the outputs that the run waits for: a client may have sent them
+ * before, without the decision.
+ */
+function newItems({ state }: RunResponses, { items, previous }: ApprovalRequest): Item[] {
+  if (previous !== undefined) return items.filter(isClientItem);
+  const known = items.findLastIndex(item => !isClientItem(item) && item.type !== 'approval_response');
+  const waiting = new Set(openCallsOf(state.context, 'result').map(({ callId }) => callId));
+  return items.filter((item, at) =>
+    item.type === 'tool_result' ? waiting.has(item.callId) : at > known && isClientItem(item),
+  );
+}
+
+/** Whether this is the deciding request sent again, rather than a request that has the decision in its history. */
+function isRepeated({ run }: Located, { items, previous }: ApprovalRequest): boolean {
+  const decided = items.findLastIndex(({ type }) => type === 'approval_response');
+  if (previous === undefined) return !items.slice(decided + 1).some(isClientItem);
+  const isWhereItWasMade = previous.run.runId === run.runId && previous.span.id !== run.spans.at(-1)?.id;
+  return isWhereItWasMade || !items.some(isClientItem);
+}
+
+function repeat({ approval, run, callId }: Located): Plan {
+  const visible = run.spans.filter(({ deleted }) => !deleted);
+  const decided = visible.flatMap(span =>
+    span.spec.decisions.flatMap(made =>
+      made.callId === callId && made.type === 'approval' ? [{ span, approve: made.approve }] : [],
+    ),
+  );
+  const over = decided.find(({ span }) => span.spec.overBudget?.includes(callId));
+  if (over?.approve === approval.approve) return { type: 'repeat', found: { run, span: over.span } };
+  const approved = wasApproved(run.entries, callId) ?? decided[0]?.approve ?? false;
+  if (approved !== approval.approve) throw alreadyDecided(approval.callId, approved);
+  const found = decided.find(({ approve }) => approve === approved);
+  if (found !== undefined) return { type: 'repeat', found: { run, span: found.span } };
+  return { type: 'continue', run, callAnswers: [], messages: [] };
+}
+
+function wasApproved(entries: readonly JournalEntry[], callId: string): boolean | undefined {
+  for (const { event } of entries)
+    if (event.type === 'approval.decided' && event.callId === callId) return event.decision.type !== 'reject';
+  return undefined;
+}
+
+/** Throws a `ResponsesError` if another process has decided a call differently in the meantime. */
+export function assertNotOtherwise(
+  run: RunResponses,
+  callAnswers: readonly CallAnswer[],
+  entries: readonly JournalEntry[],
+): void {
+  for (const { open, answer } of callAnswers) {
+    if (open.kind !== 'approval') continue;
+    const approved = wasApproved(entries, open.callId);
+    if (approved === undefined || approved === (answer.type === 'approve')) continue;
+    throw alreadyDecided(requestIdOf(run, open.callId), approved);
+  }
+}
+
+function alreadyDecided(id: string, approved: boolean): ResponsesError {
+  return invalid(
+    'input',
+    'approval_already_decided',
+    `The approval request ${id} was already ${approved ? 'approved' : 'denied'}.`,
+  );
+}
+
+function orphan(id: string): ResponsesError {
+  return invalid(
+    'input',
+    'approval_continuation_invalid',
+    `The following MCP approval requests have approval responses but weren't passed as input: ${id}`,
+  );
+}
+
+function changed(id: string): ResponsesError {
+  return invalid(
+    'input',
+    'approval_request_changed',
+    `The MCP approval request ${id} was changed. Return its server_label, name and arguments unchanged.`,
+  );
+}
+
+export type CallAnswer = { open: Extract<OpenReference, { callId: string }>; answer: Answer };
+
+export type Plan =
+  /**
+   * Start a new run. It may continue an ended run, or use items of the response `refersTo` and its chain. `origins` are
+   * the tools of the calls among the items, by call id.
+   */
+  | {
+      type: 'start';
+      continues?: RunResponses;
+      refersTo?: string;
+      items: Item[];
+      origins: ReadonlyMap<string, CallOrigin>;
+    }
+  /** Continue the run; with `forkAt`, continue a fork of it at that entry. */
+  | {
+      type: 'continue';
+      run: RunResponses;
+      forkAt?: number;
+      callAnswers: CallAnswer[];
+      messages: MessageItem[];
+    }
+  /** The request was made before: return the same response. */
+  | { type: 'repeat'; found: FoundResponse };
+
+/** Whether an item comes from the client: a message of another role than assistant, or the result of a call. */
+function isClientItem(item: Item): boolean {
+  return item.type === 'tool_result' || (item.type === 'message' && item.role !== 'assistant');
+}
+
+function messagesIn(items: readonly Item[]): MessageItem[] {
+  return items.filter(item => item.type === 'message');
+}
+
+/**
+ * The results for calls that wait in `state`; the first result of a call counts. Throws a `ResponsesError` for a result
+ * that no call waits for.
+ */
+function outputsFor({ context }: ChartState, items: readonly Item[]): CallAnswer[] {
+  const called = calledIn(items);
+  const open = openCallsOf(context, 'result');
+  const outputs = new Map<string, CallAnswer>();
+  for (const item of items) {
+    if (item.type !== 'tool_result' || outputs.has(item.callId)) continue;
+    const { callId, output, isError } = item;
+    if (open.some(call => call.callId === callId))
+      outputs.set(callId, { open: { kind: 'result', callId }, answer: { type: 'result', output, isError } });
+    else if (!called.has(callId)) throw unknownCallError(callId);
+  }
+  return [...outputs.values()];
+}
+
+function assertPaired(items: readonly Item[]): void {
+  const called = calledIn(items);
+  const answered = new Set(items.flatMap(item => (item.type === 'tool_result' ? [item.callId] : [])));
+  for (const callId of called) if (!answered.has(callId)) throw missingOutputError(callId);
+  for (const callId of answered) if (!called.has(callId)) throw unknownCallError(callId);
+}
+
+function calledIn(items: readonly Item[]): Set<string> {
+  return new Set(items.flatMap(item => (item.type === 'tool_call' ? [item.callId] : [])));
+}
+
+function missingOutputError(callId: string): ResponsesError {
+  return invalid('input', 'tool_output_missing', `No tool output found for function call ${callId}.`);
+}
+
+function unknownCallError(callId: string): ResponsesError {
+  return invalid(
+    'input',
+    'tool_call_not_found',
+    `No tool call found for function call output with call_id ${callId}.`,
+  );
+}
+
+/** The error for an input without a message or result. `name` is the client's name of the input. */
+function emptyInputError(name = 'input'): ResponsesError {
+  const message = `'${name}' is empty. Send a message or a function call output.`;
+  return invalid(name, 'input_items_empty', message);
 }

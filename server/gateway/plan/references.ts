@@ -5,10 +5,21 @@ import { blocksIn } from '../answer/turn-items.ts';
 import { ITEM_KINDS, type ItemPlace, readItemId, readResponseId } from '../answer/wire-ids.ts';
 import { isUpstreamCompaction } from '../request/compaction-items.ts';
 import type { InputItem } from '../request/gateway-request.ts';
-import { type FoundResponse, shownItems, type VisibleResponses } from '../runs/response-library.ts';
-import { isServerTool } from '../runs/response-spec.ts';
-import { inputOf, type RunResponses, type Span } from '../runs/run-responses.ts';
-import type { CallOrigin } from './plan.ts';
+import {
+  type FoundResponse,
+  inputOf,
+  type RunResponses,
+  type Span,
+  shownItems,
+  type VisibleResponses,
+} from '../runs/response-library.ts';
+import { type ExposedTool, isServerTool } from '../runs/response-spec.ts';
+
+/**
+ * The tool that a call in the input was made for. `modelName` is the name under which the model called it, if that is
+ * stored.
+ */
+export type CallOrigin = { tool: ExposedTool; modelName?: string };
 
 /** An approval request as a response shows it, and its call. */
 export type AskedApproval = { run: RunResponses; callId: string; digest: string; shown: CompleteEvent };
@@ -72,7 +83,6 @@ export class References {
     return shown.find(({ item }) => item.type === 'call.given' && item.call.callId === callId)?.item.id;
   }
 
-  /** See `VisibleResponses.findSummary`. */
   async summaryOf(runId: string): Promise<string | undefined> {
     return await this.#library.findSummary(runId);
   }
@@ -183,12 +193,10 @@ export class References {
   }
 }
 
-/** Whether the item is text of a failed attempt, which is not part of the transcript. */
 function isWithdrawn({ turns }: RunResponses, { kind, turn, retry = 0 }: ItemPlace): boolean {
   return (kind === 'msg' || kind === 'rs') && retry < (turns[turn - 1]?.retries ?? 0);
 }
 
-/** The transcript items of a shown item. */
 function itemsAt(
   run: RunResponses,
   span: Span,
@@ -225,7 +233,6 @@ function itemsAt(
   return result === undefined ? [call] : [call, { type: 'tool_result', callId, ...result }];
 }
 
-/** The result of a call; `undefined` if it has none yet. */
 function resultOf({ calls, transcript }: Context, callId: string): CallResult | undefined {
   const call = calls.find(known => known.callId === callId);
   if (call !== undefined) return call.status === 'settled' ? call.result : undefined;
@@ -235,7 +242,7 @@ function resultOf({ calls, transcript }: Context, callId: string): CallResult | 
 }
 
 /** The part of a run that belongs to a chain: its entries up to `upTo`. */
-export type Reach = { run: RunResponses; upTo: number };
+type Reach = { run: RunResponses; upTo: number };
 
 /** The most runs in a chain; earlier ones are not found. */
 const LONGEST = 1_000;
@@ -249,7 +256,6 @@ export class ResponseChain {
   readonly head: FoundResponse;
   readonly #load: (runId: string) => Promise<RunResponses | undefined>;
   readonly #reaches = new Map<string, Reach>();
-  /** The input items of its responses, by id. */
   readonly #inputs = new Map<string, Item>();
   #last: Reach | undefined;
   #isComplete = false;
@@ -259,25 +265,21 @@ export class ResponseChain {
     this.#load = load;
   }
 
-  /** Whether a response belongs to the chain. */
   async has({ run, span }: FoundResponse): Promise<boolean> {
     const reach = await this.reachOf(run.runId);
     return reach !== undefined && isWithin(reach, span);
   }
 
-  /** The part of a run that belongs to the chain; `undefined` if none does. */
   async reachOf(runId: string): Promise<Reach | undefined> {
     while (!this.#reaches.has(runId) && !this.#isComplete) await this.#extend();
     return this.#reaches.get(runId);
   }
 
-  /** The input item with this id. */
   async inputNamed(id: string): Promise<Item | undefined> {
     while (!this.#inputs.has(id) && !this.#isComplete) await this.#extend();
     return this.#inputs.get(id);
   }
 
-  /** Whether it follows a run of the other chain. */
   async joins(other: ResponseChain): Promise<boolean> {
     let known = 0;
     for (;;) {
@@ -289,7 +291,6 @@ export class ResponseChain {
     }
   }
 
-  /** Adds the next earlier run. */
   async #extend(): Promise<void> {
     const reach = await this.#nextReach();
     if (reach === undefined || this.#reaches.has(reach.run.runId) || this.#reaches.size >= LONGEST) {
@@ -324,7 +325,6 @@ export class ResponseChain {
   }
 }
 
-/** Whether a response is within the reach, stored, and not deleted. */
-export function isWithin({ upTo }: Reach, { to, deleted, spec }: Span): boolean {
+function isWithin({ upTo }: Reach, { to, deleted, spec }: Span): boolean {
   return !deleted && spec.request.store !== false && (to ?? Infinity) <= upTo;
 }

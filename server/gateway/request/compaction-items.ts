@@ -12,7 +12,6 @@ import type { GatewayRequest } from './gateway-request.ts';
 /** The provider of the opaque data of a summary's message. No adapter has this name. */
 const OURS = 'agentchart';
 
-/** Marks the `encrypted_content` that this server wrote. */
 const PREFIX = 'agentchart.compaction.';
 
 /** The provider whose compaction items are passed on. */
@@ -66,7 +65,6 @@ export function compactsContext(provider: string): boolean {
   return provider === UPSTREAM;
 }
 
-/** What the model is asked to do, after the conversation. */
 const PROMPT = `Write a summary of the conversation above, for a model that continues it without seeing it. Keep everything it needs: what the user wants and has decided, facts, names, numbers, ids and quotes that matter, which tools were called and their outcomes, what is done and what is still open. Leave out details that are no longer needed. Do not continue the conversation and do not address the user. Write only the summary.`;
 
 /** The request that lets the model write the summary: that for the compaction, without input and tools. */

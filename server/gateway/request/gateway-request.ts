@@ -12,7 +12,6 @@ export type GatewayRequest = RecordedRequest & {
   input: readonly InputItem[];
   /** The input word for word, for the digest of an `Idempotency-Key`. */
   verbatim?: readonly JsonObject[];
-  /** The id of the conversation that the response joins. */
   conversation?: string;
   /** Members of the request body of the model's provider, for what no other field has. */
   providerOptions?: JsonObject;
@@ -25,10 +24,8 @@ export type GatewayRequest = RecordedRequest & {
   names: { input: string; tool: ToolNames };
 };
 
-/** The provider of data that only OpenAI's Responses API has. */
 export const OPENAI = 'openai-responses';
 
-/** The names of the Responses API. */
 export const OPENAI_NAMES: GatewayRequest['names'] = {
   input: 'input',
   tool: (at, member) => `tools[${at}].${member}`,
@@ -42,7 +39,6 @@ export type SentItem = {
   type: 'sent';
   /** The item's id. Items of the gateway's output are known by it. */
   id?: string;
-  /** What it says. */
   items: readonly Item[];
   /** The tool of its call, if that is no function of the client. */
   tool?: ExposedTool;

@@ -74,7 +74,6 @@ const mcpTool = openFields({
 });
 export type McpTool = z.infer<typeof mcpTool>;
 
-/** A tool of a request. */
 export type RequestTool = FunctionTool | CustomTool | McpTool | BuiltinTool;
 
 const TOOL_SCHEMAS: ReadonlyMap<string, z.ZodType<RequestTool>> = new Map<string, z.ZodType<RequestTool>>([
@@ -99,7 +98,6 @@ const chosenTool = z.discriminatedUnion('type', [
   }),
 ]);
 
-/** A request's `tool_choice`. */
 export const toolChoice = z.union(
   [
     z.enum(['none', 'auto', 'required']),

@@ -3,7 +3,6 @@ import * as z from 'zod';
 import { type JsonObject, type JsonValue, omitNull } from '../../../protocol/json.ts';
 import { maybe } from '../../fields.ts';
 import type { ResponsesError } from '../../openai-error.ts';
-import type { RecordedRequest } from '../runs/response-spec.ts';
 
 /** The parameters that mean the same in OpenAI's two APIs. */
 export const sharedParameters = {
@@ -44,7 +43,7 @@ export function readShared(body: z.infer<typeof shared>) {
       prompt_cache_key,
       safety_identifier,
     }),
-  } satisfies Partial<RecordedRequest>;
+  };
 }
 
 /** The largest number of tokens of an answer. */
@@ -53,7 +52,6 @@ export const tokens = z.number().int().positive();
 /** Parameters of other protocols that the Responses API does not have and only some providers take. */
 type SamplingOption = 'stop' | 'seed' | 'logit_bias' | 'top_k';
 
-/** The options that each provider has, with the path of the member in its request body. */
 const PROVIDERS: Readonly<Record<string, { readonly [Name in SamplingOption]?: string }>> = {
   'openai-chat': { stop: 'stop', seed: 'seed', logit_bias: 'logit_bias' },
   openrouter: { stop: 'stop', seed: 'seed', logit_bias: 'logit_bias', top_k: 'top_k' },

@@ -72,7 +72,6 @@ export async function continuationOf(
   return { ...request, input: answers, previousResponseId: named.responseId };
 }
 
-/** The calls of an item that the client returned. */
 function callsIn({ items, tool }: SentItem): ClientCall[] {
   return items.flatMap(item =>
     item.type === 'tool_call' ? [{ ...item, isCustom: isCustomTool(tool) }] : [],

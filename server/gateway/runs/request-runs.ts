@@ -24,12 +24,24 @@ import type { Equipment, GatewayAgents } from '../agents/gateway-agents.ts';
 import { budgetOf, mostToolCalls } from '../agents/request-agent.ts';
 import { newLists, type Toolset } from '../agents/toolset.ts';
 import { responseIdOf } from '../answer/wire-ids.ts';
-import type { AnyFeed, LiveResponses } from '../live/live-responses.ts';
-import { type LiveResponse, type MakeWriter, ResponseFeed } from '../live/response-feed.ts';
-import type { CallAnswer, CallOrigin, Plan } from '../plan/plan.ts';
-import { assertNotOtherwise } from '../plan/plan-approvals.ts';
+import {
+  type AnyFeed,
+  type LiveResponse,
+  type LiveResponses,
+  type MakeWriter,
+  ResponseFeed,
+} from '../live/response-feed.ts';
+import { assertNotOtherwise, type CallAnswer, type Plan } from '../plan/plan-request.ts';
+import type { CallOrigin } from '../plan/references.ts';
 import { type GatewayRequest, recordOf } from '../request/gateway-request.ts';
-import type { FoundResponse, ResponseLibrary, UnstoredChain } from './response-library.ts';
+import {
+  divideJournal,
+  type FoundResponse,
+  type ResponseLibrary,
+  type RunResponses,
+  type Span,
+  type UnstoredChain,
+} from './response-library.ts';
 import {
   CLIENT,
   type Exposed,
@@ -42,7 +54,6 @@ import {
   type ResponseSpec,
   toolNamed,
 } from './response-spec.ts';
-import { divideJournal, type RunResponses, type Span } from './run-responses.ts';
 
 type RequestRunsOptions = {
   store: Store;
@@ -62,10 +73,8 @@ export type CallersRequest = {
   request: GatewayRequest;
   model: string;
   caller: Caller;
-  /** See `ResponseSpec`. */
   compacts?: true;
   chain?: UnstoredChain;
-  /** The request's key, and the id of the run that it may start or fork. */
   once?: { key: RequestKey; runId: string };
   /** As in `ResponseSpec`. `join` notes in the conversation that the run gets the response. */
   joined?: NonNullable<ResponseSpec['conversation']> & { join(runId: string): Promise<void> };
@@ -250,14 +259,12 @@ export class RequestRuns {
     return { live, after: isLive ? undefined : startingAfter };
   }
 
-  /** Cancels the run of a response in progress, and waits for its end. */
   async cancel(responseId: string, runId: string): Promise<void> {
     const run = this.#live.find(responseId)?.run ?? (await this.#openToRead(runId));
     const result = await run.cancel({ by: CLIENT, reason: 'The client cancelled the response.' });
     if (result.accepted) await run.settled();
   }
 
-  /** Opens a run that this process does not drive. */
   async #openToRead(runId: string): Promise<Run> {
     const { host } = this.#options;
     const store = (await this.#library.storeOf(runId)) ?? this.#options.store;
@@ -338,7 +345,6 @@ export class RequestRuns {
   }
 }
 
-/** The spec of a request that starts a run. */
 function describeRequest(
   { request, model, caller, compacts, once, joined }: CallersRequest,
   { exposed }: Toolset,
@@ -387,9 +393,7 @@ function assertToolsProvided(
 type LimitedApprovals = {
   /** The answers, with errors as results in place of the approvals over the limit. */
   limited: CallAnswer[];
-  /** The calls over the limit. */
   overBudget?: string[];
-  /** The number of calls that the response may still make. */
   left: number;
 };
 

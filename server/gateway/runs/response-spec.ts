@@ -11,27 +11,24 @@ import {
   isBuiltinTool,
 } from '../../builtins/builtin-schemas.ts';
 import type { RequestTool, RequestToolChoice } from '../request/request-tools.ts';
+import type { readShared } from '../request/shared-parameters.ts';
 
 /**
  * The part of a request that is stored and shown: its response says what was asked for, and another process can make
  * its agent again. It is JSON. What the client did not send is absent.
  */
 export type RecordedRequest = {
-  /** The model's name in the request. */
   model?: string;
   instructions?: string;
   /** In a journal without credentials. */
   tools: readonly RequestTool[];
   toolChoice?: RequestToolChoice;
   settings: Settings;
-  /** The most tool calls that the gateway runs. */
   maxToolCalls?: number;
-  /** The format of the answer. */
   text?: {
     format?: TextFormat | null;
     verbosity?: string | null;
   };
-  /** How the model's reasoning is summarized. */
   reasoningSummary?: string;
   /** What to show of the output: see OpenAI's `include`. */
   include?: readonly string[];
@@ -53,15 +50,8 @@ type TextFormat =
       strict?: boolean | null;
     };
 
-type OpenAIParameters = {
-  presence_penalty?: number;
-  frequency_penalty?: number;
-  metadata?: Record<string, string>;
+type OpenAIParameters = ReturnType<typeof readShared>['openai'] & {
   truncation?: 'auto' | 'disabled';
-  service_tier?: string;
-  safety_identifier?: string;
-  prompt_cache_key?: string;
-  user?: string;
   context_management?: { type: 'compaction'; compact_threshold?: number | null }[];
 };
 
@@ -80,7 +70,6 @@ export type ServerTool = z.infer<typeof serverTool>;
 /** A tool of the client: a function or a custom tool, which the client knows as `name`. */
 const clientTool = z.object({ kind: z.enum(['function', 'custom']), name: z.string() });
 
-/** A built-in tool that the gateway runs. */
 const builtinTool = z.object({ builtin: z.enum(BUILTIN_KINDS), name: z.string() });
 
 /** A tool that is more than a function with its own name: what a name means that the model calls. */
@@ -96,7 +85,6 @@ const responseSpec = z.object({
   /** Who sent the request: the token's name and labels. Absent before servers had several tokens. */
   caller: z.exactOptional(z.object({ name: z.string(), labels: z.record(z.string(), z.string()) })),
   request: z.custom<RecordedRequest>(isJsonObject),
-  /** The resolved model string. */
   model: z.string(),
   /** Options for the provider that `request` has no field for. */
   providerOptions: z.exactOptional(z.custom<JsonObject>(isJsonObject)),
@@ -113,7 +101,6 @@ const responseSpec = z.object({
   used: z.exactOptional(toolsByName),
   /** The tools of the run's open calls, which a fork could not find in its own requests. */
   openCalls: z.exactOptional(z.array(z.object({ callId: z.string(), tool: exposedTool }))),
-  /** The request's decisions about open calls of its run. */
   decisions: z.array(
     z.discriminatedUnion('type', [
       z.object({ type: z.literal('approval'), callId: z.string(), approve: z.boolean() }),
@@ -128,11 +115,9 @@ const responseSpec = z.object({
   lists: z.array(z.string()),
   /** Without `previous_response_id`: the newest response whose items the input refers to. The chain continues there. */
   refersTo: z.exactOptional(z.string()),
-  /** The number of turns in the run before the request. */
   turnsBefore: z.number().int(),
   /** The number of tool calls in the run before the client last sent a message or an output. Default 0. */
   callsBefore: z.exactOptional(z.number().int()),
-  /** The request's `Idempotency-Key`, if it had one. */
   key: z.exactOptional(requestKey),
 });
 export type ResponseSpec = z.infer<typeof responseSpec>;

@@ -212,7 +212,7 @@ describe('a client that does not read', () => {
     const socket = new DeafSocket();
     const { service, store } = gateway;
     const conversations = new Conversations({ store, host, library: service.library });
-    const responses = new Responses(service, conversations);
+    const responses = new Responses(service, (id, caller) => conversations.open(id, caller));
     const inRequest = async (work: () => Promise<number>) => void (await work());
     const { closing } = service.live;
     const options = { responses, caller: ANYONE, host, inRequest, closing, log: () => {} };
