@@ -2,8 +2,13 @@ import type { Call, Context } from '../machines/context.ts';
 import { isAnswered } from '../machines/decide-next-action.ts';
 import { type ChartState, statePath } from '../machines/step.ts';
 import type { Limits } from '../protocol/config.ts';
-import { findSpentLimit, mostFailures, type Spending } from './environment/spending.ts';
-import type { ReferenceCall, ReferenceModel } from './reference/reference-model.ts';
+import {
+  findSpentLimit,
+  mostFailures,
+  type ReferenceCall,
+  type ReferenceModel,
+  type Spending,
+} from './reference-model.ts';
 
 /**
  * What distinguishes two states during a walk.

@@ -1,8 +1,8 @@
-/**
- * `explore()`: a model checker for an agent. `explorer.ts` walks the chart breadth first and checks every step.
- * `environment/` decides what the model, the tools and people may do; `events/` lists the events to offer in a
- * state, valid and invalid; `reference/` computes from the events alone what the run should be; `invariants/`
- * compares the two.
+/*
+ * `explore()`: a model checker for an agent. `explorer.ts` walks the chart breadth first and checks every step, and
+ * `walks.ts` says which walks prove what. `environment.ts` says what the model, the tools and people may do;
+ * `generate-events.ts` lists the events to offer in a state, valid and invalid; `follow-reference.ts` computes from the
+ * events alone what the run should be; `built-in-invariants.ts` compares the two.
  */
 
 import { type Agent, isAgent } from '../agent/agent.ts';
@@ -15,12 +15,11 @@ import { omitUndefined } from '../protocol/json.ts';
 import { userMessage } from '../protocol/message.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../protocol/tool.ts';
+import { BUILT_IN } from './built-in-invariants.ts';
 import { describeAgent, type ExploredAgent, type ToolSamples } from './describe-agent.ts';
-import { START } from './events/make-events.ts';
-import { Explorer, type Watcher } from './explorer.ts';
-import { BUILT_IN } from './invariants/explorer-invariants.ts';
-import { type Invariants, type NamedInvariant, nameInvariants } from './invariants/invariant.ts';
-import { nameEdge } from './name-edge.ts';
+import { Explorer, nameEdge, type Watcher } from './explorer.ts';
+import { type Invariants, type NamedInvariant, nameInvariants } from './invariant.ts';
+import { START } from './make-events.ts';
 import { type ExplorationReport, reportBreach, type UnfinishedWalks } from './report.ts';
 import { type Budget, CAN_END, walkAll, walkChangedChart } from './walks.ts';
 

@@ -1,28 +1,34 @@
 import type { AgentMachine } from '../machines/agent.ts';
-import { type ChartState, makeStepper, type Step, type Stepper, statePath } from '../machines/step.ts';
+import { fromStored, pendingServices, toStored } from '../machines/snapshot.ts';
+import {
+  type ChartState,
+  type Edge,
+  makeStepper,
+  type Step,
+  type Stepper,
+  statePath,
+} from '../machines/step.ts';
+import type { ServiceInput } from '../protocol/effect.ts';
 import { messageOf } from '../protocol/error.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { abstractState, type Detail } from './abstract-state.ts';
-import { compareSteps, dropProcess } from './environment/drop-process.ts';
-import type { Environment } from './environment/environment.ts';
-import { makeMoment } from './environment/make-moment.ts';
-import { generateEvents } from './events/generate-events.ts';
-import { isEnabled } from './events/is-enabled.ts';
-import type { BuiltInInvariant, CheckedStep } from './invariants/built-in-invariant.ts';
 import {
+  type BuiltInInvariant,
+  type CheckedStep,
+  findNonJson,
+  INTERNAL_INVARIANTS,
   JSON_ONLY,
   NO_SILENT_CHANGE,
   nameMismatch,
   RESTORABLE,
+  SAFETY_INVARIANTS,
   STEPS_COMPLETE,
-} from './invariants/explorer-invariants.ts';
-import { findNonJson, INTERNAL_INVARIANTS } from './invariants/internal-invariants.ts';
-import { findBreach, type NamedInvariant } from './invariants/invariant.ts';
-import { SAFETY_INVARIANTS } from './invariants/safety-invariants.ts';
-import { nameEdge } from './name-edge.ts';
-import type { Breach, PathEntry, Place } from './place.ts';
-import { followReference } from './reference/follow-reference.ts';
-import { replayPast } from './reference/replay-past.ts';
+} from './built-in-invariants.ts';
+import type { Environment } from './environment.ts';
+import { followReference, isEnabled, replayPast } from './follow-reference.ts';
+import { generateEvents } from './generate-events.ts';
+import { findBreach, makeMoment, type NamedInvariant } from './invariant.ts';
+import type { ReferenceModel } from './reference-model.ts';
 
 type WalkOptions = {
   environment: Environment;
@@ -332,3 +338,68 @@ const DECISIONS: ReadonlySet<ChartEvent['type']> = new Set([
   'result.received',
   'doubt.resolved',
 ]);
+
+/**
+ * Simulates the end of the process: restores the run from its JSON alone. Returns the restored state and the
+ * services to start, by id. Throws the errors of reading the JSON.
+ */
+function dropProcess(
+  state: ChartState,
+  machine: AgentMachine,
+): { restored: ChartState; services: Record<string, ServiceInput> } {
+  const restored = fromStored(JSON.parse(JSON.stringify(toStored(state))), machine);
+  return {
+    restored,
+    services: Object.fromEntries(pendingServices(restored).map(({ id, input }) => [id, input])),
+  };
+}
+
+/** Returns the first difference between two steps, or `null` if they are equal. */
+function compareSteps(expected: Step, found: Step): string | null {
+  const [one, other] = [toText(expected), toText(found)];
+  return one === other ? null : describeDifference(one, other);
+}
+
+function toText({ state: { value, context, status }, effects }: Step): string {
+  return JSON.stringify({ value, status, effects, context });
+}
+
+function describeDifference(expected: string, found: string): string {
+  let at = 0;
+  while (expected[at] === found[at]) at += 1;
+  const from = Math.max(0, at - 60);
+  return `expected …${expected.slice(from, at + 80)}…, got …${found.slice(from, at + 80)}…`;
+}
+
+/** A state of the chart and one way that leads to it. */
+export type Place = {
+  state: ChartState;
+  reference: ReferenceModel;
+  /** The number of events from the start. */
+  depth: number;
+  from: { place: Place; event: ChartEvent } | null;
+  /** Whether an invariant broke on the way. From here on only the safety invariants are checked. */
+  tainted: boolean;
+};
+
+/** One event of a path, the state it leads to, and the reason of the chart's decision; `null` if it made none. */
+export type PathEntry = { event: RunStarted | ChartEvent; state: string; why: string | null };
+
+export type Breach = {
+  invariant: string;
+  message: string;
+  before: Place;
+  event: ChartEvent | null;
+  depth: number;
+};
+
+/** Returns `source, event [guard] -> target`; an edge without a target has its actions in parentheses. */
+export function nameEdge({ from, event, guard, to, actions }: Edge): string {
+  const target = to.length === 0 ? `(${actions.join()})` : to.join();
+  return `${from || '(any)'}, ${event || 'always'}${nameGuard(guard)} -> ${target}`;
+}
+
+function nameGuard(guard: unknown): string {
+  if (guard === undefined) return '';
+  return ` [${typeof guard === 'string' ? guard : JSON.stringify(guard)}]`;
+}

@@ -1,8 +1,7 @@
 import { statePath } from '../machines/step.ts';
 import type { ChartEvent } from '../protocol/event.ts';
 import type { ExploredTool } from './describe-agent.ts';
-import type { Explorer } from './explorer.ts';
-import type { Breach, PathEntry, Place } from './place.ts';
+import type { Breach, Explorer, PathEntry, Place } from './explorer.ts';
 
 /** An invariant that does not hold, with the path that breaks it. */
 export type BreachReport = {

@@ -28,9 +28,9 @@ export type { RecordedEvent, RecordedRun, RecordedTool, Recording } from '../eng
 export { type CheckedPath, type CheckPathOptions, checkPath } from '../explore/check-path.ts';
 export type { ToolSamples } from '../explore/describe-agent.ts';
 export { type ExploreOptions, explore } from '../explore/explore.ts';
-export { exploreFrom, type ForwardReport } from '../explore/forward/explore-from.ts';
-export type { Invariant, Invariants, Moment } from '../explore/invariants/invariant.ts';
-export type { PathEntry } from '../explore/place.ts';
+export { exploreFrom, type ForwardReport } from '../explore/explore-from.ts';
+export type { PathEntry } from '../explore/explorer.ts';
+export type { Invariant, Invariants, Moment } from '../explore/invariant.ts';
 export type { BreachReport, ExplorationReport, UnfinishedWalks } from '../explore/report.ts';
 export { type StoreCheck, type StoreUnderTest, storeChecks } from '../stores/conformance.ts';
 export { ManualHost, type ManualHostOptions } from './manual-host.ts';

@@ -6,7 +6,7 @@ import { agentNamed } from '../../agent/sub-agents.ts';
 import { readFromStart } from '../../engine/journal/read-journal.ts';
 import { type CheckedPath, checkPath } from '../../explore/check-path.ts';
 import { type ExploreOptions, explore } from '../../explore/explore.ts';
-import { exploreFrom, type ForwardReport, readPast } from '../../explore/forward/explore-from.ts';
+import { exploreFrom, type ForwardReport, readPast } from '../../explore/explore-from.ts';
 import type { BreachReport, ExplorationReport } from '../../explore/report.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import type { ChartEvent, JournalEntry } from '../../protocol/event.ts';

@@ -1,5 +1,5 @@
-import type { ForwardReport } from '../../explore/forward/explore-from.ts';
-import type { PathEntry } from '../../explore/place.ts';
+import type { ForwardReport } from '../../explore/explore-from.ts';
+import type { PathEntry } from '../../explore/explorer.ts';
 import type { BreachReport, ExplorationReport } from '../../explore/report.ts';
 import { describeStart, describeUnfinished, NOT_PROVED } from '../../visualizer/describe-exploration.ts';
 import { describeEvent } from './format.ts';

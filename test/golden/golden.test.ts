@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { nameEdge } from '../../explore/name-edge.ts';
+import { nameEdge } from '../../explore/explorer.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { statusOf } from '../../machines/status.ts';
 import { listEdges } from '../../machines/step.ts';

@@ -19,7 +19,7 @@ import {
   stateIn,
   stopChild,
 } from 'xstate';
-import { generateEvents } from '../../explore/events/generate-events.ts';
+import { generateEvents } from '../../explore/generate-events.ts';
 import { type AgentMachine, agentMachine } from '../../machines/agent.ts';
 import { fromStored, toStored } from '../../machines/snapshot.ts';
 import { type ChartState, makeStepper, type Step, type Stepper } from '../../machines/step.ts';

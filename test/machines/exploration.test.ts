@@ -1,14 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { abstractState } from '../../explore/abstract-state.ts';
-import type { Environment } from '../../explore/environment/environment.ts';
-import { generateEvents } from '../../explore/events/generate-events.ts';
-import { type Walk as Exploration, Explorer } from '../../explore/explorer.ts';
-import { findStuckPlaces } from '../../explore/find-stuck-places.ts';
-import { BUILT_IN } from '../../explore/invariants/explorer-invariants.ts';
-import { nameEdge } from '../../explore/name-edge.ts';
-import type { Place } from '../../explore/place.ts';
-import { followReference } from '../../explore/reference/follow-reference.ts';
+import { BUILT_IN } from '../../explore/built-in-invariants.ts';
+import type { Environment } from '../../explore/environment.ts';
+import { type Walk as Exploration, Explorer, nameEdge, type Place } from '../../explore/explorer.ts';
+import { followReference } from '../../explore/follow-reference.ts';
+import { generateEvents } from '../../explore/generate-events.ts';
+import { findStuckPlaces } from '../../explore/walks.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import {
   type ChartState,

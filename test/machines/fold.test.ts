@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { generateEvents } from '../../explore/events/generate-events.ts';
+import { generateEvents } from '../../explore/generate-events.ts';
 import { fromStored, toStored } from '../../machines/snapshot.ts';
 import { type ChartState, initial, next } from '../../machines/step.ts';
 import type { RunConfig } from '../../protocol/config.ts';

@@ -1,4 +1,4 @@
-import { START, settling, stamp, starting, type UntimedEvent } from '../../../explore/events/make-events.ts';
+import { START, settling, stamp, starting, type UntimedEvent } from '../../../explore/make-events.ts';
 import type { Context } from '../../../machines/context.ts';
 import { type ChartState, initial, next, type Step } from '../../../machines/step.ts';
 import type { Limits, RunConfig } from '../../../protocol/config.ts';
@@ -19,7 +19,7 @@ export {
   stamp,
   starting,
   type UntimedEvent,
-} from '../../../explore/events/make-events.ts';
+} from '../../../explore/make-events.ts';
 
 export type ConfigChange = Partial<Omit<RunConfig, 'limits'>> & { limits?: Partial<Limits> };
 

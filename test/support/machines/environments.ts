@@ -1,4 +1,4 @@
-import type { CallTemplate, Environment, Round } from '../../../explore/environment/environment.ts';
+import type { CallTemplate, Environment, Round } from '../../../explore/environment.ts';
 import { finishReasonSchema } from '../../../protocol/turn.ts';
 
 /** A call of an ungated `none` tool that the engine runs. */

@@ -1,4 +1,4 @@
-import type { Environment } from '../../../explore/environment/environment.ts';
+import type { Environment } from '../../../explore/environment.ts';
 import type { ConfigChange } from './builders.ts';
 import { call, clientCall, everyCall, gatedCall, MIXED_ROUNDS, makeEnvironment } from './environments.ts';
 

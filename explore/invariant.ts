@@ -1,10 +1,8 @@
-// explore/invariants: what must hold in every explored state.
-
-import type { Context } from '../../machines/context.ts';
-import type { ChartState } from '../../machines/step.ts';
-import type { Effect } from '../../protocol/effect.ts';
-import { EngineError, messageOf } from '../../protocol/error.ts';
-import type { ChartEvent, RunStarted } from '../../protocol/event.ts';
+import type { Context } from '../machines/context.ts';
+import type { ChartState } from '../machines/step.ts';
+import type { Effect } from '../protocol/effect.ts';
+import { EngineError, messageOf } from '../protocol/error.ts';
+import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 
 /** A step of a run, the argument of every invariant. */
 export type Moment = {
@@ -73,4 +71,41 @@ export function findBreach({ holds }: NamedInvariant, moment: Moment): string | 
 function invalid(problem: string): EngineError {
   const expected = 'Expected { [name]: ({ context, value, event, before }) => boolean | string | undefined }';
   return new EngineError('input-invalid', `${expected}, but ${problem}.`);
+}
+
+type MomentParts = {
+  before: ChartState | null;
+  event: Moment['event'];
+  after: ChartState;
+  effects: readonly Effect[];
+  listEvents(): Moment['events'];
+  /** Called when an invariant reads the transcript or the events: its answer may then depend on earlier rounds. */
+  onLookBack?(): unknown;
+};
+
+/** Returns a step as the argument of the user's invariants. */
+export function makeMoment({ before, event, after, effects, listEvents, onLookBack }: MomentParts): Moment {
+  return {
+    context: watchReads(after.context, onLookBack),
+    value: after.value,
+    event,
+    before: before === null ? null : { context: watchReads(before.context, onLookBack), value: before.value },
+    effects,
+    get events() {
+      onLookBack?.();
+      return listEvents();
+    },
+  };
+}
+
+function watchReads(
+  context: ChartState['context'],
+  onRead: (() => unknown) | undefined,
+): ChartState['context'] {
+  if (onRead === undefined) return context;
+  const read = () => {
+    onRead();
+    return context.transcript;
+  };
+  return Object.defineProperty({ ...context }, 'transcript', { enumerable: true, get: read });
 }

@@ -1,8 +1,8 @@
-import type { Context } from '../../machines/context.ts';
-import { type ChartEvent, type QualifiedCall, reportEventSchema } from '../../protocol/event.ts';
-import type { Item } from '../../protocol/item.ts';
-import { omitUndefined } from '../../protocol/json.ts';
-import { userMessage } from '../../protocol/message.ts';
+import type { Context } from '../machines/context.ts';
+import { type ChartEvent, type QualifiedCall, reportEventSchema } from '../protocol/event.ts';
+import type { Item } from '../protocol/item.ts';
+import { omitUndefined } from '../protocol/json.ts';
+import { userMessage } from '../protocol/message.ts';
 
 /** The start time of every explored run, in ms since the epoch. */
 export const START = 1_000_000;
