@@ -1,4 +1,5 @@
 import type { Agent } from '../agent/agent.ts';
+import { isOfChart } from '../machines/fold.ts';
 import { limitsOf } from '../machines/limits.ts';
 import { type ChartState, type Step, statePath } from '../machines/step.ts';
 import type { Limits, Prices } from '../protocol/config.ts';
@@ -90,19 +91,7 @@ export function readPast(entries: readonly JournalEntry[]): { started: RunStarte
   const [first, ...rest] = entries;
   if (first?.event.type !== 'run.started')
     throw new EngineError('input-invalid', 'Expected the entries of a run from its start.');
-  const past = rest.flatMap(({ event }): ChartEvent[] => {
-    switch (event.type) {
-      case 'run.started':
-      case 'run.claimed':
-      case 'run.noted':
-      case 'run.redacted':
-      case 'tool.late':
-        return [];
-      default:
-        return [event];
-    }
-  });
-  return { started: first.event, past };
+  return { started: first.event, past: rest.map(({ event }) => event).filter(isOfChart) };
 }
 
 /**

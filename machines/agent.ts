@@ -17,16 +17,16 @@ import {
   decide,
   endWait,
 } from './entry-actions.ts';
-import { fold } from './fold.ts';
 import {
   canDecide,
   canEdit,
   canEditCall,
   canEditTurn,
+  fold,
   isCurrent,
   isInDoubt,
   isWaitingFor,
-} from './guards.ts';
+} from './fold.ts';
 import {
   describeCancel,
   describeCancelled,

@@ -6,7 +6,7 @@ import type { Answer, RouteTable } from './route.ts';
 import { bulkBody, bulkSchema } from './runs/commands/command-routes.ts';
 import { forkBody } from './runs/commands/fork-route.ts';
 import { listQuery, sessionBody, startBody } from './runs/commands/request-bodies.ts';
-import { forCommands } from './runs/commands/run-commands.ts';
+import { forCommands } from './runs/commands/request-bodies.ts';
 import { exploreQuery, exploreRunQuery } from './runs/exploring/explore-route.ts';
 import { inboxQuery, inboxSchema } from './runs/inbox/inbox-routes.ts';
 import { eventsQuery } from './runs/live/event-routes.ts';

@@ -1,5 +1,5 @@
 import { transition } from 'xstate';
-import { answering, calling, START, settling, stamp, starting } from '../../explore/events/make-events.ts';
+import { answering, calling, START, settling, stamp, starting } from '../../explore/make-events.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import { type ChartState, initial, makeStepper, statePath } from '../../machines/step.ts';
 import {

@@ -2,7 +2,7 @@ import type { Agent } from '../../agent/agent.ts';
 import type { Settled } from '../../engine/log/settled.ts';
 import type { Run, RunHappening } from '../../engine/run/run.ts';
 import { Story } from '../../engine/story/read-story.ts';
-import type { StoryEvent } from '../../engine/story/tell-story.ts';
+import type { StoryEvent } from '../../engine/story/story-event.ts';
 import { findCall } from '../../machines/calls.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import type { TextFilter } from '../../text/text-filter.ts';

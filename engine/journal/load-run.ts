@@ -1,17 +1,12 @@
 import type { Call, Context } from '../../machines/context.ts';
+import { isOfChart } from '../../machines/fold.ts';
 import { OPEN_KINDS } from '../../machines/settled.ts';
 import { fromStored, type StoredState, toStored } from '../../machines/snapshot.ts';
 import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import { type ChartState, initial, next, statePath } from '../../machines/step.ts';
 import { hashOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
-import {
-  type ChartEvent,
-  JOURNAL_FORMAT,
-  type JournalEntry,
-  type RunEvent,
-  type RunStarted,
-} from '../../protocol/event.ts';
+import { JOURNAL_FORMAT, type JournalEntry, type RunStarted } from '../../protocol/event.ts';
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Progress, Standing, Store } from '../../protocol/store.ts';
@@ -156,21 +151,6 @@ export function foldEntry(state: ChartState, { seq, event }: JournalEntry, runId
   const step = next(state, event);
   if (step.handled) return step.state;
   throw damagedJournal(runId, seq, `(${event.type}) does not fit the state ${JSON.stringify(state.value)}`);
-}
-
-/** Whether the chart folds this event; the others are bookkeeping. `run.started` counts as bookkeeping here. */
-export function isOfChart(event: RunEvent): event is ChartEvent {
-  switch (event.type) {
-    case 'run.started':
-    case 'run.claimed':
-    case 'tool.late':
-    case 'run.noted':
-    case 'run.redacted':
-      return false;
-    default:
-      event satisfies ChartEvent;
-      return true;
-  }
 }
 
 /** The content of a snapshot, as JSON. It shares its parts with the state, which is immutable. */

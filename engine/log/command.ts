@@ -116,6 +116,73 @@ export function makeInput(
   }
 }
 
+/** The inputs that come from a command. */
+export type CommandInput = Exclude<
+  InputEvent,
+  { type: 'run.started' | 'run.quarantined' | 'cancel.requested' | 'transcript.edited' }
+>;
+
+/** Returns the command that gives the same input again, in a run that has come as far. */
+export function repeatCommand(event: CommandInput): RunCommand {
+  const { by } = event;
+  const sender = omitUndefined({ by });
+  switch (event.type) {
+    case 'message.received':
+      return { type: 'send', message: event.items, ...sender };
+    case 'approval.decided':
+      return { ...repeatDecision(event), ...sender };
+    case 'result.received': {
+      const { callId, output, isError } = event;
+      return { type: 'answer', callId, output, isError, ...sender };
+    }
+    case 'doubt.resolved':
+      return { type: 'resolve', callId: event.callId, ...repeatResolution(event.resolution), ...sender };
+    case 'turn.edited': {
+      const calls = event.calls.map(({ callId, name, input }) => ({ callId, name, input }));
+      return { type: 'edit-turn', text: event.text, calls, ...sender };
+    }
+    case 'call.edited':
+      return { type: 'edit-call', callId: event.callId, input: event.call.input, ...sender };
+    case 'breakpoints.set':
+      return { type: 'breakpoints', breakpoints: event.breakpoints, ...sender };
+    case 'params.changed':
+      return { type: 'set-params', params: event.params, ...sender };
+    case 'pause.requested':
+      return { type: 'pause', ...sender };
+    case 'step.requested':
+      return { type: 'step', ...sender };
+    case 'run.unpaused':
+      return { type: 'unpause', ...sender };
+    case 'run.cancelled':
+      return { type: 'cancel', ...sender, ...omitUndefined({ reason: event.reason }) };
+  }
+}
+
+type Recorded<Type extends CommandInput['type']> = Extract<CommandInput, { type: Type }>;
+
+function repeatDecision({ callId, decision, sticky }: Recorded<'approval.decided'>): CallCommand {
+  const options = { callId, ...omitUndefined({ sticky }) };
+  switch (decision.type) {
+    case 'approve':
+      return { type: 'approve', ...options, ...omitUndefined({ input: decision.input }) };
+    case 'reject':
+      return { type: 'reject', ...options, ...omitUndefined({ reason: decision.reason }) };
+    case 'answer':
+      return { type: 'answer', callId, output: decision.output };
+  }
+}
+
+function repeatResolution(resolution: Recorded<'doubt.resolved'>['resolution']): Resolution {
+  switch (resolution.type) {
+    case 'retry':
+      return { retry: true, force: true };
+    case 'happened':
+      return { happened: true, output: resolution.output };
+    case 'failed':
+      return { failed: resolution.reason };
+  }
+}
+
 async function approveCall(
   { callId, input, digest, by, sticky }: Of<ApproveOptions>,
   call: Call | undefined,

@@ -1,3 +1,4 @@
+import { isOfChart } from '../../machines/fold.ts';
 import { hasEnded } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
@@ -6,7 +7,7 @@ import { isJsonObject, type JsonObject, toJson } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { isDriven, type Owner, type StandingChange, type Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
-import { beginFold, foldEntry, isOfChart, standingOf } from '../journal/load-run.ts';
+import { beginFold, foldEntry, standingOf } from '../journal/load-run.ts';
 import { describeRestored, readStart } from '../journal/read-journal.ts';
 import { beginDoubting } from '../run/forks/doubt-calls.ts';
 import { suspendedCalls } from '../sub-agents/sub-agent-runs.ts';

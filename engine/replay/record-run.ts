@@ -1,4 +1,5 @@
 import { findCall } from '../../machines/calls.ts';
+import { isOfChart } from '../../machines/fold.ts';
 import type { ChartState } from '../../machines/step.ts';
 import {
   callsOf,
@@ -18,24 +19,27 @@ import { describeOutcome, type Outcome } from './describe-outcome.ts';
  * Recordings: the turns of the model, the results of tools and the inputs of people, in their order, for tests that
  * play a run again.
  *
- * L1 Events that follow from others are left out: started text, calls and tools, and cancel requests.
+ * L1 Events that follow from others are left out: reports that are not in `REPORTS`, and cancel requests.
  * L2 A call settles on its first attempt with its final result: retries and crashes are not recorded.
  * L3 A call of a sub-agent is recorded as a client tool, and the child's answer as the client's result.
  */
 
 type Unmarked<Event> = Event extends ReportEvent ? Omit<Event, 'generation'> : Event;
-type LeftOut =
-  | RunStarted['type']
-  | 'run.quarantined'
-  | 'cancel.requested'
-  | 'text.started'
-  | 'calls.started'
-  | 'tool.started'
-  | 'tool.interrupted'
-  | 'tool.suspended';
+type LeftOut = RunStarted['type'] | 'run.quarantined' | 'cancel.requested';
+
+const REPORTS = [
+  'turn.completed',
+  'turn.failed',
+  'tool.settled',
+  'tool.doubted',
+  'timer.fired',
+  'finishers.completed',
+  'finishers.rejected',
+] as const;
+type RecordedReport = Extract<ReportEvent, { type: (typeof REPORTS)[number] }>;
 
 /** An event of a recording. */
-export type RecordedEvent = Unmarked<Exclude<InputEvent | ReportEvent, { type: LeftOut }>>;
+export type RecordedEvent = Unmarked<RecordedReport | Exclude<InputEvent, { type: LeftOut }>>;
 
 /** A tool of a recorded run. */
 export type RecordedTool = { name: string; sideEffect: SideEffect; executedBy: 'engine' | 'client' };
@@ -100,15 +104,6 @@ class Recorder {
   take(event: RunEvent, state: ChartState): void {
     for (const { callId, name } of callsOf(event)) this.#names.set(callId, name);
     switch (event.type) {
-      case 'run.started':
-      case 'run.claimed':
-      case 'run.noted':
-      case 'run.redacted':
-      case 'tool.late':
-      case 'text.started':
-      case 'calls.started':
-      case 'tool.started':
-      case 'tool.suspended':
       case 'cancel.requested':
         return;
       case 'run.quarantined':
@@ -122,15 +117,10 @@ class Recorder {
         return this.#interrupt(event, state);
       case 'tool.settled':
         return void this.events.push(this.#isSuspended(event.callId) ? asResult(event) : unmark(event));
-      case 'turn.completed':
-      case 'turn.failed':
-      case 'tool.doubted':
-      case 'timer.fired':
-      case 'finishers.completed':
-      case 'finishers.rejected':
-        return void this.events.push(unmark(event));
       default:
-        this.events.push(event);
+        if (!isOfChart(event)) return;
+        if (!('generation' in event)) this.events.push(event);
+        else if (isRecorded(event)) this.events.push(unmark(event));
     }
   }
 
@@ -144,6 +134,12 @@ class Recorder {
     if (call?.status !== 'doubted') return;
     this.events.push({ type: 'tool.doubted', at, callId, reason: call.doubt ?? '' });
   }
+}
+
+const RECORDED: ReadonlySet<string> = new Set(REPORTS);
+
+function isRecorded(event: ReportEvent): event is RecordedReport {
+  return RECORDED.has(event.type);
 }
 
 function unmark<Event extends ReportEvent>({ generation: _, ...event }: Event): Unmarked<Event> {

@@ -1,3 +1,4 @@
+import { isOfChart } from '../../machines/fold.ts';
 import { type ChartState, initial, next, type Step } from '../../machines/step.ts';
 import type { NextAction } from '../../protocol/effect.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
@@ -6,7 +7,7 @@ import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { countRedactions } from '../../protocol/redaction.ts';
 import { checkDigests } from '../journal/check-digests.ts';
-import { beginFold, hashState, isOfChart } from '../journal/load-run.ts';
+import { beginFold, hashState } from '../journal/load-run.ts';
 
 /**
  * Replay: folds a journal again and compares the states with the stored snapshot, hashes and record. `replay-run.ts`

@@ -5,7 +5,7 @@ import { createAgent, tool } from '../../agent/index.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import type { Call, Context } from '../../machines/context.ts';
 import { fold } from '../../machines/fold.ts';
-import { canDecide } from '../../machines/guards.ts';
+import { canDecide } from '../../machines/fold.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
 import { explore } from '../../testing/index.ts';
 import { sampledByKind } from '../support/sample.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Call, type Context, createContext } from '../../machines/context.ts';
-import { canEdit, canEditCall, canEditTurn } from '../../machines/guards.ts';
+import { canEdit, canEditCall, canEditTurn } from '../../machines/fold.ts';
 import { makeCall, makeConfig, makeStarted } from '../support/machines/builders.ts';
 
 const READY: Call = { ...makeCall('a'), status: 'ready', attempt: 0 };

@@ -1,3 +1,5 @@
+import { repeatCommand } from '../../engine/log/command.ts';
+import type { CommandResult } from '../../engine/log/refusal.ts';
 // testing/play: playing a recorded run again: its model, tools and people answer as recorded.
 
 import { type Agent, createAgent } from '../../agent/agent.ts';
@@ -10,7 +12,7 @@ import {
   type Recording,
 } from '../../engine/replay/record-run.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { callsOf, type RunEvent } from '../../protocol/event.ts';
+import { callsOf, type InputEvent, type RunEvent } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { memory } from '../../stores/memory.ts';
@@ -19,7 +21,6 @@ import { playModel } from './play-model.ts';
 import { playTool } from './play-tool.ts';
 import { FINISHER, MODEL, Stage, sourceOf } from './stage.ts';
 import { StageHost } from './stage-host.ts';
-import { type RecordedInput, submitRecorded } from './submit-recorded.ts';
 
 /**
  * Plays a recorded run again, after the runs that it continues. The agent loop runs in memory on the recording's
@@ -161,9 +162,25 @@ async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
   }
 }
 
+/** Submits the command that a recorded event came from. */
 async function submit(run: Run, event: RecordedInput): Promise<void> {
-  const result = await submitRecorded(run, event);
+  const result =
+    event.type === 'transcript.edited' ? await edit(run, event) : await run.submit([repeatCommand(event)]);
   if (!result.accepted) throw new Error(`the command was refused: ${result.message}`);
+}
+
+type RecordedInput = Extract<RecordedEvent, { type: InputEvent['type'] }>;
+type Edited = Extract<RecordedInput, { type: 'transcript.edited' }>;
+
+/** An edit that drops the result of a known call was a `retry` of that call. */
+async function edit(run: Run, { items, calls, results = [], by }: Edited): Promise<CommandResult> {
+  const sender = omitUndefined({ by });
+  const kept = new Set(results.map(({ callId }) => callId));
+  const known = run.context.transcript.flatMap(item => (item.type === 'tool_result' ? [item.callId] : []));
+  const again = calls.find(({ callId }) => !kept.has(callId) && known.includes(callId));
+  return again === undefined
+    ? await run.editTranscript(items, sender)
+    : await run.retry(again.callId, sender);
 }
 
 function nameOf(event: RecordedEvent | RunEvent): string {

@@ -1,3 +1,4 @@
+import { isOfChart } from '../../../machines/fold.ts';
 import { hasEnded } from '../../../machines/status.ts';
 import type { ChartState } from '../../../machines/step.ts';
 import type { Prices } from '../../../protocol/config.ts';
@@ -5,7 +6,7 @@ import { EngineError } from '../../../protocol/error.ts';
 import type { ChartEvent, RunStarted } from '../../../protocol/event.ts';
 import { omitUndefined } from '../../../protocol/json.ts';
 import { countRedactions } from '../../../protocol/redaction.ts';
-import { beginFold, foldEntry, isOfChart } from '../../journal/load-run.ts';
+import { beginFold, foldEntry } from '../../journal/load-run.ts';
 import type { WholeJournal } from '../../journal/read-journal.ts';
 import type { RequestRecord } from '../../log/request-ids.ts';
 import { applyEvent, beginDoubting, playOwn } from './doubt-calls.ts';

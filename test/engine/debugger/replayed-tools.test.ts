@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import { isOfChart, standingOf } from '../../../engine/journal/load-run.ts';
+import { standingOf } from '../../../engine/journal/load-run.ts';
 import type { Run } from '../../../engine/run/run.ts';
+import { isOfChart } from '../../../machines/fold.ts';
 import { memory } from '../../../stores/memory.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 import { calls, eventsOf, makeTool } from '../../support/engine/agents.ts';

@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
 import { measureJson } from '../../../protocol/json.ts';
-import { sessionBody, startBody } from '../../../server/runs/commands/request-bodies.ts';
-import { RUN_COMMANDS } from '../../../server/runs/commands/run-commands.ts';
+import { RUN_COMMANDS, sessionBody, startBody } from '../../../server/runs/commands/request-bodies.ts';
 import { randomCases } from '../../support/sample.ts';
 import { errorOf, makeApp } from '../../support/server/runs-app.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Role } from '../../../access/role.ts';
-import { RUN_COMMANDS } from '../../../server/runs/commands/run-commands.ts';
+import { RUN_COMMANDS } from '../../../server/runs/commands/request-bodies.ts';
 import { Gateway } from '../../support/responses/gateway.ts';
 import { errorOf, makeApp, REFUND, type TestApp } from '../../support/server/runs-app.ts';
 

@@ -1,7 +1,6 @@
 import { assign } from 'xstate';
 import { beginBatch } from '../../../../machines/entry-actions.ts';
-import { fold } from '../../../../machines/fold.ts';
-import { canDecide, isCurrent } from '../../../../machines/guards.ts';
+import { canDecide, fold, isCurrent } from '../../../../machines/fold.ts';
 import { mapCalls, type Planted, recording, withActions, withGuards } from './planted.ts';
 
 const LET_THROUGH = 'a call that needs approval never proceeds without one';

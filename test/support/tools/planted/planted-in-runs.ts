@@ -1,8 +1,7 @@
 import { assign } from 'xstate';
 import type { Context } from '../../../../machines/context.ts';
 import { beginTurn, decide } from '../../../../machines/entry-actions.ts';
-import { fold } from '../../../../machines/fold.ts';
-import { isCurrent } from '../../../../machines/guards.ts';
+import { fold, isCurrent } from '../../../../machines/fold.ts';
 import { type Planted, recording, withActions, withGuards } from './planted.ts';
 
 const NO_MESSAGE_LOST = 'no message is lost or duplicated: it is in the transcript or in the inbox';
