@@ -2,6 +2,7 @@ import type { RunParams } from './config.ts';
 import type { Breakpoint } from './debugger/breakpoint.ts';
 import type { Item } from './item.ts';
 import type { JsonValue } from './json.ts';
+import type { NamesOf } from './options/refuse-unknown.ts';
 
 /* The commands of people and clients, as data. */
 
@@ -80,7 +81,32 @@ export type RunCommand =
   | ({ type: 'breakpoints'; breakpoints: readonly Breakpoint[] } & CommandOptions)
   | ({ type: 'edit-turn' } & EditTurnOptions)
   | ({ type: 'pause' } & CommandOptions)
-  | ({ type: 'unpause' | 'step' } & ContinueOptions)
+  | ({ type: 'unpause' } & ContinueOptions)
+  | ({ type: 'step' } & ContinueOptions)
   /** Keeps data of a surface with the run; see the event `run.noted`. */
   | { type: 'note'; note: JsonValue; by: string }
   | ({ type: 'cancel'; reason?: string } & CommandOptions);
+
+const SENDER: NamesOf<CommandOptions> = { by: true, requestId: true };
+const OF_RUN: NamesOf<ContinueOptions> = { ...SENDER, runId: true };
+const OF_CALL = { ...OF_RUN, callId: true } as const;
+
+/** The names of the members of each command. */
+export const COMMAND_MEMBERS: {
+  readonly [Type in RunCommand['type']]: Omit<NamesOf<Extract<RunCommand, { type: Type }>>, 'type'>;
+} = {
+  approve: { ...OF_CALL, input: true, digest: true, sticky: true },
+  reject: { ...OF_CALL, reason: true, digest: true, sticky: true },
+  answer: { ...OF_CALL, output: true, isError: true, digest: true },
+  resolve: { ...OF_CALL, retry: true, force: true, happened: true, output: true, failed: true },
+  send: { ...SENDER, message: true },
+  'set-params': { ...SENDER, params: true },
+  breakpoints: { ...SENDER, breakpoints: true },
+  'edit-turn': { ...SENDER, turn: true, text: true, calls: true },
+  'edit-call': { ...OF_CALL, input: true, digest: true },
+  pause: SENDER,
+  unpause: OF_RUN,
+  step: OF_RUN,
+  cancel: { ...SENDER, reason: true },
+  note: { note: true, by: true },
+};

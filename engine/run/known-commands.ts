@@ -7,18 +7,13 @@ import {
   type NamesOf,
   refuseUnknownOptions,
 } from '../../protocol/options/refuse-unknown.ts';
-import type {
-  AnswerOptions,
-  ApproveOptions,
-  CommandOptions,
-  ContinueOptions,
-  EditCallOptions,
-  EditTurnOptions,
-  RejectOptions,
-  Resolution,
-  RetryOptions,
-  RunCommand,
-  YieldOptions,
+import {
+  COMMAND_MEMBERS,
+  type CommandOptions,
+  type EditTurnOptions,
+  type RetryOptions,
+  type RunCommand,
+  type YieldOptions,
 } from '../../protocol/run-command.ts';
 import type { BatchOptions, StoryBatchOptions, StoryReadOptions } from '../events/read-events.ts';
 import type { ForkOptions } from './forks/fork-run.ts';
@@ -26,55 +21,6 @@ import type { ForkOptions } from './forks/fork-run.ts';
 /* The names of the options of commands, and the checks that refuse others with `input-invalid`. */
 
 const COMMAND: NamesOf<CommandOptions> = { by: true, requestId: true };
-const OF_RUN = { ...COMMAND, runId: true } as const;
-
-/** The options of the methods of `Run`, by the type of their command. */
-type MethodOptions = {
-  approve: ApproveOptions;
-  reject: RejectOptions;
-  answer: AnswerOptions;
-  resolve: Resolution;
-  send: CommandOptions;
-  'set-params': CommandOptions;
-  breakpoints: CommandOptions;
-  'edit-turn': EditTurnOptions;
-  'edit-call': EditCallOptions;
-  pause: CommandOptions;
-  unpause: ContinueOptions;
-  step: ContinueOptions;
-  cancel: CommandOptions & { reason?: string };
-  note: { note: unknown; by: string };
-};
-
-/**
- * Of each type of command, the options of its method, what the method takes before them and `submit` in the command, and
- * the name of the method, if it differs.
- */
-const COMMANDS: {
-  readonly [Type in keyof MethodOptions]: {
-    options: NamesOf<MethodOptions[Type]>;
-    lead?: 'callId' | 'message' | 'params' | 'breakpoints';
-    method?: string;
-  };
-} = {
-  approve: { lead: 'callId', options: { ...OF_RUN, input: true, digest: true, sticky: true } },
-  reject: { lead: 'callId', options: { ...OF_RUN, reason: true, digest: true, sticky: true } },
-  answer: { lead: 'callId', options: { ...OF_RUN, output: true, isError: true, digest: true } },
-  resolve: {
-    lead: 'callId',
-    options: { ...OF_RUN, retry: true, force: true, happened: true, output: true, failed: true },
-  },
-  send: { lead: 'message', options: COMMAND },
-  'set-params': { lead: 'params', method: 'setParams', options: COMMAND },
-  breakpoints: { lead: 'breakpoints', method: 'setBreakpoints', options: COMMAND },
-  'edit-turn': { method: 'editTurn', options: { ...COMMAND, turn: true, text: true, calls: true } },
-  'edit-call': { lead: 'callId', method: 'editCall', options: { ...OF_RUN, input: true, digest: true } },
-  pause: { options: COMMAND },
-  unpause: { options: OF_RUN },
-  step: { options: OF_RUN },
-  cancel: { options: { ...COMMAND, reason: true } },
-  note: { options: { note: true, by: true } },
-};
 
 type OtherOptions = {
   events: Pick<BatchOptions, 'after' | 'follow'>;
@@ -124,14 +70,22 @@ const BREAKPOINT: NamesOf<Breakpoint> = {
 };
 const WHERE: NamesOf<NonNullable<Breakpoint['where']>> = { path: true, op: true, value: true };
 
+/** The method of `Run` for each type whose name differs. */
+const METHODS: Readonly<Record<string, string>> = {
+  'set-params': 'setParams',
+  breakpoints: 'setBreakpoints',
+  'edit-turn': 'editTurn',
+  'edit-call': 'editCall',
+};
+
 /** Returns the command of a method: what it took first, and its options. Throws for an unknown option. */
 export function commandOf<Lead extends { type: RunCommand['type'] }, Options extends object>(
   lead: Lead,
   options: Options,
 ): Lead & Options {
   const { type } = lead;
-  const { method = type, options: known } = COMMANDS[type];
-  refuse(`run.${method}`, options, known);
+  const known = Object.entries(COMMAND_MEMBERS[type]).filter(([name]) => !(name in lead));
+  refuse(`run.${METHODS[type] ?? type}`, options, Object.fromEntries(known));
   const command = { ...lead, ...options };
   refuseUnknownBelow(command);
   return command;
@@ -150,13 +104,12 @@ export function knownOptions<Method extends keyof OtherOptions, Options extends 
 export function knownCommands(commands: readonly RunCommand[]): readonly RunCommand[] {
   for (const command of commands) {
     const { type } = command;
-    if (!Object.hasOwn(COMMANDS, type))
+    if (!Object.hasOwn(COMMAND_MEMBERS, type))
       throw new EngineError(
         'input-invalid',
-        asSentence(describeUnknown('command', String(type), Object.keys(COMMANDS), 'run.submit')),
+        asSentence(describeUnknown('command', String(type), Object.keys(COMMAND_MEMBERS), 'run.submit')),
       );
-    const { lead, options } = COMMANDS[type];
-    refuse(`the command ${type}`, command, { type: true, ...(lead && { [lead]: true }), ...options });
+    refuse(`the command ${type}`, command, { type: true, ...COMMAND_MEMBERS[type] });
     refuseUnknownBelow(command);
   }
   return commands;

@@ -9,7 +9,7 @@ import { shorten, showSafely } from '../../render/show-safely.ts';
 import { Check, hasDrafts, InputEditor, readJson, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Asked, Form, type Question, useTwoPresses } from '../../ui/two-presses.tsx';
-import { useAct } from './open-decisions.ts';
+import { useAct } from './act-context.ts';
 import { draftOf, sendOwn } from './overtaken.tsx';
 
 type CallProps = { call: JsonOpenCall };

@@ -1,5 +1,3 @@
-import { createContext } from 'preact';
-import { useContext } from 'preact/hooks';
 import type { AnswerCommand } from '../../../../protocol/open/answer.ts';
 import type { JsonOpenCall, RunView } from '../../data/request.ts';
 
@@ -18,13 +16,3 @@ const ORDER = ['doubt', 'approval', 'result'] as const;
 
 /** Submits a command to its run. Resolves to a problem for the person, or `null`. */
 export type Act = (command: AnswerCommand) => Promise<string | null>;
-
-/** The context with which components submit decisions. */
-export const ActContext = createContext<Act | null>(null);
-
-/** Submits a decision, for the parts that decide calls. */
-export function useAct(): Act {
-  const act = useContext(ActContext);
-  if (act === null) throw new Error('Decisions need a view that submits them.');
-  return act;
-}
