@@ -6,7 +6,7 @@ import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-u
 import type { ModelRequest } from '../protocol/turn.ts';
 import { conversationOf, growingConversation, keptBlock, PROVIDER } from './anthropic/messages.ts';
 import { bodyOf, modelRules, planOf } from './anthropic/request.ts';
-import { readMessageStream, turnOf } from './anthropic/turn.ts';
+import { MessageReader } from './anthropic/turn.ts';
 import type { HttpReply } from './http/connection.ts';
 import {
   CONNECTION_NAMES,
@@ -15,10 +15,9 @@ import {
   connector,
   type Endpoint,
 } from './http/connection.ts';
-import { errorFromThrown, malformedStream } from './http/provider-errors.ts';
-import { readSse } from './http/read-sse.ts';
+import { errorFromThrown } from './http/provider-errors.ts';
 import type { ClientOptions } from './http/transport.ts';
-import { objectsOf, pick } from './turn/json-access.ts';
+import { pick } from './turn/json-access.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
 /** Options of `anthropic`. */
@@ -111,16 +110,8 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
       },
       read: body => body.input_tokens,
     },
-    read(body, request, context) {
-      if (!Array.isArray(body.content)) throw malformedStream('the message has no content', context, body);
-      const content = objectsOf(body.content).map(block => ({ block }));
-      return turnOf(body, content, request, outputToolOf(request), model);
-    },
-    async *readStream(chunks, request, context) {
-      const outputTool = outputToolOf(request);
-      const { message, content } = yield* readMessageStream(readSse(chunks), outputTool, context);
-      return turnOf(message, content, request, outputTool, model);
-    },
+    reader: (request, context) => new MessageReader(request, outputToolOf(request), context),
+    ending: 'message_stop or an error',
     now,
   });
 }

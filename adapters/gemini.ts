@@ -2,9 +2,8 @@ import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { bodyOf, growingContents } from './gemini/request.ts';
-import { readBody, readEvents } from './gemini/turn.ts';
+import { TurnReader } from './gemini/turn.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
-import { readSse } from './http/read-sse.ts';
 import { trimSlashes } from './http/transport.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
@@ -57,8 +56,8 @@ export function gemini(options: GeminiOptions): ModelAdapter {
       },
       read: body => body.totalTokens,
     },
-    read: (body, request, context) => readBody(body, request, context),
-    readStream: (chunks, request, context) => readEvents(readSse(chunks), request, context),
+    reader: (request, context) => new TurnReader(request, context),
+    ending: 'a finish reason or a block reason',
     now: options.now,
   });
 }

@@ -3,12 +3,11 @@ import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
 import { grpcAdapter } from './grpc/adapter.ts';
-import { completionsBody, readCompletion, readCompletionStream } from './harmony/completions.ts';
+import { CompletionsTurn, completionsBody } from './harmony/completions.ts';
 import { prepareHarmony, RecentTokens } from './harmony/encoding.ts';
 import { PROVIDER, promptText, renderPrompt } from './harmony/render.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector, readVariable } from './http/connection.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
-import { readSse } from './http/read-sse.ts';
 import { singleTurnAdapter } from './turn/single-turn.ts';
 
 /** Options of `harmony`. */
@@ -94,8 +93,8 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
       const body = completionsBody(request, { model, prompt, stream, providerOptions });
       return connection.post('/completions', body, signal);
     },
-    read: (body, request, context) => readCompletion(body, request, model, context),
-    readStream: (chunks, request, context) => readCompletionStream(readSse(chunks), request, model, context),
+    reader: (request, context) => new CompletionsTurn(request, model, context),
+    ending: 'a finish_reason',
     now,
   });
 }

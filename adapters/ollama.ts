@@ -1,18 +1,17 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { ModelRequest, Settings, ToolDefinition, TurnDelta } from '../protocol/turn.ts';
+import type { ModelRequest, Settings, ToolDefinition } from '../protocol/turn.ts';
 import { chatAdapter } from './chat/adapter.ts';
 import type { ChatDialect } from './chat/dialect.ts';
 import { convertOnce } from './http/body-text.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector, type Endpoint } from './http/connection.ts';
-import { errorFromBody, malformedStream, type ProviderContext } from './http/provider-errors.ts';
 import { readNdjson } from './http/read-sse.ts';
 import { trimSlashes } from './http/transport.ts';
 import { growingMessages } from './ollama/messages.ts';
 import { OllamaTurn } from './ollama/turn.ts';
-import { jsonIn, mergeOptions, objectOf, shorten } from './turn/json-access.ts';
-import { isErrorBody, singleTurnAdapter } from './turn/single-turn.ts';
+import { mergeOptions, objectOf } from './turn/json-access.ts';
+import { singleTurnAdapter } from './turn/single-turn.ts';
 import { withOutputSchema } from './turn/strict-schema.ts';
 
 /** Options of `ollama`. */
@@ -74,9 +73,6 @@ export const OLLAMA_CHAT: ChatDialect = {
   reasoning: 'member',
 };
 
-// Ollama's native API, `/api/chat`: the conversion of transcripts, the request body, and the reading of bodies and
-// streams.
-
 /** Options of the native Ollama adapter. */
 type OllamaNativeOptions = ConnectionOptions & {
   /**
@@ -104,38 +100,12 @@ function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelA
     connect: connector(endpoint, options),
     send: (connection, request, { stream, signal }) =>
       connection.post('/api/chat', bodyOf(request, { model, messagesOf, stream, providerOptions }), signal),
-    read(body, request, context) {
-      const turn = new OllamaTurn(request, model);
-      turn.push(body);
-      if (!turn.isDone) throw malformedStream('the response is not marked as done', context, body);
-      return turn.end();
-    },
-    readStream: (chunks, request, context) => readOllamaStream(chunks, request, model, context),
+    reader: (request, context) => new OllamaTurn(request, model, context),
+    events: readNdjson,
+    ending: 'a line that is marked as done',
+    streamFailure: 'server',
     now: options.now,
   });
-}
-
-/** An error in the middle of a stream is a server error, because the request was accepted. */
-async function* readOllamaStream(
-  chunks: AsyncIterable<Uint8Array>,
-  request: ModelRequest,
-  model: string,
-  context: ProviderContext,
-): AsyncGenerator<TurnDelta, ReturnType<OllamaTurn['end']>, undefined> {
-  const turn = new OllamaTurn(request, model);
-  let count = 0;
-  for await (const text of readNdjson(chunks)) {
-    const line = jsonIn(text);
-    if (!isJsonObject(line)) throw malformedStream(`a line is not JSON: ${shorten(text, 80)}`, context);
-    if (isErrorBody(line)) throw errorFromBody(line, context, 'server');
-    count += 1;
-    yield* turn.push(line);
-    if (turn.isDone) return turn.end();
-  }
-  throw malformedStream(
-    `truncated stream: it ended after ${count} lines, none of which was marked as done.`,
-    context,
-  );
 }
 
 /** Inputs of `bodyOf` besides the model request. */

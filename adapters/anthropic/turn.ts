@@ -1,5 +1,5 @@
 import type { Item } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type {
   FinishReason,
   ModelRequest,
@@ -8,19 +8,10 @@ import type {
   TurnDelta,
   Usage,
 } from '../../protocol/turn.ts';
-import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { isBlank, type SseEvent } from '../http/read-sse.ts';
+import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { failed } from '../streams.ts';
-import {
-  arrayOf,
-  integerIn,
-  jsonIn,
-  nonEmpty,
-  objectOf,
-  objectsOf,
-  shorten,
-  textIn,
-} from '../turn/json-access.ts';
+import { arrayOf, integerIn, jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import type { AnswerReader } from '../turn/single-turn.ts';
 import { CallIds, toolCall } from '../turn/tool-calls.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
@@ -36,7 +27,7 @@ type ReadBlock = { block: JsonObject; written?: string };
  * Builds the turn of a completed message. `outputTool` is the name of the tool that takes the answer: if only
  * that tool is called, its input is the answer; otherwise the other calls are used and it is ignored.
  */
-export function turnOf(
+function turnOf(
   message: JsonObject,
   content: readonly ReadBlock[],
   request: ModelRequest,
@@ -186,47 +177,17 @@ function countIn(value: JsonValue | undefined): number {
   return typeof value === 'number' ? Math.max(0, value) : 0;
 }
 
-/** The final message of a stream, with its content separate. */
-type EndedMessage = { message: JsonObject; content: ReadBlock[] };
-
 /**
- * Yields the deltas of a streamed message and returns the message as soon as it has ended. `outputTool` is
- * the name of the tool that takes the answer, if there is one. The text of such a turn is only known at its
- * end, so no text deltas are yielded. Throws a `ProviderError` for an error in the stream and for a truncated
- * stream.
- */
-export async function* readMessageStream(
-  events: AsyncIterable<SseEvent>,
-  outputTool: string | undefined,
-  context: ProviderContext,
-): AsyncGenerator<TurnDelta, EndedMessage, undefined> {
-  const stream = new MessageStream(outputTool, context);
-  let count = 0;
-  let last = 'none';
-  for await (const { event: name, data } of events) {
-    if (isBlank(data)) continue;
-    const event = jsonIn(data);
-    if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
-    count += 1;
-    last = nonEmpty(event.type) ?? name;
-    if (last === 'message_stop') return stream.end();
-    if (last === 'error' || (last === '' && event.error !== undefined)) throw errorFromBody(event, context);
-    yield* stream.read(last, event);
-  }
-  throw malformedStream(
-    `truncated stream: it ended after ${count} events (the last: ${last}) without message_stop or an error.`,
-    context,
-  );
-}
-
-/**
- * The state of one streamed message.
+ * Reads one message. `outputTool` is the name of the tool that takes the answer, if there is one: the text of such a
+ * turn is only known at its end, so no text deltas are yielded.
  *
  * S1 A repeated `message_start` with the same id changes nothing. With another id, two messages were spliced
  *    into one stream, which is an error.
  * S2 Later token counts replace earlier ones; `null` is ignored.
  */
-class MessageStream {
+export class MessageReader implements AnswerReader {
+  progress: 'open' | 'over' = 'open';
+  readonly #request: ModelRequest;
   readonly #outputTool: string | undefined;
   readonly #context: ProviderContext;
   readonly #blocks = new StreamedBlocks();
@@ -237,13 +198,23 @@ class MessageStream {
   /** An entry for each block of reasoning without text. This API has no refusals in its content. */
   #sealed: 0[] = [];
 
-  constructor(outputTool: string | undefined, context: ProviderContext) {
+  constructor(request: ModelRequest, outputTool: string | undefined, context: ProviderContext) {
+    this.#request = request;
     this.#outputTool = outputTool;
     this.#context = context;
   }
 
-  /** Reads one event and yields its deltas. */
-  *read(type: string, event: JsonObject): Generator<TurnDelta, void> {
+  read(body: JsonObject): ModelTurn {
+    if (!Array.isArray(body.content)) {
+      throw malformedStream('the message has no content', this.#context, body);
+    }
+    return this.#turn(
+      body,
+      objectsOf(body.content).map(block => ({ block })),
+    );
+  }
+
+  *push(event: JsonObject, type: string): Generator<TurnDelta, void> {
     switch (type) {
       case 'message_start':
         yield* this.#start(objectOf(event.message));
@@ -261,13 +232,18 @@ class MessageStream {
         setKnown(this.#ending, objectOf(event.delta));
         setKnown(this.#usage, objectOf(event.usage));
         return;
+      case 'message_stop':
+        this.progress = 'over';
+        return;
     }
   }
 
-  /** Returns the complete message. */
-  end(): EndedMessage {
-    const message = { ...this.#message, ...this.#ending, usage: this.#usage };
-    return { message, content: this.#blocks.content() };
+  end(): ModelTurn {
+    return this.#turn({ ...this.#message, ...this.#ending, usage: this.#usage }, this.#blocks.content());
+  }
+
+  #turn(message: JsonObject, content: ReadBlock[]): ModelTurn {
+    return turnOf(message, content, this.#request, this.#outputTool, this.#context.model);
   }
 
   /** Calls that a container made before the stream began are part of the initial message. */

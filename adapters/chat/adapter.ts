@@ -9,15 +9,14 @@ import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
 import { convertOnce } from '../http/body-text.ts';
 import { CONNECTION_NAMES, type ConnectionOptions, connector } from '../http/connection.ts';
-import { errorFromThrown, readErrorBody } from '../http/provider-errors.ts';
-import { readSse } from '../http/read-sse.ts';
+import { readErrorBody } from '../http/provider-errors.ts';
 import type { ClientOptions } from '../http/transport.ts';
 import { mergeOptions, objectOf } from '../turn/json-access.ts';
 import { singleTurnAdapter } from '../turn/single-turn.ts';
 import { strictSchema, withOutputSchema } from '../turn/strict-schema.ts';
 import type { ChatDialect, OutputForm } from './dialect.ts';
 import { growingMessages, roleFor } from './messages.ts';
-import { Answer, readChatBody, readChatStream, turnOf } from './turn.ts';
+import { ChatReader } from './turn.ts';
 
 /** The options of every Chat Completions adapter. */
 export type ChatOptions = ConnectionOptions &
@@ -34,7 +33,6 @@ export const CHAT_NAMES: NamesOf<ChatOptions> = { ...CONNECTION_NAMES, client: t
 /** Creates the adapter of a provider that implements the Chat Completions API. */
 export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAdapter {
   const { model } = options;
-  const now = options.now ?? Date.now;
   const messagesOf = growingMessages(dialect, model);
   return singleTurnAdapter({
     provider: dialect.provider,
@@ -48,30 +46,15 @@ export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAd
       continuation: false,
     },
     connect: connector(dialect, options),
-    async send(connection, request, { stream, signal }) {
+    send(connection, request, { stream, signal }) {
       const { providerOptions } = options;
       const body = bodyOf(request, dialect, { model, messagesOf, stream, providerOptions });
-      try {
-        return await connection.post('/chat/completions', body, signal);
-      } catch (thrown) {
-        throw markRetryable(errorFromThrown(thrown, connection.context, signal, now()), dialect);
-      }
+      return connection.post('/chat/completions', body, signal);
     },
-    read(body, request, context) {
-      const answer = new Answer(dialect);
-      const ending = readChatBody(body, answer, context);
-      return turnOf(answer, ending, request, dialect, model);
-    },
-    async *readStream(chunks, request, context) {
-      const answer = new Answer(dialect);
-      try {
-        const ending = yield* readChatStream(readSse(chunks), answer, context);
-        return turnOf(answer, ending, request, dialect, model);
-      } catch (thrown) {
-        throw thrown instanceof ProviderError ? markRetryable(thrown, dialect) : thrown;
-      }
-    },
-    now,
+    reader: (request, context) => new ChatReader(request, dialect, context),
+    ending: 'a finish_reason or an error',
+    refine: error => markRetryable(error, dialect),
+    now: options.now,
   });
 }
 

@@ -167,12 +167,23 @@ function contentOf(
   hasCalls: boolean,
   { provider, reasoning }: ChatDialect,
 ): JsonValue {
-  const texts = items.map(textOf).filter(text => text !== '');
-  const plain = texts.length === 0 ? null : texts.join('\n\n');
+  const plain = plainText(items, provider) || null;
   if (reasoning !== 'content') return plain;
   const chunks = items.flatMap(item => chunksOf(item, provider));
   if (chunks.every(chunk => chunk.type === 'text')) return plain;
   return hasCalls || chunks.some(chunk => chunk.type !== 'thinking') ? chunks : null;
+}
+
+/** A text that reasoning interrupted goes back as one. */
+function plainText(items: readonly AssistantItem[], provider: string): string {
+  let plain = '';
+  for (const item of items) {
+    const text = textOf(item);
+    if (text === '') continue;
+    const isMore = plain === '' || (item.type === 'message' && keptBy(provider, item.opaque).more === true);
+    plain += isMore ? text : `\n\n${text}`;
+  }
+  return plain;
 }
 
 /** Returns the original chunks, unless their text was edited since. */

@@ -10,18 +10,9 @@ import type {
   Usage,
 } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { isBlank, isDone, type SseEvent } from '../http/read-sse.ts';
 import { showJson } from '../http/redact-secrets.ts';
-import {
-  arrayOf,
-  integerIn,
-  jsonIn,
-  nonEmpty,
-  objectOf,
-  objectsOf,
-  shorten,
-  textIn,
-} from '../turn/json-access.ts';
+import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import type { AnswerReader } from '../turn/single-turn.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
 import {
   type AccumulatedCall,
@@ -34,7 +25,7 @@ import { normalizeUsage } from '../turn/usage.ts';
 import type { ChatDialect } from './dialect.ts';
 
 /** Builds the turn of a completed answer. */
-export function turnOf(
+function turnOf(
   answer: Answer,
   ending: Ending,
   request: ModelRequest,
@@ -45,7 +36,7 @@ export function turnOf(
   const executed = answer.executed();
   const items = [
     ...executed.map(tool => executedItem(tool, dialect)),
-    ...reasoningItems(answer, dialect),
+    ...detailsItem(answer, dialect),
     ...contentItems(answer, dialect),
     ...imageItems(answer),
     ...calls,
@@ -96,30 +87,42 @@ function executedItem(tool: JsonObject, dialect: ChatDialect): Item {
   return { type: 'provider_item', kind: nonEmpty(tool.type) ?? 'executed_tool', opaque };
 }
 
-function reasoningItems(answer: Answer, dialect: ChatDialect): ReasoningItem[] {
-  const { reasoning: text, reasoningMember: member, details } = answer;
-  const kept: Kept = {};
-  if (dialect.reasoning === 'details' && details.all().length > 0) kept.details = details.all();
-  if ((dialect.reasoning === 'member' || dialect.reasoning === 'required') && text !== '' && member) {
-    kept.member = member;
-  }
-  if (text === '' && kept.details === undefined) return [];
-  return [{ type: 'reasoning', text, ...opaqueOf(kept, dialect) }];
+/** `reasoning_details` belong to the first reasoning that has text; without any, they are an item of their own. */
+function detailsItem({ content, details }: Answer, dialect: ChatDialect): ReasoningItem[] {
+  const kept = keptDetails(details, dialect);
+  if (kept.details === undefined || content.stretches.some(({ type }) => type === 'reasoning')) return [];
+  return [{ type: 'reasoning', text: '', ...opaqueOf(kept, dialect) }];
 }
 
-/** Returns the content in its order. Annotations belong to the last text. */
+function keptDetails(details: ReasoningDetails, { reasoning }: ChatDialect): Pick<Kept, 'details'> {
+  return reasoning === 'details' && details.all().length > 0 ? { details: details.all() } : {};
+}
+
+/** Returns reasoning and content in their order. Annotations belong to the last text. */
 function contentItems(answer: Answer, dialect: ChatDialect): Item[] {
   const { stretches } = answer.content;
+  const [firstText, firstReasoning] = (['text', 'reasoning'] as const).map(type =>
+    stretches.findIndex(stretch => stretch.type === type),
+  );
   const lastText = stretches.findLastIndex(stretch => stretch.type === 'text');
   const items = stretches.map((stretch, at): Item => {
     if (stretch.type === 'thinking') {
       const text = thinkingText(stretch.chunk);
       return { type: 'reasoning', text, ...opaqueOf({ chunk: stretch.chunk }, dialect) };
     }
-    return messageItem(stretch, answer, at === lastText ? 'last' : 'earlier', dialect);
+    if (stretch.type === 'reasoning') {
+      const kept: Kept = {
+        ...(at === firstReasoning && keptDetails(answer.details, dialect)),
+        ...((dialect.reasoning === 'member' || dialect.reasoning === 'required') &&
+          omitUndefined({ member: answer.reasoningMember })),
+      };
+      return { type: 'reasoning', text: stretch.pieces.join(''), ...opaqueOf(kept, dialect) };
+    }
+    const isMore = at !== firstText && stretches[at - 1]?.type === 'reasoning';
+    return messageItem(stretch.chunks, answer, { isLast: at === lastText, isMore }, dialect);
   });
   if ((answer.refusal !== '' || answer.extra !== undefined) && lastText === -1) {
-    items.push(messageItem({ type: 'text', chunks: [] }, answer, 'last', dialect));
+    items.push(messageItem([], answer, { isLast: true, isMore: false }, dialect));
   }
   return items;
 }
@@ -132,18 +135,19 @@ function imageItems({ images }: Answer): Item[] {
 }
 
 function messageItem(
-  { chunks }: Extract<Stretch, { type: 'text' }>,
+  chunks: readonly JsonObject[],
   { annotations, refusal, extra }: Answer,
-  place: 'last' | 'earlier',
+  { isLast, isMore }: { isLast: boolean; isMore: boolean },
   dialect: ChatDialect,
 ): Item {
   const text = chunks.map(chunkText).join('');
-  const notes = place === 'last' && annotations.length > 0 ? { annotations: [...annotations] } : {};
+  const notes = isLast && annotations.length > 0 ? { annotations: [...annotations] } : {};
   const content: Part[] = text === '' ? [] : [{ type: 'text', text, ...notes }];
   const kept: Kept = {
-    ...(chunks.some(chunk => chunk.type !== 'text') ? { chunks } : {}),
-    ...(place === 'last' && refusal !== '' ? { refusal } : {}),
-    ...(place === 'last' && extra !== undefined ? { extra } : {}),
+    ...(chunks.some(chunk => chunk.type !== 'text') && { chunks: [...chunks] }),
+    ...(isLast && refusal !== '' && { refusal }),
+    ...(isLast && extra !== undefined && { extra }),
+    ...(isMore && { more: true }),
   };
   return { type: 'message', role: 'assistant', content, ...opaqueOf(kept, dialect) };
 }
@@ -167,7 +171,7 @@ type ReasoningMember = (typeof REASONING_MEMBERS)[number];
  * A3 The calls of a complete message are taken from its list as they are; those of deltas are assembled.
  * A4 A generated image arrives complete, outside of the content; a repeated URL is the same image.
  */
-export class Answer {
+class Answer {
   text = '';
   /** Reasoning outside of the content, and the member it was in. */
   reasoning = '';
@@ -222,6 +226,7 @@ export class Answer {
     const reasoning = this.#reasoningIn(source);
     if (reasoning !== '') {
       this.reasoning += reasoning;
+      this.content.addReasoning(reasoning);
       deltas.push({ type: 'reasoning', text: reasoning });
     }
     for (const chunk of chunksOf(source.content)) {
@@ -302,9 +307,13 @@ function textOfDetails(source: JsonObject): string {
 }
 
 /**
- * A section of a message's content: one thinking chunk, or all other chunks up to the next thinking chunk.
+ * A section of an answer: one thinking chunk, reasoning outside of the content, or all other chunks up to the next
+ * reasoning.
  */
-type Stretch = { type: 'thinking'; chunk: JsonObject } | { type: 'text'; chunks: JsonObject[] };
+type Stretch =
+  | { type: 'thinking'; chunk: JsonObject }
+  | { type: 'reasoning'; pieces: string[] }
+  | { type: 'text'; chunks: JsonObject[] };
 
 /**
  * Accumulates message content that arrives as text, as chunks, or as a mix. Adjacent chunks of one kind are
@@ -312,6 +321,13 @@ type Stretch = { type: 'thinking'; chunk: JsonObject } | { type: 'text'; chunks:
  */
 class ContentChunks {
   readonly stretches: Stretch[] = [];
+
+  /** Adds reasoning that arrived outside of the content. */
+  addReasoning(text: string): void {
+    const last = this.stretches.at(-1);
+    if (last?.type === 'reasoning') last.pieces.push(text);
+    else this.stretches.push({ type: 'reasoning', pieces: [text] });
+  }
 
   /** Adds a chunk and returns its readable text. */
   add(chunk: JsonObject): { type: 'text' | 'reasoning'; text: string } {
@@ -443,60 +459,60 @@ export function newSuffix(known: string, piece: string): string {
 
 const WORD = /\p{L}{3}/u;
 
-/** How an answer ended. `finish` is the provider's finish reason, empty if it sent none. */
-type Ending = { finish: string; usage: Usage | null; model: string | undefined };
-
 /**
- * Yields the deltas of a streamed answer and returns how it ended. A stream ends at `[DONE]` or at its end,
- * and must have sent a finish reason; later chunks without one do not reset it. Throws a `ProviderError` for
- * an error in the stream and for a truncated stream.
+ * Reads one answer. A stream must send a finish reason; later chunks without one do not reset it, and may have the
+ * usage.
  */
-export async function* readChatStream(
-  events: AsyncIterable<SseEvent>,
-  answer: Answer,
-  context: ProviderContext,
-): AsyncGenerator<TurnDelta, Ending, undefined> {
-  const ending: Ending = { finish: '', usage: null, model: undefined };
-  let count = 0;
-  for await (const { event, data } of events) {
-    if (isDone(data)) break;
-    if (isBlank(data)) continue;
-    const chunk = jsonIn(data);
-    if (event === 'error') throw errorFromBody(chunk ?? data, context);
-    if (!isJsonObject(chunk)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
-    if (isErrorBody(chunk)) throw errorFromBody(chunk, context);
-    count += 1;
+export class ChatReader implements AnswerReader {
+  readonly #request: ModelRequest;
+  readonly #dialect: ChatDialect;
+  readonly #context: ProviderContext;
+  readonly #answer: Answer;
+  readonly #ending: Ending = { finish: '', usage: null, model: undefined };
+
+  constructor(request: ModelRequest, dialect: ChatDialect, context: ProviderContext) {
+    this.#request = request;
+    this.#dialect = dialect;
+    this.#context = context;
+    this.#answer = new Answer(dialect);
+  }
+
+  get progress(): 'open' | 'ended' {
+    return this.#ending.finish === '' ? 'open' : 'ended';
+  }
+
+  read(body: JsonObject): ModelTurn {
+    const choice = firstChoice(body);
+    if (!choice) throw malformedStream('the response has no choices', this.#context, body);
+    throwIfFailed(choice, this.#context);
+    this.#answer.readMessage(objectOf(choice.message));
+    this.#readEnding(body, choice);
+    return this.end();
+  }
+
+  *push(chunk: JsonObject): Generator<TurnDelta, void> {
     const choice = firstChoice(chunk);
     if (choice) {
-      yield* answer.readDelta(objectOf(choice.delta));
-      throwIfFailed(choice, context);
-      ending.finish = nonEmpty(choice.finish_reason) ?? ending.finish;
+      yield* this.#answer.readDelta(objectOf(choice.delta));
+      throwIfFailed(choice, this.#context);
     }
-    ending.usage = usageIn(chunk, choice) ?? ending.usage;
-    ending.model = nonEmpty(chunk.model) ?? ending.model;
+    this.#readEnding(chunk, choice);
   }
-  if (ending.finish !== '') return ending;
-  throw malformedStream(
-    `truncated stream: it ended after ${count} events without a finish_reason or an error.`,
-    context,
-  );
+
+  end(): ModelTurn {
+    return turnOf(this.#answer, this.#ending, this.#request, this.#dialect, this.#context.model);
+  }
+
+  #readEnding(source: JsonObject, choice: JsonObject | undefined): void {
+    const ending = this.#ending;
+    ending.finish = nonEmpty(choice?.finish_reason) ?? ending.finish;
+    ending.usage = usageIn(source, choice) ?? ending.usage;
+    ending.model = nonEmpty(source.model) ?? ending.model;
+  }
 }
 
-/**
- * Reads a complete body and returns how it ended. Throws a `ProviderError` if it has no choices or reports a
- * failure.
- */
-export function readChatBody(body: JsonObject, answer: Answer, context: ProviderContext): Ending {
-  const choice = firstChoice(body);
-  if (!choice) throw malformedStream('the response has no choices', context, body);
-  throwIfFailed(choice, context);
-  answer.readMessage(objectOf(choice.message));
-  return {
-    finish: nonEmpty(choice.finish_reason) ?? '',
-    usage: usageIn(body, choice) ?? null,
-    model: nonEmpty(body.model),
-  };
-}
+/** How an answer ended. `finish` is the provider's finish reason, empty if it sent none. */
+type Ending = { finish: string; usage: Usage | null; model: string | undefined };
 
 /** Only the first of several choices is read. */
 function firstChoice({ choices }: JsonObject): JsonObject | undefined {
@@ -584,6 +600,7 @@ function outputTokens(usage: JsonObject, reasoning: JsonValue | undefined): Json
  *   its thinking chunk;
  * - `chunks`: for a message, its content, if that is more than text;
  * - `refusal`: for a message, its refusal text;
+ * - `more`: for a message, that it continues an earlier text, which reasoning interrupted;
  * - `wireId`: for a call, its original id;
  * - `extra`: for a message or a call, members beyond those of every one.
  */
@@ -593,6 +610,7 @@ type Kept = {
   chunk?: JsonObject;
   chunks?: JsonObject[];
   refusal?: string;
+  more?: true;
   wireId?: string;
   extra?: JsonObject;
 };
@@ -610,13 +628,14 @@ export function keptBy(provider: string, opaque: Opaque | undefined): Kept {
   return kept;
 }
 
-function readKept({ member, details, chunk, chunks, refusal, wireId, extra }: JsonObject): Kept {
+function readKept({ member, details, chunk, chunks, refusal, more, wireId, extra }: JsonObject): Kept {
   return omitUndefined({
     member: nonEmpty(member),
     details: nonEmptyList(details),
     chunk: isJsonObject(chunk) ? chunk : undefined,
     chunks: nonEmptyList(chunks),
     refusal: nonEmpty(refusal),
+    more: more === true ? more : undefined,
     wireId: nonEmpty(wireId),
     extra: isJsonObject(extra) ? extra : undefined,
   });

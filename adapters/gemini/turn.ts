@@ -8,10 +8,9 @@ import type {
   TurnDelta,
   Usage,
 } from '../../protocol/turn.ts';
-import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { isBlank, type SseEvent } from '../http/read-sse.ts';
-import { jsonIn, nonEmpty, objectOf, objectsOf, shorten } from '../turn/json-access.ts';
-import { isErrorBody } from '../turn/single-turn.ts';
+import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
+import type { AnswerReader } from '../turn/single-turn.ts';
 import { CallIds, toolCall } from '../turn/tool-calls.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { imageURL, keep, PROVIDER, type Span, signed } from './request.ts';
@@ -25,7 +24,7 @@ const METADATA = ['groundingMetadata', 'urlContextMetadata', 'citationMetadata']
  * T1 Only the first candidate is read.
  * T2 The last finish reason and the last usage with counts win; metadata of one kind is merged.
  */
-class TurnReader {
+export class TurnReader implements AnswerReader {
   readonly #parts = new PartReader();
   readonly #ids: CallIds;
   #model: string;
@@ -35,23 +34,26 @@ class TurnReader {
   #usage: JsonObject | undefined;
   readonly #metadata = new Map<string, JsonObject>();
 
-  constructor(transcript: readonly Item[], model: string) {
+  readonly #context: ProviderContext;
+
+  constructor({ transcript }: ModelRequest, context: ProviderContext) {
     this.#ids = new CallIds(transcript);
-    this.#model = model;
+    this.#model = context.model;
+    this.#context = context;
   }
 
-  /** Whether there is a candidate or a block reason. */
-  get answered(): boolean {
-    return this.#hasCandidate || this.ended;
+  get progress(): 'open' | 'ended' {
+    return this.#finishReason === undefined && this.#blockReason === undefined ? 'open' : 'ended';
   }
 
-  /** Whether there is a finish reason or a block reason. */
-  get ended(): boolean {
-    return this.#finishReason !== undefined || this.#blockReason !== undefined;
+  read(body: JsonObject): ModelTurn {
+    this.push(body);
+    if (this.#hasCandidate || this.progress === 'ended') return this.end();
+    throw malformedStream('the response has no candidate and no block reason', this.#context, body);
   }
 
-  /** Reads a response or an event of a stream. Returns the deltas to show to a reader of the stream. */
-  read(response: JsonObject): TurnDelta[] {
+  /** Each event is a response with the next parts. */
+  push(response: JsonObject): TurnDelta[] {
     this.#model = nonEmpty(response.modelVersion) ?? this.#model;
     this.#blockReason = nonEmpty(objectOf(response.promptFeedback).blockReason) ?? this.#blockReason;
     if (isJsonObject(response.usageMetadata)) this.#readUsage(response.usageMetadata);
@@ -63,8 +65,7 @@ class TurnReader {
     return objectsOf(objectOf(candidate.content).parts).flatMap(part => this.#parts.read(part));
   }
 
-  /** Returns the turn. */
-  turn(): ModelTurn {
+  end(): ModelTurn {
     const { text, reasoning, toolCalls, items } = this.#parts.result(this.#ids);
     const sources = this.#metadata
       .entries()
@@ -105,43 +106,6 @@ function usageOf(usage: JsonObject | undefined): Usage | null {
 
 function sum(...counts: (JsonValue | undefined)[]): number {
   return counts.reduce<number>((total, count) => total + (typeof count === 'number' ? count : 0), 0);
-}
-
-/** Reads a complete response. Throws a `ProviderError` if it has neither a candidate nor a block reason. */
-export function readBody(body: JsonObject, request: ModelRequest, context: ProviderContext): ModelTurn {
-  const reader = new TurnReader(request.transcript, context.model);
-  reader.read(body);
-  if (reader.answered) return reader.turn();
-  throw malformedStream('the response has no candidate and no block reason', context, body);
-}
-
-/**
- * Yields the deltas of a streamed response and returns its turn. Each event is a response with the next
- * parts. Events after the finish reason are read too, because they may update the usage. Throws a
- * `ProviderError` for an error in the stream and for a truncated stream.
- */
-export async function* readEvents(
-  events: AsyncIterable<SseEvent>,
-  request: ModelRequest,
-  context: ProviderContext,
-): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
-  const reader = new TurnReader(request.transcript, context.model);
-  let count = 0;
-  for await (const { data } of events) {
-    if (isBlank(data)) continue;
-    const response = jsonIn(data);
-    if (response !== undefined && isErrorBody(response)) throw errorFromBody(response, context);
-    if (!isJsonObject(response)) {
-      throw malformedStream(`an event is not a JSON object: ${shorten(data, 80)}`, context);
-    }
-    count += 1;
-    yield* reader.read(response);
-  }
-  if (reader.ended) return reader.turn();
-  throw malformedStream(
-    `truncated stream: it ended after ${count} events without a finish reason or a block reason.`,
-    context,
-  );
 }
 
 /** The content of a turn, from all its parts. */

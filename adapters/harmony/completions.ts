@@ -1,20 +1,10 @@
 import type { Item } from '../../protocol/item.ts';
-import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
-import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { isBlank, isDone, type SseEvent } from '../http/read-sse.ts';
-import {
-  integerIn,
-  jsonIn,
-  mergeOptions,
-  nonEmpty,
-  objectOf,
-  objectsOf,
-  shorten,
-  textIn,
-} from '../turn/json-access.ts';
+import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
+import { integerIn, mergeOptions, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { rawFinishReason, type TagPiece, TagScanner } from '../turn/raw-text.ts';
-import { isErrorBody } from '../turn/single-turn.ts';
+import type { AnswerReader } from '../turn/single-turn.ts';
 import { CallIds, toolCall } from '../turn/tool-calls.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import {
@@ -60,15 +50,25 @@ export function completionsBody(
  * T1 The turn has ended when the server has sent a finish reason. Usage may come behind it.
  * T2 Only the first of several choices is read.
  */
-class CompletionsTurn {
+export class CompletionsTurn implements AnswerReader {
   readonly #reply = new HarmonyReply();
   readonly #scanner = new TagScanner([...TOKENS_BY_TEXT.keys()]);
   #finish = '';
   #usage: ModelTurn['usage'] = null;
   #model: string;
+  readonly #request: ModelRequest;
+  readonly #context: ProviderContext;
 
-  constructor(model: string) {
+  constructor(request: ModelRequest, model: string, context: ProviderContext) {
+    this.#request = request;
     this.#model = model;
+    this.#context = context;
+  }
+
+  read(body: JsonObject): ModelTurn {
+    this.push(body);
+    if (this.progress === 'ended') return this.end();
+    throw malformedStream('the response has no choice with a finish reason', this.#context, body);
   }
 
   /** Adds an event or a body. Returns the deltas to show to a reader of the stream. */
@@ -87,22 +87,21 @@ class CompletionsTurn {
     return this.#scanner.push(textIn(choice.text)).flatMap(piece => this.#reply.push(pieceOf(piece)));
   }
 
-  /** Whether the server has sent a finish reason. */
-  get isDone(): boolean {
-    return this.#finish !== '';
+  get progress(): 'open' | 'ended' {
+    return this.#finish === '' ? 'open' : 'ended';
   }
 
   /** Returns the completed turn. Throws a `ProviderError` if the server removed the special tokens. */
-  end(request: ModelRequest, context: ProviderContext): ModelTurn {
+  end(): ModelTurn {
     for (const piece of this.#scanner.end()) this.#reply.push(pieceOf(piece));
     this.#reply.end();
     if (this.#reply.lacksTokens) {
       throw malformedStream(
         'the reply has no special tokens, so its reasoning cannot be separated from its answer. The server must keep them when skip_special_tokens is false',
-        context,
+        this.#context,
       );
     }
-    return this.#reply.turn(request, { finish: this.#finish, usage: this.#usage, model: this.#model });
+    return this.#reply.turn(this.#request, { finish: this.#finish, usage: this.#usage, model: this.#model });
   }
 }
 
@@ -111,41 +110,6 @@ export function pieceOf(piece: TagPiece): Piece {
   if ('text' in piece) return piece;
   const token = TOKENS_BY_TEXT.get(piece.tag);
   return token === undefined ? { text: piece.tag } : { token };
-}
-
-/** Reads the body of a response that is not streamed. */
-export function readCompletion(
-  body: JsonObject,
-  request: ModelRequest,
-  model: string,
-  context: ProviderContext,
-): ModelTurn {
-  const turn = new CompletionsTurn(model);
-  turn.push(body);
-  if (!turn.isDone) throw malformedStream('the response has no choice with a finish reason', context, body);
-  return turn.end(request, context);
-}
-
-/** Yields the deltas of a stream and returns its turn. Throws a `ProviderError` for a truncated stream. */
-export async function* readCompletionStream(
-  events: AsyncIterable<SseEvent>,
-  request: ModelRequest,
-  model: string,
-  context: ProviderContext,
-): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
-  const turn = new CompletionsTurn(model);
-  let count = 0;
-  for await (const { data } of events) {
-    if (isDone(data)) break;
-    if (isBlank(data)) continue;
-    const event = jsonIn(data);
-    if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
-    if (isErrorBody(event)) throw errorFromBody(event, context);
-    count += 1;
-    yield* turn.push(event);
-  }
-  if (turn.isDone) return turn.end(request, context);
-  throw malformedStream(`truncated stream: it ended after ${count} events without a finish_reason.`, context);
 }
 
 type Message = { kind: MessageKind; content: string[] };

@@ -1,19 +1,12 @@
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 
-type Noted = { list: readonly JsonObject[]; text: string };
+/** The member of a list that holds its JSON text. No copy of the list has it. */
+const TEXT = Symbol('JSON text');
 
-/** The list of the next request: an entry of a `WeakMap` for each request would cost as much as serializing a turn. */
-let noted: Noted | undefined;
-
-/**
- * Keeps the JSON text of a list that will be a member of the next request body. The list must not change
- * afterwards.
- */
-export function noteText(list: readonly JsonObject[], text: string): void {
-  noted = { list, text };
+/** Gives a list its JSON text, for the request body that it will be a member of. The list must not change afterwards. */
+export function setText(list: JsonObject[], text: string): void {
+  Object.defineProperty(list, TEXT, { value: text });
 }
-
-const serialized = new WeakMap<readonly JsonValue[], string>();
 
 /**
  * Returns `convert` with its last result cached for each list, together with the result's JSON text: the tools of an
@@ -28,25 +21,24 @@ export function convertOnce<From extends object>(
     if (known?.of.length === list.length && known.of.every((one, at) => one === list[at]))
       return known.converted;
     const converted = convert(list);
-    serialized.set(converted, JSON.stringify(converted));
+    setText(converted, JSON.stringify(converted));
     cache.set(list, { of: [...list], converted });
     return converted;
   };
 }
 
-/**
- * Returns the same text as `JSON.stringify(body)`, with the known texts of lists from `convertOnce` and `noteText`.
- */
+/** Returns the same text as `JSON.stringify(body)`, with the texts that lists were given. */
 export function bodyText(body: JsonObject): string {
   let members = '';
   for (const name of Object.keys(body)) {
     const value = body[name];
-    const text: string | undefined = (Array.isArray(value) && knownText(value)) || JSON.stringify(value);
+    const text = (Array.isArray(value) && textOf(value)) || JSON.stringify(value);
     if (text !== undefined) members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${text}`;
   }
   return `{${members}}`;
 }
 
-function knownText(list: readonly JsonValue[]): string | undefined {
-  return noted?.list === list ? noted.text : serialized.get(list);
+function textOf(list: readonly JsonValue[]): string | undefined {
+  const text: unknown = Reflect.get(list, TEXT);
+  return typeof text === 'string' ? text : undefined;
 }

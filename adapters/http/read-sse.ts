@@ -33,11 +33,6 @@ export function isDone(data: string): boolean {
   return data.trim() === '[DONE]';
 }
 
-/** Whether the data has no content: it is blank or `[DONE]`. */
-export function isBlank(data: string): boolean {
-  return data.trim() === '' || isDone(data);
-}
-
 /** Collects the lines of one event until the blank line that ends it. */
 class EventBlock {
   #event = '';
@@ -114,19 +109,20 @@ export class LineScanner {
 const LINE_FEED = 10;
 
 /**
- * Yields the lines of an `application/x-ndjson` stream, however its bytes are split. Blank lines are skipped.
+ * Yields the lines of an `application/x-ndjson` stream as events without a name, however its bytes are split. Blank
+ * lines are skipped.
  */
 export async function* readNdjson(
   chunks: AsyncIterable<Uint8Array>,
-): AsyncGenerator<string, void, undefined> {
+): AsyncGenerator<SseEvent, void, undefined> {
   const decoder = new TextDecoder();
   const scanner = new LineScanner();
   const lines: string[] = [];
   for await (const chunk of chunks) {
     scanner.push(decoder.decode(chunk, { stream: true }), lines);
-    for (const line of lines) if (line.trim() !== '') yield line;
+    for (const data of lines) if (data.trim() !== '') yield { event: '', data };
     lines.length = 0;
   }
   scanner.push(decoder.decode(), lines);
-  for (const line of [...lines, scanner.rest()]) if (line.trim() !== '') yield line;
+  for (const data of [...lines, scanner.rest()]) if (data.trim() !== '') yield { event: '', data };
 }

@@ -65,30 +65,33 @@ function isAnswer(item: Item): item is Answer {
 }
 
 class AssistantMessage {
-  readonly #thinking: string[] = [];
-  readonly #content: string[] = [];
+  #thinking = '';
+  #content = '';
   readonly #calls: JsonObject[] = [];
 
   add(item: Answer): void {
-    if (item.type === 'reasoning') this.#thinking.push(item.text);
-    else if (item.type === 'message') this.#content.push(textOf(item));
+    if (item.type === 'reasoning') this.#thinking = extended(this.#thinking, item.text, item);
+    else if (item.type === 'message') this.#content = extended(this.#content, textOf(item), item);
     else this.#calls.push(callInput(item));
   }
 
   /** Returns the message; `undefined` if it has neither text nor calls. */
   message(): JsonObject | undefined {
-    const content = joined(this.#content);
-    const thinking = joined(this.#thinking);
-    if (content === '' && this.#calls.length === 0) return undefined;
+    if (this.#content === '' && this.#calls.length === 0) return undefined;
     return {
       role: 'assistant',
-      content,
+      content: this.#content,
       ...omitUndefined({
-        thinking: thinking || undefined,
+        thinking: this.#thinking || undefined,
         tool_calls: this.#calls.length === 0 ? undefined : this.#calls,
       }),
     };
   }
+}
+
+/** A text that the model interrupted goes back as one. */
+function extended(known: string, text: string, { opaque }: Pick<Answer, 'opaque'>): string {
+  return isMore(opaque) ? known + text : joined([known, text]);
 }
 
 function callInput(item: ToolCallItem): JsonObject {
@@ -163,6 +166,15 @@ function joined(texts: readonly string[]): string {
 }
 
 const PROVIDER = 'ollama';
+
+/** Returns the opaque data of a text or reasoning that continues an earlier one of its turn. */
+export function keptMore(): Opaque {
+  return { provider: PROVIDER, data: { more: true } };
+}
+
+function isMore(opaque: Opaque | undefined): boolean {
+  return opaque?.provider === PROVIDER && objectOf(opaque.data).more === true;
+}
 
 /** Returns the opaque data of a call with a server id. Most servers send no ids and accept none. */
 export function keptCall(wireId: string): Opaque {

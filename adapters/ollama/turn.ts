@@ -1,10 +1,16 @@
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { FinishReason, ModelRequest, ModelTurn, ToolCall, TurnDelta } from '../../protocol/turn.ts';
+import type { ProviderContext } from '../http/provider-errors.ts';
+import { malformedStream } from '../http/provider-errors.ts';
 import { nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import type { AnswerReader } from '../turn/single-turn.ts';
 import { CallAccumulator, CallIds, toolCall } from '../turn/tool-calls.ts';
 import { normalizeUsage } from '../turn/usage.ts';
-import { keptCall } from './messages.ts';
+import { keptCall, keptMore } from './messages.ts';
+
+/** A part of the answer in its order; the parts of one kind are not next to each other. */
+type Run = { type: 'text' | 'reasoning'; pieces: string[] };
 
 /**
  * Reads a turn of `/api/chat`. A body that is not streamed is like a stream with one line.
@@ -12,38 +18,43 @@ import { keptCall } from './messages.ts';
  * T1 Every call arrives complete. Parallel calls arrive one per line, all with index 0.
  * T2 The line with `done` ends the turn; only that line has the usage.
  */
-export class OllamaTurn {
+export class OllamaTurn implements AnswerReader {
   readonly #request: ModelRequest;
   readonly #model: string;
-  readonly #text: string[] = [];
-  readonly #thinking: string[] = [];
+  readonly #context: ProviderContext;
+  readonly #runs: Run[] = [];
   readonly #calls = new CallAccumulator();
   #last: JsonObject = {};
 
-  constructor(request: ModelRequest, model: string) {
+  constructor(request: ModelRequest, model: string, context: ProviderContext) {
     this.#request = request;
     this.#model = model;
+    this.#context = context;
   }
 
-  /** Whether the last line ended the turn. */
-  get isDone(): boolean {
-    return this.#last.done === true;
+  get progress(): 'open' | 'over' {
+    return this.#last.done === true ? 'over' : 'open';
   }
 
-  /** Adds a line. Returns the deltas to show to a reader of the stream. */
+  read(body: JsonObject): ModelTurn {
+    this.push(body);
+    if (this.progress === 'over') return this.end();
+    throw malformedStream('the response is not marked as done', this.#context, body);
+  }
+
   push(line: JsonObject): TurnDelta[] {
     this.#last = line;
     const message = objectOf(line.message);
     const deltas: TurnDelta[] = [];
-    const thinking = textIn(message.thinking);
-    if (thinking !== '') {
-      this.#thinking.push(thinking);
-      deltas.push({ type: 'reasoning', text: thinking });
-    }
-    const text = textIn(message.content);
-    if (text !== '') {
-      this.#text.push(text);
-      deltas.push({ type: 'text', text });
+    for (const [type, text] of [
+      ['reasoning', textIn(message.thinking)],
+      ['text', textIn(message.content)],
+    ] as const) {
+      if (text === '') continue;
+      const last = this.#runs.at(-1);
+      if (last?.type === type) last.pieces.push(text);
+      else this.#runs.push({ type, pieces: [text] });
+      deltas.push({ type, text });
     }
     for (const call of objectsOf(message.tool_calls)) {
       const { name, arguments: input } = objectOf(call.function);
@@ -58,13 +69,16 @@ export class OllamaTurn {
     return deltas;
   }
 
-  /** Returns the completed turn. */
   end(): ModelTurn {
-    const text = this.#text.join('');
-    const reasoning = this.#thinking.join('');
-    const items: Item[] = [];
-    if (reasoning !== '') items.push({ type: 'reasoning', text: reasoning });
-    if (text !== '') items.push({ type: 'message', role: 'assistant', content: [{ type: 'text', text }] });
+    const read = { text: '', reasoning: '' };
+    const items = this.#runs.map(({ type, pieces }): Item => {
+      const text = pieces.join('');
+      const kept = read[type] === '' ? {} : { opaque: keptMore() };
+      read[type] += text;
+      return type === 'reasoning'
+        ? { type, text, ...kept }
+        : { type: 'message', role: 'assistant', content: [{ type, text }], ...kept };
+    });
     const ids = new CallIds(this.#request.transcript);
     const toolCalls: ToolCall[] = [];
     for (const { id, name, arguments: written } of this.#calls.calls()) {
@@ -79,8 +93,7 @@ export class OllamaTurn {
       });
     }
     return {
-      text,
-      reasoning,
+      ...read,
       toolCalls,
       finishReason: finishReasonOf(this.#last, { hasCalls: toolCalls.length > 0 }),
       usage: normalizeUsage({ input: this.#last.prompt_eval_count, output: this.#last.eval_count }),

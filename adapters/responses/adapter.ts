@@ -3,25 +3,18 @@
 
 import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { ProviderError } from '../../protocol/error.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
+import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 import type { NamesOf } from '../../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../../protocol/turn.ts';
 import type { HttpReply } from '../http/connection.ts';
 import { CONNECTION_NAMES, type Connection, type ConnectionOptions, connector } from '../http/connection.ts';
-import {
-  errorFromThrown,
-  malformedStream,
-  type ProviderContext,
-  readErrorBody,
-  unsupported,
-} from '../http/provider-errors.ts';
-import { readSse } from '../http/read-sse.ts';
+import { errorFromThrown, readErrorBody } from '../http/provider-errors.ts';
 import type { ClientOptions } from '../http/transport.ts';
-import { nonEmpty, objectsOf, pick } from '../turn/json-access.ts';
+import { pick } from '../turn/json-access.ts';
 import { singleTurnAdapter } from '../turn/single-turn.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { bodyOf, growingInputs, toolInputs } from './request.ts';
-import { failedResponse, readResponsesStream, turnOf } from './turn.ts';
+import { ResponseReader } from './turn.ts';
 
 /** The options of every Responses adapter. */
 export type ResponsesOptions = ConnectionOptions &
@@ -98,14 +91,8 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
     connect: connector(dialect, options),
     send,
     ...(dialect.countsTokens ? { count: { send: sendToCount, read: body => body.input_tokens } } : {}),
-    read(body, request, context) {
-      throwIfUnfinished(body, context);
-      return turnOf(body, objectsOf(body.output), request, dialect, model);
-    },
-    readStream: (chunks, request, context) =>
-      readResponsesStream(readSse(chunks), dialect, context, ({ response, output }) =>
-        turnOf(response, output, request, dialect, model),
-      ),
+    reader: (request, context) => new ResponseReader(request, dialect, context),
+    ending: 'response.completed, response.incomplete or an error',
     now,
   });
 }
@@ -115,21 +102,6 @@ const COUNTED = [
   ...['model', 'instructions', 'input', 'previous_response_id', 'reasoning', 'text', 'truncation'],
   ...['tools', 'tool_choice', 'parallel_tool_calls'],
 ];
-
-function throwIfUnfinished(body: JsonObject, context: ProviderContext): void {
-  if (isJsonObject(body.error) || nonEmpty(body.error) !== undefined || body.status === 'failed') {
-    throw failedResponse(body, context);
-  }
-  if (!Array.isArray(body.output)) {
-    throw malformedStream('the response has no output', context, body);
-  }
-  if (body.status === 'queued' || body.status === 'in_progress') {
-    throw unsupported(
-      `the response is still ${body.status}. Background responses are not supported: remove the option background.`,
-      context,
-    );
-  }
-}
 
 /**
  * Whether the provider does not know the previous response. Some providers have no error code for it, only a

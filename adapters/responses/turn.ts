@@ -9,19 +9,14 @@ import type {
   TurnDelta,
   Usage,
 } from '../../protocol/turn.ts';
-import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
-import { isBlank, type SseEvent } from '../http/read-sse.ts';
 import {
-  arrayOf,
-  integerIn,
-  jsonIn,
-  nonEmpty,
-  objectOf,
-  objectsOf,
-  shorten,
-  textIn,
-} from '../turn/json-access.ts';
-import { isErrorBody } from '../turn/single-turn.ts';
+  errorFromBody,
+  malformedStream,
+  type ProviderContext,
+  unsupported,
+} from '../http/provider-errors.ts';
+import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
+import type { AnswerReader } from '../turn/single-turn.ts';
 import { CallIds, toolCall } from '../turn/tool-calls.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
@@ -32,7 +27,7 @@ import { type Kept, keyOf } from './input.ts';
  * Builds the turn of a completed response. `output` is a separate argument because a stream may have
  * collected it.
  */
-export function turnOf(
+function turnOf(
   response: JsonObject,
   output: readonly JsonObject[],
   request: ModelRequest,
@@ -213,62 +208,18 @@ function usageOf(value: JsonValue | undefined): Usage | null {
   });
 }
 
-/**
- * The final response of a stream, and its output items: the response's own if it has any, else the streamed
- * ones.
- */
-type EndedStream = { response: JsonObject; output: JsonObject[] };
-
-/**
- * Yields the deltas of a streamed response and returns its turn, which `finish` makes of the final response, as soon as
- * that arrives. Throws a `ProviderError` for an error in the stream and for a truncated stream.
- */
-export async function* readResponsesStream(
-  events: AsyncIterable<SseEvent>,
-  dialect: ResponsesDialect,
-  context: ProviderContext,
-  finish: (ended: EndedStream) => ModelTurn,
-): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
-  const stream = new ResponsesStream(dialect);
-  let count = 0;
-  let last = 'none';
-  for await (const { event: name, data } of events) {
-    if (isBlank(data)) continue;
-    const event = jsonIn(data);
-    if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
-    count += 1;
-    last = nonEmpty(event.type) ?? name;
-    switch (last) {
-      case 'response.completed':
-      case 'response.incomplete':
-      case 'response.done': {
-        const response = objectOf(event.response);
-        const output = objectsOf(response.output);
-        return finish({ response, output: output.length > 0 ? stream.asFinished(output) : stream.items() });
-      }
-      case 'response.failed':
-      case 'response.cancelled':
-        throw failedResponse(objectOf(event.response), context);
-      case 'error':
-        throw errorFromBody(event, context);
-      default:
-        if (event.type === undefined && isErrorBody(event)) throw errorFromBody(event, context);
-        yield* stream.read(last, event);
-    }
-  }
-  throw malformedStream(
-    `truncated stream: it ended after ${count} events (the last: ${last}) without response.completed, response.incomplete or an error.`,
-    context,
-  );
-}
-
 /** Returns the error of a failed response. Its other members only repeat the request. */
-export function failedResponse({ id, status, error }: JsonObject, context: ProviderContext): ProviderError {
+function failedResponse({ id, status, error }: JsonObject, context: ProviderContext): ProviderError {
   return errorFromBody({ id: id ?? null, status: status ?? null, error: error ?? null }, context);
 }
 
-class ResponsesStream {
+/** Reads one response. Its output is its own if it has any, else the streamed items. */
+export class ResponseReader implements AnswerReader {
+  progress: 'open' | 'over' = 'open';
+  readonly #request: ModelRequest;
+  readonly #context: ProviderContext;
   readonly #dialect: ResponsesDialect;
+  #response: JsonObject = {};
   readonly #slots = new OutputSlots();
   #calls = 0;
   #refusals = 0;
@@ -277,16 +228,37 @@ class ResponsesStream {
   /** Whether a refusal came after the last text. */
   #isRefused = false;
 
-  constructor(dialect: ResponsesDialect) {
+  constructor(request: ModelRequest, dialect: ResponsesDialect, context: ProviderContext) {
+    this.#request = request;
     this.#dialect = dialect;
+    this.#context = context;
   }
 
-  items(): JsonObject[] {
-    return this.#slots.items();
+  read(body: JsonObject): ModelTurn {
+    if (body.status === 'failed') throw failedResponse(body, this.#context);
+    if (!Array.isArray(body.output)) {
+      throw malformedStream('the response has no output', this.#context, body);
+    }
+    if (body.status === 'queued' || body.status === 'in_progress') {
+      throw unsupported(
+        `the response is still ${body.status}. Background responses are not supported: remove the option background.`,
+        this.#context,
+      );
+    }
+    return this.#turn(body, objectsOf(body.output));
+  }
+
+  end(): ModelTurn {
+    const output = objectsOf(this.#response.output);
+    return this.#turn(this.#response, output.length > 0 ? this.#asFinished(output) : this.#slots.items());
+  }
+
+  #turn(response: JsonObject, output: readonly JsonObject[]): ModelTurn {
+    return turnOf(response, output, this.#request, this.#dialect, this.#context.model);
   }
 
   /** Restores the encrypted reasoning of the finished items: OpenAI encrypts it differently in each event. */
-  asFinished(output: readonly JsonObject[]): JsonObject[] {
+  #asFinished(output: readonly JsonObject[]): JsonObject[] {
     return output.map((item, at) => {
       const finished = this.#slots.finishedAt(at);
       const encrypted = finished?.type === item.type ? nonEmpty(finished?.encrypted_content) : undefined;
@@ -294,8 +266,17 @@ class ResponsesStream {
     });
   }
 
-  *read(type: string, event: JsonObject): Generator<TurnDelta, void> {
+  *push(event: JsonObject, type: string): Generator<TurnDelta, void> {
     switch (type) {
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.done':
+        this.#response = objectOf(event.response);
+        this.progress = 'over';
+        return;
+      case 'response.failed':
+      case 'response.cancelled':
+        throw failedResponse(objectOf(event.response), this.#context);
       case 'response.output_item.added':
       case 'response.output_item.done': {
         const item = objectOf(event.item);

@@ -1,6 +1,6 @@
 import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import { noteText } from '../http/body-text.ts';
+import { setText } from '../http/body-text.ts';
 
 /**
  * A transcript in a provider's form. `opening`: leading instructions, for providers that take them
@@ -45,7 +45,7 @@ export class GrowingInput {
   of(transcript: readonly Item[], head: readonly JsonObject[] = []): Input {
     const made = this.#extend(transcript) ?? this.#makeAll(transcript);
     const input = [...head, ...made.input];
-    noteText(input, `[${[...head.map(part => JSON.stringify(part)), made.text].filter(Boolean).join(',')}]`);
+    setText(input, `[${[...head.map(part => JSON.stringify(part)), made.text].filter(Boolean).join(',')}]`);
     return { opening: made.opening, input };
   }
 

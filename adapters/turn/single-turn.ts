@@ -1,6 +1,7 @@
 // The parts that all providers' turns share: the adapter skeleton for HTTP providers, assembling and parsing tool
 // calls, call ids, incremental conversion of transcripts, output schemas, usage, and safe access to external JSON.
 import type { CallOptions, Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
+import type { ProviderError, ProviderErrorCode } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import type { HttpReply } from '../http/connection.ts';
@@ -11,8 +12,23 @@ import {
   malformedStream,
   type ProviderContext,
 } from '../http/provider-errors.ts';
+import { isDone, readSse, type SseEvent } from '../http/read-sse.ts';
 import { jsonIn, nonEmpty, shorten } from './json-access.ts';
 import { deltasUpTo, ShownDeltas } from './turn-deltas.ts';
+
+/**
+ * Reads one answer of a provider: a complete body, or a stream. Every method may throw a `ProviderError`. Bodies and
+ * events that report an error never arrive here.
+ */
+export type AnswerReader = {
+  read(body: JsonObject): ModelTurn;
+  /** Adds an event. `type` is its own, else its name in the stream. Returns the deltas to show to a reader. */
+  push(event: JsonObject, type: string): Iterable<TurnDelta>;
+  /** `ended`: the turn is complete, and later events only add to it. `over`: nothing follows. */
+  readonly progress: 'open' | 'ended' | 'over';
+  /** Returns the turn of a stream that is not `open` any more. */
+  end(): ModelTurn;
+};
 
 /** One provider's implementation of a model call. Every function may throw a `ProviderError`. */
 type SingleTurn = {
@@ -25,14 +41,15 @@ type SingleTurn = {
     request: ModelRequest,
     call: { stream: boolean; signal: AbortSignal },
   ): Promise<HttpReply>;
-  /** Converts a complete response body to a turn. Error bodies are handled before this is called. */
-  read(body: JsonObject, request: ModelRequest, context: ProviderContext): ModelTurn;
-  /** Yields the deltas of a stream as they arrive and returns the turn. Throws for a truncated stream. */
-  readStream(
-    chunks: AsyncIterable<Uint8Array>,
-    request: ModelRequest,
-    context: ProviderContext,
-  ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
+  reader(request: ModelRequest, context: ProviderContext): AnswerReader;
+  /** Splits a stream into events. Default: server-sent events. */
+  events?: (chunks: AsyncIterable<Uint8Array>) => AsyncIterable<SseEvent>;
+  /** What a stream that ended too early lacks, for the error. */
+  ending: string;
+  /** The code of an error in a stream that says nothing more precise. */
+  streamFailure?: ProviderErrorCode;
+  /** Adds to an error what only this provider's dialect knows. */
+  refine?: (error: ProviderError) => ProviderError;
   /** The provider's endpoint that counts the input tokens of a request; `read` returns the count. */
   count?: {
     send(connection: Connection, request: ModelRequest, signal: AbortSignal): Promise<HttpReply>;
@@ -50,8 +67,42 @@ type SingleTurn = {
  * `ProviderError`.
  */
 export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
-  const { provider, model, capabilities, count } = options;
+  const { provider, model, capabilities, count, events = readSse, ending, streamFailure } = options;
   const now = options.now ?? Date.now;
+
+  function failure(thrown: unknown, context: ProviderContext, signal: AbortSignal): ProviderError {
+    const error = errorFromThrown(thrown, context, signal, now());
+    return options.refine?.(error) ?? error;
+  }
+
+  async function* read(
+    reply: HttpReply,
+    request: ModelRequest,
+    context: ProviderContext,
+  ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
+    const reader = options.reader(request, context);
+    let count = 0;
+    let last = '';
+    for await (const { event: name, data } of events(reply.chunks())) {
+      if (isDone(data)) break;
+      if (data.trim() === '') continue;
+      const event = jsonIn(data);
+      if (name === 'error' || (event !== undefined && isErrorBody(event))) {
+        throw errorFromBody(event ?? data, context, streamFailure);
+      }
+      if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
+      count += 1;
+      last = nonEmpty(event.type) ?? name;
+      yield* reader.push(event, last);
+      if (reader.progress === 'over') return reader.end();
+    }
+    if (reader.progress === 'ended') return reader.end();
+    const where = last === '' ? '' : ` (the last: ${last})`;
+    throw malformedStream(
+      `truncated stream: it ended after ${count} events${where} without ${ending}.`,
+      context,
+    );
+  }
 
   /** One generator from the reply to the reader: each further one would cost as much for a delta as its parsing. */
   async function* stream(
@@ -61,7 +112,7 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     const connection = capturing(options.connect(), capture);
     const { context } = connection;
     const shown = new ShownDeltas();
-    let deltas: ReturnType<SingleTurn['readStream']> | undefined;
+    let deltas: ReturnType<typeof read> | undefined;
     try {
       signal.throwIfAborted();
       const reply = await options.send(connection, request, { stream: true, signal });
@@ -69,7 +120,7 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
         for (const delta of deltasUpTo(await completeTurn(reply, request, context))) yield delta;
         return;
       }
-      deltas = options.readStream(reply.chunks(), request, context);
+      deltas = read(reply, request, context);
       let next = await deltas.next();
       while (!next.done) {
         shown.record(next.value);
@@ -79,7 +130,7 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
       deltas = undefined;
       for (const delta of deltasUpTo(next.value, shown)) yield delta;
     } catch (thrown) {
-      throw errorFromThrown(thrown, context, signal, now());
+      throw failure(thrown, context, signal);
     } finally {
       await deltas?.return(undefined as never);
     }
@@ -92,12 +143,12 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
       signal.throwIfAborted();
       const reply = await options.send(connection, request, { stream: false, signal });
       if (!isStream(reply, { requested: false })) return await completeTurn(reply, request, context);
-      const deltas = options.readStream(reply.chunks(), request, context);
+      const deltas = read(reply, request, context);
       let next = await deltas.next();
       while (!next.done) next = await deltas.next();
       return next.value;
     } catch (thrown) {
-      throw errorFromThrown(thrown, context, signal, now());
+      throw failure(thrown, context, signal);
     }
   }
 
@@ -115,7 +166,7 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
       if (typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens >= 0) return tokens;
       throw malformedStream('expected a number of tokens', connection.context, body);
     } catch (thrown) {
-      throw errorFromThrown(thrown, connection.context, signal, now());
+      throw failure(thrown, connection.context, signal);
     }
   }
 
@@ -124,7 +175,7 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     request: ModelRequest,
     context: ProviderContext,
   ): Promise<ModelTurn> {
-    return options.read(bodyIn(await reply.text(), context), request, context);
+    return options.reader(request, context).read(bodyIn(await reply.text(), context));
   }
 
   return {
@@ -154,7 +205,7 @@ function bodyIn(text: string, context: ProviderContext): JsonObject {
   throw malformedStream(`expected a JSON object, got ${found}`, context, shorten(text, 2_000));
 }
 
-/** Whether a body or stream event with status 200 reports an error, in any provider's format. */
+/** Whether a body or an event with status 200 reports an error, in any provider's format. */
 export function isErrorBody(body: JsonValue): boolean {
   if (Array.isArray(body)) return body.length === 1 && body[0] !== undefined && isErrorBody(body[0]);
   if (!isJsonObject(body)) return false;

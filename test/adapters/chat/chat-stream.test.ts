@@ -2,12 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { openaiChat } from '../../../adapters/openai-chat.ts';
 import type { ProviderError } from '../../../protocol/error.ts';
 import type { JsonObject } from '../../../protocol/json.ts';
+import { textOf, userMessage } from '../../../protocol/message.ts';
 import {
   answering,
   chunk,
   completion,
   ended,
   generate,
+  messagesBy,
   piece,
   sse,
   stream,
@@ -41,6 +43,30 @@ describe('the deltas of a streamed response', () => {
       { type: 'call_arguments', index: 0, text: '{}' },
     ]);
     expect(turn.items.map(item => item.type)).toEqual(['reasoning', 'message', 'tool_call']);
+  });
+
+  test('reasoning and text that alternate are items in the order of the stream, and go back as one text', async () => {
+    const { turn, deltas } = await streamed(
+      chunk({ reasoning_content: 'First' }),
+      chunk({ reasoning_content: ' this.' }),
+      chunk({ content: 'One' }),
+      chunk({ reasoning_content: 'Then that.' }),
+      chunk({ content: ', two' }),
+      chunk({ content: '.' }),
+      chunk({ tool_calls: [{ index: 0, ...called('one', '{}') }] }),
+      ended('tool_calls'),
+    );
+    expect(deltas.slice(0, 6).map(delta => delta.type)).toEqual([
+      ...['reasoning', 'reasoning', 'text', 'reasoning', 'text', 'text'],
+    ]);
+    expect(
+      turn.items.map(item => (item.type === 'reasoning' ? `(${item.text})` : textOf(item) || item.type)),
+    ).toEqual(['(First this.)', 'One', '(Then that.)', ', two.', 'tool_call']);
+    expect(turn).toMatchObject({ text: 'One, two.', reasoning: 'First this.Then that.' });
+    expect((await messagesBy(openaiChat, [userMessage('hi'), ...turn.items], {}))[1]).toMatchObject({
+      content: 'One, two.',
+      reasoning_content: 'First this.Then that.',
+    });
   });
 
   test('a stream may end without [DONE], and nothing after [DONE] is read', async () => {

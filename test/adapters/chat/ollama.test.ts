@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';
+import { textOf, userMessage } from '../../../protocol/message.ts';
 import type { TurnDelta } from '../../../protocol/turn.ts';
 import { calling, collect, rejection, request, sumOf } from '../../support/adapters/requests.ts';
 import { answering, call, DONE, line, streamed, turnIn, whole } from '../../support/adapters/wire/ollama.ts';
@@ -38,6 +39,29 @@ describe('a turn', () => {
       ],
     });
     expect(sumOf(deltas)).toEqual({ text: 'Hello ', reasoning: 'Let me see.', calls: [] });
+  });
+
+  test('keeps thinking and text that alternate in the order of the stream, and sends them back as one each', async () => {
+    const { deltas, turn } = await streamed(
+      line({ thinking: 'First' }) +
+        line({ content: 'One' }) +
+        line({ thinking: ', then' }) +
+        line({ content: ', two.' }) +
+        line({}, DONE),
+    );
+    expect(deltas.slice(0, 4).map(delta => ('text' in delta ? delta.text : delta.type))).toEqual([
+      ...['First', 'One', ', then', ', two.'],
+    ]);
+    expect(turn.items.map(item => (item.type === 'reasoning' ? `(${item.text})` : textOf(item)))).toEqual([
+      ...['(First)', 'One', '(, then)', ', two.'],
+    ]);
+    expect(turn).toMatchObject({ text: 'One, two.', reasoning: 'First, then' });
+    const { adapter, sent } = answering(line({}, DONE));
+    await collect(adapter.stream(request([userMessage('hi'), ...turn.items]), calling()));
+    expect(sent[0]?.body.messages).toEqual([
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'One, two.', thinking: 'First, then' },
+    ]);
   });
 
   test('with parallel calls, one per line and all at index 0, has all of them and finishes with tool_calls', async () => {

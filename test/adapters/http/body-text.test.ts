@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { bodyText, convertOnce } from '../../../adapters/http/body-text.ts';
+import { bodyText, convertOnce, setText } from '../../../adapters/http/body-text.ts';
 
 describe('tools that are sent with every call', () => {
   test('are converted and serialized once while the list has the same elements', () => {
@@ -27,5 +27,23 @@ describe('tools that are sent with every call', () => {
     expect(bodyText({ tools: convert(list) })).toBe('{"tools":[{"name":"search"},{"name":"read"}]}');
     list.splice(0, 2, { name: 'write' }, { name: 'read' });
     expect(bodyText({ tools: convert(list) })).toBe('{"tools":[{"name":"write"},{"name":"read"}]}');
+  });
+});
+
+describe('the text of a list', () => {
+  test('is used in its body, whatever other requests were prepared in between', () => {
+    const [first, second] = [[{ a: 1 }], [{ b: 2 }]];
+    setText(first, '[{"a":"known"}]');
+    setText(second, '[{"b":"known"}]');
+    expect(bodyText({ messages: first })).toBe('{"messages":[{"a":"known"}]}');
+    expect(bodyText({ messages: second })).toBe('{"messages":[{"b":"known"}]}');
+  });
+
+  test('is not that of a copy, and is no member of the list', () => {
+    const list = [{ a: 1 }];
+    setText(list, '[{"a":"known"}]');
+    expect(bodyText({ messages: [...list] })).toBe('{"messages":[{"a":1}]}');
+    expect(list).toEqual([{ a: 1 }]);
+    expect(JSON.stringify(list)).toBe('[{"a":1}]');
   });
 });
