@@ -73,7 +73,6 @@ export const OLLAMA_CHAT: ChatDialect = {
   reasoning: 'member',
 };
 
-/** Options of the native Ollama adapter. */
 type OllamaNativeOptions = ConnectionOptions & {
   /**
    * Merged into the body of every request; the request's own options take precedence. Objects are merged,
@@ -108,7 +107,6 @@ function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelA
   });
 }
 
-/** Inputs of `bodyOf` besides the model request. */
 type BodyOptions = {
   model: string;
   /** Converts instructions and transcript to messages. */

@@ -24,7 +24,6 @@ const NAMES: NamesOf<AsToolOptions> = { name: true, description: true, approval:
 /** The type of a sub-agent's result: the value of its `output` schema, or else its text. */
 export type AnswerOf<Output> = unknown extends Output ? unknown : Output extends undefined ? string : Output;
 
-/** Runs an agent until it settles. */
 type RunAgent = (input: string, options: { signal: AbortSignal; runContext: unknown }) => Promise<Settled>;
 
 const task = lazySchema(() => z.object({ input: z.string() }));

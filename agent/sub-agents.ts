@@ -36,7 +36,6 @@ export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
     assertNamesDiffer(own.name, [...new Set(this.#byTool.values())]);
   }
 
-  /** Whether the tool is a sub-agent. */
   has(tool: string): boolean {
     return this.#byTool.has(tool);
   }
@@ -83,7 +82,6 @@ export class SubAgents<Agent extends SubAgent> implements SubAgentRuns {
     }
   }
 
-  /** Closes the tool servers of all sub-agents. */
   async close(): Promise<void> {
     await Promise.all([...this.#placed.values()].map(agent => agent.close()));
   }

@@ -1,14 +1,13 @@
 import type { CommandResult } from '../engine/log/refusal.ts';
 import type { Settled } from '../engine/log/settled.ts';
 import type { Run } from '../engine/run/run.ts';
+import type { Context } from '../machines/context.ts';
 import { decideNextAction } from '../machines/decide-next-action.ts';
 import { PARAM_NAMES, type RunParams } from '../protocol/config.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Item, ToolResultItem } from '../protocol/item.ts';
 import { userMessage } from '../protocol/message.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import { CurrentTurn } from './current-turn.ts';
-import { readJournal } from './read-journal.ts';
 import { type CompletedTurn, describeTurn, type RunnerTurn } from './runner-turn.ts';
 import { TurnStream } from './turn-stream.ts';
 
@@ -269,4 +268,65 @@ function assertAccepted(result: CommandResult): void {
 
 function toItem(message: string | Item): Item {
   return typeof message === 'string' ? userMessage(message) : message;
+}
+
+/** The turn that the loop body is processing, and the changes it made. */
+class CurrentTurn {
+  /** The completed turn; `undefined` if it gave no reply. */
+  readonly completed: Promise<CompletedTurn | undefined>;
+  /** The transcript that replaces the run's. */
+  edit: readonly Item[] | undefined;
+  /** Parameters for the following turns. */
+  params: RunParams | undefined;
+  /** Results of the turn's calls, once they were requested. */
+  response: Promise<ToolResultItem[] | null> | undefined;
+  readonly #requested: readonly Item[];
+  #reply: CompletedTurn | undefined;
+
+  /** The first argument is the run's context when the turn was requested, or later. */
+  constructor({ transcript, inbox }: Context, completed: Promise<CompletedTurn | undefined>) {
+    this.#requested = [...transcript, ...inbox];
+    this.completed = completed.then(reply => {
+      this.#reply = reply;
+      return reply;
+    });
+    this.completed.catch(() => {});
+  }
+
+  /** Returns the transcript as the loop body sees it: without the reply, unless the body added it. */
+  messages({ transcript }: Context): readonly Item[] {
+    if (this.edit !== undefined) return this.edit;
+    const first = this.#reply?.items[0]?.id;
+    if (first === undefined) return this.#requested;
+    const place = transcript.findIndex(item => item.id === first);
+    return place === -1 ? transcript : transcript.slice(0, place);
+  }
+}
+
+/** What a runner learns from the new entries of a run that rests or has ended. */
+type JournalProgress = {
+  /** The last entry that was read. */
+  seq: number;
+  /** How many turns were completed. */
+  turns: number;
+  /** The last completed turn, unless it was a draft. */
+  last: CompletedTurn | undefined;
+  /** Whether the loop body has finished with the last turn. */
+  bodyEnded: boolean;
+};
+
+/** Reads the entries after `after`. `runner` is the author that the runner's own entries have. */
+async function readJournal(run: Run, after: number, runner: string): Promise<JournalProgress> {
+  const progress: JournalProgress = { seq: after, turns: 0, last: undefined, bodyEnded: false };
+  for await (const entry of run.events({ after })) {
+    if (!('seq' in entry)) continue;
+    progress.seq = entry.seq;
+    if (entry.type === 'turn.completed') {
+      progress.turns += 1;
+      progress.last = entry;
+      progress.bodyEnded = false;
+    } else if (entry.type === 'params.changed' && entry.by === runner) progress.bodyEnded = true;
+  }
+  if (run.context.lastTurn?.draft === true) progress.last = undefined;
+  return progress;
 }

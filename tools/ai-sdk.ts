@@ -8,8 +8,8 @@ import { type JsonValue, omitUndefined, toBoundedJson } from '../protocol/json.t
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { CallView, Reconciliation, Tool, ToolCallContext } from '../protocol/tool.ts';
 import { type ModelOutput, readModelOutput } from './ai-sdk/read-model-output.ts';
-import { readSchema } from './ai-sdk/read-schema.ts';
 import type { ConvertedTool } from './ai-sdk/tool-types.ts';
+import { readSchema } from './ai-sdk/tool-types.ts';
 import type { ApprovalRule } from './approval-rule.ts';
 import { type Repetition, tool } from './tool.ts';
 

@@ -61,7 +61,6 @@ type Report = {
   data?: unknown;
 };
 
-/** Returns the error for an SDK error with a response, or for an error body. */
 function errorFromReport(link: unknown, context: ProviderContext, now: number): ProviderError | undefined {
   if (!(link instanceof Error)) return errorFromBody(bodyOf(link), context);
   const { statusCode, responseHeaders, responseBody, data } = link as Error & Report;
@@ -112,7 +111,6 @@ function own(
   );
 }
 
-/** Returns the error and its causes, the outermost first. */
 function chainOf(thrown: unknown): unknown[] {
   const chain: unknown[] = [thrown];
   let link = thrown;

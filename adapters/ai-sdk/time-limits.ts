@@ -33,7 +33,6 @@ export class TimeLimits {
     this.#timer = setTimeout(() => this.#fail(new DOMException('timed out', 'TimeoutError')), timeoutMs);
   }
 
-  /** Waits for the next part of the stream. */
   async forPart<Part>(read: () => Promise<Part>): Promise<Part> {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#fail(stalled(this.#idleMs, this.#context)), this.#idleMs);
@@ -44,7 +43,6 @@ export class TimeLimits {
     }
   }
 
-  /** Stops all timers. */
   stop(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#deadline);

@@ -241,7 +241,6 @@ class StreamedContent {
   #modelId: string | undefined;
   #finish: Extract<LanguageModelV4StreamPart, { type: 'finish' }> | undefined;
 
-  /** Adds a part. Returns the deltas to show to a reader of the stream. */
   push(part: LanguageModelV4StreamPart): TurnDelta[] {
     switch (part.type) {
       case 'text-start':

@@ -67,7 +67,6 @@ class ConversationBuilder {
     this.#results = resultsByCall(transcript);
   }
 
-  /** Adds the next item of the transcript. */
   add(item: Item): void {
     switch (item.type) {
       case 'message':
@@ -93,7 +92,6 @@ class ConversationBuilder {
     }
   }
 
-  /** Returns the messages. */
   end(): Input {
     this.#endTurn();
     return { opening: this.#system, input: this.#messages };

@@ -6,7 +6,6 @@ import type { Input } from '../turn/growing-input.ts';
 import { integerIn, mergeOptions, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { isObjectSchema, rewriteSubschemas, withOutputSchema } from '../turn/strict-schema.ts';
 
-/** Inputs of `bodyOf` besides the model request. */
 type BodyOptions = {
   model: string;
   stream: boolean;
@@ -399,7 +398,6 @@ function isRecursive(schema: JsonObject): boolean {
   );
 }
 
-/** Moves limits that the API refuses into the description. */
 function describeLimits(form: JsonObject): void {
   const limits: string[] = [];
   for (const keyword of [...NARROWING, 'format', 'minItems']) {

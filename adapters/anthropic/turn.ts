@@ -320,7 +320,6 @@ function setKnown(target: JsonObject, members: JsonObject): void {
   for (const [name, value] of Object.entries(members)) if (value !== null) target[name] = value;
 }
 
-/** One content block during streaming. */
 type StreamedBlock = {
   index: number;
   block: JsonObject;
@@ -368,7 +367,6 @@ export class StreamedBlocks {
     return streamed;
   }
 
-  /** Returns the block that an event belongs to. */
   at(event: JsonObject): StreamedBlock | undefined {
     const index = integerIn(event.index);
     const found = index === undefined ? this.#last : this.#latest.get(index);
@@ -376,7 +374,6 @@ export class StreamedBlocks {
     return found;
   }
 
-  /** Returns the assembled blocks in the message's order. */
   content(): ReadBlock[] {
     return this.#blocks.toSorted((a, b) => a.index - b.index).map(assembled);
   }

@@ -68,7 +68,6 @@ function markRetryable(error: ProviderError, { retryableCodes = [] }: ChatDialec
   return new ProviderError(message, details, { cause: error.cause });
 }
 
-/** Inputs of `bodyOf` besides the model request. */
 type BodyOptions = {
   model: string;
   /** Converts the transcript to messages, preceded by `head`. */
@@ -78,7 +77,6 @@ type BodyOptions = {
   providerOptions: JsonObject | undefined;
 };
 
-/** Builds the request body of one call. */
 function bodyOf(request: ModelRequest, dialect: ChatDialect, options: BodyOptions): JsonObject {
   const { model } = options;
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);

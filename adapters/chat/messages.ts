@@ -77,7 +77,6 @@ export function roleFor(role: 'system' | 'developer', { role: map }: ChatDialect
   return map ? map(role, model) : 'system';
 }
 
-/** The results of a transcript, each used once. */
 class Results {
   readonly #byCallId = new Map<string, { at: number; result: ToolResultItem }[]>();
 

@@ -24,7 +24,6 @@ import {
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ChatDialect } from './dialect.ts';
 
-/** Builds the turn of a completed answer. */
 function turnOf(
   answer: Answer,
   ending: Ending,
@@ -193,7 +192,6 @@ class Answer {
     this.#dialect = dialect;
   }
 
-  /** Adds a complete message. */
   readMessage(message: JsonObject): void {
     for (const detail of objectsOf(message.reasoning_details)) this.details.add(detail);
     this.#readText(message);
@@ -202,7 +200,6 @@ class Answer {
     this.#readExecuted(message);
   }
 
-  /** Adds a delta. Yields the deltas to show to a reader of the stream. */
   *readDelta(delta: JsonObject): Generator<TurnDelta, void> {
     for (const piece of objectsOf(delta.reasoning_details)) this.details.push(piece);
     yield* this.#readText(delta);
@@ -211,12 +208,10 @@ class Answer {
     this.#readExecuted(delta);
   }
 
-  /** Returns the calls. */
   calls(): AccumulatedCall[] {
     return this.#calls.calls();
   }
 
-  /** Returns the tools that the provider ran itself. */
   executed(): JsonObject[] {
     return this.#executed;
   }
@@ -322,7 +317,6 @@ type Stretch =
 class ContentChunks {
   readonly stretches: Stretch[] = [];
 
-  /** Adds reasoning that arrived outside of the content. */
   addReasoning(text: string): void {
     const last = this.stretches.at(-1);
     if (last?.type === 'reasoning') last.pieces.push(text);
@@ -345,7 +339,6 @@ class ContentChunks {
   }
 }
 
-/** Returns the text of a thinking chunk. */
 function thinkingText(chunk: JsonObject): string {
   return typeof chunk.thinking === 'string'
     ? chunk.thinking
@@ -387,12 +380,10 @@ function addToStretch(chunks: JsonObject[], chunk: JsonObject): void {
 export class ReasoningDetails {
   #details: JsonObject[] = [];
 
-  /** Adds a complete detail. */
   add(detail: JsonObject): void {
     this.#details.push({ ...detail });
   }
 
-  /** Adds a piece of a detail. */
   push(piece: JsonObject): void {
     const detail = this.#find(piece);
     if (!detail) {
@@ -405,7 +396,6 @@ export class ReasoningDetails {
     }
   }
 
-  /** Returns the details in the order in which they began. */
   all(): JsonObject[] {
     return this.#details;
   }
@@ -437,7 +427,6 @@ function joined(known: JsonValue | undefined, piece: JsonValue): JsonValue {
   return text + newSuffix(text, piece);
 }
 
-/** Returns the readable text of a detail; encrypted details have none. */
 function detailText(detail: JsonObject): string {
   return detail.type === 'reasoning.summary' ? textIn(detail.summary) : textIn(detail.text);
 }
@@ -537,7 +526,6 @@ function throwIfFailed(choice: JsonObject, context: ProviderContext): void {
   throw new ProviderError(message, { ...details, raw: showJson(choice, context.secrets) });
 }
 
-/** The providers' finish reasons, OpenAI's names first. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['stop', 'stop'],
   ['length', 'length'],
@@ -567,7 +555,6 @@ function finishReasonOf(
   return reason === 'tool_calls' && turn.providerCalls ? 'stop' : reason;
 }
 
-/** Whether the finish reason means that the provider failed. */
 function isFailure(finish: string): boolean {
   return finish === 'error' || finish === 'insufficient_system_resource';
 }

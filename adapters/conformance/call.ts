@@ -121,7 +121,6 @@ export async function failsWith(
   return error;
 }
 
-/** Returns every text reachable from a value, including non-enumerable members. */
 function textsIn(value: unknown, seen = new Set<unknown>()): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null || seen.has(value)) return [];

@@ -226,7 +226,6 @@ function damaged(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck {
   };
 }
 
-/** Returns the outcome of a call: its turn, or its error. */
 async function endOf(
   play: Play,
   exchange: Exchange,
@@ -368,7 +367,6 @@ function sendsMediaOfResults(subject: AdapterUnderTest, exchange: Exchange): Ada
   };
 }
 
-/** Returns the turn's items, a result for each call, and a further user message. */
 function followUp(turn: ModelTurn): Item[] {
   const results = turn.toolCalls
     .filter(({ executedBy }) => executedBy !== 'provider')
@@ -401,7 +399,6 @@ async function nextBody(
   return requests[0]?.body ?? {};
 }
 
-/** Returns every text and every member name in a body. */
 function textsOf(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];
@@ -416,13 +413,11 @@ export function abortChecks(subject: AdapterUnderTest): AdapterCheck[] {
   ]);
 }
 
-/** Returns the first streamed and the first complete exchange. */
 function oneOfEach(exchanges: readonly Exchange[]): Exchange[] {
   const good = exchanges.filter(({ fails }) => fails === undefined);
   return [true, false].flatMap(mode => good.find(({ streamed }) => streamed === mode) ?? []);
 }
 
-/** Describes the mode of an exchange, for the names of checks. */
 function modeOf({ streamed }: Exchange): string {
   return streamed ? 'a stream' : 'a response';
 }

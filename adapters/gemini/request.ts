@@ -96,7 +96,6 @@ class ContentWriter {
     this.#results = resultsByCall(transcript);
   }
 
-  /** Adds the next item of the transcript. */
   add(item: Item): void {
     switch (item.type) {
       case 'message':
@@ -121,7 +120,6 @@ class ContentWriter {
     }
   }
 
-  /** Returns the contents. */
   contents(): JsonObject[] {
     this.#endModel();
     return this.#contents;
@@ -189,7 +187,6 @@ class ContentWriter {
   }
 }
 
-/** Returns the parts of a user or system message. */
 function userParts({ content }: MessageItem): JsonObject[] {
   return content.flatMap(part => {
     if (part.type !== 'text') return [mediaPart(part)];
@@ -337,7 +334,6 @@ function textParts(text: string, spans: readonly Span[] | undefined): JsonObject
   });
 }
 
-/** Inputs of `bodyOf` besides the model request. */
 type BodyOptions = {
   model: string;
   contentsOf(transcript: readonly Item[]): Input;

@@ -127,7 +127,6 @@ class PartReader {
   #open: CallReader | undefined;
   #calls = 0;
 
-  /** Adds a part. Returns the deltas to show to a reader of the stream. */
   read(part: JsonObject): TurnDelta[] {
     if (typeof part.text === 'string') return this.#readText(part, part.text);
     if (isJsonObject(part.functionCall)) return this.#readCall(part, part.functionCall);
@@ -234,7 +233,6 @@ const SECONDARY_MEMBERS = new Set([
   'mediaResolution',
 ]);
 
-/** Collects one call of the model while its parts arrive. */
 class CallReader {
   /** The position among the turn's calls. */
   readonly index: number;
@@ -249,7 +247,6 @@ class CallReader {
     this.name = name;
   }
 
-  /** Adds a part of the call. */
   push(part: JsonObject, { id, args, partialArgs }: JsonObject): void {
     this.id ??= nonEmpty(id);
     this.thoughtSignature ??= nonEmpty(part.thoughtSignature);
@@ -276,7 +273,6 @@ class CallReader {
   }
 }
 
-/** The maximum depth of a path. */
 const DEEPEST = 100;
 
 /**
@@ -295,7 +291,6 @@ class PartialArguments {
     Object.assign(this.#root, args);
   }
 
-  /** Adds a piece. */
   push(piece: JsonObject): void {
     const value = valueIn(piece);
     if (value === undefined) return;

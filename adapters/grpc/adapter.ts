@@ -19,9 +19,7 @@ import {
   type GenerateResponse,
 } from './vllm-messages.ts';
 
-/** Reads the tokens of one reply. */
 type TokenReader = {
-  /** Adds tokens. Returns the deltas to show to a reader of the stream. */
   push(tokens: readonly number[]): TurnDelta[];
   /** Ends the reply and returns its turn. `finish` is the server's finish reason. */
   end(ending: { finish: string; usage: Usage | null; model: string }): ModelTurn;
@@ -154,7 +152,6 @@ class ReplyCounts {
   #completion = 0;
   #cached = 0;
 
-  /** Takes a message. Returns its tokens that are new. */
   take(message: GenerateResponse): number[] {
     this.#prompt = Math.max(this.#prompt, message.promptTokens);
     this.#completion = Math.max(this.#completion, message.completionTokens);

@@ -8,7 +8,6 @@
 export class ProtoWriter {
   readonly #bytes: number[] = [];
 
-  /** Returns the message. */
   finish(): Uint8Array {
     return Uint8Array.from(this.#bytes);
   }

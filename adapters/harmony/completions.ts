@@ -71,7 +71,6 @@ export class CompletionsTurn implements AnswerReader {
     throw malformedStream('the response has no choice with a finish reason', this.#context, body);
   }
 
-  /** Adds an event or a body. Returns the deltas to show to a reader of the stream. */
   push(event: JsonObject): TurnDelta[] {
     const choice = objectsOf(event.choices).find(({ index }) => (integerIn(index) ?? 0) === 0) ?? {};
     this.#finish = nonEmpty(choice.finish_reason) ?? this.#finish;
@@ -133,7 +132,6 @@ export class HarmonyReply {
   #isOver = false;
   #calls = 0;
 
-  /** Adds a piece. Returns the deltas to show to a reader of the stream. */
   push(piece: Piece): TurnDelta[] {
     if (this.#isOver) return [];
     return 'token' in piece ? this.#takeToken(piece.token) : this.#takeText(piece.text);

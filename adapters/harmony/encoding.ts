@@ -6,11 +6,9 @@ import type { ProviderContext } from '../http/provider-errors.ts';
 import { HarmonyReply } from './completions.ts';
 import { type Piece, STOP_TOKENS, TOKEN_IDS, type TokenName } from './render.ts';
 
-/** Converts prompts to token ids and token ids to the pieces of a reply. */
 type HarmonyEncoding = {
   /** Texts in `recent` are not encoded again. */
   encode(pieces: readonly Piece[], recent?: RecentTokens): number[];
-  /** Creates a decoder for one reply. */
   decoder(): TokenDecoder;
 };
 
@@ -189,7 +187,6 @@ export class RecentTokens {
     this.#limit = limit;
   }
 
-  /** Returns the tokens of a text, encoded by `encode` if they are not remembered. */
   of(text: string, encode: (text: string) => readonly number[]): readonly number[] {
     if (text.length < SHORTEST || text.length > this.#limit) return encode(text);
     const known = this.#tokens.get(text);

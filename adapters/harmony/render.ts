@@ -15,7 +15,6 @@ import { readDataURL, textOfBase64, textOfResult } from '../turn/content.ts';
 import { arrayOf, objectOf, objectsOf, shorten, textIn } from '../turn/json-access.ts';
 import { resultsByCall } from '../turn/tool-calls.ts';
 
-/** Inputs of `renderPrompt` besides the model request. */
 type RenderOptions = {
   /** For example `2024-06`. */
   knowledgeCutoff: string;

@@ -328,7 +328,6 @@ export class BoundCall {
     }
   }
 
-  /** Stops listening to the caller's signal. */
   end(): void {
     this.#caller.removeEventListener('abort', this.#onAbort);
   }
@@ -344,7 +343,6 @@ export function readVariable(name: string): string | undefined {
   return globalThis.process?.env?.[name]?.trim();
 }
 
-/** Limits on the size and the duration of a response body. */
 type ReplyLimits = {
   /** The longest pause between two pieces of a body, in ms. */
   idleTimeoutMs: number;

@@ -9,7 +9,6 @@ import { GrowingInput } from '../turn/growing-input.ts';
 import { nonEmpty, objectOf, shorten } from '../turn/json-access.ts';
 import { argumentsObject } from '../turn/tool-calls.ts';
 
-/** The provider and model that error messages name. */
 type ErrorContext = Pick<ProviderContext, 'provider' | 'model'>;
 
 /**

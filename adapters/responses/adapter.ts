@@ -97,7 +97,6 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
   });
 }
 
-/** The members of a request that the counting endpoint takes. */
 const COUNTED = [
   ...['model', 'instructions', 'input', 'previous_response_id', 'reasoning', 'text', 'truncation'],
   ...['tools', 'tool_choice', 'parallel_tool_calls'],

@@ -57,7 +57,6 @@ function turnOf(
   };
 }
 
-/** Whether the item is a call that the client has to run. */
 function isOurCall(item: JsonObject, dialect: ResponsesDialect): boolean {
   return (
     item.type === 'function_call' || (item.type === 'custom_tool_call' && dialect.customTools === 'client')
@@ -369,7 +368,6 @@ function hasSummary(slot: OutputSlot): boolean {
   return [...slot.parts.values()].some(part => part.type === 'summary_text');
 }
 
-/** One output item during streaming. */
 type OutputSlot = {
   /** The announced item; replaced by the finished item when it arrives. */
   item: JsonObject;
@@ -416,7 +414,6 @@ class OutputSlots {
       .filter(item => nonEmpty(item.type) !== undefined);
   }
 
-  /** Returns the item at this output index if it was finished. */
   finishedAt(index: number): JsonObject | undefined {
     const slot = this.#byIndex.get(index);
     return slot?.finished ? slot.item : undefined;
@@ -442,7 +439,6 @@ class OutputSlots {
   }
 }
 
-/** Appends a piece to the part of the slot that the event names. */
 function addToPart(slot: OutputSlot, event: JsonObject, type: string, text: string): void {
   const key = partKey(event, type);
   const part = slot.parts.get(key);
@@ -450,7 +446,6 @@ function addToPart(slot: OutputSlot, event: JsonObject, type: string, text: stri
   else slot.parts.set(key, { type, pieces: [text] });
 }
 
-/** Sets the full text of the part that the event names. */
 function setPart(slot: OutputSlot, event: JsonObject, type: string, text: string): void {
   slot.parts.set(partKey(event, type), { type, pieces: [text] });
 }

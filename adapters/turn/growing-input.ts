@@ -8,7 +8,6 @@ import { setText } from '../http/body-text.ts';
  */
 export type Input = { opening: readonly string[]; input: JsonObject[] };
 
-/** Converts transcript items to the input of a request. */
 type InputForm = {
   /** Converts items. `hasPrevious`: other input precedes these items. */
   make(items: readonly Item[], options: { hasPrevious: boolean }): Input;
@@ -41,7 +40,6 @@ export class GrowingInput {
     this.#form = form;
   }
 
-  /** Returns the input of the transcript, preceded by `head`. */
   of(transcript: readonly Item[], head: readonly JsonObject[] = []): Input {
     const made = this.#extend(transcript) ?? this.#makeAll(transcript);
     const input = [...head, ...made.input];
@@ -49,7 +47,6 @@ export class GrowingInput {
     return { opening: made.opening, input };
   }
 
-  /** Extends the cached input; `undefined` if that is not possible. */
   #extend(transcript: readonly Item[]): Made | undefined {
     const [first] = transcript;
     const kept = first && this.#made.get(first);

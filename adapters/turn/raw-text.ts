@@ -19,7 +19,6 @@ export class TagScanner {
     this.#longest = Math.max(0, ...tags.map(tag => tag.length));
   }
 
-  /** Adds text. Returns the pieces that are complete. */
   push(text: string): TagPiece[] {
     const buffer = this.#held + text;
     const pieces: TagPiece[] = [];
@@ -41,7 +40,6 @@ export class TagScanner {
     return pieces;
   }
 
-  /** Returns the text that was held back, at the end of the text. */
   end(): TagPiece[] {
     const text = this.#held;
     this.#held = '';

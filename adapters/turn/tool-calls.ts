@@ -50,7 +50,6 @@ export class CallAccumulator {
   #last: OpenCall | undefined;
   #announced = 0;
 
-  /** Adds a fragment. Returns the deltas to show to a reader of the stream. */
   push(fragment: CallFragment): TurnDelta[] {
     return this.#extend(this.#find(fragment) ?? this.#open(fragment), fragment);
   }

@@ -8,7 +8,6 @@ export class ShownDeltas {
   reasoning = '';
   calls: { name: string; arguments: string }[] = [];
 
-  /** Adds a delta. */
   record(delta: TurnDelta): void {
     switch (delta.type) {
       case 'text':

@@ -151,7 +151,6 @@ export class TokenText {
     this.#decode = decode;
   }
 
-  /** Adds tokens. Returns the text that is complete. */
   push(ids: readonly number[]): string {
     let text = '';
     for (const id of ids) {

@@ -34,12 +34,10 @@ export class TaggedReply {
     this.#mode = startsInThink ? 'reasoning' : 'text';
   }
 
-  /** Adds text. Returns the deltas to show to a reader of the stream. */
   push(text: string): TurnDelta[] {
     return this.#scanner.push(text).flatMap(piece => this.#take(piece));
   }
 
-  /** Ends the reply and returns its turn. */
   end(
     request: ModelRequest,
     { finish, usage, model }: { finish: string; usage: Usage | null; model: string },

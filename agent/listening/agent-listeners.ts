@@ -12,7 +12,6 @@ import type { AgentListener, JournaledEvent, LastingListener } from './listener.
 
 export type { AgentListener, LastingListener };
 
-/** The listeners of each agent. */
 const LISTENERS = new WeakMap<object, AgentListeners>();
 
 /** Moves the listeners of an agent to a copy of it with another store or model. */
@@ -72,7 +71,6 @@ export class AgentListeners {
     }
   }
 
-  /** Removes all listeners. */
   close(): void {
     for (const follower of this.#followers.keys()) follower.stop();
     this.#followers.clear();

@@ -5,7 +5,6 @@ import { EngineError, messageOf } from '../../protocol/error.ts';
 import { listRunEventTypes } from '../../protocol/event.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { DeliveryContext, LastingListener } from './listener.ts';
-import { makeSigner } from './sign-webhook.ts';
 import { type Notice, noticesOf, STATUS_TOPICS, type WebhookTopic } from './webhook-notice.ts';
 
 /** The options of `webhook`. */
@@ -135,4 +134,37 @@ function readUrl(url: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed !== undefined && /^https?:$/.test(parsed.protocol) && parsed.username === '') return parsed.href;
   throw new EngineError('agent-invalid', 'webhook() expects an http or https URL without a password.');
+}
+
+const PREFIX = 'whsec_';
+
+/**
+ * Returns a function that signs a message: HMAC-SHA-256 over `ID.TIMESTAMP.BODY`, as `v1,BASE64`. A secret with the
+ * prefix `whsec_` is decoded as base64; any other secret is used as UTF-8. Throws `agent-invalid` for an invalid
+ * secret. Source: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+ */
+function makeSigner(secret: string): (id: string, timestamp: number, body: string) => Promise<string> {
+  const bytes = readSecret(secret);
+  const key = crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  key.catch(() => {});
+  return async (id, timestamp, body) => {
+    const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`);
+    const signature = new Uint8Array(await crypto.subtle.sign('HMAC', await key, signed));
+    return `v1,${btoa(String.fromCharCode(...signature))}`;
+  };
+}
+
+function readSecret(secret: string): Uint8Array<ArrayBuffer> {
+  if (typeof secret !== 'string' || secret === '' || secret === PREFIX)
+    throw new EngineError(
+      'agent-invalid',
+      'webhook() needs a secret, such as whsec_ and 32 bytes in base64.',
+    );
+  if (!secret.startsWith(PREFIX)) return new TextEncoder().encode(secret);
+  try {
+    return Uint8Array.from(atob(secret.slice(PREFIX.length)), letter => letter.charCodeAt(0));
+  } catch (cause) {
+    const message = `The secret of webhook() is not base64 after ${PREFIX}.`;
+    throw new EngineError('agent-invalid', message, null, { cause });
+  }
 }

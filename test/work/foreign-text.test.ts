@@ -33,9 +33,9 @@ import { citationFilter, numberCitations } from '../../text/citations.ts';
 import { hideHtmlComments } from '../../text/hide-html-comments.ts';
 import type { TextFilter } from '../../text/text-filter.ts';
 import { keepLast } from '../../text/trim-transcript.ts';
-import { describeHttpFailure } from '../../tools/mcp/http-failure.ts';
-import { readResult } from '../../tools/mcp/read-result.ts';
+import { describeHttpFailure } from '../../tools/mcp/http-server.ts';
 import { redactText } from '../../tools/mcp/redact-secrets.ts';
+import { readResult } from '../../tools/mcp/server-tool.ts';
 import { randomCases, sampled } from '../support/sample.ts';
 import { countWork } from '../support/work/count-work.ts';
 

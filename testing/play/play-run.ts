@@ -1,26 +1,29 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { type Agent, createAgent } from '../../agent/agent.ts';
+import type { AgentOptions } from '../../agent/agent-options.ts';
+import type { Host } from '../../engine/host/host.ts';
+import { loadRun } from '../../engine/journal/load-run.ts';
 import { repeatCommand } from '../../engine/log/command.ts';
 import type { CommandResult } from '../../engine/log/refusal.ts';
-// testing/play: playing a recorded run again: its model, tools and people answer as recorded.
-
-import { type Agent, createAgent } from '../../agent/agent.ts';
-import { loadRun } from '../../engine/journal/load-run.ts';
 import { describeOutcome, type Outcome } from '../../engine/replay/describe-outcome.ts';
 import {
   offeredTools,
   type RecordedEvent,
   type RecordedRun,
+  type RecordedTool,
   type Recording,
 } from '../../engine/replay/record-run.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { callsOf, type InputEvent, type RunEvent } from '../../protocol/event.ts';
+import { InDoubt } from '../../protocol/error.ts';
+import { callsOf, type InputEvent, type QualifiedCall, type RunEvent } from '../../protocol/event.ts';
+import type { Finisher } from '../../protocol/finisher.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
+import type { Tool } from '../../protocol/tool.ts';
 import { memory } from '../../stores/memory.ts';
-import { playFinishers } from './play-finishers.ts';
 import { playModel } from './play-model.ts';
-import { playTool } from './play-tool.ts';
 import { FINISHER, MODEL, Stage, sourceOf } from './stage.ts';
-import { StageHost } from './stage-host.ts';
+// testing/play: playing a recorded run again: its model, tools and people answer as recorded.
 
 /**
  * Plays a recorded run again, after the runs that it continues. The agent loop runs in memory on the recording's
@@ -73,7 +76,6 @@ const LEFT_OUT: ReadonlySet<RunEvent['type']> = new Set([
   ...(['text.started', 'calls.started', 'tool.started'] as const),
 ]);
 
-/** The names of a played run's events, without those that recordings leave out. */
 class PlayedEvents {
   readonly #store: Store;
   readonly #runId: string;
@@ -85,7 +87,6 @@ class PlayedEvents {
     this.#runId = runId;
   }
 
-  /** Reads new events and returns the names of all. */
   async read(): Promise<readonly string[]> {
     for (const { seq, event } of await this.#store.read(this.#runId, this.#seq)) {
       this.#seq = seq;
@@ -185,4 +186,125 @@ async function edit(run: Run, { items, calls, results = [], by }: Edited): Promi
 
 function nameOf(event: RecordedEvent | RunEvent): string {
   return 'callId' in event ? `${event.type} ${event.callId}` : event.type;
+}
+
+const BAD_SCHEMA = /^The answer does not follow the schema: ([\s\S]*)\. Answer again\.$/;
+const UNCHECKED = 'The answer could not be checked: ';
+
+/** Returns one finisher and one output schema that repeat the recorded verdicts about each answer. */
+function playFinishers(
+  stage: Stage,
+  events: readonly RecordedEvent[],
+): Pick<AgentOptions, 'finishers' | 'output'> {
+  let current: RecordedEvent | undefined;
+  const finisher: Finisher = async (_, { signal }) => {
+    current = await stage.request(FINISHER, signal);
+    if (current.type === 'finishers.completed')
+      return current.text === undefined ? {} : { text: current.text };
+    if (current.type !== 'finishers.rejected')
+      throw new Error(`Expected an event of a finisher, got ${current.type}.`);
+    return current.code === undefined ? { reject: current.feedback } : {};
+  };
+  const hasSchema = events.some(
+    event =>
+      (event.type === 'finishers.completed' && event.output !== undefined) ||
+      (event.type === 'finishers.rejected' && event.code !== undefined),
+  );
+  if (!hasSchema) return { finishers: [finisher] };
+  const schema: StandardSchemaV1 = {
+    '~standard': { version: 1, vendor: 'agentchart', validate: () => judge(current) },
+  };
+  return { finishers: [finisher], output: { schema, jsonSchema: { type: 'object' } } };
+}
+
+function judge(event: RecordedEvent | undefined): StandardSchemaV1.Result<unknown> {
+  if (event?.type === 'finishers.completed' && event.output !== undefined) return { value: event.output };
+  const feedback = event?.type === 'finishers.rejected' ? event.feedback : '';
+  const message = BAD_SCHEMA.exec(feedback)?.[1] ?? feedback.replace(UNCHECKED, '');
+  return { issues: [{ message }] };
+}
+
+/** Returns a recorded call by its id, and when it was qualified. */
+type KnownCall = (callId: string) => { call: QualifiedCall; at: number } | undefined;
+
+/** Returns a tool that accepts any input and repeats the recorded outcome of each call. */
+function playTool(stage: Stage, { name, sideEffect, executedBy }: RecordedTool, known: KnownCall): Tool {
+  return {
+    name,
+    sideEffect,
+    description: '',
+    inputSchema: { type: 'object' },
+    retries: 0,
+    maxResultBytes: Number.MAX_SAFE_INTEGER,
+    validate: value => ({ valid: true, value }),
+    approval({ callId }) {
+      const found = known(callId);
+      if (found === undefined) return false;
+      const { gate, reason, expiresAt } = found.call;
+      return {
+        required: gate,
+        ...omitUndefined({ reason, expiresInMs: expiresAt === undefined ? undefined : expiresAt - found.at }),
+      };
+    },
+    ...(executedBy === 'client'
+      ? {}
+      : { run: (_, { callId, signal }) => repeatResult(stage, callId, signal) }),
+  };
+}
+
+async function repeatResult(stage: Stage, callId: string, signal: AbortSignal): Promise<unknown> {
+  const event = await stage.request(sourceOf(callId), signal);
+  if (event.type === 'tool.doubted') throw new InDoubt(event.reason);
+  if (event.type !== 'tool.settled') throw new Error(`Expected an event of a tool call, got ${event.type}.`);
+  if (!event.isError) return event.output;
+  throw new Error(typeof event.output === 'string' ? event.output : JSON.stringify(event.output));
+}
+
+type Timer = { at: number; fire(): void };
+
+/** A host with the clock of a recording: it only changes when `moveTo` is called. */
+class StageHost implements Host {
+  readonly leaseMs = Number.MAX_SAFE_INTEGER;
+  readonly #timers = new Set<Timer>();
+  #now: number;
+  #monotonic = 0;
+  #ids = 0;
+
+  constructor(now: number) {
+    this.#now = now;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  monotonic(): number {
+    return this.#monotonic;
+  }
+
+  random(): number {
+    return 0;
+  }
+
+  newId(prefix: string): string {
+    this.#ids += 1;
+    return `${prefix}_played_${this.#ids}`;
+  }
+
+  setTimer(ms: number, fire: () => void): () => void {
+    const timer = { at: this.#monotonic + Math.max(0, ms), fire };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  /** Sets the clock without firing timers. */
+  moveTo(now: number): void {
+    this.#monotonic += Math.max(0, now - this.#now);
+    this.#now = now;
+  }
+
+  fireDueTimers(): void {
+    const due = [...this.#timers].filter(({ at }) => at <= this.#monotonic).toSorted((a, b) => a.at - b.at);
+    for (const timer of due) if (this.#timers.delete(timer)) timer.fire();
+  }
 }

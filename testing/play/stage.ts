@@ -52,7 +52,6 @@ export class Stage {
     throw new Error(describe());
   }
 
-  /** Runs all pending work. */
   async rest(): Promise<void> {
     for (let turns = 0; turns < 50; turns += 1) await turn();
   }
