@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { EngineError } from '../../protocol/error.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import type { ExploreAgent, Exploring } from '../../server/runs/exploring/explore-route.ts';
+import type { ExploreAgent, Exploring } from '../../server/runs/explore-route.ts';
 import { REPORTS_PROGRESS } from './explore.ts';
 
 const LONGEST_MS = 120_000;

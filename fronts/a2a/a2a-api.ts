@@ -2,16 +2,17 @@ import type { Context, Hono } from 'hono';
 import * as z from 'zod';
 import type { Agent } from '../../agent/agent.ts';
 import { KEEP_ALIVE_COMMENT, streamedBody } from '../../engine/events/streamed-body.ts';
+import { warn } from '../../engine/host/host.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { byPlainName } from '../../server/agent-names.ts';
-import type { MountedApi } from '../../server/mounted-api.ts';
-import { prepareError } from '../../server/mounted-api.ts';
+import { refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
+import { type Agents, byPlainName } from '../../server/agent-names.ts';
+import { HANDLER_NAMES, type Handler, type HandlerOptions, handlerOf } from '../../server/handler.ts';
+import { type MountedApi, prepareError } from '../../server/mounted-api.ts';
 import { describeIssues, readBody } from '../../server/read-body.ts';
 import type { RouteTable } from '../../server/route.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
-import type { ServedRuns } from '../served/served-runs.ts';
+import { type ServedRuns, serveRunsOf } from '../served/served-runs.ts';
 import { A2aError, describeA2aError } from './a2a-error.ts';
-import { agentCard } from './agent-card.ts';
 import { Operations, type Updates } from './operations.ts';
 import { A2A_VERSION, listSchema, type StreamResponse, sendSchema, taskSchema } from './wire.ts';
 
@@ -268,4 +269,43 @@ function asJson(request: globalThis.Request): globalThis.Request {
   const headers = new Headers(request.headers);
   headers.set('content-type', 'application/json');
   return new Request(request, { headers });
+}
+
+/** The card of an agent whose operations are at `url`. `hasToken`: requests need a bearer token. */
+function agentCard(agent: Agent, { url, hasToken }: { url: string; hasToken: boolean }): object {
+  const { version, output, ...options } = agent.options;
+  const description = options.description ?? `The agent "${agent.name}": give it a task in words.`;
+  const outputModes = ['text/plain', ...(output === undefined ? [] : ['application/json'])];
+  const bind = (protocolBinding: string) => ({ url, protocolBinding, protocolVersion: A2A_VERSION });
+  const security = {
+    securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+  };
+  return {
+    name: agent.name,
+    description,
+    version: version ?? '1',
+    supportedInterfaces: [bind('JSONRPC'), bind('HTTP+JSON')],
+    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
+    ...omitUndefined({ ...(hasToken && security) }),
+    defaultInputModes: ['text/plain', 'application/json'],
+    defaultOutputModes: outputModes,
+    skills: [{ id: 'task', name: agent.name, description, tags: ['agent'], outputModes }],
+  };
+}
+
+/**
+ * Creates a handler of A2A 1.0: each agent at `…/a2a/NAME`, as JSON-RPC and REST, with its card below; the card of the
+ * first agent also at `…/.well-known/agent-card.json`. Drives runs in this process, and resumes those whose process is
+ * gone.
+ *
+ * @example
+ * const handler = createA2aHandler(agent, { authorize });
+ * app.all('/a2a/*', c => handler(c.req.raw)).get('/.well-known/*', c => handler(c.req.raw));
+ */
+export function createA2aHandler(agents: Agents, options: HandlerOptions = {}): Handler {
+  refuseUnknownOptions('createA2aHandler', options, HANDLER_NAMES);
+  const { authorize, log = warn } = options;
+  const api = createA2aApi({ runs: serveRunsOf(agents, log), hasToken: authorize !== undefined, log });
+  return handlerOf([api], options, { log });
 }

@@ -10,7 +10,7 @@ import type { Settled } from '../../protocol/run-view.ts';
 import type { RunRecord } from '../../protocol/store.ts';
 import { type Hold, settledNow } from '../../server/runs/run-registry.ts';
 import { showTranscript } from '../../server/runs/run-view.ts';
-import { findLatestRun } from '../chat/find-chat.ts';
+import { findLatestRun } from '../served/find-chat.ts';
 import { openCallsFor } from '../served/open-calls.ts';
 import type { ServedRuns } from '../served/served-runs.ts';
 import { A2aError } from './a2a-error.ts';

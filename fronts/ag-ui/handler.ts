@@ -33,12 +33,12 @@ import { type BeginRun, beginFreely } from '../../server/runs/begin-run.ts';
 import { pauseAround } from '../../server/runs/commands/command-routes.ts';
 import type { RunsEnv } from '../../server/runs-env.ts';
 import { tool } from '../../tools/tool.ts';
-import { findLatestRun } from '../chat/find-chat.ts';
-import type { Message } from './events.ts';
+import { findLatestRun } from '../served/find-chat.ts';
 import { commandOf } from './interrupts.ts';
 import { contextItems, itemsOf, outputOf } from './read-messages.ts';
-import { type DeclaredTool, type RunInput, runInputSchema } from './run-input.ts';
 import { beginThread, type Plan, type Refused, readThread, streamRun } from './stream-run.ts';
+import type { Message } from './wire.ts';
+import { type DeclaredTool, type RunInput, runInputSchema } from './wire.ts';
 
 /**
  * Options of `createAgUiHandler`. A `viewer` may only read, an `approver` may also answer interrupts, and a `client` may do

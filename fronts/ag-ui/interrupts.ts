@@ -8,8 +8,7 @@ import {
 } from '../../protocol/open/answer.ts';
 import { ANSWER_SCHEMAS, readAnswer } from '../../protocol/open/answer-form.ts';
 import type { Open, OpenCall, WaitingRun } from '../../protocol/run-view.ts';
-import type { Interrupt } from './events.ts';
-import type { ResumeEntry } from './run-input.ts';
+import type { Interrupt, ResumeEntry } from './wire.ts';
 
 type Kind = Open['kind'];
 const KINDS: readonly Kind[] = ['approval', 'result', 'doubt', 'pause'];

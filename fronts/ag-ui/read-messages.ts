@@ -1,8 +1,7 @@
 import type { Item, Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
-import type { Message } from './events.ts';
-import type { InputMessage, RunInput } from './run-input.ts';
+import type { InputMessage, Message, RunInput } from './wire.ts';
 
 /** The id prefix of items that the front end adds and that are not messages of the thread. */
 const CONTEXT_ID = 'agui-context-';

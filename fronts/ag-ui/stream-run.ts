@@ -14,10 +14,9 @@ import type { Settled } from '../../protocol/run-view.ts';
 import type { Usage } from '../../protocol/turn.ts';
 import { describeError } from '../../server/error-envelope.ts';
 import { filterText } from '../../text/text-filter.ts';
-import type { AgUiEvent, Message, TokenUsage } from './events.ts';
 import { interruptsOf } from './interrupts.ts';
-import type { InputMessage, RunInput } from './run-input.ts';
 import { Thread } from './thread.ts';
+import type { AgUiEvent, InputMessage, Message, RunInput, TokenUsage } from './wire.ts';
 import { StoryWriter } from './write-story.ts';
 
 /** An answer that the run refused: another caller decided first, or the answer is invalid. */

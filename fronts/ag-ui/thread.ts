@@ -1,6 +1,5 @@
-import type { AgUiEvent, Message } from './events.ts';
 import { itemsOf, messagesOf } from './read-messages.ts';
-import type { InputMessage, RunInput } from './run-input.ts';
+import type { AgUiEvent, InputMessage, Message, RunInput } from './wire.ts';
 
 export type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 export type ToolMessage = Extract<Message, { role: 'tool' }>;

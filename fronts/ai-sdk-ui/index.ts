@@ -7,7 +7,6 @@ export type { Authorize, AuthorizedCaller } from '../../access/caller.ts';
 export type { Agents } from '../../server/agent-names.ts';
 export type { Handler, HandlerOptions } from '../../server/handler.ts';
 export { type ChatHandlerOptions, createChatHandler } from './chat/chat-handler.ts';
-export type { UIError } from './describe-error.ts';
 export { toUIMessages, type UIMessageOptions } from './messages.ts';
 export { toUIMessageResponse, type UIResponseOptions } from './respond.ts';
-export type { AiSdkVersion, ProgressData, RunData, UIMessage, UIMessagePart } from './ui-message.ts';
+export type { AiSdkVersion, ProgressData, RunData, UIError, UIMessage, UIMessagePart } from './ui-message.ts';

@@ -7,9 +7,9 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { ContentChunk } from './chunk.ts';
-import { type DescribeError, describeSafely } from './describe-error.ts';
 import { foldMessage } from './fold-message.ts';
 import type { UIMessage, UIMessagePart } from './ui-message.ts';
+import { type DescribeError, describeSafely } from './ui-message.ts';
 import { MessageWriter } from './write-messages.ts';
 
 /** Options of `toUIMessages`. */

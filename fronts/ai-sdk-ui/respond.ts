@@ -5,10 +5,10 @@ import { readStory } from '../../engine/story/read-story.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import { ChunksForAiSdk6, nameNeeds } from './ai-sdk-6.ts';
 import type { ResponseChunk } from './chunk.ts';
-import { type DescribeError, describeSafely } from './describe-error.ts';
 import { findMessageIds, UI_MESSAGE_NAMES, type UIMessageOptions } from './messages.ts';
 import { PageFilter } from './page-filter.ts';
 import type { AiSdkVersion, PostedMessage } from './ui-message.ts';
+import { type DescribeError, describeSafely } from './ui-message.ts';
 import { MessageWriter, type Placed } from './write-messages.ts';
 
 const HEADERS = {

@@ -5,8 +5,8 @@ import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { ContentChunk, FinishReason, ResponseChunk, ToolChunk } from './chunk.ts';
-import type { DescribeError } from './describe-error.ts';
 import { contentChunks, providerChunks } from './provider-chunks.ts';
+import type { DescribeError } from './ui-message.ts';
 
 /** Options of the writer. */
 export type WriterOptions = {

@@ -2,4 +2,4 @@
 export type { Authorize, AuthorizedCaller } from '../../access/caller.ts';
 export type { Agents } from '../../server/agent-names.ts';
 export type { Handler, HandlerOptions } from '../../server/handler.ts';
-export { createMcpHandler, type McpHandlerOptions } from './handler.ts';
+export { createMcpHandler, type McpHandlerOptions } from './mcp-api.ts';

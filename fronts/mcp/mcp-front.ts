@@ -24,7 +24,6 @@ import { type Decided, decide, formsFor, NOTHING_DECIDED } from './ask.ts';
 import { callerOf, nameOf, TASKS, takesForms, takesTasks } from './client.ts';
 import { addEarlierTasks, createdEarlierTask, EARLIER_TASKS } from './earlier-tasks.ts';
 import { digestsOf, type Followed, followAsking, isLeft, settle } from './follow-run.ts';
-import { logError } from './log-error.ts';
 import { makeOffers, type Offer, readInput } from './offers.ts';
 import { addTasks, createdTask } from './tasks.ts';
 import { resultOf } from './tool-result.ts';
@@ -179,4 +178,16 @@ function hasSchema({ tool }: Offer): boolean {
 function ofTool(state: Asked, { tool }: Offer): Asked {
   if (state.tool === tool.name) return state;
   throw new EngineError('run-foreign', `This requestState belongs to the tool "${state.tool}".`);
+}
+
+/** The longest line about an error, in characters. */
+const LONGEST = 300;
+
+/**
+ * One line about an error of the SDK. The text after the first brace or bracket is omitted: the SDK quotes messages
+ * of clients there, which may have the answers of people.
+ */
+export function logError(error: Error, log: (line: string) => void): void {
+  const [said = ''] = error.message.split(/[[{]/, 1);
+  log(`MCP: ${said.replace(/\s+/g, ' ').trim().slice(0, LONGEST) || 'a message that is not valid'}`);
 }

@@ -1,5 +1,4 @@
-import { logError } from './log-error.ts';
-import { createMcpFront, type McpFrontOptions } from './mcp-front.ts';
+import { createMcpFront, logError, type McpFrontOptions } from './mcp-front.ts';
 
 /**
  * A server that runs. `begun` resolves with the first request that is more than `server/discover`, `ended` when the

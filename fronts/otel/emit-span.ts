@@ -1,8 +1,7 @@
 import type { Context, HrTime, Tracer } from '@opentelemetry/api';
-import { spanIdOf } from './ids.ts';
-import type { OtelApi } from './load-api.ts';
-import type { TracerProviderLike } from './providers.ts';
+import type { OtelApi, TracerProviderLike } from './otel-api.ts';
 import type { RunSpan } from './run-span.ts';
+import { spanIdOf } from './run-span.ts';
 
 /** The members of the SDK's tracer that decide about ids and sampling; other tracers may lack them. */
 type SdkTracer = Tracer & {

@@ -4,4 +4,4 @@
  * `trace-run.ts` feeds it from the store afterwards, for `agentchart traces`, and `otlp.ts` posts the spans.
  */
 export { type InstrumentOptions, instrument } from './instrument.ts';
-export type { MeterProviderLike, TracerProviderLike } from './providers.ts';
+export type { MeterProviderLike, TracerProviderLike } from './otel-api.ts';

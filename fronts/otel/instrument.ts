@@ -1,18 +1,21 @@
-import type { Meter } from '@opentelemetry/api';
+import type { Context, Meter } from '@opentelemetry/api';
 import { type Agent, createAgent } from '../../agent/agent.ts';
-import type { DriveWatcher } from '../../engine/events/watch-drive.ts';
+import type { DriveWatcher, ModelCall, WatchedDrive } from '../../engine/events/watch-drive.ts';
+import { readPages } from '../../engine/journal/read-journal.ts';
+import type { RunHappening } from '../../engine/run/run.ts';
+import type { JournalEntry } from '../../protocol/event.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
-import type { AgentTool } from '../../protocol/tool.ts';
+import type { Store } from '../../protocol/store.ts';
+import type { AgentTool, Tool, ToolCallContext, ToolSource } from '../../protocol/tool.ts';
 import { makeEmitter } from './emit-span.ts';
-import type { TracePlace } from './fold-spans.ts';
-import { LiveDrive } from './live-drive.ts';
-import { loadApi } from './load-api.ts';
-import type { MeterProviderLike, TracerProviderLike } from './providers.ts';
+import { SpanFold, type TracePlace } from './fold-spans.ts';
+import { addStoreMetrics, makeSpanMetrics } from './metrics.ts';
+import type { MeterProviderLike, OtelApi, TracerProviderLike } from './otel-api.ts';
+import { loadApi } from './otel-api.ts';
 import type { RunSpan } from './run-span.ts';
-import { makeSpanMetrics } from './span-metrics.ts';
-import { addStoreMetrics } from './store-metrics.ts';
+import { placeOfCall, placeOfTurn, spanIdOf, traceparentOf } from './run-span.ts';
 import { locateTrace } from './trace-run.ts';
-import { callWithin, traceTool } from './trace-tools.ts';
 
 /** The options of `instrument`. */
 export type InstrumentOptions = {
@@ -95,4 +98,175 @@ function instrumentAll(
   const instrumented = createAgent({ ...options, store, watchers, ...(tools && { tools }) });
   known.set(agent, instrumented as Agent);
   return instrumented as Agent;
+}
+
+type LiveDriveOptions = {
+  runId: string;
+  /** The epoch of the claim under which this process drives; `null` if it ended the run while no process drove it. */
+  epoch: number | null;
+  store: Store;
+  place: Promise<TracePlace>;
+  content: boolean;
+  emit(span: RunSpan): void;
+};
+
+/**
+ * Emits the spans of a run while this process drives it: each once its last entry is durable.
+ *
+ * L1 A span is emitted by the process that drives when it ends. Spans that inputs ended while no process drove, and those
+ *    that the death of the previous process cut short, are emitted by the next driver, or by the process that ended the
+ *    run without driving it. The previous driver emitted everything up to the last report before that.
+ * L2 Entries are folded once, in order; missed entries are read from the store.
+ */
+class LiveDrive implements WatchedDrive {
+  readonly #options: LiveDriveOptions;
+  readonly #fold: Promise<SpanFold>;
+  readonly #instructions = new Map<string, string>();
+  #received: JournalEntry[] = [];
+  #seq = 0;
+  #isOurs = false;
+  #before: RunSpan[] = [];
+  #work: Promise<void> = Promise.resolve();
+
+  constructor(options: LiveDriveOptions) {
+    this.#options = options;
+    this.#fold = options.place.then(
+      place => new SpanFold(place, { content: options.content, instructions: this.#instructions }),
+    );
+    this.#pump();
+  }
+
+  /** Remembers the instructions of a model call for its span, if spans have content. */
+  beginModelCall({
+    instructions,
+    ...call
+  }: Omit<ModelCall, 'runId'> & { instructions?: string | undefined }): void {
+    if (this.#options.content && instructions !== undefined)
+      this.#instructions.set(placeOfTurn(call), instructions);
+  }
+
+  receive(happening: RunHappening): void {
+    if (!('seq' in happening)) return;
+    const { seq, ...event } = happening;
+    this.#received.push({ seq, event });
+    this.#pump();
+  }
+
+  /** Resolves once the spans of everything received have been emitted. */
+  async end(): Promise<void> {
+    this.#pump();
+    await this.#work;
+    if (this.#options.epoch === null) this.#emit(this.#before.splice(0));
+  }
+
+  #pump(): void {
+    this.#work = this.#work.then(() => this.#takeReceived()).catch(() => {});
+  }
+
+  async #takeReceived(): Promise<void> {
+    const fold = await this.#fold;
+    const received = this.#received;
+    this.#received = [];
+    const first = received[0]?.seq;
+    if (this.#seq === 0 || (first !== undefined && first > this.#seq + 1)) await this.#catchUp(fold);
+    for (const entry of received) this.#take(fold, entry);
+  }
+
+  async #catchUp(fold: SpanFold): Promise<void> {
+    const { store, runId } = this.#options;
+    for await (const page of readPages(store, runId, this.#seq))
+      for (const entry of page) this.#take(fold, entry);
+  }
+
+  #take(fold: SpanFold, entry: JournalEntry): void {
+    if (entry.seq !== this.#seq + 1) return;
+    this.#seq = entry.seq;
+    const spans = fold.take(entry);
+    if (this.#isOurs) return this.#emit(spans);
+    this.#before.push(...spans);
+    const { event } = entry;
+    if ('generation' in event) this.#before = [];
+    if (event.type !== 'run.claimed' || event.epoch !== this.#options.epoch) return;
+    this.#isOurs = true;
+    this.#emit(this.#before);
+    this.#before = [];
+  }
+
+  #emit(spans: readonly RunSpan[]): void {
+    for (const span of spans) this.#options.emit(span);
+  }
+}
+
+/** Where a run's spans belong, if this process drives it. */
+type Locate = (runId: string) => Promise<TracePlace | undefined>;
+
+/**
+ * Returns the tool, or the source of tools, so that its functions run within their `execute_tool` span: spans that they
+ * start are its children, and they get its trace context, which `mcp()` passes on.
+ */
+function traceTool(api: OtelApi, tool: AgentTool, locate: Locate): AgentTool {
+  return 'connect' in tool ? traceSource(api, tool, locate) : traceFunctions(api, tool, locate);
+}
+
+function traceSource(api: OtelApi, source: ToolSource, locate: Locate): ToolSource {
+  const { name } = source as { name?: unknown };
+  return {
+    ...omitUndefined({ name }),
+    connect: async () => (await source.connect()).map(tool => traceFunctions(api, tool, locate)),
+    close: () => source.close(),
+  };
+}
+
+function traceFunctions(api: OtelApi, tool: Tool, locate: Locate): Tool {
+  const { run } = tool;
+  if (run === undefined || tool.subAgent !== undefined) return tool;
+  return {
+    ...tool,
+    run: async (input, call) => {
+      const place = await locate(call.runId);
+      if (place === undefined) return await run.call(tool, input, call);
+      return await runWithin(api, place, call, traced => run.call(tool, input, traced));
+    },
+  };
+}
+
+/**
+ * Makes a model call within its `chat` span: spans that the adapter or its HTTP client start are its children.
+ */
+async function callWithin<Result>(
+  api: OtelApi,
+  place: TracePlace | undefined,
+  { runId, ...turn }: ModelCall,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  if (place === undefined) return await work();
+  const spanId = spanIdOf(runId, placeOfTurn(turn));
+  return await api.context.with(activeSpan(api, { traceId: place.traceId, spanId }), work);
+}
+
+/** The current context with this span in it, which is emitted later. */
+function activeSpan(
+  { context, trace, TraceFlags }: OtelApi,
+  span: { traceId: string; spanId: string },
+): Context {
+  return trace.setSpanContext(context.active(), { ...span, traceFlags: TraceFlags.SAMPLED });
+}
+
+async function runWithin(
+  api: OtelApi,
+  { traceId }: TracePlace,
+  call: ToolCallContext,
+  run: (call: ToolCallContext) => unknown,
+): Promise<unknown> {
+  const { context, propagation } = api;
+  const spanId = spanIdOf(call.runId, placeOfCall(call.callId, call.attempt ?? 1));
+  const within = activeSpan(api, { traceId, spanId });
+  const carrier: Record<string, string> = {};
+  propagation.inject(within, carrier);
+  const { tracestate, baggage } = carrier;
+  const passed = {
+    traceparent: traceparentOf({ traceId, spanId }),
+    ...omitUndefined({ tracestate, baggage }),
+  };
+  return await context.with(within, async () => await run({ ...call, trace: passed }));
 }

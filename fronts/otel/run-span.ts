@@ -1,3 +1,6 @@
+import type { ModelCall } from '../../engine/events/watch-drive.ts';
+import { hashText } from '../../protocol/content/hash-text.ts';
+
 /** The value of an attribute, as both the OpenTelemetry API and OTLP accept it. */
 export type AttributeValue = string | number | boolean | string[];
 
@@ -17,3 +20,28 @@ export type RunSpan = {
   /** Present if the operation failed: a code or, with content, a message. */
   error?: string;
 };
+
+/** The trace of a run and of all runs below it, as 32 hex digits. `rootId` is the id of the topmost run. */
+export function traceIdOf(rootId: string): string {
+  return hashText(`agentchart:trace:${rootId}`).slice(0, 32);
+}
+
+/** The span at a place of a run, as 16 hex digits. Every process derives the same id from the same journal. */
+export function spanIdOf(runId: string, place: string): string {
+  return hashText(`agentchart:span:${runId}:${place}`).slice(0, 16);
+}
+
+/** The place of an attempt of a tool call. */
+export function placeOfCall(callId: string, attempt: number): string {
+  return `call:${attempt}:${callId}`;
+}
+
+/** The place of a model call. */
+export function placeOfTurn({ turn, model, attempt }: Omit<ModelCall, 'runId'>): string {
+  return `turn:${turn}:${model}:${attempt}`;
+}
+
+/** A span context as a W3C `traceparent`, sampled. */
+export function traceparentOf({ traceId, spanId }: { traceId: string; spanId: string }): string {
+  return `00-${traceId}-${spanId}-01`;
+}

@@ -1,8 +1,8 @@
 import { readPages } from '../../engine/journal/read-journal.ts';
 import { listAll, type RunRecord, type Store } from '../../protocol/store.ts';
 import { SpanFold, type TracePlace } from './fold-spans.ts';
-import { traceIdOf } from './ids.ts';
 import type { RunSpan } from './run-span.ts';
+import { traceIdOf } from './run-span.ts';
 
 /** Deeper than sub-agents are ever nested. */
 const MOST_ABOVE = 100;

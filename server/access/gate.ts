@@ -8,8 +8,8 @@ import type { Area, RouteTable } from '../route.ts';
 import type { RunsEnv } from '../runs-env.ts';
 import { assertMay, forbidden } from './authorize.ts';
 import { isStream } from './limit-streams.ts';
+import type { SignInPace } from './sessions.ts';
 import { closeOn, type Sessions } from './sessions.ts';
-import type { SignInPace } from './sign-in-pace.ts';
 import type { Tokens } from './tokens.ts';
 
 /** Finds the caller of each request, by its bearer token (or `x-api-key`, which Anthropic's

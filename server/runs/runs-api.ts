@@ -15,7 +15,7 @@ import { OPEN_ROUTES, RUNS_ROUTES, SERVER_ROUTES } from '../route-table.ts';
 import { storyHandlers } from '../story/story-routes.ts';
 import { STORY_ROUTES } from '../story/story-table.ts';
 import { RepeatedCommands } from './commands/repeated-commands.ts';
-import { Explorations, type ExploreAgent } from './exploring/explore-route.ts';
+import { Explorations, type ExploreAgent } from './explore-route.ts';
 import { Inbox } from './inbox/read-inbox.ts';
 import { STREAM_BOUNDS, type StreamBounds } from './live/event-stream.ts';
 import { RunChanges } from './live/run-changes.ts';

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../protocol/json.ts';
-import type { ExploreAgent } from '../../server/runs/exploring/explore-route.ts';
+import type { ExploreAgent } from '../../server/runs/explore-route.ts';
 import { explore, exploreFrom, type Invariants } from '../../testing/index.ts';
 import { inAll } from '../support/sample.ts';
 import { CHROMIUM, closePages, sharedChromium, WatchedPage } from '../support/visualizer/browser.ts';

@@ -19,9 +19,9 @@ import { answerRunsError, type MountedApi } from '../../../server/mounted-api.ts
 import type { RouteTable } from '../../../server/route.ts';
 import type { BeginRun } from '../../../server/runs/begin-run.ts';
 import type { RunsEnv } from '../../../server/runs-env.ts';
-import { describeSafely } from '../describe-error.ts';
 import { toUIMessages } from '../messages.ts';
 import { type ResponsePlan, respondWith, UI_RESPONSE_NAMES, type UIResponseOptions } from '../respond.ts';
+import { describeSafely } from '../ui-message.ts';
 import { Chat, type ChatStart } from './chat.ts';
 import { type ChatBody, isChatId, readChatBody, toItem } from './read-request.ts';
 

@@ -16,7 +16,7 @@ import { chatLabels } from '../../../protocol/listing/reserved-label.ts';
 import { type Answer, commandFor } from '../../../protocol/open/answer.ts';
 import { listAll, type RunRecord, type Store } from '../../../protocol/store.ts';
 import { type BeginRun, beginFreely } from '../../../server/runs/begin-run.ts';
-import { findLatestRun } from '../../chat/find-chat.ts';
+import { findLatestRun } from '../../served/find-chat.ts';
 import { countMessages, findMessageIds } from '../messages.ts';
 import { approvalOf, type PostedPart, toolPartsOf } from '../ui-message.ts';
 import { approvalIdOf } from '../write-messages.ts';

@@ -15,7 +15,7 @@ import type { RunsEnv } from '../../runs-env.ts';
 import { findRecord, type RunRegistry } from '../run-registry.ts';
 import type { ServedAgents } from '../served-agents.ts';
 import { signed } from './command-routes.ts';
-import { wasCreated } from './repeated-creations.ts';
+import { wasCreated } from './repeated-commands.ts';
 import { byBody, commandsBody, sendBody } from './request-bodies.ts';
 
 export const forkBody = fields({

@@ -1,4 +1,4 @@
-import { readPages } from '../../../engine/journal/read-journal.ts';
+import { readPage, readPages } from '../../../engine/journal/read-journal.ts';
 import type { SubmitResult } from '../../../engine/log/refusal.ts';
 import {
   assertRepeats,
@@ -125,4 +125,18 @@ function remember<Value>(known: Map<string, Value>, key: string, value: Value, m
   const [oldest] = known.keys();
   if (known.size >= most && oldest !== undefined) known.delete(oldest);
   known.set(key, value);
+}
+
+/** A run that a request creates. Its id is derived from that of the request, so that a request creates one run. */
+export type Creation = { store: Store; runId: string; request: RequestRecord | undefined };
+
+/**
+ * Whether an earlier request with the same id, which asked for the same, has created the run. Throws `request-reused`
+ * if it asked for something else.
+ */
+export async function wasCreated({ store, runId, request }: Creation): Promise<boolean> {
+  if (request === undefined || (await store.get(runId)) === undefined) return false;
+  const [first] = await readPage(store, runId, 0, { entries: 1 });
+  assertRepeats(request, first && requestOf(first.event));
+  return true;
 }

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { SignInPace } from '../../../server/access/sign-in-pace.ts';
+import { SignInPace } from '../../../server/access/sessions.ts';
 import { ManualHost } from '../../../testing/manual-host.ts';
 
 test('five attempts are checked at once, and the sixth waits for a second', async () => {

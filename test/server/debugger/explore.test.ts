@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ExploreAgent } from '../../../server/runs/exploring/explore-route.ts';
+import type { ExploreAgent } from '../../../server/runs/explore-route.ts';
 import { EventReader } from '../../support/server/event-reader.ts';
 import { errorOf, makeApp } from '../../support/server/runs-app.ts';
 

@@ -1,3 +1,4 @@
+import type { Event, EventType } from '@ag-ui/core';
 import * as z from 'zod';
 import type { JsonValue } from '../../protocol/json.ts';
 
@@ -53,3 +54,12 @@ export const runInputSchema = z.object({
 
 /** A request to run an agent on a thread. */
 export type RunInput = z.infer<typeof runInputSchema>;
+
+export type { Interrupt, Message, TokenUsage } from '@ag-ui/core';
+
+type Written<Known> = Known extends { type: EventType }
+  ? Omit<Known, 'type'> & { type: `${Known['type']}` }
+  : never;
+
+/** An AG-UI 1.0 event as serialized. Its `type` is a plain string, so that `@ag-ui/core` is not needed at run time. */
+export type AgUiEvent = Written<Event>;

@@ -1,5 +1,3 @@
-// fronts/chat: finding the run that a chat continues.
-
 import type { Labels } from '../../protocol/listing/label.ts';
 import { listAll, type RunRecord, type Store } from '../../protocol/store.ts';
 

@@ -1,13 +1,13 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { EVENT_STREAM_HEADERS, streamedBody } from '../../../engine/events/streamed-body.ts';
-import { messageOf } from '../../../protocol/error.ts';
-import type { JsonObject } from '../../../protocol/json.ts';
-import type { RunRecord } from '../../../protocol/store.ts';
-import { ApiError } from '../../error-envelope.ts';
-import { fields } from '../../fields.ts';
-import type { RunsEnv } from '../../runs-env.ts';
-import { frame, OPENING } from '../live/event-stream.ts';
+import { EVENT_STREAM_HEADERS, streamedBody } from '../../engine/events/streamed-body.ts';
+import { messageOf } from '../../protocol/error.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import type { RunRecord } from '../../protocol/store.ts';
+import { ApiError } from '../error-envelope.ts';
+import { fields } from '../fields.ts';
+import type { RunsEnv } from '../runs-env.ts';
+import { frame, OPENING } from './live/event-stream.ts';
 
 const MOST_STATES = 200_000;
 
