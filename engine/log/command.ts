@@ -339,10 +339,7 @@ export function findFault(event: ChartEvent): Refusal | null {
       `${event.type}: expected a reason of at most ${MAX_REASON_BYTES} bytes; got ${utf8Length(reason)}. Shorten it.`,
     );
   if (issue === undefined) return null;
-  return refuse(
-    'input-invalid',
-    `${event.type}: ${issue.path.join('.')} is not valid: ${issue.message}`,
-  );
+  return refuse('input-invalid', `${event.type}: ${issue.path.join('.')} is not valid: ${issue.message}`);
 }
 
 /** The reason for a rejection or a failure, which the model reads as the call's result; empty without one. */

@@ -1,6 +1,5 @@
 import type { Meter, Attributes as MetricAttributes } from '@opentelemetry/api';
-import { countRuns } from '../../engine/listening/count-runs.ts';
-import { countWaits } from '../../engine/listening/feed-follower.ts';
+import { countRuns, countWaits } from '../../engine/listening/feed-follower.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { RunSpan } from './run-span.ts';
 

@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { latestReply } from '../../../../machines/fold.ts';
-import { canEditTurn } from '../../../../machines/fold.ts';
+import { canEditTurn, latestReply } from '../../../../machines/fold.ts';
 import { describeBreakpoint } from '../../../../protocol/debugger/describe-breakpoint.ts';
 import { showSafely } from '../../render/show-safely.ts';
 import { dropDrafts, hasDrafts, InputEditor } from '../../ui/draft-field.tsx';
