@@ -78,12 +78,7 @@ describe('a streamed body', () => {
     give('');
     give('two');
     end();
-    expect([await read(), await read(), await read(), await read()]).toEqual([
-      'one',
-      'two',
-      '.',
-      null,
-    ]);
+    expect([await read(), await read(), await read(), await read()]).toEqual(['one', 'two', '.', null]);
   });
 
   test('sends its keep-alive after each silence, and loses no value that comes meanwhile', async () => {
