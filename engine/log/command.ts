@@ -428,7 +428,7 @@ export async function checkEdit(
  * or the reason to refuse it. Without an output schema, for an unknown tool, and for a call that needs no output, any
  * JSON is valid.
  */
-export async function checkOutput(
+async function checkOutput(
   call: Call | undefined,
   output: unknown,
   connectTools: ConnectTools,

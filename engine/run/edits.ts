@@ -97,7 +97,7 @@ function answerEarlierCalls(items: readonly Item[], known: ReadonlyMap<string, T
 }
 
 /** The calls among items. */
-export function callsIn(items: readonly Item[]): ToolCallItem[] {
+function callsIn(items: readonly Item[]): ToolCallItem[] {
   return items.filter(item => item.type === 'tool_call');
 }
 
@@ -182,7 +182,7 @@ function isOfModel(item: Item | undefined): boolean {
 }
 
 /** Qualifies the open calls; a call that the run has qualified before keeps that. */
-export async function qualify(
+async function qualify(
   open: readonly ToolCallItem[],
   { runId, runContext, calls }: Pick<Context, 'runId' | 'runContext' | 'calls'>,
   host: Host,

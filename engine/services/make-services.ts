@@ -71,7 +71,7 @@ export function makeServices(
  * Reports `timer.fired` when the wall clock reaches `until`, even if the machine slept. A wait before a retry also ends
  * after its duration by the monotonic clock, in case the wall clock was set back.
  */
-export const timer: Service = async scope => {
+const timer: Service = async scope => {
   const { host, until = 0 } = scope;
   const { signal } = scope.stop;
   const isBackOff = scope.context().failure !== null;

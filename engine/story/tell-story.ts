@@ -506,7 +506,7 @@ type Visibility = { text: boolean; reasoning: boolean; filters: readonly (() => 
  * so is reasoning, because deltas do not tell them apart either. With `exact`, for readers who take no deltas, items of the
  * provider separate them.
  */
-export function partsOf(
+function partsOf(
   { items, calls }: { items: readonly Item[]; calls: readonly QualifiedCall[] },
   visible: Visibility,
   { exact = false }: { exact?: boolean } = {},
