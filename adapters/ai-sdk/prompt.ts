@@ -216,7 +216,7 @@ function mediaTypeOf(part: Exclude<Part, { type: 'text' }>, inline: string | und
   return /\.pdf$/i.test(part.name ?? part.url) ? 'application/pdf' : 'application/octet-stream';
 }
 
-/** Converts content without a portable form to an item: the provider's own tools, sources, custom parts. */
+/** Converts content without a portable form to an item: the provider's own tools, sources, custom parts. @internal */
 export function providerItem(provider: string, content: LanguageModelV4Content): ProviderItem {
   const kind = content.type === 'custom' ? content.kind : content.type;
   return { type: 'provider_item', kind, opaque: { provider, data: { part: toJson(serializable(content)) } } };
@@ -284,7 +284,7 @@ function dataOf(value: JsonValue | undefined): FileData {
  */
 type Kept = { metadata: JsonObject; mark: string };
 
-/** Returns the member `opaque` of an item with metadata; empty if there is no metadata. */
+/** Returns the member `opaque` of an item with metadata; empty if there is no metadata. @internal */
 export function keptWith(
   provider: string,
   portable: string,
@@ -339,7 +339,7 @@ type CallOptionsInput = {
   headers?: Record<string, string>;
 };
 
-/** Builds the options of one call. */
+/** Builds the options of one call. @internal */
 export function callOptionsOf(request: ModelRequest, input: CallOptionsInput): LanguageModelV4CallOptions {
   const { model, provider, signal, headers } = input;
   const { settings, output } = request;

@@ -35,7 +35,7 @@ const UNREADABLE = -32700;
 
 const JSON_TYPE = 'application/a2a+json';
 
-/** The routes of A2A; its operations are named in `ROUTES` and in the bodies of JSON-RPC. */
+/** The routes of A2A; its operations are named in `ROUTES` and in the bodies of JSON-RPC. @internal */
 export const A2A_ROUTES = {
   'GET /.well-known/agent-card.json': { summary: 'Read the card of the first agent.' },
   'GET /a2a/:agent/.well-known/agent-card.json': { summary: 'Read the card of an agent.' },
@@ -46,6 +46,8 @@ export const A2A_ROUTES = {
 /**
  * A2A 1.0: each agent at `/a2a/NAME`, as JSON-RPC and REST, with its card below; the card of the first agent also at
  * `/.well-known/agent-card.json`.
+ *
+ * @internal
  */
 export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi {
   const agents = byPlainName(runs.agents.values());

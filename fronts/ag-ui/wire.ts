@@ -55,11 +55,12 @@ export const runInputSchema = z.object({
 /** A request to run an agent on a thread. */
 export type RunInput = z.infer<typeof runInputSchema>;
 
+/** @internal */
 export type { Interrupt, Message, TokenUsage } from '@ag-ui/core';
 
 type Written<Known> = Known extends { type: EventType }
   ? Omit<Known, 'type'> & { type: `${Known['type']}` }
   : never;
 
-/** An AG-UI 1.0 event as serialized. Its `type` is a plain string, so that `@ag-ui/core` is not needed at run time. */
+/** An AG-UI 1.0 event as serialized. Its `type` is a plain string, so that `@ag-ui/core` is not needed at run time. @internal */
 export type AgUiEvent = Written<Event>;

@@ -30,7 +30,7 @@ const INVALID_REQUEST = -32600;
 /** Answers a request after its body was read. */
 type Answer = (request: Request, caller: Caller, parsedBody: unknown) => Promise<Response>;
 
-/** The route of MCP, whose methods are in the bodies of JSON-RPC. */
+/** The route of MCP, whose methods are in the bodies of JSON-RPC. @internal */
 export const MCP_ROUTES = {
   'ALL /mcp': { summary: 'MCP over Streamable HTTP.', streams: true },
 } as const satisfies RouteTable;
@@ -38,6 +38,8 @@ export const MCP_ROUTES = {
 /**
  * MCP over Streamable HTTP at `/mcp`. Clients of revision 2026-07-28 are served without a session, earlier ones with a
  * session each. Loads the SDK with the first request.
+ *
+ * @internal
  */
 export function createMcpApi(options: McpFrontOptions): MountedApi {
   const closing = new AbortController();

@@ -50,7 +50,7 @@ type Request = {
   given: Readonly<Record<string, unknown>>;
 };
 
-/** Loads the SDK and returns a factory of MCP servers, one per connection or request. */
+/** Loads the SDK and returns a factory of MCP servers, one per connection or request. @internal */
 export async function createMcpFront(options: McpFrontOptions): Promise<McpServerFactory> {
   const {
     createRequestStateCodec,

@@ -1,10 +1,10 @@
 import type * as Api from '@opentelemetry/api';
 import { EngineError } from '../../protocol/error.ts';
 
-/** The API of OpenTelemetry. Its copies share one global registration, so any copy works. */
+/** The API of OpenTelemetry. Its copies share one global registration, so any copy works. @internal */
 export type OtelApi = typeof Api;
 
-/** Loads the optional peer dependency `@opentelemetry/api`. Throws `agent-invalid` with how to install it. */
+/** Loads the optional peer dependency `@opentelemetry/api`. Throws `agent-invalid` with how to install it. @internal */
 export function loadApi(): OtelApi {
   try {
     return process.getBuiltinModule('node:module').createRequire(import.meta.url)('@opentelemetry/api');

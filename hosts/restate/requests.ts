@@ -148,6 +148,8 @@ export type TextRequests = {
 /**
  * Serializes values as JSON, and `undefined` as no bytes. Equal to the serde of Restate's SDK, which is optional and
  * may not be installed.
+ *
+ * @internal
  */
 export function json<Value>(): Serde<Value> {
   return {

@@ -194,7 +194,7 @@ export class RunRegistry {
   }
 }
 
-/** How a run rests or ended, as far as this process has read it; `null` while it has something to do. */
+/** How a run rests or ended, as far as this process has read it; `null` while it has something to do. @internal */
 export async function settledNow({ durable, source }: Run): Promise<Settled | null> {
   return await describeWithChildren(source.store, durable.state, source.showText);
 }
