@@ -62,6 +62,7 @@ export async function submitCommands(
   });
 }
 
+/** Prints the journal entries after the entry `after` as JSON events that carry the run id and the entry number. */
 export async function printEntries(store: Store, runId: string, output: Output, after = 0): Promise<void> {
   for (const { seq, event } of await readJournal(store, runId, after))
     output.data(orderEvent({ ...event, runId, seq }));

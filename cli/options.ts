@@ -20,6 +20,7 @@ export function storeFile(db: string | undefined): string {
   return db ?? (process.env.AGENTCHART_DB || DEFAULT_STORE);
 }
 
+/** Returns the version of the installed package, from its `package.json`. */
 export function readVersion(): string {
   const file = createRequire(import.meta.url).resolve('agentchart/package.json');
   return String(JSON.parse(readFileSync(file, 'utf8')).version);
@@ -62,6 +63,7 @@ export function readNumber(option: string, text: string, rule: NumberRule = {}):
   throw new EngineError('input-invalid', `${option} must be ${what}, got ${JSON.stringify(text)}.${advice}`);
 }
 
+/** Parses an entry number. Throws `input-invalid`, which names the option, unless `text` is an integer. */
 export function readEntryNumber(option: string, text: string): number {
   const advice = ' `agentchart show RUN --events` lists the entries.';
   return readNumber(option, text, { what: 'an entry number', isWhole: true, advice });

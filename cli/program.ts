@@ -45,6 +45,7 @@ type Lazily = <Args extends unknown[]>(
   load: () => Promise<(...args: Args) => number | Promise<number>>,
 ) => (...args: Args) => Promise<void>;
 
+/** Runs one command line and returns its exit code. Prints a failure to stderr instead of throwing it. */
 export async function runProgram(args: readonly string[]): Promise<number> {
   let exitCode = 0;
   const program = makeProgram(load => async (...given) => {

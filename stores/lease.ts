@@ -7,6 +7,7 @@ import { isOpen } from './run-record.ts';
 /** The driver that holds a run, and when the lease expires, in ms since the epoch. */
 export type Lease = { owner: Owner; until: number };
 
+/** Returns the lease in a record, expired or not; `undefined` if no driver has one. */
 export function leaseOf({ owner, leaseUntil = 0 }: RunRecord): Lease | undefined {
   return owner && { owner, until: leaseUntil };
 }
@@ -55,6 +56,7 @@ export function recordClaim(
   return { ...event, replaces: nameOwner(replaced.owner) };
 }
 
+/** Returns the lease that a granted claim gives, which ends `leaseMs` after the time of the request. */
 export function grantLease(request: ClaimRequest): Lease {
   return { owner: { ...request.owner }, until: request.now + request.leaseMs };
 }
@@ -95,6 +97,7 @@ export function nextWakeAt(
   return stored !== undefined && stored <= now ? stored : wakeAt;
 }
 
+/** Returns the earlier of two times, or the one that is known; `undefined` if neither is. */
 export function earlier(one: number | undefined, other: number | undefined): number | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return Math.min(one, other);

@@ -27,10 +27,12 @@ const START: FeedPlace = { position: 0, seq: 0 };
 const DEFAULT_LIMIT = 100;
 const MOST_ENTRIES = 1_000;
 
+/** Returns a place as the cursor that `readFeedQuery` reads. */
 export function toCursor({ position, seq }: FeedPlace): string {
   return `${position}.${seq}`;
 }
 
+/** Returns the place and the limit, from 1 to 1,000, of a query. Throws `input-invalid` for an unknown cursor. */
 export function readFeedQuery({ after, limit = DEFAULT_LIMIT }: FeedQuery): FeedPlace & { limit: number } {
   const found = after === undefined ? undefined : /^(\d{1,15})\.(\d{1,15})$/.exec(after);
   if (found === null) throw new EngineError('input-invalid', 'The cursor is not one of a feed.');

@@ -21,10 +21,12 @@ import { describeDamage, lostEntries } from './journal-text.ts';
 /** What `create` is given without a rest of the journal. */
 export const NO_REST: JournalRest = { events: [], status: 'running' };
 
+/** Whether the run has not ended: it is running or waiting. */
 export function isOpen({ status }: Pick<RunRecord, 'status'>): boolean {
   return status === 'running' || status === 'waiting';
 }
 
+/** Returns the `run-unknown` error for a run that the store does not have. */
 export function missingRun(runId: string): EngineError {
   return new EngineError('run-unknown', `This store has no run with the id "${runId}". List its runs.`, {
     runId,
@@ -40,6 +42,7 @@ export function missingInEmpty(runId: string): EngineError {
   );
 }
 
+/** Returns the `run-exists` error for creating a run whose id is taken. */
 export function existingRun(runId: string): EngineError {
   return new EngineError(
     'run-exists',
@@ -83,11 +86,13 @@ export function reopens(stored: RunStatus, events: readonly unknown[], status: R
   return events.length > 0 && !isOpen({ status: stored }) && isOpen({ status });
 }
 
+/** Returns the `refused` error for an append that would reopen a run that has ended. */
 export function endedRun(runId: string, status: RunStatus): EngineError {
   const message = `Run "${runId}" has ended and takes no further events. If it was migrated, its last note names its successor: use that run.`;
   return new EngineError('refused', message, { runId, status });
 }
 
+/** Returns the `store-unavailable` error for every call after `close`. */
 export function closedStore(): EngineError {
   return new EngineError('store-unavailable', 'The store is closed. Open it again to use it.');
 }
@@ -107,12 +112,14 @@ export function followChain(runId: string, get: (runId: string) => RunRecord | u
   return chain.reverse();
 }
 
+/** Returns the number of runs with each status, from rows with `status` and `count`; a missing status counts 0. */
 export function countByStatus(counts: readonly Record<string, unknown>[]): Record<RunStatus, number> {
   const found = { running: 0, waiting: 0, finished: 0, failed: 0, cancelled: 0 };
   for (const { status, count } of counts) found[status as RunStatus] += Number(count);
   return found;
 }
 
+/** Returns the part of a run's record that its first event determines and that never changes. */
 export function describeStart(event: RunStarted) {
   const { runId, at, agent, chart, labels = {}, parent, forkOf, continues } = event;
   return {

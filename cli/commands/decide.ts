@@ -6,6 +6,7 @@ import { assertOneOf, type DriveOptions, parseJson } from '../options.ts';
 
 type ApproveOptions = DriveOptions & { input?: string; digest?: string; sticky?: boolean };
 
+/** Implements `agentchart approve`: approves a call, then drives the run. Returns the exit code. */
 export async function approve(id: string, callId: string, options: ApproveOptions): Promise<number> {
   const { digest, sticky } = options;
   const input = options.input === undefined ? undefined : parseJson(options.input, '--input');
@@ -15,6 +16,7 @@ export async function approve(id: string, callId: string, options: ApproveOption
 
 type RejectOptions = DriveOptions & { reason?: string };
 
+/** Implements `agentchart reject`: rejects a call, then drives the run. Returns the exit code. */
 export async function reject(id: string, callId: string, options: RejectOptions): Promise<number> {
   const { reason } = options;
   return await give(
@@ -27,6 +29,7 @@ export async function reject(id: string, callId: string, options: RejectOptions)
 
 type AnswerOptions = DriveOptions & { output: string };
 
+/** Implements `agentchart answer`: gives the result of a call instead of running it, then drives the run. */
 export async function answer(id: string, callId: string, options: AnswerOptions): Promise<number> {
   const output = parseJson(options.output, '--output');
   return await give(id, options, { kind: 'result', callId }, { type: 'result', output });
@@ -39,6 +42,7 @@ type ResolveOptions = DriveOptions & {
   failed?: string;
 };
 
+/** Implements `agentchart resolve`: settles a call in doubt. Throws `input-invalid` unless one way is given. */
 export async function resolve(id: string, callId: string, options: ResolveOptions): Promise<number> {
   const { retry, force, happened, failed } = options;
   assertOneOf({ '--retry': retry, '--happened': happened, '--failed': failed });

@@ -4,6 +4,7 @@ import { assertOneOf } from '../options.ts';
 
 type DiagramOptions = { mermaid?: boolean; json?: boolean; svg?: boolean };
 
+/** Implements `agentchart diagram`: prints the chart in one format. Throws `input-invalid` unless one is given. */
 export async function diagram(options: DiagramOptions): Promise<number> {
   const { mermaid, json, svg } = options;
   assertOneOf({ '--mermaid': mermaid, '--json': json, '--svg': svg });

@@ -5,6 +5,7 @@ import { changeRun, submitCommands } from '../change-run.ts';
 import type { DriveOptions, ShowOptions } from '../options.ts';
 import { formatClock } from '../render/format.ts';
 
+/** Implements `agentchart pause`. Does not wait until the run is paused. */
 export async function pause(id: string, options: ShowOptions): Promise<number> {
   return await submitCommands(
     id,
@@ -14,6 +15,7 @@ export async function pause(id: string, options: ShowOptions): Promise<number> {
   );
 }
 
+/** Implements `agentchart cancel`. A run that another process drives may end later, and the output says by when. */
 export async function cancel(
   id: string,
   options: ShowOptions & { by?: string; reason?: string },
@@ -33,10 +35,12 @@ function describeCancel({ context }: Run): string {
   return `is being cancelled by the process that drives it; it ends by ${formatClock(cancelling.deadline)} UTC.`;
 }
 
+/** Implements `agentchart unpause`: ends a pause, then drives the run until it settles. Returns the exit code. */
 export async function unpause(id: string, options: DriveOptions): Promise<number> {
   return await changeRun(id, options, (run, by) => run.unpause({ by }));
 }
 
+/** Implements `agentchart step`: allows one model call or batch of tools, then pauses. Returns the exit code. */
 export async function step(id: string, options: DriveOptions): Promise<number> {
   return await changeRun(id, options, (run, by) => run.step({ by }));
 }
@@ -46,6 +50,7 @@ export async function resume(id: string, options: DriveOptions): Promise<number>
   return await changeRun(id, options, async () => ({ accepted: true }));
 }
 
+/** Implements `agentchart send`. Joins `words` with spaces. Throws `input-invalid` for a message without text. */
 export async function send(id: string, words: readonly string[], options: DriveOptions): Promise<number> {
   const message = words.join(' ');
   if (message.trim() === '') throw new EngineError('input-invalid', 'The message must not be empty.');

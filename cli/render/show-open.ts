@@ -30,6 +30,7 @@ export const HEADINGS = {
   doubt: 'is in doubt: it may or may not have happened',
 } as const;
 
+/** Prints what a run waits for, with the commands that resolve it. `now` is in ms since the epoch. */
 export function showWaiting(
   output: Output,
   settled: Waiting,

@@ -81,6 +81,7 @@ export type SoughtCall = {
 /** A call that waits for its child run. */
 export type SuspendedCall = Call & { childRunId: string };
 
+/** Returns the calls that wait for child runs, in their order. */
 export function suspendedCalls(context: Context): SuspendedCall[] {
   return callsWith(context, 'waiting').filter(call => call.childRunId !== undefined) as SuspendedCall[];
 }
@@ -98,6 +99,7 @@ export function isAwaitedBy(context: Context, callId: string): boolean {
   return call !== undefined && (isOwed(call) || call.status === 'waiting');
 }
 
+/** Returns what a child run that has ended gives its caller: its output or text, or an error that names `agent`. */
 export function answerOfChild(agent: string, settled: Exclude<Settled, { status: 'waiting' }>): ChildAnswer {
   switch (settled.status) {
     case 'finished':
@@ -113,6 +115,7 @@ function failed(output: string): ChildAnswer {
   return { output, isError: true };
 }
 
+/** Returns what a run has spent so far, as the result of a child run reports it. `activeMs` is in ms. */
 export function spentBy({ turns, toolCalls, usage, cost, activeMs }: Context): Spent {
   return { turns, toolCalls, usage, cost, activeMs };
 }

@@ -147,6 +147,7 @@ type Hosting = {
   own?(parts: RunParts): RunSupervisor | undefined;
 };
 
+/** Returns a copy of an agent that keeps its journals in Restate and only follows a run unless `own` drives it. */
 export function hostAgent(agent: Agent, { store, calls, own }: Hosting): Agent {
   const makeSupervisor = (parts: RunParts) => own?.(parts) ?? new FollowedRun(parts, calls);
   return createAgent({ ...agent.options, store, makeSupervisor });

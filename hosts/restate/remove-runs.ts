@@ -70,6 +70,7 @@ function familiesOf(kinship: Kinship, doomed: readonly string[]): string[][] {
   return doomed.filter(id => !all.has(kinship.find(id)?.parent?.runId ?? '')).map(below);
 }
 
+/** Returns what Restate stores about each run, in no order. One SQL query reads all runs. */
 export async function readMetas(calls: RestateCalls): Promise<RunMeta[]> {
   const rows = await calls.query(
     `select value_utf8 from state where service_name = '${RUN_OBJECT}' and key = 'meta'`,

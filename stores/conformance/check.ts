@@ -52,10 +52,12 @@ export function checksOf<Part>(
 export const RUNNING = { status: 'running' } as const;
 export const WAITING = { status: 'waiting' } as const;
 
+/** Returns a message of the user. */
 export function say(text: string, id?: string): MessageItem {
   return { type: 'message', role: 'user', content: [{ type: 'text', text }], ...omitUndefined({ id }) };
 }
 
+/** Returns the first event of a run, at time 1000, with `changes` in place of its defaults. */
 export function begin(runId: string, changes: Partial<RunStarted> = {}): RunStarted {
   return {
     type: 'run.started',
@@ -81,10 +83,12 @@ export function begin(runId: string, changes: Partial<RunStarted> = {}): RunStar
   };
 }
 
+/** Returns the event of a message from the user. `at` is in ms since the epoch. */
 export function receive(text: string, at = 2000): RunEvent {
   return { type: 'message.received', at, items: [say(text)] };
 }
 
+/** Returns the event of a call that succeeded with this output, at time 3000. */
 export function settle(
   callId: string,
   output: Extract<RunEvent, { type: 'tool.settled' }>['output'],
@@ -92,10 +96,12 @@ export function settle(
   return { type: 'tool.settled', at: 3000, generation: 1, callId, output, isError: false };
 }
 
+/** Returns the progress that an append reports: one turn, 20 tokens and 300 ms, unless `changes` differ. */
 export function makeProgress(state: string, changes: Partial<Progress> = {}): Progress {
   return { state, turns: 1, tokens: 20, cost: 0.5, activeMs: 300, ...changes };
 }
 
+/** Returns the owner of a lease. All owners made here are of one invented process and differ only in their ids. */
 export function makeOwner(id: string): Owner {
   return { id, host: 'host', pid: 7, startedAt: '1' };
 }
@@ -105,6 +111,7 @@ export function request(id: string, changes: Partial<ClaimRequest> = {}): ClaimR
   return { owner: makeOwner(id), now: 5000, leaseMs: 1000, isDead: () => false, ...changes };
 }
 
+/** Asserts that `work` rejects with an `EngineError` of this code. */
 export async function rejectsWith(code: string, work: Promise<unknown>): Promise<void> {
   await assert.rejects(work, { name: 'EngineError', code });
 }

@@ -139,6 +139,7 @@ export type Change = Guard & {
 /** What a statement does beside an append: it sets columns of `runs r`, under a further condition. */
 type Beside = { columns?: string; condition?: string; parts?: string; returning?: string };
 
+/** Returns the statement of an append, for the parameters of `valuesOf`. It returns no row if it appends nothing. */
 export function writeSql({
   columns = 'epoch = r.epoch',
   condition = '',
@@ -172,6 +173,7 @@ function setWakeAt(wakeInMs: string): string {
   return `wake_at = CASE WHEN r.wake_at <= @now_ms() THEN r.wake_at ELSE @now_ms() + ${wakeInMs}::float8 END`;
 }
 
+/** Returns the parameters $1 to $12 of `writeSql`. `commit` is a UUID that identifies the append. */
 export function valuesOf(
   { key, after, epoch, redactions, json, count, at, standing }: Change,
   commit: string,

@@ -50,6 +50,7 @@ export async function readTexts(
   return takePage(entries, page, ({ text }) => text.length);
 }
 
+/** Parses the entries that a read returned. Throws `journal-damaged` for one that is no known event. */
 export function decodeEntries(runId: string, entries: readonly Entry[]): JournalEntry[] {
   return entries.map(({ seq, text, stateHash }) => decodeEntry(runId, seq, text, stateHash));
 }
@@ -130,6 +131,7 @@ async function rewriteRows(
   return sum;
 }
 
+/** Implements `Store.rewrite` in a transaction. Throws `run-unknown`, and `refused` while the run is driven. */
 export async function rewriteRun(
   query: Transaction,
   runId: string,

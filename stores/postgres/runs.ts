@@ -38,6 +38,7 @@ export function recordOf(now: string): string {
   r.lease_until - @now_ms() + ${now}::float8 AS lease_until`;
 }
 
+/** Returns the rows of a page in the order of the list, and one more if there is a next page. */
 export async function findRuns(
   query: Transaction,
   { status, agent, parent, labels, since, before, text, after, order, limit }: ListQuery,
@@ -116,6 +117,7 @@ async function readWaiting(query: Transaction): Promise<Waiting[]> {
   return toWaiting(rows);
 }
 
+/** Deletes runs with all that belongs to them. Unknown ids are ignored. */
 export async function dropRuns(query: Transaction, runIds: readonly string[]): Promise<void> {
   if (runIds.length === 0) return;
   await query(`DELETE FROM @runs WHERE run_id = ANY($1)`, runIds.map(escapeText));
@@ -136,6 +138,7 @@ export async function takeRuns(query: Transaction, request: WorkRequest, now: nu
   return toRecords(rows, { onDamaged }).sort((one, other) => one.updatedAt - other.updatedAt);
 }
 
+/** Returns how many runs have something to do, at most `limit`: see `Store.countWork`. */
 export async function countRuns(query: Transaction, request: WorkRequest): Promise<number> {
   if (request.limit <= 0 || request.agents.length === 0) return 0;
   const [row] = await query(
@@ -204,6 +207,7 @@ export async function saveSnapshotAs(
   );
 }
 
+/** Returns the stored snapshot of a run, if any. Throws like `toSnapshot`. */
 export async function readSnapshot(query: Transaction, runId: string): Promise<StoredSnapshot | undefined> {
   const [row] = await query(
     `SELECT n.seq, n.sum, n.state, r.base FROM @runs r JOIN @snapshots n USING (run) WHERE r.run_id = $1`,

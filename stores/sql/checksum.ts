@@ -33,10 +33,12 @@ export function sumOfEntry(before: string, text: string, stateHash = ''): string
   return digest(before + text + stateHash);
 }
 
+/** Returns the checksum of a part of a blob, which also binds it to the blob's digest and to its offset in bytes. */
 export function sumOfPart(blob: string, start: number, bytes: Uint8Array): string {
   return createHash('sha256').update(`${blob} ${start} `).update(bytes).digest('hex').slice(0, SUM_CHARS);
 }
 
+/** Returns the checksum of a snapshot, bound to its run and entry. `key` is the run id as the database holds it. */
 export function sumOfSnapshot(key: string, seq: number, text: string): string {
   return digest(`${key} ${seq} ${text}`);
 }

@@ -178,6 +178,7 @@ export function hasDeadOwner(column: unknown, isDead: ((owner: Owner) => boolean
   }
 }
 
+/** Reverses `escapeText`. Throws a `SyntaxError` for text that is not escaped so. */
 export function unescapeText(text: string): string {
   return z.string().parse(JSON.parse(`"${text}"`));
 }
@@ -199,6 +200,7 @@ function readSafely<Result>(row: Row, read: () => Result): Result {
 export type NewRun = Omit<AdoptedRun, 'seq' | 'state'> &
   Pick<RunRecord, 'forkOf' | 'continues'> & { base: number };
 
+/** Returns the run that a first event begins. Its journal is complete: `base` is 0. */
 export function newRunOf(
   event: RunStarted,
   { status, progress, wakeAt }: Pick<JournalRest, 'status' | 'progress' | 'wakeAt'>,

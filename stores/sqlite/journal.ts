@@ -108,6 +108,7 @@ export function readEntries(sql: Statements, runId: string, after: number, page?
   );
 }
 
+/** Returns the entries, all or the first `limit`, without checking that this version knows them. */
 export function readJsonEntries(
   sql: Statements,
   runId: string,

@@ -25,6 +25,7 @@ const BY_AGE: Path = {
 /** Up to how many runs of a condition are counted, to choose the narrowest one. */
 const MOST_COUNTED = 1_000;
 
+/** Returns the rows of a page in the order of the list, and one more if there is a next page. */
 export function findRuns(sql: Statements, query: ListQuery): Row[] {
   const { order, limit } = query;
   const paths = pathsOf(query);

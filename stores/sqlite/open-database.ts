@@ -112,6 +112,7 @@ export function loadSqlite(): typeof Sqlite {
   );
 }
 
+/** Returns the value of a pragma; `undefined` if SQLite does not know it. */
 export function readPragma(db: DatabaseSync, name: string): unknown {
   return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
 }

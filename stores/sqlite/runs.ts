@@ -53,6 +53,7 @@ export function locateRun(sql: Statements, runId: string): Position {
   };
 }
 
+/** Returns the lease of a run, expired or not, if any. Throws `store-damaged` for invalid columns. */
 export function findLease(sql: Statements, run: number): Lease | undefined {
   const row = sql.lease.get(run);
   return row && toLease(row);
@@ -94,6 +95,7 @@ export function insertRun(sql: Statements, created: NewRun): Position {
   return { run, base, seq: base, sum, epoch: 0, redactions: 0, status, wakeAt, hasRowsPastEnd: false };
 }
 
+/** Deletes runs with all that belongs to them, and returns their ids. Throws `run-unknown` for a missing run. */
 export function removeRuns(sql: Statements, doomed: string[]): string[] {
   if (doomed.length > 0) sql.raiseFloor.run();
   for (const id of doomed) {
@@ -113,6 +115,7 @@ export function dropBlob(sql: Statements, run: number, digest: string): void {
   if (sql.isBlobKept.get(digest) === undefined) sql.dropBlob.run(digest);
 }
 
+/** Returns the relations between the runs of the database. Each call reads them as they are now. */
 export function makeKinship(sql: Statements): Kinship {
   const idsOf = (rows: readonly Row[]) => rows.map(({ run_id }) => unescapeText(String(run_id)));
   return {

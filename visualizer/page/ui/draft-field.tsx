@@ -181,6 +181,7 @@ type CheckProps = {
   class?: string;
 };
 
+/** A labelled checkbox. `onCheck` gets its new state; the caller holds it in `checked`. */
 export function Check({ label, checked, onCheck, class: name = 'check' }: CheckProps) {
   return (
     <label class={name}>
