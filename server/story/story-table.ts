@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { ANSWER_EXAMPLES } from '../../protocol/open/answer-form.ts';
-import { fields } from '../fields.ts';
+import { fields, openFields } from '../fields.ts';
 import type { RouteTable } from '../route.ts';
 import { sendBody, startBody } from '../runs/commands/request-bodies.ts';
 
@@ -23,10 +23,9 @@ const followQuery = fields({
 const examples = Object.entries(ANSWER_EXAMPLES).map(
   ([kind, each]) => `${kind}: ${each.map(one => JSON.stringify(one)).join(' or ')}`,
 );
-const answerSchema = z
-  .object({ id: z.string().min(1).max(2_000).meta({ description: 'The id of what is open.' }) })
-  .catchall(z.json())
-  .meta({ description: `Also the answer, by the kind of what is open: ${examples.join('; ')}.` });
+const answerSchema = openFields({
+  id: z.string().min(1).max(2_000).meta({ description: 'The id of what is open.' }),
+}).meta({ description: `Also the answer, by the kind of what is open: ${examples.join('; ')}.` });
 const continueBody = z.union(
   [sendBody, fields({ answers: z.array(answerSchema).min(1).max(MOST_ANSWERS) })],
   'expected { message } or { answers: [{ id, … }] }',
