@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import * as z from 'zod';
 import { openaiResponses } from '../../../adapters/openai-responses.ts';
 import { type Agent, createAgent } from '../../../agent/agent.ts';
@@ -49,6 +49,9 @@ export type Scenario = {
 const anything = z.looseObject({});
 const DETAILS = { description: 'A tool.', input: anything } as const;
 
+/** Turns of the event loop in which every reader has read what is there; fewer than in which a host is idle. */
+const READER_TURNS = 6;
+
 /** The tools of all agents here. */
 const TOOLS: readonly Tool[] = [
   tool({ ...DETAILS, name: 'look', sideEffect: 'none', run: input => ({ seen: input }) }),
@@ -77,7 +80,9 @@ const TOOLS: readonly Tool[] = [
   tool({
     ...DETAILS,
     name: 'charge',
-    run: () => {
+    // Readers see that it runs: they have read everything before the connection breaks.
+    run: async () => {
+      for (let turns = 0; turns < READER_TURNS; turns += 1) await turn();
       throw new InDoubt('the connection broke');
     },
   }),
