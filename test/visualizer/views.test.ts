@@ -87,7 +87,7 @@ describe.skipIf(CHROMIUM === undefined)('the views of all runs', () => {
     const { page } = watched;
     const rows = page.getByRole('list', { name: 'Open decisions' }).getByRole('listitem');
     await expect.poll(() => rows.count()).toBe(3);
-    expect(await page.title()).toBe('(3) Inbox · Agentchart');
+    await expect.poll(() => page.title()).toBe('(3) Inbox · Agentchart');
 
     await page.getByRole('button', { name: /Release 2.4.0/ }).focus();
     await page.getByText('started the tool, attempt 1').waitFor();
