@@ -26,7 +26,7 @@ type OrphanMigratorOptions = {
   agents: WorkRequest['agents'];
   /** How runs of the agent with this name are migrated; `undefined` if they are not. */
   targetOf(agent: string): MigrationTarget | undefined;
-  /** Is told of the runs that are not migrated. */
+  /** Receives the runs that are not migrated. */
   strandings: { report(record: RunRecord): Promise<void> };
   log(line: string): void;
 };

@@ -49,7 +49,7 @@ export type DatabaseOptions = {
  * 3. A call with a lost reply is repeated only if it is idempotent.
  */
 export class Database {
-  /** Set when a statement is refused because the disk is full; whoever finds room resets it. */
+  /** Set when a statement is refused because the disk is full; reset when a write finds room again. */
   isFull = false;
   readonly #options: DatabaseOptions;
   #pool: Promise<PostgresPool> | undefined;

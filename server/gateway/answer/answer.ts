@@ -53,8 +53,8 @@ export class Answer {
   readonly #tools: CallTools;
   readonly #sealed: boolean;
   /**
-   * Whether nothing of a turn is told before it is complete: for an answer that nobody reads as it is made, and because
-   * compactions and calls of the provider come before the turn's text, but are known only then.
+   * Whether a turn is written only once it is complete: when no client reads the answer live, and when compactions or
+   * calls of the provider have to precede the turn's text, because they are known only at its end.
    */
   readonly #holdsTurns: boolean;
   readonly #open = new Map<string, PlacedCall>();

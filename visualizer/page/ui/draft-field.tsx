@@ -226,7 +226,7 @@ type TextFormProps = Pick<TextFieldProps, 'rows' | 'mono' | 'required'> & {
   before?: JsonValue;
   draftKey: string;
   start?: string;
-  /** What is said before the field. */
+  /** The text before the field. */
   intro?: string;
   children?: ComponentChildren;
 } & (
