@@ -209,6 +209,8 @@ export class HarmonyReply {
         return [];
       case 'channel': {
         const deltas = this.#part === 'content' ? this.#endMessage() : [];
+        // A second one in a header ends a word, as a space does.
+        if (this.#channel.length > 0) this.#channel.push(' ');
         this.#part = 'channel';
         return deltas;
       }

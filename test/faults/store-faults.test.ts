@@ -90,7 +90,7 @@ describe('a store that fails once', () => {
     }
   });
 
-  test('is also survived on sqlite', async () => {
+  test('is also survived on sqlite', { timeout: 300_000 }, async () => {
     const clean = await runFaultDrill(sqlite(makeFile()), 'same-process');
     const cases = casesAt(placesIn(clean)).filter((_, index) => ALL || index % 14 === 0);
     expect(cases.length).toBeGreaterThan(8);

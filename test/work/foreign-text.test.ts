@@ -190,7 +190,10 @@ describe('external text', () => {
           const workFor = (length: number) =>
             countWork(() => read(prefix + unit.repeat(Math.ceil(length / unit.length)) + suffix));
           const [short, long] = [workFor(LENGTH), workFor(2 * LENGTH)];
-          expect(long).toBeLessThanOrEqual(2.6 * short + SPARE);
+          if (long <= 2.6 * short + SPARE) return;
+          // The text may have filled a window of a few hundred characters: then the work grows evenly from here.
+          const longest = workFor(4 * LENGTH);
+          expect(longest - long).toBeLessThanOrEqual(2.6 * (long - short) + SPARE);
         }),
         { examples: PLAIN.map(attack => [attack]), numRuns: PLAIN.length + randomCases(10) },
       );

@@ -152,6 +152,11 @@ describe('a reply', () => {
     expect(parse('<|channel|>secret<|message|>x')).toMatchObject({ text: '', reasoning: 'x' });
   });
 
+  test('with a second channel in its header has no name joined across the two', () => {
+    const call = '<|channel|>commentary to=lookup<|channel|>analysis<|message|>{}';
+    expect(parse(call).toolCalls).toMatchObject([{ name: 'lookup' }]);
+  });
+
   test('cut off inside a header has no text of that header', () => {
     for (const text of [
       '<|channel|>fin',

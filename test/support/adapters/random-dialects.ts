@@ -39,6 +39,8 @@ export type Dialect = {
   silent?: readonly (keyof Usage)[];
   /** Whether a duplicated call block is two calls, because nothing tells them apart. */
   doubles?: boolean;
+  /** Whether calls are written in the text of the reply, so that reordered pieces of it are another text. */
+  inText?: boolean;
 };
 
 /** Every style of Chat Completions in which calls can be told apart. */
@@ -119,6 +121,7 @@ export const DIALECTS: [name: string, dialect: Dialect][] = [
       encoder: fc.constant(harmonyCompletions),
       silent: ['cacheWriteTokens', 'reasoningTokens'],
       doubles: true,
+      inText: true,
     },
   ],
 ];

@@ -34,11 +34,29 @@ export function expectSound(turn: ModelTurn): void {
   }
 }
 
-/** A sound turn in which the name of every call comes from these bytes. */
+/** A sound turn in which the name of every call comes from these bytes, or from the texts in them that are one reply. */
 export function expectReadFrom(bytes: Uint8Array, turn: ModelTurn): void {
   expectSound(turn);
   const text = new TextDecoder().decode(bytes);
+  const places = [text, repliedText(text)];
   for (const { name } of turn.toolCalls) {
-    expect(text.includes(name) || text.includes(JSON.stringify(name).slice(1, -1))).toBe(true);
+    const written = [name, JSON.stringify(name).slice(1, -1)];
+    const found = places.some(place => written.some(form => place.includes(form)));
+    expect(found, JSON.stringify({ name, places })).toBe(true);
   }
 }
+
+/** The reply of a completion, whose chunks may divide the name of a call: the `text` of each chunk, joined. */
+function repliedText(body: string): string {
+  const texts = body.split('\n').map(line => {
+    try {
+      const parsed = chunkSchema.safeParse(JSON.parse(line.replace(/^data: ?/, '')));
+      return parsed.data?.choices[0]?.text ?? '';
+    } catch {
+      return '';
+    }
+  });
+  return texts.join('');
+}
+
+const chunkSchema = z.object({ choices: z.array(z.object({ text: z.string() })) });
