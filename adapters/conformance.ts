@@ -1,13 +1,6 @@
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { AdapterCheck, AdapterUnderTest, Exchange, OpenOptions } from './conformance/call.ts';
-import {
-  abortChecks,
-  errorChecks,
-  limitChecks,
-  replayChecks,
-  splitChecks,
-  turnChecks,
-} from './conformance/checks.ts';
+import { allChecks } from './conformance/checks.ts';
 
 export type { Answer, SeenRequest } from './conformance/replay.ts';
 export {
@@ -60,14 +53,7 @@ export function adapterChecks(subject: AdapterUnderTest): AdapterCheck[] {
       throw new RangeError(`At least one exchange with streamed: ${streamed} is required.`);
     }
   }
-  const checks = [
-    ...turnChecks(subject),
-    ...splitChecks(subject),
-    ...replayChecks(subject),
-    ...abortChecks(subject),
-    ...errorChecks(subject),
-    ...limitChecks(subject),
-  ];
+  const checks = allChecks(subject);
   const except = Object.keys(subject.except ?? {});
   const unknown = except.find(name => !checks.some(check => check.name === name));
   if (unknown !== undefined) throw new RangeError(`The option except names an unknown check: "${unknown}".`);

@@ -34,6 +34,12 @@ export function bytesOf({ response }: Pick<Exchange, 'response'>): Uint8Array {
   return typeof response === 'string' ? new TextEncoder().encode(response) : response;
 }
 
+/** Returns the first half of a response body. */
+export function halfOf(exchange: Exchange): Uint8Array {
+  const bytes = bytesOf(exchange);
+  return bytes.subarray(0, Math.floor(bytes.length / 2));
+}
+
 /** Returns the response of an exchange, split into `chunks`. */
 export function answerOf(exchange: Exchange, chunks: Answer['chunks'] = [bytesOf(exchange)]): Answer {
   const type = exchange.contentType ?? (exchange.streamed ? SSE_HEADERS['content-type'] : 'application/json');
@@ -46,9 +52,9 @@ export type Outcome = { deltas: TurnDelta[]; turn: ModelTurn };
 /** Makes a call in the exchange's mode. Asserts that a stream ends with a turn. */
 export async function call(
   adapter: ModelAdapter,
-  exchange: Pick<Exchange, 'streamed' | 'request'>,
+  exchange: Exchange,
   {
-    request = exchange.request ?? HELLO,
+    request = requestOf(exchange),
     signal = new AbortController().signal,
   }: { request?: ModelRequest; signal?: AbortSignal } = {},
 ): Promise<Outcome> {
@@ -61,7 +67,7 @@ export async function call(
 }
 
 /** Plays an exchange without sockets, its response split into `chunks`. */
-export type Play = (exchange: Exchange, chunks?: Answer['chunks']) => Promise<Outcome>;
+type Play = (exchange: Exchange, chunks?: Answer['chunks']) => Promise<Outcome>;
 
 /** Returns a function that plays exchanges through one shared adapter. */
 export function player({ open }: AdapterUnderTest): Play & { adapter: ModelAdapter } {
@@ -75,34 +81,29 @@ export function player({ open }: AdapterUnderTest): Play & { adapter: ModelAdapt
 }
 
 /** Plays one exchange through a new adapter. */
-export function play(
-  subject: AdapterUnderTest,
-  exchange: Exchange,
-  chunks?: Answer['chunks'],
-): Promise<Outcome> {
-  return player(subject)(exchange, chunks);
+export function play(subject: AdapterUnderTest, exchange: Exchange): Promise<Outcome> {
+  return player(subject)(exchange);
 }
 
-/** Makes a call with this request and returns the HTTP requests that the adapter sent. */
-export async function send(
+/** Opens an adapter whose calls get `answer`, without sockets. `requests` are those that it sent. */
+export function opened(
   { open }: AdapterUnderTest,
-  exchange: Exchange,
-  request: ModelRequest,
-): Promise<ReplayFetch['requests']> {
-  const { fetch, requests } = replayFetch(answerOf(exchange));
-  await call(open({ ...WIDE, baseURL: NOWHERE, fetch }), exchange, { request });
-  return requests;
+  answer: Answer,
+  options: Partial<OpenOptions> = {},
+): { adapter: ModelAdapter; requests: ReplayFetch['requests'] } {
+  const { fetch, requests } = replayFetch(answer);
+  return { adapter: open({ ...WIDE, baseURL: NOWHERE, fetch, ...options }), requests };
 }
 
 /**
  * Asserts that `work` rejects with a `ProviderError` that has these details, names provider and model, and
- * does not contain the API key. Returns the error.
+ * does not contain the API key.
  */
 export async function failsWith(
   expected: Partial<ProviderErrorDetails>,
   adapter: Pick<ModelAdapter, 'provider' | 'model'>,
   work: Promise<unknown>,
-): Promise<ProviderError> {
+): Promise<void> {
   const error = await work.then(
     () => assert.fail(`expected a ProviderError (${JSON.stringify(expected)}), but the call succeeded`),
     (thrown: unknown) => thrown,
@@ -114,14 +115,12 @@ export async function failsWith(
   assert.deepEqual(found, expected, `not the expected error: ${error.message}`);
   assert.deepEqual([error.provider, error.model], [adapter.provider, adapter.model]);
   assert.ok(error.message.includes(adapter.model), `the message must name the model: ${error.message}`);
-  assert.ok(
-    !textsIn(error).some(text => text.includes(API_KEY)),
-    `the error contains the API key: ${error.message}`,
-  );
-  return error;
+  const texts = textsIn(error);
+  assert.ok(!texts.some(text => text.includes(API_KEY)), `the error contains the API key: ${error.message}`);
 }
 
-function textsIn(value: unknown, seen = new Set<unknown>()): string[] {
+/** Every text in a value, the names of members included, also of those that are not enumerable. */
+export function textsIn(value: unknown, seen = new Set<unknown>()): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null || seen.has(value)) return [];
   seen.add(value);
