@@ -1,5 +1,5 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider';
-import type { ModelAdapter } from '../protocol/adapter.ts';
+import type { CallOptions, ModelAdapter } from '../protocol/adapter.ts';
 import { ProviderError } from '../protocol/error.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
@@ -11,9 +11,8 @@ import { orAborted, TimeLimits } from './ai-sdk/time-limits.ts';
 import { readParts, turnOf } from './ai-sdk/turn.ts';
 import type { ProviderContext } from './http/provider-errors.ts';
 import { refuseRedirects } from './http/transport.ts';
-import { collectTurn } from './streams.ts';
 import { shorten } from './turn/json-access.ts';
-import { deltasUpTo } from './turn/turn-deltas.ts';
+import { turnAdapter } from './turn/single-turn.ts';
 
 export { refuseRedirects };
 
@@ -88,30 +87,26 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
       ...Object.values(options.headers ?? {}).filter(value => value.length >= 16),
     ],
   };
-  const origin = { provider, model: model.modelId };
-  const now = options.now ?? Date.now;
+  const { now = Date.now } = options;
 
-  async function* run(
+  async function* call(
     request: ModelRequest,
-    caller: AbortSignal,
+    { signal: caller }: CallOptions,
     { stream }: { stream: boolean },
-  ): AsyncGenerator<TurnDelta, void> {
+  ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
     const limits = new TimeLimits(caller, context, options);
     const { signal } = limits;
     try {
       signal.throwIfAborted();
-      const call = callOptionsOf(request, { model, provider, signal, ...options });
+      const callOptions = callOptionsOf(request, { model, provider, signal, ...options });
       const current = asCurrent(model);
       if (!stream) {
-        const result = await orAborted(current.doGenerate(call), signal);
-        const ended = { ...result, modelId: result.response?.modelId };
-        yield* deltasUpTo(turnOf(ended, request, context));
-        return;
+        const result = await orAborted(current.doGenerate(callOptions), signal);
+        return turnOf({ ...result, modelId: result.response?.modelId }, request, context);
       }
-      const started = current.doStream(call);
+      const started = current.doStream(callOptions);
       const parts = await orAborted(started, signal, late => late.stream.cancel());
-      const { shown, ...ended } = yield* readParts(parts.stream, limits, context);
-      yield* deltasUpTo(turnOf(ended, request, context), shown);
+      return turnOf(yield* readParts(parts.stream, limits, context), request, context);
     } catch (thrown) {
       throw errorFromModel(limits.timeout ?? thrown, context, caller, now());
     } finally {
@@ -119,20 +114,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
     }
   }
 
-  return {
-    ...origin,
-    capabilities: {
-      streaming: true,
-      parallelToolCalls: true,
-      reasoningReplay: true,
-      serverTools: true,
-      structuredOutput: 'native',
-      continuation: false,
-    },
-    generate: (request, { signal }): Promise<ModelTurn> =>
-      collectTurn(run(request, signal, { stream: false }), origin),
-    stream: (request, { signal }) => run(request, signal, { stream: true }),
-  };
+  return turnAdapter({ provider, model: model.modelId, capabilities: { serverTools: true }, call });
 }
 
 /**
@@ -153,12 +135,8 @@ function assertModel(model: unknown): void {
     `Expected a language model of the AI SDK, of specification v2, v3 or v4, but got ${found}. Pass a model of a provider package, such as openai('gpt-5') of @ai-sdk/openai.`,
     {
       code: 'model-unknown',
-      status: null,
-      retryable: false,
-      retryAfterMs: null,
       provider: `ai-sdk:${provider ?? ''}`,
       model: String(modelId ?? (typeof model === 'string' ? model : '')),
-      raw: null,
     },
   );
 }

@@ -94,12 +94,8 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     provider: PROVIDER,
     model,
     capabilities: {
-      streaming: true,
-      parallelToolCalls: true,
-      reasoningReplay: true,
       serverTools: true,
       structuredOutput: (nativeOutput ?? modelRules(model).nativeOutput) ? 'native' : 'tool',
-      continuation: false,
     },
     connect: connector(ENDPOINT, options),
     send,

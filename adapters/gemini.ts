@@ -33,14 +33,7 @@ export function gemini(options: GeminiOptions): ModelAdapter {
   return singleTurnAdapter({
     provider: ENDPOINT.provider,
     model,
-    capabilities: {
-      streaming: true,
-      parallelToolCalls: true,
-      reasoningReplay: true,
-      serverTools: true,
-      structuredOutput: 'native',
-      continuation: false,
-    },
+    capabilities: { serverTools: true },
     connect: connector(ENDPOINT, options),
     send: (connection, request, { stream, signal }) =>
       connection.post(

@@ -1,4 +1,4 @@
-import type { Capabilities, ModelAdapter } from '../protocol/adapter.ts';
+import type { ModelAdapter } from '../protocol/adapter.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest } from '../protocol/turn.ts';
@@ -67,7 +67,7 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
     const recent = new RecentTokens();
     return grpcAdapter({
       endpoint: { provider: PROVIDER, baseURLVariable: BASE_URL_VARIABLE, keyVariable: KEY_VARIABLE },
-      capabilities: { ...CAPABILITIES, structuredOutput: 'native' },
+      capabilities: { parallelToolCalls: false },
       connection: options,
       prepare: (request, context, providerOptions) =>
         prepareHarmony(promptFor(request, context), request, context, providerOptions, recent),
@@ -76,7 +76,7 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
   return singleTurnAdapter({
     provider: PROVIDER,
     model,
-    capabilities: CAPABILITIES,
+    capabilities: { parallelToolCalls: false, structuredOutput: 'instructions' },
     connect: connector(
       {
         provider: PROVIDER,
@@ -98,15 +98,6 @@ export function harmony(options: HarmonyOptions): ModelAdapter {
     now,
   });
 }
-
-const CAPABILITIES: Capabilities = {
-  streaming: true,
-  parallelToolCalls: false,
-  reasoningReplay: true,
-  serverTools: false,
-  structuredOutput: 'instructions',
-  continuation: false,
-};
 
 function transportOf({ transport, baseURL }: HarmonyOptions): 'completions' | 'grpc' {
   const url = baseURL ?? readVariable(BASE_URL_VARIABLE) ?? '';

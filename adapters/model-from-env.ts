@@ -83,13 +83,5 @@ export function modelFromEnv(value: string | undefined = readVariable('AGENTCHAR
 }
 
 function unknownModel(provider: string, model: string, message: string): ProviderError {
-  return new ProviderError(message, {
-    code: 'model-unknown',
-    status: null,
-    retryable: false,
-    retryAfterMs: null,
-    provider,
-    model,
-    raw: null,
-  });
+  return new ProviderError(message, { code: 'model-unknown', provider, model });
 }

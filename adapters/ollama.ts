@@ -88,14 +88,6 @@ function ollamaAdapter(endpoint: Endpoint, options: OllamaNativeOptions): ModelA
   return singleTurnAdapter({
     provider: endpoint.provider,
     model,
-    capabilities: {
-      streaming: true,
-      parallelToolCalls: true,
-      reasoningReplay: true,
-      serverTools: false,
-      structuredOutput: 'native',
-      continuation: false,
-    },
     connect: connector(endpoint, options),
     send: (connection, request, { stream, signal }) =>
       connection.post('/api/chat', bodyOf(request, { model, messagesOf, stream, providerOptions }), signal),

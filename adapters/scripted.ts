@@ -174,15 +174,7 @@ function failed(
   message: string,
   details: Pick<ProviderErrorDetails, 'code'> & Partial<ProviderErrorDetails>,
 ): ProviderError {
-  return new ProviderError(message, {
-    status: null,
-    retryable: false,
-    retryAfterMs: null,
-    provider: PROVIDER,
-    model: script.name,
-    raw: null,
-    ...details,
-  });
+  return new ProviderError(message, { provider: PROVIDER, model: script.name, ...details });
 }
 
 const ONLY_CALLS = 'The script has only tool calls for this turn, and tools are off.';

@@ -129,19 +129,10 @@ export async function collectTurn(
   return collected;
 }
 
-function brokenContract(
-  { provider, model }: { provider: string; model: string },
-  what: string,
-): ProviderError {
-  return new ProviderError(`Expected a stream that ends with exactly one turn, but it ${what}.`, {
-    code: 'malformed-stream',
-    status: null,
-    retryable: true,
-    retryAfterMs: null,
-    provider,
-    model,
-    raw: null,
-  });
+function brokenContract(origin: { provider: string; model: string }, what: string): ProviderError {
+  const message = `Expected a stream that ends with exactly one turn, but it ${what}.`;
+  const { provider, model } = origin;
+  return new ProviderError(message, { code: 'malformed-stream', retryable: true, provider, model });
 }
 
 /** A turn as its caller has to treat it: tool calls to run, or the final answer. */

@@ -60,14 +60,6 @@ export function vllm(options: VllmOptions): ModelAdapter {
   };
   return grpcAdapter({
     endpoint: { provider: PROVIDER, baseURLVariable: VARIABLES.baseURL, keyVariable: VARIABLES.key },
-    capabilities: {
-      streaming: true,
-      parallelToolCalls: true,
-      reasoningReplay: true,
-      serverTools: false,
-      structuredOutput: 'native',
-      continuation: false,
-    },
     connection: options,
     async prepare(request, context, { chat_template_kwargs: variables, ...sampling }) {
       const files = await load(context);

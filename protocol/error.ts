@@ -109,15 +109,20 @@ export class ProviderError extends Error implements ProviderErrorDetails {
   readonly model: string;
   readonly raw: JsonValue;
 
-  constructor(message: string, details: ProviderErrorDetails, options?: { cause?: unknown }) {
+  /** Details that are left out are `null`, and the error is not retryable. */
+  constructor(
+    message: string,
+    details: Partial<ProviderErrorDetails> & Pick<ProviderErrorDetails, 'code' | 'provider' | 'model'>,
+    options?: { cause?: unknown },
+  ) {
     super(message, options);
     this.code = details.code;
-    this.status = details.status;
-    this.retryable = details.retryable;
-    this.retryAfterMs = details.retryAfterMs;
+    this.status = details.status ?? null;
+    this.retryable = details.retryable ?? false;
+    this.retryAfterMs = details.retryAfterMs ?? null;
     this.provider = details.provider;
     this.model = details.model;
-    this.raw = details.raw;
+    this.raw = details.raw ?? null;
   }
 }
 

@@ -18,7 +18,7 @@ import type {
 import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { arrayOf, objectOf } from '../turn/json-access.ts';
 import { CallIds, toolCall } from '../turn/tool-calls.ts';
-import { callStarted, ShownDeltas } from '../turn/turn-deltas.ts';
+import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { base64Of, keptWith, providerItem } from './prompt.ts';
 import type { TimeLimits } from './time-limits.ts';
@@ -177,15 +177,14 @@ function sum(...counts: (JsonValue | undefined)[]): number | undefined {
 }
 
 /**
- * Yields the deltas of a stream of parts and returns its result together with the deltas shown so far. Throws
- * the error of an `error` part, and a `ProviderError` for a stream without `finish`. The stream is cancelled
- * when a time limit is exceeded and when the reader stops early.
+ * Yields the deltas of a stream of parts and returns its result. Throws the error of an `error` part, and a
+ * `ProviderError` for a stream without `finish`. A time limit and a reader that stops early cancel the stream.
  */
 export async function* readParts(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   limits: TimeLimits,
   context: ProviderContext,
-): AsyncGenerator<TurnDelta, Ended & { shown: ShownDeltas }, undefined> {
+): AsyncGenerator<TurnDelta, Ended, undefined> {
   const { signal } = limits;
   const reader = stream.getReader();
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined);
@@ -195,10 +194,7 @@ export async function* readParts(
   try {
     let read = await limits.forPart(() => reader.read());
     while (!read.done) {
-      for (const delta of streamed.push(read.value)) {
-        streamed.shown.record(delta);
-        yield delta;
-      }
+      yield* streamed.push(read.value);
       read = await limits.forPart(() => reader.read());
     }
     signal.throwIfAborted();
@@ -231,7 +227,6 @@ type Block = {
  * S3 A call is shown when it is complete: only then is it known who runs it and what its input is.
  */
 class StreamedContent {
-  readonly shown = new ShownDeltas();
   readonly #slots: (Block | { type: 'complete'; content: LanguageModelV4Content })[] = [];
   readonly #open = new Map<string, Block>();
   readonly #started = new Set<string>();
@@ -284,7 +279,7 @@ class StreamedContent {
   }
 
   /** Returns the result of the stream. Throws a `ProviderError` if it is incomplete. */
-  end(context: ProviderContext): Ended & { shown: ShownDeltas } {
+  end(context: ProviderContext): Ended {
     const finish = this.#finish;
     if (!finish) throw malformedStream('truncated stream: it ended without finish.', context);
     const { finishReason, usage } = finish;
@@ -293,7 +288,7 @@ class StreamedContent {
       throw malformedStream(`the call ${unfinished} was started but never completed.`, context);
     }
     const content = this.#slots.map(slot => (slot.type === 'complete' ? slot.content : contentOf(slot)));
-    return { content, finishReason, usage, modelId: this.#modelId, shown: this.shown };
+    return { content, finishReason, usage, modelId: this.#modelId };
   }
 
   #start(part: { type: string; id: string; providerMetadata?: object }): Block {

@@ -38,12 +38,9 @@ export function chatAdapter(dialect: ChatDialect, options: ChatOptions): ModelAd
     provider: dialect.provider,
     model,
     capabilities: {
-      streaming: true,
-      parallelToolCalls: true,
       reasoningReplay: (dialect.reasoning ?? 'none') !== 'none',
       serverTools: dialect.serverTools ?? false,
       structuredOutput: (dialect.output ?? 'json_schema') === 'json_schema' ? 'native' : 'instructions',
-      continuation: false,
     },
     connect: connector(dialect, options),
     send(connection, request, { stream, signal }) {

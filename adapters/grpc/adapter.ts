@@ -1,4 +1,4 @@
-import type { Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
+import type { CallOptions, Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import type { ConnectionOptions } from '../http/connection.ts';
@@ -8,10 +8,9 @@ import {
   type ProviderContext,
   unsupported,
 } from '../http/provider-errors.ts';
-import { collectTurn } from '../streams.ts';
 import { mergeOptions } from '../turn/json-access.ts';
-import { deltasUpTo, ShownDeltas } from '../turn/turn-deltas.ts';
-import { type EncodedRequest, type GrpcConnection, type GrpcEndpoint, grpcConnector } from './connection.ts';
+import { turnAdapter } from '../turn/single-turn.ts';
+import { type EncodedRequest, type GrpcEndpoint, grpcConnector } from './connection.ts';
 import {
   decodeResponse,
   encodeGenerate,
@@ -38,7 +37,7 @@ export type PreparedCall = {
 
 type GrpcAdapterOptions = {
   endpoint: GrpcEndpoint;
-  capabilities: Capabilities;
+  capabilities?: Partial<Capabilities>;
   connection: ConnectionOptions & { providerOptions?: JsonObject };
   /** Renders and encodes a request. `options` are the provider options of adapter and request. */
   prepare(request: ModelRequest, context: ProviderContext, options: JsonObject): Promise<PreparedCall>;
@@ -47,70 +46,53 @@ type GrpcAdapterOptions = {
 /** Creates an adapter for a model behind vLLM's gRPC API. Each method makes one call of `Generate`. */
 export function grpcAdapter({
   endpoint,
-  capabilities,
+  capabilities = {},
   connection,
   prepare,
 }: GrpcAdapterOptions): ModelAdapter {
-  const { provider } = endpoint;
-  const { model } = connection;
+  const { model, now = Date.now } = connection;
   const connect = grpcConnector(endpoint, connection);
-  const now = connection.now ?? Date.now;
 
-  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<TurnDelta, void> {
-    const opened = connect();
+  async function* call(
+    request: ModelRequest,
+    { signal }: CallOptions,
+  ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
+    const { generate, context } = connect();
     try {
       signal.throwIfAborted();
-      const options = mergeOptions(connection.providerOptions ?? {}, request.providerOptions);
-      const prepared = await prepare(request, opened.context, options);
-      yield* deltasOf(request, prepared, opened, signal);
+      const providerOptions = mergeOptions(connection.providerOptions ?? {}, request.providerOptions);
+      const { tokens, stopTokens, constraint, options, reader } = await prepare(
+        request,
+        context,
+        providerOptions,
+      );
+      const own = {
+        stop_token_ids: [...stopTokens],
+        skip_special_tokens: false,
+        ...settingsOf(request),
+        ...constraint,
+      };
+      const sampling = mergeOptions(own, options);
+      const message = encoded({ requestId: crypto.randomUUID(), tokens, sampling }, context);
+      const reply = await generate(message, signal);
+      const counts = new ReplyCounts();
+      for await (const bytes of reply.chunks()) {
+        const message = messageIn(bytes, context);
+        if (message === undefined) continue;
+        yield* reader.push(counts.take(message));
+        if (message.type === 'chunk') continue;
+        if (message.finishReason === 'abort') {
+          throw malformedStream('the server aborted the generation', context);
+        }
+        return reader.end({ finish: message.finishReason, usage: counts.usage, model });
+      }
+      throw malformedStream('truncated stream: it ended without a GenerateComplete', context);
     } catch (thrown) {
-      throw errorFromThrown(thrown, opened.context, signal, now());
+      throw errorFromThrown(thrown, context, signal, now());
     }
   }
 
-  async function* deltasOf(
-    request: ModelRequest,
-    { tokens, stopTokens, constraint, options, reader }: PreparedCall,
-    { generate, context }: GrpcConnection,
-    signal: AbortSignal,
-  ): AsyncGenerator<TurnDelta, void> {
-    const own = {
-      stop_token_ids: [...stopTokens],
-      skip_special_tokens: false,
-      ...settingsOf(request),
-      ...constraint,
-    };
-    const sampling = mergeOptions(own, options);
-    const reply = await generate(
-      encoded({ requestId: crypto.randomUUID(), tokens, sampling }, context),
-      signal,
-    );
-    const counts = new ReplyCounts();
-    const shown = new ShownDeltas();
-    for await (const bytes of reply.chunks()) {
-      const message = messageIn(bytes, context);
-      if (message === undefined) continue;
-      for (const delta of reader.push(counts.take(message))) {
-        shown.record(delta);
-        yield delta;
-      }
-      if (message.type === 'chunk') continue;
-      if (message.finishReason === 'abort') {
-        throw malformedStream('the server aborted the generation', context);
-      }
-      const turn = reader.end({ finish: message.finishReason, usage: counts.usage, model });
-      return yield* deltasUpTo(turn, shown);
-    }
-    throw malformedStream('truncated stream: it ended without a GenerateComplete', context);
-  }
-
-  return {
-    provider,
-    model,
-    capabilities,
-    generate: (request, { signal }) => collectTurn(stream(request, signal), { provider, model }),
-    stream: (request, { signal }) => stream(request, signal),
-  };
+  return turnAdapter({ provider: endpoint.provider, model, capabilities, call });
 }
 
 function settingsOf({ settings }: ModelRequest): JsonObject {

@@ -80,9 +80,6 @@ export function responsesAdapter(dialect: ResponsesDialect, options: ResponsesOp
     provider: dialect.provider,
     model,
     capabilities: {
-      streaming: true,
-      parallelToolCalls: true,
-      reasoningReplay: true,
       serverTools: true,
       structuredOutput: dialect.structuredOutput ?? 'native',
       continuation: dialect.remembers,

@@ -1,11 +1,8 @@
-// The parts that all providers' turns share: the adapter skeleton for HTTP providers, assembling and parsing tool
-// calls, call ids, incremental conversion of transcripts, output schemas, usage, and safe access to external JSON.
 import type { CallOptions, Capabilities, ModelAdapter } from '../../protocol/adapter.ts';
 import type { ProviderError, ProviderErrorCode } from '../../protocol/error.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
 import type { ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
-import type { HttpReply } from '../http/connection.ts';
-import { type Connection, capturing } from '../http/connection.ts';
+import { type Connection, capturing, type HttpReply } from '../http/connection.ts';
 import {
   errorFromBody,
   errorFromThrown,
@@ -15,6 +12,59 @@ import {
 import { isDone, readSse, type SseEvent } from '../http/read-sse.ts';
 import { jsonIn, nonEmpty, shorten } from './json-access.ts';
 import { deltasUpTo, ShownDeltas } from './turn-deltas.ts';
+
+/** One provider's implementation of a model call. Every function may throw a `ProviderError`, and nothing else. */
+type TurnSource = Pick<ModelAdapter, 'provider' | 'model'> & {
+  /** What differs from most providers. */
+  capabilities?: Partial<Capabilities>;
+  /** Makes one call: yields what can be shown early, and returns the turn, which may have more. */
+  call(
+    request: ModelRequest,
+    options: CallOptions,
+    mode: { stream: boolean },
+  ): AsyncGenerator<TurnDelta, ModelTurn, undefined>;
+};
+
+/** Creates an adapter whose methods each make one model call. */
+export function turnAdapter({ provider, model, capabilities, call }: TurnSource): ModelAdapter {
+  return {
+    provider,
+    model,
+    capabilities: { ...USUAL, ...capabilities },
+    async generate(request, options) {
+      const deltas = call(request, options, { stream: false });
+      let next = await deltas.next();
+      while (!next.done) next = await deltas.next();
+      return next.value;
+    },
+    /** No generator between this one and the call's: each would cost as much for a delta as its parsing. */
+    async *stream(request, options) {
+      const deltas = call(request, options, { stream: true });
+      const shown = new ShownDeltas();
+      let next: IteratorResult<TurnDelta, ModelTurn> | undefined;
+      try {
+        next = await deltas.next();
+        while (!next.done) {
+          shown.record(next.value);
+          yield next.value;
+          next = await deltas.next();
+        }
+      } finally {
+        if (!next?.done) await deltas.return(undefined as never);
+      }
+      for (const delta of deltasUpTo(next.value, shown)) yield delta;
+    },
+  };
+}
+
+const USUAL: Capabilities = {
+  streaming: true,
+  parallelToolCalls: true,
+  reasoningReplay: true,
+  serverTools: false,
+  structuredOutput: 'native',
+  continuation: false,
+};
 
 /**
  * Reads one answer of a provider: a complete body, or a stream. Every method may throw a `ProviderError`. Bodies and
@@ -30,11 +80,8 @@ export type AnswerReader = {
   end(): ModelTurn;
 };
 
-/** One provider's implementation of a model call. Every function may throw a `ProviderError`. */
-type SingleTurn = {
-  provider: string;
-  model: string;
-  capabilities: Capabilities;
+/** An HTTP provider's implementation of a model call. Every function may throw a `ProviderError`. */
+type SingleTurn = Omit<TurnSource, 'call'> & {
   connect(): Connection;
   send(
     connection: Connection,
@@ -55,98 +102,53 @@ type SingleTurn = {
     send(connection: Connection, request: ModelRequest, signal: AbortSignal): Promise<HttpReply>;
     read(body: JsonObject): JsonValue | undefined;
   };
-  /**
-   * Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default:
-   * `Date.now`.
-   */
+  /** The current time in ms since the epoch, for `retry-after` dates. Default: `Date.now`. */
   now?: (() => number) | undefined;
 };
 
-/**
- * Creates the adapter of an HTTP provider. Each method makes one model call and fails only with a
- * `ProviderError`.
- */
+/** Creates the adapter of an HTTP provider. Its methods fail only with a `ProviderError`. */
 export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
-  const { provider, model, capabilities, count, events = readSse, ending, streamFailure } = options;
-  const now = options.now ?? Date.now;
+  const { count, events = readSse, ending, streamFailure, now = Date.now } = options;
 
   function failure(thrown: unknown, context: ProviderContext, signal: AbortSignal): ProviderError {
     const error = errorFromThrown(thrown, context, signal, now());
     return options.refine?.(error) ?? error;
   }
 
-  async function* read(
-    reply: HttpReply,
-    request: ModelRequest,
-    context: ProviderContext,
-  ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
-    const reader = options.reader(request, context);
-    let count = 0;
-    let last = '';
-    for await (const { event: name, data } of events(reply.chunks())) {
-      if (isDone(data)) break;
-      if (data.trim() === '') continue;
-      const event = jsonIn(data);
-      if (name === 'error' || (event !== undefined && isErrorBody(event))) {
-        throw errorFromBody(event ?? data, context, streamFailure);
-      }
-      if (!isJsonObject(event)) throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
-      count += 1;
-      last = nonEmpty(event.type) ?? name;
-      yield* reader.push(event, last);
-      if (reader.progress === 'over') return reader.end();
-    }
-    if (reader.progress === 'ended') return reader.end();
-    const where = last === '' ? '' : ` (the last: ${last})`;
-    throw malformedStream(
-      `truncated stream: it ended after ${count} events${where} without ${ending}.`,
-      context,
-    );
-  }
-
-  /** One generator from the reply to the reader: each further one would cost as much for a delta as its parsing. */
-  async function* stream(
+  async function* call(
     request: ModelRequest,
     { signal, capture }: CallOptions,
-  ): AsyncGenerator<TurnDelta, void> {
-    const connection = capturing(options.connect(), capture);
-    const { context } = connection;
-    const shown = new ShownDeltas();
-    let deltas: ReturnType<typeof read> | undefined;
-    try {
-      signal.throwIfAborted();
-      const reply = await options.send(connection, request, { stream: true, signal });
-      if (!isStream(reply, { requested: true })) {
-        for (const delta of deltasUpTo(await completeTurn(reply, request, context))) yield delta;
-        return;
-      }
-      deltas = read(reply, request, context);
-      let next = await deltas.next();
-      while (!next.done) {
-        shown.record(next.value);
-        yield next.value;
-        next = await deltas.next();
-      }
-      deltas = undefined;
-      for (const delta of deltasUpTo(next.value, shown)) yield delta;
-    } catch (thrown) {
-      throw failure(thrown, context, signal);
-    } finally {
-      await deltas?.return(undefined as never);
-    }
-  }
-
-  async function generate(request: ModelRequest, { signal, capture }: CallOptions): Promise<ModelTurn> {
+    { stream }: { stream: boolean },
+  ): AsyncGenerator<TurnDelta, ModelTurn, undefined> {
     const connection = capturing(options.connect(), capture);
     const { context } = connection;
     try {
       signal.throwIfAborted();
-      const reply = await options.send(connection, request, { stream: false, signal });
-      if (!isStream(reply, { requested: false })) return await completeTurn(reply, request, context);
-      const deltas = read(reply, request, context);
-      let next = await deltas.next();
-      while (!next.done) next = await deltas.next();
-      return next.value;
+      const reply = await options.send(connection, request, { stream, signal });
+      const reader = options.reader(request, context);
+      if (!isStream(reply, { requested: stream })) return reader.read(bodyIn(await reply.text(), context));
+      let count = 0;
+      let last = '';
+      for await (const { event: name, data } of events(reply.chunks())) {
+        if (isDone(data)) break;
+        if (data.trim() === '') continue;
+        const event = jsonIn(data);
+        if (name === 'error' || (event !== undefined && isErrorBody(event))) {
+          throw errorFromBody(event ?? data, context, streamFailure);
+        }
+        if (!isJsonObject(event))
+          throw malformedStream(`an event is not JSON: ${shorten(data, 80)}`, context);
+        count += 1;
+        last = nonEmpty(event.type) ?? name;
+        yield* reader.push(event, last);
+        if (reader.progress === 'over') return reader.end();
+      }
+      if (reader.progress === 'ended') return reader.end();
+      const where = last === '' ? '' : ` (the last: ${last})`;
+      throw malformedStream(
+        `truncated stream: it ended after ${count} events${where} without ${ending}.`,
+        context,
+      );
     } catch (thrown) {
       throw failure(thrown, context, signal);
     }
@@ -170,23 +172,9 @@ export function singleTurnAdapter(options: SingleTurn): ModelAdapter {
     }
   }
 
-  async function completeTurn(
-    reply: HttpReply,
-    request: ModelRequest,
-    context: ProviderContext,
-  ): Promise<ModelTurn> {
-    return options.reader(request, context).read(bodyIn(await reply.text(), context));
-  }
-
   return {
-    provider,
-    model,
-    capabilities,
-    generate,
-    stream,
-    ...(count === undefined
-      ? {}
-      : { countTokens: (request, { signal }) => countTokens(count, request, signal) }),
+    ...turnAdapter({ ...options, call }),
+    ...(count && { countTokens: (request, { signal }) => countTokens(count, request, signal) }),
   };
 }
 
