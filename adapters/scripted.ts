@@ -1,6 +1,5 @@
 import type { ModelAdapter } from '../protocol/adapter.ts';
 import { ProviderError, type ProviderErrorDetails } from '../protocol/error.ts';
-import type { Item } from '../protocol/item.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { ModelRequest, ModelTurn, ToolCall, TurnDelta } from '../protocol/turn.ts';
@@ -17,6 +16,7 @@ import {
 } from './scripted/scripted-turns.ts';
 import { collectTurn } from './streams.ts';
 import { toolCall } from './turn/tool-calls.ts';
+import { TurnBuilder } from './turn/turn-builder.ts';
 import { deltasUpTo } from './turn/turn-deltas.ts';
 
 /** Resolves after `ms` milliseconds; rejects when the signal aborts. */
@@ -195,20 +195,15 @@ function playTurn(
   const text = turn.text ?? (dropped ? ONLY_CALLS : '');
   const reasoning = turn.reasoning ?? '';
   const opaque = { provider, data: { turn: at } };
-  const items: Item[] = [];
-  if (reasoning !== '') items.push({ type: 'reasoning', text: reasoning, opaque });
-  if (text !== '') {
-    items.push({ type: 'message', role: 'assistant', content: [{ type: 'text', text }], opaque });
-  }
-  for (const call of toolCalls) {
-    const { callId, name, arguments: written } = call;
-    items.push({ type: 'tool_call', callId, name, arguments: written, opaque });
-  }
-  if (items.length === 0) items.push({ type: 'provider_item', kind: 'empty_turn', opaque });
+  const built = new TurnBuilder(request);
+  if (reasoning !== '') built.addReasoning(reasoning, opaque);
+  if (text !== '') built.addText(text, opaque);
+  for (const call of toolCalls) built.addCall(call, opaque);
+  if (built.items.length === 0) built.addProviderItem('empty_turn', opaque);
   const fallback = toolCalls.length > 0 ? 'tool_calls' : 'stop';
   const finishReason =
     dropped && turn.finishReason === 'tool_calls' ? fallback : (turn.finishReason ?? fallback);
-  return { text, reasoning, toolCalls, finishReason, usage: usageIn(turn), model, items };
+  return built.turn({ finishReason, usage: usageIn(turn), model });
 }
 
 /** Call ids are derived from the turn's number and the call's position. */

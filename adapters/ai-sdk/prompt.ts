@@ -284,15 +284,11 @@ function dataOf(value: JsonValue | undefined): FileData {
  */
 type Kept = { metadata: JsonObject; mark: string };
 
-/** Returns the member `opaque` of an item with metadata; empty if there is no metadata. @internal */
-export function keptWith(
-  provider: string,
-  portable: string,
-  metadata: unknown,
-): { opaque: Opaque } | Record<string, never> {
+/** Returns the opaque data of an item with metadata; `undefined` if there is none. @internal */
+export function keptWith(provider: string, portable: string, metadata: unknown): Opaque | undefined {
   const own = objectOf(toJson(metadata ?? null));
-  if (Object.keys(own).length === 0) return {};
-  return { opaque: { provider, data: { metadata: own, mark: markOf(portable) } satisfies Kept } };
+  if (Object.keys(own).length === 0) return undefined;
+  return { provider, data: { metadata: own, mark: markOf(portable) } satisfies Kept };
 }
 
 /**

@@ -2,22 +2,15 @@ import type {
   LanguageModelV4Content,
   LanguageModelV4File,
   LanguageModelV4StreamPart,
-  LanguageModelV4Text,
   LanguageModelV4ToolCall,
 } from '@ai-sdk/provider';
-import type { Item, Part } from '../../protocol/item.ts';
+import type { Part } from '../../protocol/item.ts';
 import { type JsonValue, toJson } from '../../protocol/json.ts';
-import type {
-  FinishReason,
-  ModelRequest,
-  ModelTurn,
-  ToolCall,
-  TurnDelta,
-  Usage,
-} from '../../protocol/turn.ts';
+import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { arrayOf, objectOf } from '../turn/json-access.ts';
-import { CallIds, toolCall } from '../turn/tool-calls.ts';
+import { toolCall } from '../turn/tool-calls.ts';
+import { TurnBuilder } from '../turn/turn-builder.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { base64Of, keptWith, providerItem } from './prompt.ts';
@@ -33,18 +26,17 @@ type Ended = {
 
 /** Builds the turn of a completed call. Throws a `ProviderError` if the answer was interrupted. */
 export function turnOf(ended: Ended, request: ModelRequest, context: ProviderContext): ModelTurn {
-  const reader = new ContentReader(context.provider, new CallIds(request.transcript));
-  for (const content of ended.content) reader.read(content);
-  const { text, reasoning, toolCalls, items } = reader;
-  return {
-    text,
-    reasoning,
-    toolCalls,
-    finishReason: finishReasonOf(ended.finishReason, reader, context),
+  const turn = new TurnBuilder(request);
+  for (const content of ended.content) addContent(turn, content, context.provider);
+  const calls = {
+    hasCalls: turn.toolCalls.length > 0,
+    providerRan: ended.content.some(content => content.type === 'tool-call' && content.providerExecuted),
+  };
+  return turn.turn({
+    finishReason: finishReasonOf(ended.finishReason, calls, context),
     usage: usageOf(ended.usage),
     model: ended.modelId ?? context.model,
-    items,
-  };
+  });
 }
 
 /** Returns the input of a call as JSON text; some models return an object instead. */
@@ -53,74 +45,37 @@ function inputText(call: LanguageModelV4ToolCall): string {
   return typeof input === 'string' ? input : JSON.stringify(input ?? {});
 }
 
-class ContentReader {
-  text = '';
-  reasoning = '';
-  toolCalls: ToolCall[] = [];
-  items: Item[] = [];
-  providerRan = false;
-  readonly #provider: string;
-  readonly #ids: CallIds;
-
-  constructor(provider: string, ids: CallIds) {
-    this.#provider = provider;
-    this.#ids = ids;
-  }
-
-  read(content: LanguageModelV4Content): void {
-    switch (content.type) {
-      case 'text':
-        this.text += content.text;
-        this.#addMessage(textPart(content), content.text, content.providerMetadata);
-        return;
-      case 'file':
-        this.#addMessage(generatedFile(content), '', content.providerMetadata);
-        return;
-      case 'reasoning': {
-        const kept = keptWith(this.#provider, content.text, content.providerMetadata);
-        this.reasoning += content.text;
-        if (content.text !== '' || 'opaque' in kept) {
-          this.items.push({ type: 'reasoning', text: content.text, ...kept });
-        }
-        return;
-      }
-      case 'tool-call':
-        if (content.providerExecuted !== true) {
-          this.#addCall(content);
-          return;
-        }
-        this.providerRan = true;
-        break;
-      case 'tool-result':
-        if (content.preliminary === true) return;
-        break;
+function addContent(turn: TurnBuilder, content: LanguageModelV4Content, provider: string): void {
+  switch (content.type) {
+    case 'text': {
+      const kept = keptWith(provider, content.text, content.providerMetadata);
+      if (content.text !== '' || kept)
+        turn.addText(content.text, kept, arrayOf(toJson(content.citations ?? [])));
+      return;
     }
-    this.items.push(providerItem(this.#provider, content));
+    case 'file': {
+      const opaque = keptWith(provider, '', content.providerMetadata);
+      const part = generatedFile(content);
+      turn.items.push({ type: 'message', role: 'assistant', content: [part], ...(opaque && { opaque }) });
+      return;
+    }
+    case 'reasoning': {
+      const kept = keptWith(provider, content.text, content.providerMetadata);
+      if (content.text !== '' || kept) turn.addReasoning(content.text, kept);
+      return;
+    }
+    case 'tool-call': {
+      if (content.providerExecuted === true) break;
+      const callId = turn.nextCallId(content.toolCallId);
+      const call = toolCall(callId, content.toolName, inputText(content));
+      turn.addCall(call, keptWith(provider, callId, content.providerMetadata));
+      return;
+    }
+    case 'tool-result':
+      if (content.preliminary === true) return;
+      break;
   }
-
-  #addMessage(part: Part, text: string, metadata: unknown): void {
-    const kept = keptWith(this.#provider, text, metadata);
-    if (part.type === 'text' && text === '' && !('opaque' in kept)) return;
-    this.items.push({ type: 'message', role: 'assistant', content: [part], ...kept });
-  }
-
-  #addCall(content: LanguageModelV4ToolCall): void {
-    const callId = this.#ids.name(content.toolCallId, this.toolCalls.length);
-    const call = toolCall(callId, content.toolName, inputText(content));
-    this.toolCalls.push(call);
-    this.items.push({
-      type: 'tool_call',
-      callId,
-      name: call.name,
-      arguments: call.arguments,
-      ...keptWith(this.#provider, callId, content.providerMetadata),
-    });
-  }
-}
-
-function textPart({ text, citations }: LanguageModelV4Text): Part {
-  const annotations = arrayOf(toJson(citations ?? []));
-  return { type: 'text', text, ...(annotations.length > 0 ? { annotations } : {}) };
+  turn.items.push(providerItem(provider, content));
 }
 
 /**
@@ -129,7 +84,7 @@ function textPart({ text, citations }: LanguageModelV4Text): Part {
  */
 function finishReasonOf(
   value: unknown,
-  { toolCalls, providerRan }: ContentReader,
+  { hasCalls, providerRan }: { hasCalls: boolean; providerRan: boolean },
   context: ProviderContext,
 ): FinishReason {
   const reason = toJson(value ?? null);
@@ -144,12 +99,12 @@ function finishReasonOf(
     case 'interrupted':
       throw malformedStream('truncated stream: it was interrupted before its end.', context);
     case 'tool-calls':
-      return toolCalls.length === 0 && providerRan ? 'stop' : 'tool_calls';
+      return !hasCalls && providerRan ? 'stop' : 'tool_calls';
     case 'stop':
-      if (toolCalls.length > 0) return 'tool_calls';
+      if (hasCalls) return 'tool_calls';
       return raw === 'pause_turn' ? 'pause' : 'stop';
     default:
-      return toolCalls.length > 0 ? 'tool_calls' : 'unknown';
+      return hasCalls ? 'tool_calls' : 'unknown';
   }
 }
 

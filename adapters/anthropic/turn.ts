@@ -1,18 +1,11 @@
-import type { Item } from '../../protocol/item.ts';
 import type { JsonObject, JsonValue } from '../../protocol/json.ts';
-import type {
-  FinishReason,
-  ModelRequest,
-  ModelTurn,
-  ToolCall,
-  TurnDelta,
-  Usage,
-} from '../../protocol/turn.ts';
+import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { failed } from '../streams.ts';
 import { arrayOf, integerIn, jsonIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
-import { CallIds, toolCall } from '../turn/tool-calls.ts';
+import { toolCall } from '../turn/tool-calls.ts';
+import { TurnBuilder } from '../turn/turn-builder.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { keepBlock } from './messages.ts';
@@ -34,97 +27,32 @@ function turnOf(
   outputTool: string | undefined,
   model: string,
 ): ModelTurn {
-  const reader = new ContentReader(request.transcript, content, outputTool, isCutOff(message));
-  content.forEach((read, at) => {
-    reader.read(read, at);
-  });
-  const { text, reasoning, toolCalls, items } = reader;
-  return {
-    text,
-    reasoning,
-    toolCalls,
-    finishReason: finishReasonOf(message, { hasCalls: toolCalls.length > 0 }),
+  const turn = new TurnBuilder(request);
+  const calls = content.map(({ block }) => (block.type === 'tool_use' ? textIn(block.name) : undefined));
+  const isReal = (name: string | undefined) => name !== undefined && name !== outputTool;
+  const answer = outputTool === undefined || calls.some(isReal) ? -1 : calls.indexOf(outputTool);
+  const cutOff = isCutOff(message) ? content.length - 1 : -1;
+  for (const [at, { block, written }] of content.entries()) {
+    const opaque = keepBlock(block);
+    const text = textIn(block.text);
+    if (block.type === 'text' && text === '') continue;
+    // Text next to an answer that is a call is not part of the answer.
+    if (block.type === 'text' && answer < 0) turn.addText(text, opaque, arrayOf(block.citations));
+    else if (block.type === 'thinking' || block.type === 'redacted_thinking')
+      turn.addReasoning(textIn(block.thinking), opaque);
+    else if (block.type === 'tool_use' && at === answer) turn.addText(answerText(block, written), opaque);
+    else if (block.type === 'tool_use' && block.name !== outputTool) {
+      const callId = turn.nextCallId(nonEmpty(block.id));
+      const call = toolCall(callId, textIn(block.name), written || JSON.stringify(block.input ?? {}));
+      const hasNoInput = at === cutOff && written === '' && call.arguments === '{}';
+      turn.addCall(hasNoInput ? failed(call, CUT_OFF) : call, opaque);
+    } else turn.addProviderItem(nonEmpty(block.type) ?? 'unknown', opaque);
+  }
+  return turn.turn({
+    finishReason: finishReasonOf(message, { hasCalls: turn.toolCalls.length > 0 }),
     usage: usageOf(objectOf(message.usage)),
     model: nonEmpty(message.model) ?? model,
-    items,
-  };
-}
-
-class ContentReader {
-  text = '';
-  reasoning = '';
-  toolCalls: ToolCall[] = [];
-  items: Item[] = [];
-  readonly #ids: CallIds;
-  readonly #outputTool: string | undefined;
-  /** The position of the block that holds the answer as a call; -1 if there is none. */
-  readonly #answer: number;
-  /** The position of the block that the length limit cut off; -1 if there is none. */
-  readonly #cutOff: number;
-
-  constructor(
-    transcript: ModelRequest['transcript'],
-    content: readonly ReadBlock[],
-    outputTool: string | undefined,
-    isCut: boolean,
-  ) {
-    const calls = content.map(({ block }) => (block.type === 'tool_use' ? textIn(block.name) : undefined));
-    const isReal = (name: string | undefined) => name !== undefined && name !== outputTool;
-    this.#ids = new CallIds(transcript);
-    this.#outputTool = outputTool;
-    this.#answer = outputTool === undefined || calls.some(isReal) ? -1 : calls.indexOf(outputTool);
-    this.#cutOff = isCut ? content.length - 1 : -1;
-  }
-
-  read({ block, written }: ReadBlock, at: number): void {
-    switch (block.type) {
-      case 'text':
-        this.#readText(block);
-        return;
-      case 'thinking':
-      case 'redacted_thinking':
-        this.reasoning += textIn(block.thinking);
-        this.items.push({ type: 'reasoning', text: textIn(block.thinking), opaque: keepBlock(block) });
-        return;
-      case 'tool_use':
-        if (at === this.#answer) this.#addMessage(answerText(block, written), block);
-        else if (block.name === this.#outputTool) this.#keep(block);
-        else this.#readCall(block, written, { isCutOff: at === this.#cutOff });
-        return;
-      default:
-        this.#keep(block);
-    }
-  }
-
-  /** Text next to an answer that is a call is not part of the answer. */
-  #readText(block: JsonObject): void {
-    const text = textIn(block.text);
-    if (text === '') return;
-    if (this.#answer >= 0) this.#keep(block);
-    else this.#addMessage(text, block);
-  }
-
-  #addMessage(text: string, block: JsonObject): void {
-    const annotations = arrayOf(block.citations);
-    const part = { type: 'text' as const, text, ...(annotations.length > 0 ? { annotations } : {}) };
-    this.text += text;
-    this.items.push({ type: 'message', role: 'assistant', content: [part], opaque: keepBlock(block) });
-  }
-
-  #readCall(block: JsonObject, written: string | undefined, { isCutOff }: { isCutOff: boolean }): void {
-    const callId = this.#ids.name(nonEmpty(block.id), this.toolCalls.length);
-    const made = toolCall(callId, textIn(block.name), written || JSON.stringify(block.input ?? {}));
-    const hasNoInput = isCutOff && written === '' && made.arguments === '{}';
-    const call = hasNoInput ? failed(made, CUT_OFF) : made;
-    this.toolCalls.push(call);
-    const { name, arguments: text } = call;
-    this.items.push({ type: 'tool_call', callId, name, arguments: text, opaque: keepBlock(block) });
-  }
-
-  #keep(block: JsonObject): void {
-    const kind = nonEmpty(block.type) ?? 'unknown';
-    this.items.push({ type: 'provider_item', kind, opaque: keepBlock(block) });
-  }
+  });
 }
 
 const CUT_OFF =

@@ -1,26 +1,14 @@
 import { ProviderError } from '../../protocol/error.ts';
 import type { Item, Opaque, Part, ReasoningItem } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type {
-  FinishReason,
-  ModelRequest,
-  ModelTurn,
-  ToolCall,
-  TurnDelta,
-  Usage,
-} from '../../protocol/turn.ts';
+import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { errorFromBody, malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { showJson } from '../http/redact-secrets.ts';
 import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
-import {
-  type AccumulatedCall,
-  CallAccumulator,
-  type CallFragment,
-  CallIds,
-  toolCall,
-} from '../turn/tool-calls.ts';
+import { type AccumulatedCall, CallAccumulator, type CallFragment, toolCall } from '../turn/tool-calls.ts';
+import { TurnBuilder } from '../turn/turn-builder.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ChatDialect } from './dialect.ts';
 
@@ -31,53 +19,30 @@ function turnOf(
   dialect: ChatDialect,
   model: string,
 ): ModelTurn {
-  const { toolCalls, items: calls } = callsOf(answer, request, dialect);
+  const turn = new TurnBuilder(request);
   const executed = answer.executed();
-  const items = [
+  turn.items.push(
     ...executed.map(tool => executedItem(tool, dialect)),
     ...detailsItem(answer, dialect),
     ...contentItems(answer, dialect),
     ...imageItems(answer),
-    ...calls,
-  ];
-  return {
-    text: answer.text,
-    reasoning: items.flatMap(item => (item.type === 'reasoning' ? item.text : [])).join(''),
-    toolCalls,
+  );
+  turn.text = answer.text;
+  turn.reasoning = turn.items.flatMap(item => (item.type === 'reasoning' ? item.text : [])).join('');
+  for (const { id, name, arguments: text, extra } of answer.calls()) {
+    const wireId = dialect.reasoning === 'details' && id !== null ? id : undefined;
+    const { opaque } = opaqueOf(omitUndefined({ wireId, extra }), dialect);
+    turn.addCall(toolCall(turn.nextCallId(id), name, text), opaque);
+  }
+  return turn.turn({
     finishReason: finishReasonOf(ending.finish, {
-      calls: toolCalls.length > 0,
+      calls: turn.toolCalls.length > 0,
       providerCalls: executed.length > 0,
       refused: answer.refusal !== '',
     }),
     usage: ending.usage,
     model: ending.model ?? model,
-    items,
-  };
-}
-
-function callsOf(
-  answer: Answer,
-  request: ModelRequest,
-  dialect: ChatDialect,
-): { toolCalls: ToolCall[]; items: Item[] } {
-  const ids = new CallIds(request.transcript);
-  const toolCalls: ToolCall[] = [];
-  const items: Item[] = [];
-  for (const { id, name, arguments: text, extra } of answer.calls()) {
-    const call = toolCall(ids.name(id, toolCalls.length), name, text);
-    toolCalls.push(call);
-    items.push({
-      type: 'tool_call',
-      callId: call.callId,
-      name,
-      arguments: call.arguments,
-      ...opaqueOf(
-        omitUndefined({ wireId: dialect.reasoning === 'details' && id !== null ? id : undefined, extra }),
-        dialect,
-      ),
-    });
-  }
-  return { toolCalls, items };
+  });
 }
 
 /** Records a tool that the provider ran. It is not sent back. */

@@ -293,9 +293,9 @@ export type Span = { length: number; thoughtSignature?: string };
  */
 type Kept = { spans?: Span[]; thoughtSignature?: string; hasId?: true; part?: JsonObject };
 
-/** Returns the member `opaque` of an item; empty if there is nothing to keep. */
-export function keep(kept: Kept): { opaque?: Opaque } {
-  return Object.keys(kept).length === 0 ? {} : { opaque: { provider: PROVIDER, data: kept } };
+/** Returns the opaque data of an item; `undefined` if there is nothing to keep. */
+export function keep(kept: Kept): Opaque | undefined {
+  return Object.keys(kept).length === 0 ? undefined : { provider: PROVIDER, data: kept };
 }
 
 /** Returns the data that an item keeps; empty if it belongs to another provider. */

@@ -1,17 +1,11 @@
 import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import type {
-  FinishReason,
-  ModelRequest,
-  ModelTurn,
-  ToolCall,
-  TurnDelta,
-  Usage,
-} from '../../protocol/turn.ts';
+import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { nonEmpty, objectOf, objectsOf } from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
-import { CallIds, toolCall } from '../turn/tool-calls.ts';
+import { toolCall } from '../turn/tool-calls.ts';
+import { TurnBuilder } from '../turn/turn-builder.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { imageURL, keep, PROVIDER, type Span, signed } from './request.ts';
 
@@ -26,7 +20,7 @@ const METADATA = ['groundingMetadata', 'urlContextMetadata', 'citationMetadata']
  */
 export class TurnReader implements AnswerReader {
   readonly #parts = new PartReader();
-  readonly #ids: CallIds;
+  readonly #request: ModelRequest;
   #model: string;
   #hasCandidate = false;
   #finishReason: string | undefined;
@@ -36,8 +30,8 @@ export class TurnReader implements AnswerReader {
 
   readonly #context: ProviderContext;
 
-  constructor({ transcript }: ModelRequest, context: ProviderContext) {
-    this.#ids = new CallIds(transcript);
+  constructor(request: ModelRequest, context: ProviderContext) {
+    this.#request = request;
     this.#model = context.model;
     this.#context = context;
   }
@@ -66,19 +60,15 @@ export class TurnReader implements AnswerReader {
   }
 
   end(): ModelTurn {
-    const { text, reasoning, toolCalls, items } = this.#parts.result(this.#ids);
-    const sources = this.#metadata
-      .entries()
-      .map(([kind, data]): Item => ({ type: 'provider_item', kind, opaque: { provider: PROVIDER, data } }));
-    return {
-      text,
-      reasoning,
-      toolCalls,
-      finishReason: finishReasonOf(this.#finishReason, this.#blockReason, { hasCalls: toolCalls.length > 0 }),
+    const turn = new TurnBuilder(this.#request);
+    this.#parts.addTo(turn);
+    for (const [kind, data] of this.#metadata) turn.addProviderItem(kind, { provider: PROVIDER, data });
+    const hasCalls = turn.toolCalls.length > 0;
+    return turn.turn({
+      finishReason: finishReasonOf(this.#finishReason, this.#blockReason, { hasCalls }),
       usage: usageOf(this.#usage),
       model: this.#model,
-      items: [...items, ...sources],
-    };
+    });
   }
 
   #readUsage(usage: JsonObject): void {
@@ -108,9 +98,6 @@ function sum(...counts: (JsonValue | undefined)[]): number {
   return counts.reduce<number>((total, count) => total + (typeof count === 'number' ? count : 0), 0);
 }
 
-/** The content of a turn, from all its parts. */
-type ReadParts = { text: string; reasoning: string; toolCalls: ToolCall[]; items: Item[] };
-
 type Run = { type: 'text' | 'reasoning'; pieces: string[]; spans: Span[] };
 type Piece = Run | { type: 'call'; call: CallReader } | { type: 'part'; part: JsonObject };
 
@@ -134,15 +121,13 @@ class PartReader {
     return [];
   }
 
-  /** Returns the content of the turn. A call that is still open is included as it is. */
-  result(ids: CallIds): ReadParts {
-    const read: ReadParts = { text: '', reasoning: '', toolCalls: [], items: [] };
+  /** Adds the content to its turn. A call that is still open is included as it is. */
+  addTo(turn: TurnBuilder): void {
     for (const piece of this.#pieces) {
-      if (piece.type === 'call') addCall(read, piece.call, ids);
-      else if (piece.type === 'part') read.items.push(partItem(piece.part));
-      else addRun(read, piece);
+      if (piece.type === 'call') addCall(turn, piece.call);
+      else if (piece.type === 'part') turn.items.push(partItem(piece.part));
+      else addRun(turn, piece);
     }
-    return read;
   }
 
   #readText(part: JsonObject, text: string): TurnDelta[] {
@@ -185,26 +170,21 @@ class PartReader {
   }
 }
 
-function addRun(read: ReadParts, { type, pieces, spans }: Run): void {
+function addRun(turn: TurnBuilder, { type, pieces, spans }: Run): void {
   const text = pieces.join('');
   const kept = keep(spans.some(span => span.thoughtSignature !== undefined) ? { spans } : {});
-  read[type] += text;
-  if (type === 'reasoning') read.items.push({ type, text, ...kept });
-  else if (text !== '') {
-    read.items.push({ type: 'message', role: 'assistant', content: [{ type, text }], ...kept });
-  } else {
+  if (type === 'reasoning') turn.addReasoning(text, kept);
+  else if (text !== '') turn.addText(text, kept);
+  else {
     for (const { thoughtSignature } of spans)
-      read.items.push(partItem({ text, ...signed(thoughtSignature) }));
+      turn.items.push(partItem({ text, ...signed(thoughtSignature) }));
   }
 }
 
-function addCall(read: ReadParts, call: CallReader, ids: CallIds): void {
+function addCall(turn: TurnBuilder, call: CallReader): void {
   const { name, id, thoughtSignature } = call;
-  const callId = ids.name(id, read.toolCalls.length);
-  const made = toolCall(callId, name, call.arguments());
   const kept = keep({ ...signed(thoughtSignature), ...(id === undefined ? {} : { hasId: true }) });
-  read.toolCalls.push(made);
-  read.items.push({ type: 'tool_call', callId, name, arguments: made.arguments, ...kept });
+  turn.addCall(toolCall(turn.nextCallId(id), name, call.arguments()), kept);
 }
 
 function partItem(part: JsonObject): Item {

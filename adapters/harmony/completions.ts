@@ -1,11 +1,11 @@
-import type { Item } from '../../protocol/item.ts';
 import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import type { ModelRequest, ModelTurn, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
+import type { ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { malformedStream, type ProviderContext } from '../http/provider-errors.ts';
 import { integerIn, mergeOptions, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import { rawFinishReason, type TagPiece, TagScanner } from '../turn/raw-text.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
-import { CallIds, toolCall } from '../turn/tool-calls.ts';
+import { toolCall } from '../turn/tool-calls.ts';
+import { TurnBuilder } from '../turn/turn-builder.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import {
   keptOn,
@@ -154,40 +154,17 @@ export class HarmonyReply {
     request: ModelRequest,
     { finish, usage, model }: { finish: string; usage: Usage | null; model: string },
   ): ModelTurn {
-    const ids = new CallIds(request.transcript);
-    const items: Item[] = [];
-    const toolCalls: ToolCall[] = [];
-    const text: string[] = [];
-    const reasoning: string[] = [];
+    const turn = new TurnBuilder(request);
     for (const { kind, content } of this.#messages) {
       const written = content.join('');
-      if (kind.type === 'call') {
-        const call = toolCall(ids.name(null, toolCalls.length), kind.name, written);
-        toolCalls.push(call);
-        items.push({ type: 'tool_call', callId: call.callId, name: call.name, arguments: call.arguments });
-      } else if (written !== '' && kind.type === 'reasoning') {
-        reasoning.push(written);
-        items.push({ type: 'reasoning', text: written, opaque: keptOn('analysis') });
-      } else if (written !== '' && kind.type === 'text') {
-        text.push(written);
-        items.push({
-          type: 'message',
-          role: 'assistant',
-          content: [{ type: 'text', text: written }],
-          ...(kind.channel === 'commentary' ? { opaque: keptOn('commentary') } : {}),
-        });
-      }
+      if (kind.type === 'call') turn.addCall(toolCall(turn.nextCallId(), kind.name, written));
+      else if (written === '') continue;
+      else if (kind.type === 'reasoning') turn.addReasoning(written, keptOn('analysis'));
+      else if (kind.type === 'text')
+        turn.addText(written, kind.channel === 'commentary' ? keptOn('commentary') : undefined);
     }
-    const finishReason = rawFinishReason(finish, { hasCalls: toolCalls.length > 0 });
-    return {
-      text: text.join(''),
-      reasoning: reasoning.join(''),
-      toolCalls,
-      finishReason,
-      usage,
-      model,
-      items,
-    };
+    const finishReason = rawFinishReason(finish, { hasCalls: turn.toolCalls.length > 0 });
+    return turn.turn({ finishReason, usage, model });
   }
 
   #takeText(text: string): TurnDelta[] {

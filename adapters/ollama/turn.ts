@@ -1,11 +1,11 @@
-import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import type { FinishReason, ModelRequest, ModelTurn, ToolCall, TurnDelta } from '../../protocol/turn.ts';
+import type { FinishReason, ModelRequest, ModelTurn, TurnDelta } from '../../protocol/turn.ts';
 import type { ProviderContext } from '../http/provider-errors.ts';
 import { malformedStream } from '../http/provider-errors.ts';
 import { nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
-import { CallAccumulator, CallIds, toolCall } from '../turn/tool-calls.ts';
+import { CallAccumulator, toolCall } from '../turn/tool-calls.ts';
+import { TurnBuilder } from '../turn/turn-builder.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { keptCall, keptMore } from './messages.ts';
 
@@ -70,36 +70,20 @@ export class OllamaTurn implements AnswerReader {
   }
 
   end(): ModelTurn {
-    const read = { text: '', reasoning: '' };
-    const items = this.#runs.map(({ type, pieces }): Item => {
-      const text = pieces.join('');
-      const kept = read[type] === '' ? {} : { opaque: keptMore() };
-      read[type] += text;
-      return type === 'reasoning'
-        ? { type, text, ...kept }
-        : { type: 'message', role: 'assistant', content: [{ type, text }], ...kept };
-    });
-    const ids = new CallIds(this.#request.transcript);
-    const toolCalls: ToolCall[] = [];
-    for (const { id, name, arguments: written } of this.#calls.calls()) {
-      const call = toolCall(ids.name(id, toolCalls.length), name, written);
-      toolCalls.push(call);
-      items.push({
-        type: 'tool_call',
-        callId: call.callId,
-        name,
-        arguments: call.arguments,
-        ...(id === null ? {} : { opaque: keptCall(id) }),
-      });
+    const turn = new TurnBuilder(this.#request);
+    for (const { type, pieces } of this.#runs) {
+      const opaque = turn[type] === '' ? undefined : keptMore();
+      if (type === 'reasoning') turn.addReasoning(pieces.join(''), opaque);
+      else turn.addText(pieces.join(''), opaque);
     }
-    return {
-      ...read,
-      toolCalls,
-      finishReason: finishReasonOf(this.#last, { hasCalls: toolCalls.length > 0 }),
+    for (const { id, name, arguments: written } of this.#calls.calls()) {
+      turn.addCall(toolCall(turn.nextCallId(id), name, written), id === null ? undefined : keptCall(id));
+    }
+    return turn.turn({
+      finishReason: finishReasonOf(this.#last, { hasCalls: turn.toolCalls.length > 0 }),
       usage: normalizeUsage({ input: this.#last.prompt_eval_count, output: this.#last.eval_count }),
       model: nonEmpty(this.#last.model) ?? this.#model,
-      items,
-    };
+    });
   }
 }
 

@@ -1,14 +1,7 @@
 import type { ProviderError } from '../../protocol/error.ts';
-import type { Item, Part } from '../../protocol/item.ts';
+import type { Part } from '../../protocol/item.ts';
 import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import type {
-  FinishReason,
-  ModelRequest,
-  ModelTurn,
-  ToolCall,
-  TurnDelta,
-  Usage,
-} from '../../protocol/turn.ts';
+import type { FinishReason, ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import {
   errorFromBody,
   malformedStream,
@@ -17,7 +10,8 @@ import {
 } from '../http/provider-errors.ts';
 import { arrayOf, integerIn, nonEmpty, objectOf, objectsOf, textIn } from '../turn/json-access.ts';
 import type { AnswerReader } from '../turn/single-turn.ts';
-import { CallIds, toolCall } from '../turn/tool-calls.ts';
+import { toolCall } from '../turn/tool-calls.ts';
+import { TurnBuilder } from '../turn/turn-builder.ts';
 import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
@@ -34,27 +28,22 @@ function turnOf(
   dialect: ResponsesDialect,
   model: string,
 ): ModelTurn {
-  const reader = new OutputReader(dialect, new CallIds(request.transcript));
+  const reader = new OutputReader(dialect, new TurnBuilder(request));
   output.forEach((item, at) => {
     reader.read(item, output[at + 1]);
   });
-  const { text, reasoning, refused, toolCalls, items, renamed } = reader;
-  const id = nonEmpty(response.id);
+  const { turn, isRefused, isRenamed } = reader;
   const canContinue =
     dialect.remembers &&
     response.store !== false &&
     (response.status ?? 'completed') === 'completed' &&
-    !renamed;
-  return {
-    text,
-    reasoning,
-    toolCalls,
-    finishReason: finishReasonOf(response, { isRefused: refused, hasCalls: toolCalls.length > 0 }),
+    !isRenamed;
+  return turn.turn({
+    finishReason: finishReasonOf(response, { isRefused, hasCalls: turn.toolCalls.length > 0 }),
     usage: usageOf(response.usage),
     model: nonEmpty(response.model) ?? model,
-    ...omitUndefined({ continuation: canContinue ? id : undefined }),
-    items,
-  };
+    ...omitUndefined({ continuation: canContinue ? nonEmpty(response.id) : undefined }),
+  });
 }
 
 function isOurCall(item: JsonObject, dialect: ResponsesDialect): boolean {
@@ -76,20 +65,16 @@ function joinedText(parts: JsonValue | undefined): string {
 }
 
 class OutputReader {
-  text = '';
-  reasoning = '';
-  refused = false;
+  readonly turn: TurnBuilder;
+  isRefused = false;
   /** A call was given an id that the provider does not know. */
-  renamed = false;
-  toolCalls: ToolCall[] = [];
-  items: Item[] = [];
+  isRenamed = false;
   readonly #dialect: ResponsesDialect;
-  readonly #ids: CallIds;
   #after: string | undefined;
 
-  constructor(dialect: ResponsesDialect, ids: CallIds) {
+  constructor(dialect: ResponsesDialect, turn: TurnBuilder) {
     this.#dialect = dialect;
-    this.#ids = ids;
+    this.turn = turn;
   }
 
   read(item: JsonObject, next: JsonObject | undefined): void {
@@ -97,8 +82,7 @@ class OutputReader {
     else if (item.type === 'reasoning') this.#readReasoning(item, next);
     else if (isOurCall(item, this.#dialect)) this.#readCall(item);
     else {
-      const kind = nonEmpty(item.type) ?? 'unknown';
-      this.items.push({ type: 'provider_item', kind, opaque: this.#opaque({ item, ...this.#origin() }) });
+      this.turn.addProviderItem(nonEmpty(item.type) ?? 'unknown', this.#opaque({ item, ...this.#origin() }));
     }
   }
 
@@ -109,7 +93,7 @@ class OutputReader {
     const pieces = [piece];
     for (const part of objectsOf(item.content)) {
       if (part.type === 'refusal') {
-        this.refused = true;
+        this.isRefused = true;
         piece.refusal += textIn(part.refusal);
       } else if (typeof part.text === 'string') {
         if (piece.refusal !== '') {
@@ -118,7 +102,7 @@ class OutputReader {
         }
         const annotations = arrayOf(part.annotations);
         piece.content.push({ type: 'text', text: part.text, ...(annotations.length > 0 && { annotations }) });
-        this.text += part.text;
+        this.turn.text += part.text;
       }
     }
     for (const [at, { content, refusal }] of pieces.entries()) {
@@ -126,27 +110,23 @@ class OutputReader {
         ...(at === 0 ? this.#origin(item) : { ...this.#origin(), more: true }),
         ...omitUndefined({ phase: nonEmpty(item.phase), refusal: refusal || undefined }),
       };
-      this.items.push({ type: 'message', role: 'assistant', content, opaque: this.#opaque(kept) });
+      this.turn.items.push({ type: 'message', role: 'assistant', content, opaque: this.#opaque(kept) });
     }
   }
 
   #readReasoning(item: JsonObject, next: JsonObject | undefined): void {
-    const text = reasoningText(item);
-    this.reasoning += text;
     const kept: Kept = { item: withoutStatus(item), ...omitUndefined({ before: next && keyOf(next) }) };
-    this.items.push({ type: 'reasoning', text, opaque: this.#opaque(kept) });
+    this.turn.addReasoning(reasoningText(item), this.#opaque(kept));
     this.#after = keyOf(item);
   }
 
   #readCall(item: JsonObject): void {
     const custom = item.type === 'custom_tool_call';
     const providerId = nonEmpty(item.call_id);
-    const isTaken = this.toolCalls.some(call => call.callId === providerId);
-    const callId = providerId && !isTaken ? providerId : this.#ids.name(null, this.toolCalls.length);
-    if (callId !== providerId) this.renamed = true;
+    const isTaken = this.turn.toolCalls.some(call => call.callId === providerId);
+    const callId = providerId && !isTaken ? providerId : this.turn.nextCallId();
+    if (callId !== providerId) this.isRenamed = true;
     const written = custom ? JSON.stringify({ input: textIn(item.input) }) : textIn(item.arguments);
-    const call = toolCall(callId, textIn(item.name), written);
-    this.toolCalls.push(call);
     const kept: Kept = {
       ...this.#origin(item),
       ...(custom ? { custom: true } : {}),
@@ -155,13 +135,7 @@ class OutputReader {
         caller: isJsonObject(item.caller) ? item.caller : undefined,
       }),
     };
-    this.items.push({
-      type: 'tool_call',
-      callId,
-      name: call.name,
-      arguments: call.arguments,
-      opaque: this.#opaque(kept),
-    });
+    this.turn.addCall(toolCall(callId, textIn(item.name), written), this.#opaque(kept));
   }
 
   #origin(item: JsonObject = {}): Kept {

@@ -1,8 +1,8 @@
-import type { Item } from '../../protocol/item.ts';
 import { isJsonObject, isTooDeep, type JsonObject, type JsonValue } from '../../protocol/json.ts';
-import type { ModelRequest, ModelTurn, ToolCall, TurnDelta, Usage } from '../../protocol/turn.ts';
+import type { ModelRequest, ModelTurn, TurnDelta, Usage } from '../../protocol/turn.ts';
 import { rawFinishReason, TagScanner } from '../turn/raw-text.ts';
-import { CallIds, toolCall } from '../turn/tool-calls.ts';
+import { toolCall } from '../turn/tool-calls.ts';
+import { TurnBuilder } from '../turn/turn-builder.ts';
 import { PROVIDER, REASONING_MEMBER } from './render.ts';
 
 type Part = { type: 'text' | 'reasoning'; content: string[] } | { type: 'call'; call: TaggedCall };
@@ -44,27 +44,16 @@ export class TaggedReply {
   ): ModelTurn {
     for (const piece of this.#scanner.end()) this.#take(piece);
     this.#switchTo('text');
-    const ids = new CallIds(request.transcript);
-    const items: Item[] = [];
-    const toolCalls: ToolCall[] = [];
-    const texts = { text: '', reasoning: '' };
+    const turn = new TurnBuilder(request);
     for (const part of this.#parts) {
-      if (part.type === 'call') {
-        const call = toolCall(ids.name(null, toolCalls.length), part.call.name, part.call.arguments);
-        toolCalls.push(call);
-        items.push({ type: 'tool_call', callId: call.callId, name: call.name, arguments: call.arguments });
-        continue;
-      }
-      const text = part.content.join('');
-      texts[part.type] += text;
-      items.push(
-        part.type === 'reasoning'
-          ? { type: 'reasoning', text, opaque: { provider: PROVIDER, data: { member: REASONING_MEMBER } } }
-          : { type: 'message', role: 'assistant', content: [{ type: 'text', text }] },
-      );
+      if (part.type === 'call')
+        turn.addCall(toolCall(turn.nextCallId(), part.call.name, part.call.arguments));
+      else if (part.type === 'text') turn.addText(part.content.join(''));
+      else
+        turn.addReasoning(part.content.join(''), { provider: PROVIDER, data: { member: REASONING_MEMBER } });
     }
-    const finishReason = rawFinishReason(finish, { hasCalls: toolCalls.length > 0 });
-    return { ...texts, toolCalls, finishReason, usage, model, items };
+    const finishReason = rawFinishReason(finish, { hasCalls: turn.toolCalls.length > 0 });
+    return turn.turn({ finishReason, usage, model });
   }
 
   #take(piece: { text: string } | { tag: string }): TurnDelta[] {

@@ -1,0 +1,49 @@
+import type { Item, Opaque } from '../../protocol/item.ts';
+import type { JsonValue } from '../../protocol/json.ts';
+import type { ModelRequest, ModelTurn, ToolCall } from '../../protocol/turn.ts';
+import { CallIds } from './tool-calls.ts';
+
+/** Builds a turn from its parts, in the order in which the model wrote them. `opaque` is what a part needs to go back. */
+export class TurnBuilder {
+  text = '';
+  reasoning = '';
+  readonly toolCalls: ToolCall[] = [];
+  readonly items: Item[] = [];
+  readonly #ids: CallIds;
+
+  constructor({ transcript }: Pick<ModelRequest, 'transcript'>) {
+    this.#ids = new CallIds(transcript);
+  }
+
+  addReasoning(text: string, opaque?: Opaque): void {
+    this.reasoning += text;
+    this.items.push({ type: 'reasoning', text, ...(opaque && { opaque }) });
+  }
+
+  addText(text: string, opaque?: Opaque, annotations: JsonValue[] = []): void {
+    const part = { type: 'text' as const, text, ...(annotations.length > 0 && { annotations }) };
+    this.text += text;
+    this.items.push({ type: 'message', role: 'assistant', content: [part], ...(opaque && { opaque }) });
+  }
+
+  /** Returns the id of the next call: the provider's, unless it has none or it is taken. */
+  nextCallId(providerId?: string | null): string {
+    return this.#ids.name(providerId, this.toolCalls.length);
+  }
+
+  addCall(call: ToolCall, opaque?: Opaque): void {
+    const { callId, name, arguments: written } = call;
+    this.toolCalls.push(call);
+    this.items.push({ type: 'tool_call', callId, name, arguments: written, ...(opaque && { opaque }) });
+  }
+
+  /** Adds what has no portable form. */
+  addProviderItem(kind: string, opaque: Opaque): void {
+    this.items.push({ type: 'provider_item', kind, opaque });
+  }
+
+  turn(ending: Pick<ModelTurn, 'finishReason' | 'usage' | 'model' | 'continuation'>): ModelTurn {
+    const { text, reasoning, toolCalls, items } = this;
+    return { text, reasoning, toolCalls, ...ending, items };
+  }
+}
