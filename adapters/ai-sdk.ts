@@ -27,9 +27,7 @@ export type AiSdkModel = {
 
 /** Options of `aiSdk`. */
 export type AiSdkOptions = {
-  /**
-   * Merged into every call, by provider name: `{anthropic: {…}}`. The request's own options take precedence.
-   */
+  /** Merged into every call, by provider name: `{anthropic: {…}}`. The request's own options take precedence. */
   providerOptions?: JsonObject;
   /** The provider's own tools by name, created by its package: `{web_search: openai.tools.webSearch()}`. */
   providerTools?: ProviderTools;
@@ -43,10 +41,7 @@ export type AiSdkOptions = {
   idleTimeoutMs?: number;
   /** The time limit for the whole call, in ms. Default: 30 minutes. */
   totalTimeoutMs?: number;
-  /**
-   * Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default:
-   * `Date.now`.
-   */
+  /** The current time in ms since the epoch, for `retry-after` dates. Default: `Date.now`. */
   now?: () => number;
 };
 
@@ -117,9 +112,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): ModelAdapt
   return turnAdapter({ provider, model: model.modelId, capabilities: { serverTools: true }, call });
 }
 
-/**
- * Older specifications differ only in files, usage and finish reason, which are handled where they are used.
- */
+/** Older specifications differ only in files, usage and finish reason, which are handled where they are used. */
 function asCurrent(model: AiSdkModel): LanguageModelV4 {
   return model as LanguageModelV4;
 }

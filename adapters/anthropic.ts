@@ -23,15 +23,9 @@ import { singleTurnAdapter } from './turn/single-turn.ts';
 /** Options of `anthropic`. */
 export type AnthropicOptions = ConnectionOptions &
   ClientOptions & {
-    /**
-     * Merged into the body of every request; the request's own options take precedence. Objects are merged,
-     * `tools` appended.
-     */
+    /** Merged into the body of every request, before the request's own options. Objects are merged, `tools` appended. */
     providerOptions?: JsonObject;
-    /**
-     * Whether the model can enforce an output schema. If not, the answer is requested as a tool call.
-     * Default: by its name.
-     */
+    /** Whether the model can enforce an output schema; if not, the answer is a tool call. Default: by its name. */
     nativeOutput?: boolean;
   };
 
@@ -61,10 +55,7 @@ export function anthropic(options: AnthropicOptions): ModelAdapter {
     return output.type === 'tool' ? output.name : undefined;
   };
 
-  /**
-   * If the provider refuses the thinking of another model or transcript, repeats the request once without
-   * thinking.
-   */
+  /** Repeats the request once without thinking if the provider refuses that of another model or transcript. */
   async function send(
     connection: Connection,
     request: ModelRequest,

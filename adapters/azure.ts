@@ -11,10 +11,7 @@ import { RESPONSES_NAMES, type ResponsesOptions, responsesAdapter } from './resp
 export type AzureOptions = ResponsesOptions & {
   /** Default: `responses`, or `chat` if the base URL only supports Chat Completions. */
   api?: 'responses' | 'chat';
-  /**
-   * Sent as `api-version`. Default: `AZURE_API_VERSION`, else the version that `/models` and `/deployments/…`
-   * require.
-   */
+  /** Sent as `api-version`. Default: `AZURE_API_VERSION`, else the version that the URL requires. */
   apiVersion?: string;
 };
 
@@ -64,10 +61,7 @@ function hasOnlyChat(url: string): boolean {
   return /\/models\/?(?:\?|$)|\/deployments\//.test(url);
 }
 
-/**
- * Precedence of the version: the option or environment variable, then the URL, then what the address
- * requires.
- */
+/** The option or environment variable takes precedence, then the URL, then what the address requires. */
 function withApiVersion(baseURL: string, apiVersion?: string): string {
   if (!URL.canParse(baseURL)) return baseURL;
   const url = new URL(baseURL);

@@ -15,9 +15,8 @@ export function cerebras(options: ChatOptions): ModelAdapter {
 }
 
 /**
- * Reasoning is received as `reasoning` and only accepted under that name. With an enforced schema, models
- * answer and repeat a call in one turn, so in requests with tools the schema is only part of the
- * instructions.
+ * Reasoning is received as `reasoning`, and accepted under that name alone. With an enforced schema, models answer
+ * and repeat a call in one turn: with tools, it is part of the instructions.
  */
 const CEREBRAS: ChatDialect = {
   provider: 'cerebras',

@@ -40,8 +40,8 @@ const DEEPSEEK: ResponsesDialect = {
 };
 
 /**
- * DeepSeek's Chat Completions dialect. In thinking mode every message with calls must have
- * `reasoning_content` (https://api-docs.deepseek.com/guides/thinking_mode).
+ * DeepSeek's Chat Completions dialect. When thinking, every message with calls must have `reasoning_content`
+ * (https://api-docs.deepseek.com/guides/thinking_mode).
  */
 export const DEEPSEEK_CHAT: ChatDialect = {
   provider: 'deepseek',

@@ -9,10 +9,7 @@ import { singleTurnAdapter } from './turn/single-turn.ts';
 
 /** Options of `gemini`. */
 export type GeminiOptions = ConnectionOptions & {
-  /**
-   * Merged into the body of every request; the request's own options take precedence. Objects are merged,
-   * `tools` appended.
-   */
+  /** Merged into the body of every request, before the request's own options. Objects are merged, `tools` appended. */
   providerOptions?: JsonObject;
 };
 

@@ -15,8 +15,8 @@ export function groq(options: ChatOptions): ModelAdapter {
 }
 
 /**
- * Groq refuses a schema together with tools. A call that violates its tool's schema is reported as an error
- * that contains the generated text, so the request is retried. Usage is sent without asking for it.
+ * Groq refuses a schema together with tools. A call that violates its tool's schema is an error with the generated
+ * text, so it is retried. Usage is sent without asking for it.
  */
 const GROQ: ChatDialect = {
   provider: 'groq',

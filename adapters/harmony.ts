@@ -21,10 +21,7 @@ export type HarmonyOptions = ConnectionOptions & {
   today?: string;
   /** The end of the model's knowledge, in the prompt. Default: `2024-06`. */
   knowledgeCutoff?: string;
-  /**
-   * Merged into the body of every request, over gRPC into its sampling parameters; the request's own options
-   * take precedence.
-   */
+  /** Merged into every request (over gRPC into the sampling parameters), before the request's own options. */
   providerOptions?: JsonObject;
 };
 

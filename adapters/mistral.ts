@@ -18,10 +18,7 @@ export function mistral(options: ChatOptions): ModelAdapter {
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/**
- * Call ids of nine letters and digits. Mistral refuses all others, even those that models on this API
- * generate.
- */
+/** Mistral refuses all other ids, even those that models on this API generate. */
 const NINE: CallIdForm = {
   fits: id => /^[A-Za-z0-9]{9}$/.test(id),
   make(digest) {

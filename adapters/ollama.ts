@@ -74,10 +74,7 @@ export const OLLAMA_CHAT: ChatDialect = {
 };
 
 type OllamaNativeOptions = ConnectionOptions & {
-  /**
-   * Merged into the body of every request; the request's own options take precedence. Objects are merged,
-   * `tools` appended.
-   */
+  /** Merged into the body of every request, before the request's own options. Objects are merged, `tools` appended. */
   providerOptions?: JsonObject;
 };
 
@@ -110,9 +107,8 @@ type BodyOptions = {
 };
 
 /**
- * Builds the request body of one call. A `format` constrains the full output and would prevent tool calls, so
- * in requests with tools the schema is added to the instructions. Throws a `ProviderError` for content that
- * Ollama does not accept.
+ * A `format` constrains the full output and would prevent tool calls, so with tools the schema is part of the
+ * instructions. Throws a `ProviderError` for content that Ollama does not accept.
  */
 function bodyOf(request: ModelRequest, options: BodyOptions): JsonObject {
   const tools = offeredTools(request);
@@ -151,9 +147,7 @@ function settingsInput({ temperature, topP, maxOutputTokens }: Settings): JsonOb
   return omitUndefined({ num_predict: maxOutputTokens, temperature, top_p: topP });
 }
 
-/**
- * Only gpt-oss takes levels, and its thinking cannot be turned off; all other models take `true` or `false`.
- */
+/** Only gpt-oss takes levels, and its thinking cannot be turned off; all other models take `true` or `false`. */
 function thinkInput(effort: string | undefined, model: string): JsonObject {
   if (effort === undefined) return {};
   const levels = /gpt-oss/.test(model);

@@ -27,9 +27,7 @@ const OPENAI_CHAT: ChatDialect = {
   reasoning: 'member',
 };
 
-/**
- * Only OpenAI's own models know the role `developer`; its first reasoning models do not know `system` either.
- */
+/** Only OpenAI's own models know the role `developer`; its first reasoning models do not know `system` either. */
 function roleAtOpenai(role: 'system' | 'developer', model: string): 'system' | 'developer' | 'user' {
   if (/^o1-(?:mini|preview)/.test(model)) return 'user';
   return isOpenaiModel(model) ? role : 'system';

@@ -15,9 +15,7 @@ export function openrouter(options: ChatOptions): ModelAdapter {
   return chatAdapter(OPENROUTER, options);
 }
 
-/**
- * Reasoning is received and sent back as `reasoning_details`, which hold what the model's vendor needs back.
- */
+/** Reasoning is received and sent back as `reasoning_details`, which hold what the model's vendor needs back. */
 const OPENROUTER: ChatDialect = {
   provider: 'openrouter',
   keyVariables: ['OPENROUTER_API_KEY'],

@@ -22,9 +22,7 @@ import { deltasUpTo } from './turn/turn-deltas.ts';
 /** Resolves after `ms` milliseconds; rejects when the signal aborts. */
 export type Wait = (ms: number, signal: AbortSignal) => Promise<void>;
 
-/**
- * `delayScale` multiplies every `delayMs` and overrides the script's own value. `wait` replaces the timer.
- */
+/** `delayScale` multiplies every `delayMs` and overrides the script's own value. `wait` replaces the timer. */
 type Pace = { delayScale?: number; wait?: Wait };
 /** The turns of a script, or a script file, with optional pacing. */
 export type ScriptedOptions =
@@ -179,10 +177,7 @@ function failed(
 
 const ONLY_CALLS = 'The script has only tool calls for this turn, and tools are off.';
 
-/**
- * Converts the script's turn number `at` (from 0) to a model turn. With `toolChoice: 'none'` its calls are
- * omitted; if nothing else is left, a text says so. Its items have its number, for `countTurns`.
- */
+/** With `toolChoice: 'none'` calls are omitted, with a text if nothing else is left. Items have `at`, to be counted. */
 function playTurn(
   turn: PlayedTurn,
   at: number,

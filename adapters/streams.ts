@@ -23,10 +23,7 @@ export type TurnRequest = Partial<Omit<ModelRequest, 'transcript'>> & {
 /** Options of `streamAndClassify`. `signal` aborts the call. */
 export type StreamAndClassifyOptions = {
   signal?: AbortSignal;
-  /**
-   * Called with each piece of text. A returned promise is awaited before the next piece; an error ends the
-   * call.
-   */
+  /** Called with each piece of text. A returned promise is awaited before the next; an error ends the call. */
   onText?: (text: string) => unknown;
   /** Called with each piece of reasoning, like `onText`. */
   onReasoning?: (text: string) => unknown;
@@ -160,10 +157,7 @@ export function classifyTurn(turn: TurnLike): ClassifiedTurn {
     : { type: 'final_answer', text };
 }
 
-/**
- * Returns the calls that the provider did not run itself. In a turn that was cut off by its length limit they
- * have an `error` and no `input`, because their arguments may be incomplete.
- */
+/** The calls to run. If the length limit cut the turn off, they have an `error` instead of an `input`. */
 function callsToRun({ toolCalls, finishReason }: TurnLike): ToolCall[] {
   const calls = (toolCalls ?? [])
     .map((call, index) => toolCallFrom(call, index))

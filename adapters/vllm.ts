@@ -110,10 +110,7 @@ function prepareCall(
   };
 }
 
-/**
- * Constrains the answer to the schema. A model that thinks must be free to do so first:
- * https://xgrammar.mlc.ai/docs/tutorials/structural_tag.html.
- */
+/** A model that thinks must be free to do so first: https://xgrammar.mlc.ai/docs/tutorials/structural_tag.html. */
 function constraintOf(schema: JsonObject, { mayThink }: { mayThink: boolean }): JsonObject {
   if (!mayThink) return { json_schema: JSON.stringify(schema) };
   const tag = { begin: '</think>', content: { type: 'json_schema', json_schema: schema }, end: '' };

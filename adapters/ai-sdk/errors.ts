@@ -14,10 +14,7 @@ import { showText } from '../http/redact-secrets.ts';
 import { jsonIn, shorten } from '../turn/json-access.ts';
 import { isErrorBody } from '../turn/single-turn.ts';
 
-/**
- * Codes of the AI SDK's errors without a response. They are identified by name, because their classes may
- * come from another copy of the SDK.
- */
+/** The SDK's errors without a response, by name: their classes may come from another copy of the SDK. */
 const BY_NAME: ReadonlyMap<string, ProviderErrorCode> = new Map([
   ['AI_LoadAPIKeyError', 'key-missing'],
   ['AI_NoSuchModelError', 'model-unknown'],

@@ -46,10 +46,7 @@ type PromptOptions = {
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
-/**
- * Converts instructions and transcript to a prompt, in order. Consecutive model items become one message, as
- * do consecutive results. Control items and results without a call are omitted.
- */
+/** Converts instructions and transcript. Consecutive model items become one message, as do results. */
 function promptOf({ instructions, transcript }: ModelRequest, options: PromptOptions): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [];
   const calls = new Map<string, ToolCallItem>();
@@ -149,10 +146,7 @@ function resultInput(
   };
 }
 
-/**
- * Providers whose packages send images and files in results. Others, such as `openai.chat`, send the content as one JSON
- * text with base64 in it.
- */
+/** Packages that send images and files in results. Others, as `openai.chat`, send them as base64 in a JSON text. */
 const SENDS_MEDIA =
   /^ai-sdk:(?:anthropic|google|vertex|amazon-bedrock)\b|^ai-sdk:(?:openai|azure)\.responses$/;
 
@@ -222,10 +216,7 @@ export function providerItem(provider: string, content: LanguageModelV4Content):
   return { type: 'provider_item', kind, opaque: { provider, data: { part: toJson(serializable(content)) } } };
 }
 
-/**
- * Returns the content in a form that JSON can represent. The id of a source is dropped: the AI SDK generates
- * it anew each time.
- */
+/** Content that JSON can represent, without the id of a source, which the AI SDK generates anew each time. */
 function serializable(content: LanguageModelV4Content): object {
   if (content.type === 'source') {
     const { id: _, ...source } = content;
@@ -278,10 +269,7 @@ function dataOf(value: JsonValue | undefined): FileData {
   return type === 'url' ? { type, url: new URL(textIn(url)) } : { type: 'data', data: textIn(data) };
 }
 
-/**
- * The provider data that an item keeps in its `opaque.data`: the provider's `metadata`, which is sent back as
- * provider options, and `mark`, a digest of the portable part, which shows whether that part was edited.
- */
+/** `metadata` goes back as provider options; `mark` is a digest of the portable part, to see whether it was edited. */
 type Kept = { metadata: JsonObject; mark: string };
 
 /** Returns the opaque data of an item with metadata; `undefined` if there is none. @internal */
@@ -291,10 +279,7 @@ export function keptWith(provider: string, portable: string, metadata: unknown):
   return { provider, data: { metadata: own, mark: markOf(portable) } satisfies Kept };
 }
 
-/**
- * Returns the provider options to send with an item. An item that was edited since loses its id, because some
- * providers would use their stored copy instead.
- */
+/** An item that was edited since loses its id: some providers would use their stored copy instead. */
 function optionsOf(
   provider: string,
   portable: string,
@@ -395,9 +380,7 @@ function reasoningOf({ reasoningEffort }: Settings): Pick<LanguageModelV4CallOpt
   return { reasoning: reasoningEffort as NonNullable<LanguageModelV4CallOptions['reasoning']> };
 }
 
-/**
- * Settings outside of the specification are sent under the provider's name; providers ignore unknown options.
- */
+/** Settings outside of the specification are sent under the provider's name; providers ignore unknown options. */
 function providerOptionsOf(
   { settings, tools, providerOptions }: ModelRequest,
   input: CallOptionsInput,

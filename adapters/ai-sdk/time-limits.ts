@@ -54,10 +54,7 @@ export class TimeLimits {
   }
 }
 
-/**
- * Returns the value, or rejects with the signal's reason on abort; a value that arrives later is passed to
- * `giveUp`.
- */
+/** Rejects with the signal's reason on abort; a value that arrives later is passed to `giveUp`. */
 export async function orAborted<Value>(
   promised: PromiseLike<Value>,
   signal: AbortSignal,

@@ -78,10 +78,7 @@ function addContent(turn: TurnBuilder, content: LanguageModelV4Content, provider
   turn.items.push(providerItem(provider, content));
 }
 
-/**
- * Before specification v3 the value is only the unified reason. Anthropic's pause is only visible in the raw
- * reason.
- */
+/** Before v3, the value is the unified reason alone. Anthropic's pause is only visible in the raw reason. */
 function finishReasonOf(
   value: unknown,
   { hasCalls, providerRan }: { hasCalls: boolean; providerRan: boolean },
@@ -131,10 +128,7 @@ function sum(...counts: (JsonValue | undefined)[]): number | undefined {
   return known.length === 0 ? undefined : known.reduce((total, count) => total + count, 0);
 }
 
-/**
- * Yields the deltas of a stream of parts and returns its result. Throws the error of an `error` part, and a
- * `ProviderError` for a stream without `finish`. A time limit and a reader that stops early cancel the stream.
- */
+/** Yields the deltas and returns the result. A time limit and a reader that stops early cancel the stream. */
 export async function* readParts(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   limits: TimeLimits,
@@ -295,10 +289,7 @@ function callDeltas(started: ReturnType<typeof callStarted>, text: string): Turn
   return text === '' ? [started] : [started, { type: 'call_arguments', index: started.index, text }];
 }
 
-/**
- * Converts a file that the model generated to a message part. Before specification v4, `data` has no wrapper
- * object.
- */
+/** Converts a generated file to a message part. Before v4, `data` has no wrapper object. */
 function generatedFile({ mediaType, data }: LanguageModelV4File): Part {
   const url = urlOf(mediaType, data);
   return mediaType.startsWith('image/') ? { type: 'image', url } : { type: 'file', url, mediaType };

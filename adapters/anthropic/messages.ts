@@ -12,9 +12,7 @@ import { jsonIn, nonEmpty, objectOf, textIn } from '../turn/json-access.ts';
 import { resultsByCall } from '../turn/tool-calls.ts';
 
 type ConversationOptions = {
-  /**
-   * `false` omits the model's thinking, which the API may refuse with another model or in another transcript.
-   */
+  /** `false` omits the model's thinking, which the API may refuse with another model or in another transcript. */
   withThinking: boolean;
   /** Whether other messages precede these. Default: `false`. */
   hasPrevious?: boolean;
@@ -223,10 +221,7 @@ function failure(id: string, text: string): JsonObject {
   return { type: 'tool_result', tool_use_id: id, content: text || 'The tool failed.', is_error: true };
 }
 
-/**
- * Converts the parts of a user message to content blocks. Empty texts are omitted, because the API refuses
- * them.
- */
+/** The content blocks of a user message, without empty texts, which the API refuses. */
 export function userContent(parts: readonly Part[]): JsonObject[] {
   return parts.filter(part => part.type !== 'text' || part.text !== '').map(userBlock);
 }

@@ -81,9 +81,7 @@ function objectSchema(schema: JsonObject): JsonObject {
   return { ...schema, type: 'object' };
 }
 
-/**
- * Returns declarations for the called tools: the API refuses calls in a transcript if no tool is declared.
- */
+/** Returns declarations for the called tools: the API refuses calls in a transcript if no tool is declared. */
 function calledTools(messages: readonly JsonObject[]): JsonObject[] {
   const names = new Set<string>();
   for (const { content } of messages) {
@@ -106,10 +104,7 @@ function choiceInput({ tools, toolChoice, settings }: ModelRequest, { output, ma
     : { type: 'tool', name: toolChoice.name, ...single };
 }
 
-/**
- * With thinking, `temperature` is refused and `top_p` must be at least 0.95. Newer models accept one of the
- * two, or none.
- */
+/** With thinking, `temperature` is refused and `top_p` is at least 0.95. Newer models accept one of the two, or none. */
 function samplingInput({ temperature, topP }: Settings, { rules, thinks }: Plan): JsonObject {
   if (rules.sampling === 'none') return {};
   const sampling: JsonObject =
@@ -230,10 +225,7 @@ function inputFor(effort: string | undefined, rules: ModelRules, maxTokens: numb
   return budget < maxTokens ? { thinking: { type: 'enabled', budget_tokens: budget } } : {};
 }
 
-/**
- * Whether the model thinks in this request. If so, it refuses a forced tool choice and most sampling
- * settings.
- */
+/** A model that thinks refuses a forced tool choice and most sampling settings. */
 function thinksIn(body: JsonObject, rules: ModelRules): boolean {
   const { type } = objectOf(body.thinking);
   return type === undefined ? rules.thinksByDefault : type === 'enabled' || type === 'adaptive';
@@ -275,10 +267,7 @@ type ModelRules = {
   sampling: 'both' | 'one' | 'none';
 };
 
-/**
- * Returns the rules for a model. A model of another name, on another server of this API, gets conservative
- * rules.
- */
+/** The rules of a model; those for another name, on another server of this API, are conservative. */
 export function modelRules(model: string): ModelRules {
   const preview = model.includes('claude-mythos-preview');
   const [, before, major, minor, after] = preview ? MYTHOS_PREVIEW : (VERSION.exec(model) ?? []);

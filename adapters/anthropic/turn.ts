@@ -10,16 +10,10 @@ import { callStarted } from '../turn/turn-deltas.ts';
 import { normalizeUsage } from '../turn/usage.ts';
 import { keepBlock } from './messages.ts';
 
-/**
- * A content block. From a stream also `written`, the text of its `input` as streamed; empty if none was
- * streamed.
- */
+/** A content block. `written` is its `input` as a stream sent it, empty if it sent none. */
 type ReadBlock = { block: JsonObject; written?: string };
 
-/**
- * Builds the turn of a completed message. `outputTool` is the name of the tool that takes the answer: if only
- * that tool is called, its input is the answer; otherwise the other calls are used and it is ignored.
- */
+/** `outputTool` takes the answer: if it alone is called, its input is the answer; else it is ignored. */
 function turnOf(
   message: JsonObject,
   content: readonly ReadBlock[],
@@ -228,10 +222,7 @@ export class MessageReader implements AnswerReader {
     }
   }
 
-  /**
-   * Opens the block for a delta without a `content_block_start`. Impossible for a call, which has no name
-   * then.
-   */
+  /** Opens the block of a delta without a `content_block_start`; a call would have no name then. */
   #unannounced(event: JsonObject, { type }: JsonObject): StreamedBlock | undefined {
     if (type === 'text_delta') return this.#blocks.begin(event, { type: 'text', text: '' });
     if (type !== 'thinking_delta') return undefined;

@@ -21,10 +21,7 @@ import { ChatReader } from './turn.ts';
 /** The options of every Chat Completions adapter. */
 export type ChatOptions = ConnectionOptions &
   ClientOptions & {
-    /**
-     * Merged into the body of every request; the request's own options take precedence. Objects are merged,
-     * `tools` appended.
-     */
+    /** Merged into the body of every request, before the request's own options. Objects are merged, `tools` appended. */
     providerOptions?: JsonObject;
   };
 

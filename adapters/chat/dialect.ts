@@ -3,10 +3,7 @@ import type { JsonObject } from '../../protocol/json.ts';
 import type { Endpoint } from '../http/connection.ts';
 import type { CallIdForm } from '../turn/tool-calls.ts';
 
-/**
- * How a provider of the Chat Completions API deviates from the others. Every member has the most common
- * behaviour as its default, so a new provider needs only an endpoint.
- */
+/** How a provider of the Chat Completions API deviates. Every default is what most of them do. */
 export type ChatDialect = Endpoint & {
   /** The role of instructions and of `developer` messages. Default: `system` for both. */
   role?: (role: 'system' | 'developer', model: string) => 'system' | 'developer' | 'user';
@@ -14,10 +11,7 @@ export type ChatDialect = Endpoint & {
   maxTokensMember?: (model: string) => 'max_tokens' | 'max_completion_tokens';
   /** The tool choice that forces a call of any tool. Default: `required`. */
   requiredChoice?: 'required' | 'any';
-  /**
-   * How an output schema is enforced. Default: `json_schema`; the other forms add the schema to the
-   * instructions.
-   */
+  /** How an output schema is enforced. Default: `json_schema`; the others add the schema to the instructions. */
   output?: OutputForm;
   /** Like `output`, for requests with tools. Default: `output`. */
   outputWithTools?: OutputForm;
@@ -31,10 +25,7 @@ export type ChatDialect = Endpoint & {
   effort?: (effort: string, model: string) => JsonObject;
   /** Further body members of a streaming request. Default: `{stream_options: {include_usage: true}}`. */
   streamMembers?: JsonObject;
-  /**
-   * Whether an assistant message must separate a tool result from a user message, and a final assistant
-   * message must be marked with `prefix`. Default: `false`.
-   */
+  /** An assistant message separates a result from a user message; as the last one it has `prefix`. Default: `false`. */
   strictOrder?: boolean;
   /** Whether the stream may repeat the full text after its pieces. Default: `false`. */
   resendsText?: boolean;

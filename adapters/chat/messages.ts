@@ -16,9 +16,8 @@ import type { ChatDialect } from './dialect.ts';
 import { chunkText, isReplayable, keptBy } from './turn.ts';
 
 /**
- * Converts a transcript to messages. Consecutive assistant items become one message, directly followed by
- * exactly one result for each of its calls, in the transcript's order. Control items, calls that the provider
- * ran itself, other providers' opaque data, and results without a call are omitted.
+ * Consecutive assistant items become one message, directly followed by exactly one result for each of its calls, in
+ * the transcript's order. What has no place in the API, and results without a call, are omitted.
  */
 function messagesOf(transcript: readonly Item[], dialect: ChatDialect, model: string): JsonObject[] {
   const ids = new WireCallIds(transcript, dialect.callIds);
@@ -51,10 +50,7 @@ function messagesOf(transcript: readonly Item[], dialect: ChatDialect, model: st
   return dialect.strictOrder ? inStrictOrder(messages) : messages;
 }
 
-/**
- * Returns a function like `messagesOf` that puts `head` before the messages and converts only what the
- * transcript gained.
- */
+/** A `messagesOf` that puts `head` before the messages and converts only what the transcript gained. */
 export function growingMessages(
   dialect: ChatDialect,
   model: string,
@@ -221,9 +217,7 @@ function reasoningOf(
   return members;
 }
 
-/**
- * A detail refers to its call by the call's original id, which this replaces with the id used in the request.
- */
+/** A detail refers to its call by the call's original id, which this replaces with the id used in the request. */
 function withKnownId(detail: JsonObject, known: ReadonlyMap<string, string>): JsonObject {
   const id = known.get(nonEmpty(detail.id) ?? '');
   return id === undefined ? detail : { ...detail, id };
@@ -255,10 +249,7 @@ function argumentsInput(text: string): string {
 
 type FilePart = Extract<Part, { type: 'file' }>;
 
-/**
- * Converts user content: a single text to a string, anything else to parts. Returns `undefined` if it is
- * empty.
- */
+/** A single text becomes a string, anything else parts, nothing `undefined`. */
 function userContent(parts: readonly Part[], dialect: ChatDialect): JsonValue | undefined {
   const [first, ...more] = parts;
   if (!first) return undefined;

@@ -120,10 +120,7 @@ function opaqueOf(kept: Kept, dialect: ChatDialect): { opaque?: { provider: stri
   return Object.keys(kept).length === 0 ? {} : { opaque: { provider: dialect.provider, data: { ...kept } } };
 }
 
-/**
- * The members of a message that hold reasoning outside of its content. Providers repeat the same text in
- * several.
- */
+/** Where a message has reasoning outside of its content. Providers repeat the same text in several. */
 const REASONING_MEMBERS = ['reasoning_content', 'reasoning', 'reasoning_details'] as const;
 type ReasoningMember = (typeof REASONING_MEMBERS)[number];
 
@@ -266,19 +263,13 @@ function textOfDetails(source: JsonObject): string {
   return objectsOf(source.reasoning_details).map(detailText).join('');
 }
 
-/**
- * A section of an answer: one thinking chunk, reasoning outside of the content, or all other chunks up to the next
- * reasoning.
- */
+/** One thinking chunk, reasoning outside of the content, or all other chunks up to the next reasoning. */
 type Stretch =
   | { type: 'thinking'; chunk: JsonObject }
   | { type: 'reasoning'; pieces: string[] }
   | { type: 'text'; chunks: JsonObject[] };
 
-/**
- * Accumulates message content that arrives as text, as chunks, or as a mix. Adjacent chunks of one kind are
- * joined.
- */
+/** Message content that arrives as text, as chunks, or as a mix. Adjacent chunks of one kind are joined. */
 class ContentChunks {
   readonly stretches: Stretch[] = [];
 
@@ -402,10 +393,7 @@ export function isReplayable({ type, format, signature }: JsonObject): boolean {
   return !(anthropic && type === 'reasoning.text' && nonEmpty(signature) === undefined);
 }
 
-/**
- * Returns what a piece adds to the known text, for streams that may send the full text again. A short piece
- * is returned unchanged, because ordinary text may repeat it.
- */
+/** What a piece adds, if it may be the full text again. A short piece is unchanged: ordinary text may repeat it. */
 export function newSuffix(known: string, piece: string): string {
   const isConclusive = piece.length > known.length || (piece.length === known.length && known.length > 20);
   return isConclusive && piece.startsWith(known) && WORD.test(known) ? piece.slice(known.length) : piece;
@@ -413,10 +401,7 @@ export function newSuffix(known: string, piece: string): string {
 
 const WORD = /\p{L}{3}/u;
 
-/**
- * Reads one answer. A stream must send a finish reason; later chunks without one do not reset it, and may have the
- * usage.
- */
+/** Reads one answer. Chunks after the finish reason do not reset it, and may have the usage. */
 export class ChatReader implements AnswerReader {
   readonly #request: ModelRequest;
   readonly #dialect: ChatDialect;
@@ -506,10 +491,7 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['eos_token', 'stop'],
 ]);
 
-/**
- * Returns the finish reason of a turn. Calls override `stop` and unknown reasons; a `tool_calls` caused by
- * calls that the provider ran itself is a `stop`.
- */
+/** Calls override `stop` and unknown reasons; `tool_calls` caused by calls that the provider ran is a `stop`. */
 function finishReasonOf(
   finish: string,
   turn: { calls: boolean; providerCalls: boolean; refused: boolean },

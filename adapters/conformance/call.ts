@@ -95,10 +95,7 @@ export function opened(
   return { adapter: open({ ...WIDE, baseURL: NOWHERE, fetch, ...options }), requests };
 }
 
-/**
- * Asserts that `work` rejects with a `ProviderError` that has these details, names provider and model, and
- * does not contain the API key.
- */
+/** Asserts a `ProviderError` with these details that names provider and model, without the API key. */
 export async function failsWith(
   expected: Partial<ProviderErrorDetails>,
   adapter: Pick<ModelAdapter, 'provider' | 'model'>,

@@ -241,10 +241,7 @@ export function* inTwoEverywhere(bytes: Uint8Array): Generator<Uint8Array[], voi
   for (let at = 1; at < bytes.length; at += 1) yield splitAt(bytes, [at]);
 }
 
-/**
- * Yields splits of the bytes into pieces of `length`, one for each position of the first cut: `length`
- * splits, which together cut every position between two bytes once.
- */
+/** Yields `length` splits into pieces of that length, which together cut every position between two bytes once. */
 export function* inPiecesOf(bytes: Uint8Array, length: number): Generator<Uint8Array[], void> {
   for (let first = 1; first <= Math.min(length, bytes.length - 1); first += 1) {
     const cuts = Array.from(

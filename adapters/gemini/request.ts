@@ -22,10 +22,8 @@ import { withOutputSchema } from '../turn/strict-schema.ts';
 import { parseArguments, resultsByCall } from '../turn/tool-calls.ts';
 
 /**
- * Converts a transcript to contents of user and model. The parts of a model turn stay unchanged. The
- * responses to all its calls follow in one content, in call order, wherever their results are in the
- * transcript. Leading system messages become the `opening`; later ones become user text, because contents
- * have no other place for them. `hasPrevious`: other contents precede these.
+ * The parts of a model turn stay unchanged; the responses to its calls follow in one content, in call order. Leading
+ * system messages become the `opening`, later ones user text. `hasPrevious`: other contents precede these.
  */
 function contentsOf(
   transcript: readonly Item[],
@@ -65,10 +63,7 @@ function startingWithUser(contents: JsonObject[]): JsonObject[] {
   return contents[0]?.role === 'user' ? contents : [{ role: 'user', parts: [{ text: '' }] }, ...contents];
 }
 
-/**
- * Replaces the signature of a call that another model made, or Gemini before it signed calls:
- * https://ai.google.dev/gemini-api/docs/thought-signatures
- */
+/** Of calls that Gemini has not signed: https://ai.google.dev/gemini-api/docs/thought-signatures */
 const NOT_SIGNED = 'skip_thought_signature_validator';
 
 /** The response to a call without a result. The API requires one for every call. */
@@ -267,10 +262,7 @@ function typeByExtension(name: string | undefined): string | undefined {
   return TYPES.get(path.slice(path.lastIndexOf('.') + 1).toLowerCase());
 }
 
-/**
- * Returns a model's generation, such as 2.5. Names without one, such as `gemini-flash-latest`, mean the
- * newest (3). Returns 0 for other models and names that do not tell, such as tuned models.
- */
+/** 2.5, for example. A name without a number, as `gemini-flash-latest`, means the newest (3); others mean 0. */
 function generationOf(model: string): number {
   const name = model.split('/').at(-1) ?? '';
   const version = /^gemini-(?:[a-z-]+-)?(\d\d?(?:\.\d+)?)(?![\d.])/.exec(name)?.[1];
@@ -319,10 +311,7 @@ function spanIn({ length, thoughtSignature }: JsonObject): Span {
   return { length: integerIn(length) ?? 0, ...signed(nonEmpty(thoughtSignature)) };
 }
 
-/**
- * Splits a text into its original parts. A text that was edited since no longer matches its signatures and
- * becomes one unsigned part.
- */
+/** The original parts of a text. One that was edited no longer matches its signatures: it is one unsigned part. */
 function textParts(text: string, spans: readonly Span[] | undefined): JsonObject[] {
   const total = spans?.reduce((sum, { length }) => sum + length, 0);
   if (!spans || total !== text.length) return text === '' ? [] : [{ text }];
@@ -341,10 +330,7 @@ type BodyOptions = {
   providerOptions: JsonObject | undefined;
 };
 
-/**
- * Builds the request body of one call. Tools and answers are described by full JSON Schemas. In requests with
- * tools, models before Gemini 3 do not accept an output schema, so it is added to the instructions.
- */
+/** With tools, models before Gemini 3 do not accept an output schema: it is added to the instructions. */
 export function bodyOf(
   request: ModelRequest,
   { model, contentsOf, providerOptions }: BodyOptions,
@@ -411,10 +397,7 @@ function settingsInput(settings: Settings, model: string): JsonObject {
   });
 }
 
-/**
- * Converts a reasoning effort: to a level for Gemini 3, to a token budget for earlier models. A numeric
- * effort is a budget in tokens. https://ai.google.dev/gemini-api/docs/openai#thinking
- */
+/** A level for Gemini 3, else, or as a number, a budget: https://ai.google.dev/gemini-api/docs/openai#thinking */
 function thinkingConfig(effort: string, model: string): JsonObject {
   if (/^-?\d+$/.test(effort)) return { thinkingBudget: Number(effort) };
   return generationOf(model) >= 3

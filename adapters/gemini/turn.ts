@@ -235,9 +235,7 @@ class CallReader {
     else this.#args = args ?? this.#args;
   }
 
-  /**
-   * Returns the arguments as JSON text. Text that the model sent instead of an object is returned unchanged.
-   */
+  /** Returns the arguments as JSON text. Text that the model sent instead of an object is returned unchanged. */
   arguments(): string {
     if (this.#pieces) return this.#pieces.text();
     const text = typeof this.#args === 'string' ? this.#args : JSON.stringify(this.#args ?? {});
@@ -308,10 +306,7 @@ function stepsOf(path: string): Step[] | undefined {
 
 const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\]/g;
 
-/**
- * Sets the value at a path. Returns `false` if that is impossible: lists grow by one, and a value never
- * becomes a container.
- */
+/** Returns `false` if the value has no place: lists grow by one, and a value never becomes a container. */
 function place(root: JsonObject, steps: readonly Step[], value: JsonValue): boolean {
   let container: JsonValue = root;
   for (const [at, step] of steps.entries()) {

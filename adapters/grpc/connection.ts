@@ -21,9 +21,8 @@ export type GrpcConnection = {
 type Opened = { address: string; client: Client; metadata: Metadata };
 
 /**
- * Returns a function that connects for each call. The base URL is `grpc://HOST:PORT`, or `grpcs://HOST:PORT`
- * for TLS; every other one throws a `ProviderError` `base-url-invalid`. The server's connection is shared by
- * calls and does not keep the process alive.
+ * Connects for each call, to `grpc://HOST:PORT`, or `grpcs://HOST:PORT` for TLS; else it throws `base-url-invalid`. The
+ * connection is shared by calls and does not keep the process alive.
  */
 export function grpcConnector(endpoint: GrpcEndpoint, options: ConnectionOptions): () => GrpcConnection {
   const { idleTimeoutMs = 300_000, totalTimeoutMs = 1_800_000, timeoutMs = 600_000 } = options;
@@ -163,10 +162,7 @@ const SAME_AS: Readonly<Record<string, string>> = {
   unimplemented: 'not_found',
 };
 
-/**
- * Converts an error of grpc-js to one that the adapters classify. Other errors are returned unchanged. A call that
- * the server cancelled is one whose connection was lost.
- */
+/** Converts an error of grpc-js to one that is classified here. A call that the server cancelled lost its connection. */
 function fromGrpcError(thrown: unknown, context: ProviderContext): unknown {
   if (!(thrown instanceof Error) || !('code' in thrown) || typeof thrown.code !== 'number') return thrown;
   const details = 'details' in thrown ? String(thrown.details) : thrown.message;
@@ -181,8 +177,8 @@ function fromGrpcError(thrown: unknown, context: ProviderContext): unknown {
 }
 
 /**
- * Loads a module of an optional peer dependency. Bundlers leave the import alone, so that an adapter can be bundled
- * without the package. Throws a `ProviderError` with the command that installs it if it is missing.
+ * Loads an optional peer dependency; bundlers leave the import alone. Throws a `ProviderError` with the command that
+ * installs it if it is missing.
  */
 export async function loadPeer<Module>(module: string, context: ProviderContext): Promise<Module> {
   try {

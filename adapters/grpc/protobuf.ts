@@ -1,10 +1,7 @@
 // vLLM's gRPC API: its messages in protobuf's wire format, connections, and the adapter skeleton of everything that
 // generates tokens from tokens. https://protobuf.dev/programming-guides/encoding/ describes the format.
 
-/**
- * Writes a protobuf message, field by field. Numbers are unsigned integers below 2^53, but for `int32` and
- * `float`.
- */
+/** Numbers are unsigned integers below 2^53, but for `int32` and `float`. */
 export class ProtoWriter {
   readonly #bytes: number[] = [];
 
@@ -72,10 +69,7 @@ export class ProtoWriter {
 /** A field as received: a number for varints, bytes for everything with a length. */
 export type ProtoField = { field: number; value: number | Uint8Array };
 
-/**
- * Reads the fields of a message in order. Fixed-size numbers are skipped, because no message read here has
- * any. Throws a `RangeError` for bytes that are no message.
- */
+/** Reads fields in order, but for fixed-size numbers, which no message here has. Throws a `RangeError` if it cannot. */
 export function readFields(bytes: Uint8Array): ProtoField[] {
   const reader = new ProtoReader(bytes);
   const fields: ProtoField[] = [];

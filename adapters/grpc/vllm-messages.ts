@@ -110,10 +110,7 @@ export type GenerateResponse = {
   cachedTokens: number;
 };
 
-/**
- * Decodes a message of a reply; `undefined` if it is of an unknown kind. Throws a `RangeError` for bytes that
- * are no message.
- */
+/** Returns `undefined` for a message of an unknown kind. Throws a `RangeError` for bytes that are no message. */
 export function decodeResponse(bytes: Uint8Array): GenerateResponse | undefined {
   const found = readFields(bytes).findLast(({ field }) => field === 1 || field === 2);
   if (found === undefined || typeof found.value === 'number') return undefined;

@@ -18,9 +18,8 @@ import {
 } from './render.ts';
 
 /**
- * Builds the body of a request to `/v1/completions`. vLLM removes special tokens unless
- * `skip_special_tokens` is `false`. Without `max_tokens` it stops after 16 tokens; `null` means as many as fit:
- * https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html.
+ * vLLM removes special tokens unless `skip_special_tokens` is `false`. Without `max_tokens` it stops after 16; `null`
+ * means as many as fit: https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html.
  */
 export function completionsBody(
   { settings, providerOptions }: ModelRequest,
@@ -244,9 +243,8 @@ type MessageKind =
 const NOBODY: ReadonlySet<string> = new Set(['', 'all', 'assistant', 'user']);
 
 /**
- * Reads the header of a message. `role` is the text before `<|channel|>`, `channel` the text behind it; both
- * are without `<|constrain|>` and what follows it. The recipient may be in either, with or without `to=` and
- * `functions.`. A message without a channel is for the reader; an unknown channel is not.
+ * `role` is before `<|channel|>`, `channel` behind it, both without `<|constrain|>` and the rest. The recipient is in
+ * either, with or without `to=` and `functions.`. No channel means for the reader; an unknown one does not.
  */
 function readHeader(role: string, channel: string): MessageKind {
   const [author = 'assistant'] = wordsOf(role).filter(word => !word.startsWith('to='));

@@ -12,10 +12,7 @@ type HarmonyEncoding = {
   decoder(): TokenDecoder;
 };
 
-/**
- * Loads the encoding `o200k_harmony` from the optional package `gpt-tokenizer`. Text is encoded as plain
- * text: a `<|…|>` in it never becomes a special token.
- */
+/** Loads `o200k_harmony` from `gpt-tokenizer`. A `<|…|>` in a text never becomes a special token. */
 export async function loadEncoding(context: ProviderContext): Promise<HarmonyEncoding> {
   const [{ encode }, { default: ranks }] = await Promise.all([
     loadPeer<typeof import('gpt-tokenizer/encoding/o200k_harmony')>(
@@ -152,8 +149,8 @@ export async function prepareHarmony(
 }
 
 /**
- * Constrains only the final answer to the schema. A constraint on the whole reply would prevent channels, and
- * so reasoning and calls: https://xgrammar.mlc.ai/docs/tutorials/structural_tag.html.
+ * Constrains only the final answer. A constraint on the whole reply would prevent channels, and so reasoning and calls:
+ * https://xgrammar.mlc.ai/docs/tutorials/structural_tag.html.
  */
 function finalAnswerTag(schema: JsonObject): string {
   const begin = '<|channel|>final<|message|>';
@@ -173,11 +170,7 @@ const SHORTEST = 64;
 /** How much text is remembered, in characters: the prompts of some long conversations. */
 const MOST_CHARACTERS = 8 * 1024 * 1024;
 
-/**
- * Remembers the tokens of texts, because each request of a conversation repeats the texts of the last one.
- *
- * R1 The remembered texts have at most `limit` characters together; those used longest ago are forgotten.
- */
+/** Remembers the tokens of texts that each request repeats: at most `limit` characters, those used last. */
 export class RecentTokens {
   readonly #limit: number;
   readonly #tokens = new Map<string, readonly number[]>();

@@ -24,10 +24,7 @@ type RenderOptions = {
   context: ProviderContext;
 };
 
-/**
- * Renders a request as the whole prompt of a gpt-oss model, which ends where the model's reply begins. Throws
- * a `ProviderError` for content other than text and for an unknown reasoning effort.
- */
+/** Renders the whole prompt. Throws a `ProviderError` for other content than text and an unknown reasoning effort. */
 export function renderPrompt(request: ModelRequest, options: RenderOptions): Piece[] {
   const { context } = options;
   const tools = offeredTools(request);
@@ -118,9 +115,8 @@ function formatOf({ schema }: OutputFormat): string {
 }
 
 /**
- * Renders the history. Each call is followed by its result. Reasoning is kept only behind the last final
- * answer, because the model expects it only while it is still making calls. Control items, items of provider
- * tools, other providers' reasoning, and results without a call are omitted.
+ * Each call is followed by its result. Reasoning is kept only behind the last final answer: the model expects it while
+ * it is still making calls. What the format has no place for is omitted, as are results without a call.
  */
 function historyOf(transcript: readonly Item[], context: ProviderContext): Piece[] {
   const results = resultsByCall(transcript);
@@ -268,9 +264,8 @@ function isPreamble({ opaque }: MessageItem): boolean {
 }
 
 /**
- * Converts a JSON Schema to the TypeScript-like type that the models were trained on. The result equals that
- * of OpenAI's renderer (openai/harmony, src/encoding.rs), which also decides the indentation and where a
- * description is repeated. In addition, it shows `anyOf`, `const`, and lists of types in full.
+ * The type that the models were trained on, as OpenAI's renderer writes it (openai/harmony, src/encoding.rs), down to
+ * indentation and repeated descriptions; in addition `anyOf`, `const`, and lists of types in full.
  */
 export function typescriptType(schema: JsonValue | undefined, indent = ''): string {
   if (!isJsonObject(schema)) return 'any';
@@ -394,10 +389,7 @@ function joinTypes(types: readonly string[]): string {
   return [...new Set(types)].join(' | ') || 'any';
 }
 
-/**
- * Returns a prompt as one text. The server turns every `<|…|>` of that text into a special token, so those in
- * plain text are broken up by a space: `< |end|>`.
- */
+/** A prompt as one text. `<|…|>` in plain text is broken up by a space: the server would read a special token. */
 export function promptText(pieces: readonly Piece[]): string {
   return pieces
     .map(piece => ('token' in piece ? tokenText(piece.token) : breakUpTokens(piece.text)))

@@ -46,10 +46,7 @@ export type ConnectionOptions = {
   totalTimeoutMs?: number;
   /** The maximum size of the response body, in bytes. Default: 64 MiB. */
   maxResponseBytes?: number;
-  /**
-   * Returns the current time in ms since the epoch, used to interpret `retry-after` dates. Default:
-   * `Date.now`.
-   */
+  /** The current time in ms since the epoch, for `retry-after` dates. Default: `Date.now`. */
   now?: () => number;
 };
 
@@ -84,10 +81,7 @@ export type Endpoint = {
   keyHeader?: string;
   /** Sent with every request; the caller's headers override them. Names are in lower case. */
   headers?: Readonly<Record<string, string>>;
-  /**
-   * Further headers, by the environment variable that holds their value. A header whose variable is unset is
-   * not sent.
-   */
+  /** Further headers, by the environment variable that holds their value; not sent while it is unset. */
   headerVariables?: Readonly<Record<string, string>>;
 };
 
@@ -98,10 +92,7 @@ export type Connection = {
   post(path: string, body: JsonObject, signal: AbortSignal): Promise<HttpReply>;
 };
 
-/**
- * Returns a function that opens a connection for each call. That function throws a `ProviderError`:
- * `key-missing` when there is no key, `base-url-invalid` when there is no usable URL.
- */
+/** Returns a function that opens a connection; it throws `key-missing` or `base-url-invalid` as a `ProviderError`. */
 export function connector(endpoint: Endpoint, options: ConnectionOptions & ClientOptions): () => Connection {
   const { client } = options;
   const limits = {
@@ -309,10 +300,7 @@ export class BoundCall {
     this.#timeoutMs = timeoutMs;
   }
 
-  /**
-   * Runs `start` and returns its value. Call `end` when you are done with the value; after a rejection the
-   * call has already ended.
-   */
+  /** Call `end` when you are done with the value; after a rejection the call has already ended. */
   async begin<Value>(start: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
     this.#caller.throwIfAborted();
     this.#caller.addEventListener('abort', this.#onAbort);
@@ -352,10 +340,7 @@ type ReplyLimits = {
   maxResponseBytes: number;
 };
 
-/**
- * A response whose body can be read once, with `chunks` or `text`. Both throw a `ProviderError` when a limit
- * is exceeded.
- */
+/** A body that can be read once, with `chunks` or `text`. Both throw a `ProviderError` when a limit is exceeded. */
 export type HttpReply = {
   status: number;
   headers: Headers;
@@ -364,10 +349,7 @@ export type HttpReply = {
   text(maxLength?: number): Promise<string>;
 };
 
-/**
- * Wraps a response. `onEnd` is called, possibly more than once, when the body ends, fails, or is abandoned by
- * its reader.
- */
+/** `onEnd` is called, possibly more than once, when the body ends, fails, or is abandoned by its reader. */
 export function httpReply(
   response: Response,
   limits: ReplyLimits,
@@ -396,8 +378,8 @@ async function textOf(guard: BodyGuard | null, maxLength = Number.POSITIVE_INFIN
 const GRACE_MS = 1_000;
 
 /**
- * Iterates over the chunks of a response body. When the reader stops early, the rest is drained in the
- * background for up to a second, so that the connection can be reused if the server ends the body in time.
+ * When the reader stops early, the rest is drained in the background for up to a second: the connection can be reused
+ * if the body ends in time.
  */
 function chunksOf(guard: BodyGuard | null): AsyncIterable<Uint8Array> {
   return {

@@ -48,10 +48,7 @@ export function errorFromResponse(
   });
 }
 
-/**
- * Returns the error that a body or stream event reports in a response with status 200. `fallback` is the code
- * for an error that cannot be classified.
- */
+/** The error that a body or event reports with status 200; `fallback` is its code if it cannot be classified. */
 export function errorFromBody(
   raw: JsonValue,
   context: ProviderContext,
@@ -67,9 +64,7 @@ export function errorFromBody(
   });
 }
 
-/**
- * Returns the error for a stream or body that violates the provider's API. `what` describes the violation.
- */
+/** Returns the error for a stream or body that violates the provider's API. `what` describes the violation. */
 export function malformedStream(
   what: string,
   context: ProviderContext,
@@ -97,9 +92,7 @@ export function stalled(idleMs: number, context: ProviderContext): ProviderError
   return make(context, 'timeout', message, {});
 }
 
-/**
- * Returns the error for a body that exceeded the total time limit. Not retryable: a retry would take as long.
- */
+/** Returns the error for a body that exceeded the total time limit. Not retryable: a retry would take as long. */
 export function tookTooLong(totalMs: number, context: ProviderContext): ProviderError {
   const message = `${name(context)} was still answering after ${totalMs} ms, the time limit. Request less, or raise the option totalTimeoutMs.`;
   return make(context, 'timeout', message, { mayRetry: false });
@@ -118,10 +111,7 @@ export function keyMissing(context: ProviderContext): ProviderError {
   return make(context, 'key-missing', message, {});
 }
 
-/**
- * Returns the error for a missing or unusable base URL. `baseURL` is empty when none is configured; `example`
- * shows the expected form. A URL that may contain a user name and password is not quoted.
- */
+/** `baseURL` is empty if none is configured, and not quoted if it may contain credentials; `example` is a right one. */
 export function baseURLInvalid(baseURL: string, context: ProviderContext, example?: string): ProviderError {
   const problem = urlProblem(baseURL, context);
   const hint = example === undefined ? '' : `, such as ${example}`;
@@ -326,10 +316,7 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && (error.name === 'TimeoutError' || /timed? ?out/i.test(error.message));
 }
 
-/**
- * A rule matches when the body contains one of `codes`, or when its message matches and the status does not
- * contradict it.
- */
+/** Matches one of `codes` in the body, or its message, unless the status contradicts it. */
 type Rule = { code: ProviderErrorCode; codes: readonly string[]; message?: RegExp };
 
 /** Rules that are more precise than the HTTP status. The first match wins. */
@@ -421,10 +408,7 @@ export function isRetryable(code: ProviderErrorCode): boolean {
   return RETRYABLE.has(code);
 }
 
-/**
- * Returns the error code for a failure that a provider reported. `status` is `null` when there was no HTTP
- * status.
- */
+/** The code of a failure that a provider reported. `status` is `null` without an HTTP response. */
 export function classifyFailure(status: number | null, body: ErrorBody): ProviderErrorCode {
   const exact = EXACT.find(rule => matches(rule, status, body));
   if (exact) return exact.code;
@@ -521,10 +505,7 @@ function retryDelayIn(inner: JsonObject): number | null {
   return null;
 }
 
-/**
- * Returns how long the headers ask the client to wait, in ms: from `retry-after-ms`, else from `retry-after`
- * in seconds or as an HTTP date. Returns `null` without such a header. `now` is in ms since the epoch.
- */
+/** The wait in ms that `retry-after-ms` asks for, or `retry-after` in seconds or as a date; else `null`. */
 function retryAfterMs(headers: Pick<Headers, 'get'>, now: number): number | null {
   const exact = numberIn(headers.get('retry-after-ms'));
   if (exact !== null) return exact;
@@ -541,9 +522,7 @@ function numberIn(text: string | null): number | null {
   return Number.isFinite(value) && value >= 0 ? value : null;
 }
 
-/**
- * A redirect that was not followed. `location` is the resolved target URL; empty when the server named none.
- */
+/** A redirect that was not followed. `location` is the resolved target URL; empty when the server named none. */
 export class RedirectRefused extends Error {
   override readonly name = 'RedirectRefused';
   readonly status: number;

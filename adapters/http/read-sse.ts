@@ -1,12 +1,9 @@
-/**
- * One server-sent event. `event` is empty when the stream names none; `data` is the data lines joined by LF.
- */
+/** One server-sent event. `event` is empty when the stream names none; `data` is the data lines joined by LF. */
 export type SseEvent = { event: string; data: string };
 
 /**
- * Yields the events of a `text/event-stream`, however its bytes are split. Comments, `id`, `retry` and blocks
- * without data are skipped. The last block does not need a blank line after it. `[DONE]` is yielded like any
- * other data.
+ * Yields the events of a `text/event-stream`, however its bytes are split, `[DONE]` included. The last block does not
+ * need a blank line after it.
  */
 export async function* readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseEvent, void, undefined> {
   const decoder = new TextDecoder();
@@ -108,10 +105,7 @@ export class LineScanner {
 
 const LINE_FEED = 10;
 
-/**
- * Yields the lines of an `application/x-ndjson` stream as events without a name, however its bytes are split. Blank
- * lines are skipped.
- */
+/** Yields the lines of an `application/x-ndjson` stream as events without a name, without blank ones. */
 export async function* readNdjson(
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<SseEvent, void, undefined> {

@@ -2,16 +2,12 @@ import type { JsonObject } from '../../protocol/json.ts';
 import { bodyText } from './body-text.ts';
 import { HttpFailure, RedirectRefused } from './provider-errors.ts';
 
-/**
- * Sends a POST request and returns the response with its body unread. Does not retry. Throws a
- * `RedirectRefused` for a redirect, and may throw an `HttpFailure` for a status other than 2xx.
- */
+/** Sends a POST request once. May throw `RedirectRefused`, and `HttpFailure` for another status than 2xx. */
 export type Transport = (path: string, body: JsonObject, signal: AbortSignal) => Promise<Response>;
 
 /**
- * Returns a transport that uses `fetch`, without retries. A query in `baseURL`, such as Azure's
- * `api-version`, is appended after the path. Proxies are configured in the runtime: Node uses `HTTPS_PROXY`
- * if `NODE_USE_ENV_PROXY=1`.
+ * A query in `baseURL`, such as Azure's `api-version`, comes after the path. Proxies are the runtime's: Node uses
+ * `HTTPS_PROXY` if `NODE_USE_ENV_PROXY=1`.
  */
 export function fetchTransport(
   baseURL: string,
@@ -82,10 +78,7 @@ export type ClientOptions = {
   client?: ProviderClient;
 };
 
-/**
- * Returns a transport that sends requests through an official client, with the client's own retries turned
- * off.
- */
+/** Sends requests through an official client, with the client's own retries turned off. */
 export function clientTransport(
   client: ProviderClient,
   headers: Record<string, string>,
@@ -113,10 +106,7 @@ export function clientTransport(
   };
 }
 
-/**
- * The error that the clients throw for a status other than 2xx. `error` is the parsed body; OpenAI's client
- * passes the body's member `error` instead, if there is one.
- */
+/** The clients' error for a status. `error` is the parsed body or, in OpenAI's client, its member `error`. */
 type StatusError = Error & { status: number; headers: Pick<Headers, 'get'>; error?: unknown };
 
 function isStatusError(thrown: unknown): thrown is StatusError {
@@ -131,10 +121,7 @@ function failureIn(thrown: StatusError, requestURL: string): Error {
   return redirectIn(status, headers, requestURL) ?? new HttpFailure(status, headers, bodyIn(thrown));
 }
 
-/**
- * Returns the response body as text. A body that is not JSON is only in the error's message, after the
- * status.
- */
+/** A body that is not JSON is only in the error's message, after the status. */
 function bodyIn({ error, message, status }: StatusError): string {
   if (error !== undefined && error !== null) return JSON.stringify(error);
   return message === `${status} status code (no body)` ? '' : message.replace(`${status} `, '');

@@ -11,10 +11,7 @@ import { argumentsObject } from '../turn/tool-calls.ts';
 
 type ErrorContext = Pick<ProviderContext, 'provider' | 'model'>;
 
-/**
- * Converts a transcript to messages, in order. Consecutive model items become one message. Control items and
- * provider items are omitted.
- */
+/** Consecutive model items become one message; control and provider items are omitted. */
 function messagesOf(transcript: readonly Item[], context: ErrorContext): JsonObject[] {
   const messages: JsonObject[] = [];
   const calls = new Map<string, ToolCallItem>();

@@ -87,10 +87,7 @@ export class OllamaTurn implements AnswerReader {
   }
 }
 
-/**
- * Ollama sends `stop` also for calls, by design. `load` and `unload` mean that there was nothing to answer.
- * Old servers send no reason.
- */
+/** `stop` is also sent for calls, by design. `load` and `unload`: nothing to answer. Old servers send no reason. */
 function finishReasonOf(
   { done_reason: reason }: JsonObject,
   { hasCalls }: { hasCalls: boolean },

@@ -99,10 +99,7 @@ const COUNTED = [
   ...['tools', 'tool_choice', 'parallel_tool_calls'],
 ];
 
-/**
- * Whether the provider does not know the previous response. Some providers have no error code for it, only a
- * message.
- */
+/** Whether the provider does not know the previous response. Some have only a message for it, no code. */
 function isPreviousMissing(error: Error, previous: JsonValue | undefined): boolean {
   if (!(error instanceof ProviderError) || (error.status !== 400 && error.status !== 404)) return false;
   if (typeof previous !== 'string') return false;

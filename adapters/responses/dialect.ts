@@ -4,10 +4,7 @@ import type { Endpoint } from '../http/connection.ts';
 export type ResponsesDialect = Endpoint & {
   /** Whether the provider stores responses and can continue from their ids. */
   remembers: boolean;
-  /**
-   * Whether a continued response keeps its instructions, so that the provider refuses new ones. Default:
-   * `false`.
-   */
+  /** Whether a continued response keeps its instructions, and new ones are refused. Default: `false`. */
   keepsInstructions?: boolean;
   /** Who runs the calls that appear as `custom_tool_call`. */
   customTools: 'client' | 'provider';
@@ -15,9 +12,7 @@ export type ResponsesDialect = Endpoint & {
   reasons(model: string): boolean;
   /** The form of reasoning that the provider accepts back. Default: `encrypted`. */
   reasoningReplay?: 'encrypted' | 'content';
-  /**
-   * Whether the calls of a turn must be adjacent and directly followed by their results. Default: `false`.
-   */
+  /** Whether the calls of a turn must be adjacent and directly followed by their results. Default: `false`. */
   callsTogether?: boolean;
   /** Whether the provider counts the input tokens of a request at `/responses/input_tokens`. Default: `false`. */
   countsTokens?: boolean;

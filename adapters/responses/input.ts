@@ -14,18 +14,15 @@ export type InputOptions = {
   stored: boolean;
   /** The form of reasoning that the provider accepts back. Default: `encrypted`. */
   reasoning?: 'encrypted' | 'content';
-  /**
-   * Whether the calls of a turn must be adjacent and directly followed by their results. Default: `false`.
-   */
+  /** Whether the calls of a turn must be adjacent and directly followed by their results. Default: `false`. */
   callsTogether?: boolean;
   /** The transcript position at which the input begins. Default: 0. */
   from?: number;
 };
 
 /**
- * Converts a transcript to input items, in order. Control items and other providers' opaque data are omitted.
- * Reasoning is only sent in a readable form and directly before the item it belongs to. That item has its id
- * only then, because the provider refuses one without the other.
+ * Converts a transcript to input items, in order. Reasoning is only sent in a readable form and directly before the
+ * item it belongs to, which has its id only then: the provider refuses one without the other.
  */
 export function inputOf(transcript: readonly Item[], options: InputOptions): JsonObject[] {
   const sent = withPairedResults(transcript, options.from).filter(isSent);
@@ -70,10 +67,7 @@ export function growingInput(options: InputOptions): (transcript: readonly Item[
   return transcript => growing.of(transcript).input;
 }
 
-/**
- * Facts about a transcript: provider data of the calls, keys of the reasoning to send, call ids in the
- * request.
- */
+/** Provider data of the calls, keys of the reasoning to send, call ids in the request. */
 type Known = { calls: ReadonlyMap<string, Kept>; reasoning: ReadonlySet<string>; ids: WireCallIds };
 
 function inputItems(item: SentItem, options: InputOptions, { calls, reasoning, ids }: Known): JsonObject[] {
@@ -118,10 +112,7 @@ function withCallsTogether(items: readonly SentItem[]): SentItem[] {
   return [...ordered, ...calls];
 }
 
-/**
- * Returns the provider data of the transcript's calls by call id, also of calls before `from`. A call whose
- * reasoning is not sent loses its id and its caller, which are not sent either.
- */
+/** By call id, also of calls before `from`. A call whose reasoning is not sent loses its id and its caller. */
 function callData(
   transcript: readonly Item[],
   reasoning: ReadonlySet<string>,
@@ -162,10 +153,7 @@ export function endOfLastTurn(transcript: readonly Item[]): number | undefined {
   return last === -1 ? undefined : last + 1;
 }
 
-/**
- * Returns the keys of the reasoning items that the provider can read and that directly precede the item they
- * belong to.
- */
+/** The keys of readable reasoning items that directly precede the item they belong to. */
 function replayableReasoning(items: readonly SentItem[], { provider, reasoning }: InputOptions): Set<string> {
   const keys = new Set<string>();
   let follower = '';
@@ -281,9 +269,8 @@ function readsMedia(mediaType: string, { type }: Media): boolean {
 }
 
 /**
- * Returns the transcript after `from` with exactly one result for each call, as the provider requires. Second
- * results and results without a call are dropped; a call without a result gets an error result at the end of
- * its turn.
+ * Exactly one result for each call, as the provider requires. Others are dropped; a missing one is an error result at
+ * the end of its turn.
  */
 function withPairedResults(transcript: readonly Item[], from = 0): Item[] {
   const calls = idsOf(transcript, 'tool_call');

@@ -29,9 +29,8 @@ export type BodyOptions = {
 };
 
 /**
- * Builds the request body of one call. If the provider stores responses, the body continues from
- * `request.continuation` and contains only the input after the last turn. All other members are sent in every
- * request.
+ * If the provider stores responses, the body continues from `request.continuation` and has only the input after the
+ * last turn. All other members are sent in every request.
  */
 export function bodyOf(request: ModelRequest, dialect: ResponsesDialect, options: BodyOptions): JsonObject {
   const providerOptions = mergeOptions(options.providerOptions ?? {}, request.providerOptions);
@@ -112,10 +111,7 @@ function isCustom({ custom }: ToolDefinition, { customTools }: ResponsesDialect)
   return custom !== undefined && customTools === 'client';
 }
 
-/**
- * `strict` is always sent, because its default is true, which most schemas do not satisfy. A schema without a
- * strict form is sent unchanged. Providers require `properties` in an object schema.
- */
+/** `strict` is always sent: its default is true, which few schemas satisfy. Providers require `properties`. */
 function toolInput(tool: ToolDefinition, dialect: ResponsesDialect): JsonObject {
   const { name, description, inputSchema, strict } = tool;
   if (isCustom(tool, dialect))
@@ -157,9 +153,8 @@ function settingsInput({
 }
 
 /**
- * Returns the input after `from`, where the model's last turn ends. The result equals that of `inputOf`, but
- * is computed from the last turn alone if all results after it answer its calls and the ids of those calls
- * are not used earlier.
+ * Equals `inputOf`, but is computed from the last turn alone if all results after it answer its calls and the ids of
+ * those calls are not used earlier.
  */
 export function inputAfter(
   transcript: readonly Item[],

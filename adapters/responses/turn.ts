@@ -17,10 +17,7 @@ import { normalizeUsage } from '../turn/usage.ts';
 import type { ResponsesDialect } from './dialect.ts';
 import { type Kept, keyOf } from './input.ts';
 
-/**
- * Builds the turn of a completed response. `output` is a separate argument because a stream may have
- * collected it.
- */
+/** `output` is the response's own, or what the stream had. */
 function turnOf(
   response: JsonObject,
   output: readonly JsonObject[],

@@ -110,9 +110,7 @@ export function loadScript(file: string): Script {
   return { ...parseScript(value, path), name: basename(path) };
 }
 
-/**
- * Validates a script. Throws an `EngineError` `script-invalid`, whose message names the script by `where`.
- */
+/** Validates a script. Throws an `EngineError` `script-invalid`, whose message names the script by `where`. */
 export function parseScript(value: unknown, where = 'script'): Script {
   const parsed = Array.isArray(value)
     ? scriptSchema.safeParse({ turns: value })

@@ -2,19 +2,15 @@ import type { Item } from '../../protocol/item.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { setText } from '../http/body-text.ts';
 
-/**
- * A transcript in a provider's form. `opening`: leading instructions, for providers that take them
- * separately.
- */
+/** A transcript in a provider's form. `opening`: leading instructions, for providers that take them separately. */
 export type Input = { opening: readonly string[]; input: JsonObject[] };
 
 type InputForm = {
   /** Converts items. `hasPrevious`: other input precedes these items. */
   make(items: readonly Item[], options: { hasPrevious: boolean }): Input;
   /**
-   * Returns the names that link an item to others, such as its call id; `undefined` for an item that can only
-   * be converted together with all others. Items with no name in common convert the same separately as
-   * together.
+   * What links an item to others, such as its call id; `undefined` if it can only be converted together with all others.
+   * Items with no name in common convert the same separately as together.
    */
   namesOf(item: Item): readonly string[] | undefined;
   /** Whether two adjacent parts would convert differently if converted together. Default: never. */
@@ -95,10 +91,7 @@ function textOf(input: readonly JsonObject[]): string {
   return JSON.stringify(input).slice(1, -1);
 }
 
-/**
- * Whether the items end with a completed turn. An empty message may be left out of the input, and a result
- * only closes its turn if it is the only result of a call in that turn.
- */
+/** An empty message may be left out of the input, and a result closes its turn only as its call's only one. */
 function endsTurn(items: readonly Item[]): boolean {
   const last = items.at(-1);
   if (last?.type === 'message') {

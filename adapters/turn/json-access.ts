@@ -53,10 +53,7 @@ export function pick(value: JsonObject, names: readonly string[]): JsonObject {
 /** Lists that are concatenated, so that options can add provider tools to the agent's tools. */
 const APPENDED = new Set(['tools', 'include']);
 
-/**
- * Merges `options` into the body: objects are merged, `tools` and `include` appended, all other members
- * replaced.
- */
+/** Objects are merged, `tools` and `include` appended, all other members replaced. */
 export function mergeOptions(body: JsonObject, options: JsonObject | undefined): JsonObject {
   const merged = { ...body };
   for (const [key, value] of Object.entries(options ?? {})) {

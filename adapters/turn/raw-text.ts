@@ -5,10 +5,7 @@ import type { FinishReason } from '../../protocol/turn.ts';
 /** A part of a text: plain text, or one of the tags. */
 export type TagPiece = { text: string } | { tag: string };
 
-/**
- * Finds tags in a text, however it is split. All tags begin with `<`. Holds text back only while it may be
- * the beginning of a tag.
- */
+/** Finds tags, which begin with `<`, in a text, however it is split. Holds back only what may begin a tag. */
 export class TagScanner {
   readonly #tags: readonly string[];
   readonly #longest: number;

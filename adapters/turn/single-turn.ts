@@ -66,10 +66,7 @@ const USUAL: Capabilities = {
   continuation: false,
 };
 
-/**
- * Reads one answer of a provider: a complete body, or a stream. Every method may throw a `ProviderError`. Bodies and
- * events that report an error never arrive here.
- */
+/** Reads one answer, a body or a stream, which reports no error. Every method may throw a `ProviderError`. */
 export type AnswerReader = {
   read(body: JsonObject): ModelTurn;
   /** Adds an event. `type` is its own, else its name in the stream. Returns the deltas to show to a reader. */

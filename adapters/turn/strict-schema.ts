@@ -2,10 +2,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../protocol/js
 import type { OutputFormat } from '../../protocol/turn.ts';
 import { arrayOf, objectOf } from './json-access.ts';
 
-/**
- * Keywords that strict mode refuses:
- * https://platform.openai.com/docs/guides/structured-outputs#supported-schemas.
- */
+/** Strict mode refuses these: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. */
 const REFUSED = [
   'allOf',
   'oneOf',
@@ -29,9 +26,8 @@ const REFUSED = [
 ];
 
 /**
- * Returns the schema in the form that OpenAI's strict mode takes: every object closed, every property
- * required. Every value that fits it also fits the original schema. Returns `undefined` if there is no such
- * form: a property is optional, an object is explicitly open, or a keyword is not supported.
+ * The schema as OpenAI's strict mode takes it: every object closed, every property required. `undefined` if not every
+ * value that fits it would fit the original, or if a keyword is not supported.
  */
 export function strictSchema(schema: JsonObject): JsonObject | undefined {
   if (schema.type !== 'object' || 'anyOf' in schema) return undefined;
@@ -61,10 +57,7 @@ export function withOutputSchema(instructions: string | undefined, { schema }: O
 /** Rewrites one schema; `undefined` where it has no form that the provider takes. */
 type RewriteSchema = (schema: JsonObject) => JsonObject | undefined;
 
-/**
- * Returns a copy of the schema, with the same order of keys, in which `rewrite` has replaced every direct
- * subschema. Returns `undefined` if `rewrite` does for one of them, or if a subschema is `true` or `false`.
- */
+/** Replaces every direct subschema, in order. `undefined` if `rewrite` returns it, or for `true` and `false`. */
 export function rewriteSubschemas(schema: JsonObject, rewrite: RewriteSchema): JsonObject | undefined {
   const rewritten = { ...schema };
   for (const keyword of ['properties', '$defs', 'definitions']) {

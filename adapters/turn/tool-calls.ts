@@ -12,10 +12,7 @@ import type { ModelRequest, ToolCall, TurnDelta } from '../../protocol/turn.ts';
 import { jsonIn, shorten } from './json-access.ts';
 import { callStarted } from './turn-deltas.ts';
 
-/**
- * A piece of a streamed tool call. An absent member, `''` and `null` all mean that the piece does not contain
- * it.
- */
+/** A piece of a streamed tool call. An absent member, `''` and `null` all mean that it is in another piece. */
 export type CallFragment = {
   id?: string | null;
   index?: number | null;
@@ -59,10 +56,7 @@ export class CallAccumulator {
     return this.#extend(this.#open(call), call);
   }
 
-  /**
-   * Returns the calls in the order of the deltas' `index`. Calls without a name come last; empty ones are
-   * omitted.
-   */
+  /** The calls in the order of the deltas' `index`, then those without a name, but for empty ones. */
   calls(): AccumulatedCall[] {
     const named = this.#calls.filter(call => call.position >= 0).sort((a, b) => a.position - b.position);
     const nameless = this.#calls.filter(call => call.position < 0 && call.pieces.length > 0);
@@ -118,9 +112,8 @@ function argumentText(value: JsonValue | undefined): string {
 }
 
 /**
- * Generates ids for the calls of one turn that have no id or a duplicate one. The ids are derived from the
- * transcript and the call's position in the turn: repeating the turn gives the same ids, a longer transcript
- * gives others.
+ * Names the calls of a turn that have no id or a duplicate one, after the transcript and their position: a repeated
+ * turn gives the same ids, a longer transcript others.
  */
 export class CallIds {
   readonly #transcript: ModelRequest['transcript'];
@@ -166,8 +159,8 @@ export function toolCall(callId: string, name: string, text: string): ToolCall {
 type ParsedArguments = { input: JsonObject } | { error: string };
 
 /**
- * Parses the arguments text of a call. No text (`''`, `null`) means `{}`. Anything but a JSON object of at
- * most 200 levels gives an error for the model to read, which quotes at most 80 characters of the text.
+ * Parses the arguments of a call. No text means `{}`. Anything but a JSON object of at most 200 levels gives an error
+ * for the model to read, which quotes at most 80 characters.
  */
 export function parseArguments(text: string | null | undefined): ParsedArguments {
   if (text === null || text === undefined || text.trim() === '') return { input: {} };
@@ -188,10 +181,7 @@ export function parseArguments(text: string | null | undefined): ParsedArguments
   };
 }
 
-/**
- * Returns the arguments of an earlier call as an object; text that is not an object becomes
- * `{invalid_arguments: text}`.
- */
+/** The arguments of an earlier call; text that is not an object becomes `{invalid_arguments: text}`. */
 export function argumentsObject(text: string): JsonObject {
   const parsed = parseArguments(text);
   return 'input' in parsed ? parsed.input : { invalid_arguments: text };
@@ -202,10 +192,7 @@ function kindOf(value: JsonValue): string {
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`;
 }
 
-/**
- * Groups the results of a transcript by call id, in order. A call id may have several results if a provider
- * reused it.
- */
+/** The results of each call id, in order. There are several if a provider reused the id. */
 export function resultsByCall(transcript: readonly Item[]): ReadonlyMap<string, ToolResultItem[]> {
   const results = new Map<string, ToolResultItem[]>();
   for (const item of transcript) {
@@ -218,8 +205,8 @@ export function resultsByCall(transcript: readonly Item[]): ReadonlyMap<string, 
 }
 
 /**
- * Maps the call ids of a transcript to ids that the provider accepts. An accepted id stays; any other is
- * replaced by one derived from its digest. Ids stay unique, and a call has the same id in every request.
+ * Maps call ids to ids that the provider accepts; any other is replaced by one derived from its digest. Ids stay
+ * unique, and a call has the same id in every request.
  */
 export class WireCallIds {
   readonly #byCallId = new Map<string, string>();

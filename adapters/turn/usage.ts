@@ -10,9 +10,8 @@ type UsageCounts = {
 };
 
 /**
- * Converts a provider's token counts to non-negative integers; a count that is not a number is unknown
- * (`null`). Returns `null` if both input and output are unknown. Sub-counts are not capped: some providers
- * report more cached tokens than input tokens.
+ * Converts token counts to non-negative integers; others are unknown (`null`), and so is all without input and output.
+ * Sub-counts are not capped: some providers report more cached tokens than input tokens.
  */
 export function normalizeUsage(counts: UsageCounts): Usage | null {
   const input = count(counts.input);

@@ -24,9 +24,8 @@ export type ModelFiles = {
 };
 
 /**
- * Reads `tokenizer.json`, `tokenizer_config.json`, and, if present, `chat_template.jinja` and
- * `generation_config.json` from a folder, such as a snapshot of a model. Throws a `ProviderError` if a file
- * is missing or unusable.
+ * Reads `tokenizer.json`, `tokenizer_config.json`, and, if present, `chat_template.jinja` and `generation_config.json`.
+ * Throws a `ProviderError` if a file is missing or unusable.
  */
 export async function loadModelFiles(folder: string, context: ProviderContext): Promise<ModelFiles> {
   const [{ Tokenizer }, { Template }] = await Promise.all([
@@ -182,10 +181,7 @@ export class TokenText {
 /** Text in angle or square brackets, as most special tokens are written. */
 const BRACKETED = /<[^<>\s]{1,64}>|\[[^[\]\s]{1,64}\]/g;
 
-/**
- * The texts that a tokenizer turns into single tokens wherever they are, such as `<|im_end|>` and `<think>`.
- * Text of people and tools must not contain them.
- */
+/** Texts that a tokenizer turns into single tokens, such as `<|im_end|>`, which messages must not contain. */
 export class TokenTexts {
   readonly #bracketed: ReadonlySet<string>;
   readonly #other: readonly string[];
@@ -238,10 +234,7 @@ const OTHER_FORMS: readonly (readonly [mark: string, name: string])[] = [
   ['tool_code', 'the format of Gemma, tool_code'],
 ];
 
-/**
- * Checks that a template writes calls as `<tool_call>{"name": …, "arguments": …}</tool_call>`, by rendering
- * one. Throws a `ProviderError` that names the template's own form.
- */
+/** Renders a call. If it is not in `<tool_call>`, throws a `ProviderError` that names the template's form. */
 export function assertCallForm({ template, source }: ChatTemplate, context: ProviderContext): void {
   const [, opened = ''] = (renderProbe(template).split('PROBE').at(-1) ?? '').split('<tool_call>');
   const [written = '', closed] = opened.split('</tool_call>');
