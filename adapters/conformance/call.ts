@@ -112,18 +112,18 @@ export async function failsWith(
   assert.deepEqual(found, expected, `not the expected error: ${error.message}`);
   assert.deepEqual([error.provider, error.model], [adapter.provider, adapter.model]);
   assert.ok(error.message.includes(adapter.model), `the message must name the model: ${error.message}`);
-  const texts = textsIn(error);
+  const texts = deepTexts(error);
   assert.ok(!texts.some(text => text.includes(API_KEY)), `the error contains the API key: ${error.message}`);
 }
 
 /** Every text in a value, the names of members included, also of those that are not enumerable. */
-export function textsIn(value: unknown, seen = new Set<unknown>()): string[] {
+export function deepTexts(value: unknown, seen = new Set<unknown>()): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null || seen.has(value)) return [];
   seen.add(value);
   const own = Object.getOwnPropertyNames(value).flatMap(name => [
     name,
-    ...textsIn(Reflect.get(value, name), seen),
+    ...deepTexts(Reflect.get(value, name), seen),
   ]);
   return value instanceof Headers ? [...own, ...[...value].flat()] : own;
 }

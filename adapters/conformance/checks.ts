@@ -13,6 +13,7 @@ import {
   answerOf,
   bytesOf,
   call,
+  deepTexts,
   type Exchange,
   failsWith,
   halfOf,
@@ -21,7 +22,6 @@ import {
   player,
   requestOf,
   soon,
-  textsIn,
   WIDE,
 } from './call.ts';
 import {
@@ -216,7 +216,7 @@ function replayChecks(subject: AdapterUnderTest, exchange: Exchange): AdapterChe
       const body = await nextBody(subject, exchange, followUp(turn));
       const stored: Item[] = JSON.parse(JSON.stringify(followUp(turn)));
       assert.deepEqual(await nextBody(subject, exchange, stored), body);
-      const texts = textsIn(body);
+      const texts = deepTexts(body);
       for (const opaque of comesBack) hasText(texts, opaque, `"${opaque}"`);
       for (const [index, call] of turn.toolCalls.entries()) {
         if (call.executedBy === 'provider') continue;
@@ -230,7 +230,7 @@ function replayChecks(subject: AdapterUnderTest, exchange: Exchange): AdapterChe
           ? { ...item, opaque: { ...item.opaque, provider: 'another-provider' } }
           : item,
       );
-      const texts = textsIn(await nextBody(subject, exchange, foreign));
+      const texts = deepTexts(await nextBody(subject, exchange, foreign));
       for (const opaque of comesBack) {
         assert.ok(!texts.some(text => text.includes(opaque)), `another provider must not receive: ${opaque}`);
       }
@@ -271,7 +271,7 @@ function mediaCheck(subject: AdapterUnderTest, exchange: Exchange): AdapterCheck
       { type: 'tool_result', callId: 'call_media', output: { type: 'content', parts }, isError: false },
       GO_ON,
     ]);
-    const texts = textsIn(body);
+    const texts = deepTexts(body);
     hasText(texts, 'caption-of-the-picture', 'the text that the tool returned');
     for (const [base64, note] of NOTES) {
       const found = texts.filter(text => text.includes(base64));
