@@ -1,38 +1,37 @@
 import { mayRunUnrecorded } from '../machines/calls.ts';
-import type { Call, CallStatus, Context } from '../machines/context.ts';
+import type { Call, CallStatus } from '../machines/context.ts';
 import { pendingServices } from '../machines/snapshot.ts';
 import { type ChartState, type Step, statePath } from '../machines/step.ts';
-import type { Effect, ServiceName } from '../protocol/effect.ts';
+import type { Effect, NextAction } from '../protocol/effect.ts';
 import type { ChartEvent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
-import { type Expected, find, type ReferenceModel } from './reference-model.ts';
+import { type CheckedStep, type Expected, find, type ReferenceModel } from './reference-model.ts';
 
-/** An accepted event and its step; the start of a run if `before` is `null`. */
-export type CheckedStep = {
-  before: { state: ChartState; reference: ReferenceModel } | null;
-  event: ChartEvent | null;
-  after: ChartState;
-  effects: readonly Effect[];
-  /** The expected state after the event. */
-  reference: ReferenceModel;
-};
+/** Describes how a step breaks each invariant; nothing if it does not. The keys are the names in a report. */
+type BuiltInInvariants = Readonly<Record<string, (step: CheckedStep) => string | false | null | undefined>>;
 
-/** Describes how a step breaks the invariant, or returns `null`. */
-export type BuiltInInvariant = (step: CheckedStep) => string | null;
+function startsTurn(effects: readonly Effect[]): boolean {
+  return effects.some(effect => effect.type === 'start' && effect.service === 'modelTurn');
+}
 
-export type BuiltInInvariants = Readonly<Record<string, BuiltInInvariant>>;
+/** The decisions that a step publishes. */
+export function decisionsOf(effects: readonly Effect[]): NextAction[] {
+  return effects.flatMap(effect =>
+    effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next] : [],
+  );
+}
 
-/** Whether the effects start the service. */
-function startsService(effects: readonly Effect[], service: ServiceName): boolean {
-  return effects.some(effect => effect.type === 'start' && effect.service === service);
+/** The services that a state waits for with their inputs by id, as JSON. */
+export function listPending(state: ChartState): string {
+  return JSON.stringify(Object.fromEntries(pendingServices(state).map(({ id, input }) => [id, input])));
 }
 
 /** Whether two values are equal as JSON. */
-function isSame(one: unknown, other: unknown): boolean {
+export function isSame(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** What users of a run rely on, checked against the reference model. The keys are the names in a report. */
+/** What users of a run rely on, checked against the reference model. */
 export const SAFETY_INVARIANTS: BuiltInInvariants = {
   'a call that needs approval never proceeds without one': ({ before, event, after, reference }) => {
     if (event?.type === 'tool.started') {
@@ -47,18 +46,16 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
       const called = find(reference, callId);
       return called?.call.gate === true && !called.approved && ADMITTED.has(status);
     });
-    return wrong === undefined ? null : `${wrong.name} (${wrong.callId}) is ${wrong.status} without approval`;
+    return wrong && `${wrong.name} (${wrong.callId}) is ${wrong.status} without approval`;
   },
 
   'a call runs with its proposed input, or with the input edited on approval': ({ after, reference }) => {
     for (const { callId, name, input, digest } of after.context.calls) {
       const called = find(reference, callId);
-      if (called === undefined) continue;
-      const [actual, expected] = [
-        [name, input, digest],
-        [called.call.name, called.input, called.digest],
-      ].map(parts => JSON.stringify(parts));
-      if (actual !== expected) return `expected ${callId} to be ${expected}, got ${actual}`;
+      const actual = JSON.stringify([name, input, digest]);
+      const expected = called && JSON.stringify([called.call.name, called.input, called.digest]);
+      if (expected !== undefined && actual !== expected)
+        return `expected ${callId} to be ${expected}, got ${actual}`;
     }
     return null;
   },
@@ -75,7 +72,7 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     if (decided.stage !== 'gated') return `${accepted}, but it is already ${decided.stage}`;
     if (decided.digest !== digest) return `${accepted} for another digest`;
     const { expiresAt } = decided.call;
-    return expiresAt === undefined || at < expiresAt ? null : `${accepted} after it had expired`;
+    return expiresAt !== undefined && at >= expiresAt && `${accepted} after it had expired`;
   },
 
   'a once call is started again only if it is known not to have happened': ({
@@ -94,9 +91,7 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
       const waits = status === 'ready' || status === 'queued';
       return called?.call.sideEffect === 'once' && waits && !called.mayStart;
     });
-    return wrong === undefined
-      ? null
-      : `${wrong.name} (${wrong.callId}) was started and is ${wrong.status} again`;
+    return wrong && `${wrong.name} (${wrong.callId}) was started and is ${wrong.status} again`;
   },
 
   'a call that may run before its start is on disk is repeatable, unedited and needs no approval': ({
@@ -120,7 +115,7 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     const called = find(reference, event.callId);
     if (called?.call.sideEffect !== 'once') return null;
     const status = statusOf(after.context.calls, event.callId);
-    return status === (called.stage === 'reconciling' ? 'reconciling' : 'doubted') ? null : `it is ${status}`;
+    return status !== (called.stage === 'reconciling' ? 'reconciling' : 'doubted') && `it is ${status}`;
   },
 
   'every call has exactly one result, as reported, in call order, before the next model call and at the end':
@@ -134,17 +129,16 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
         const reported = find(reference, callId)?.result ?? null;
         return reported !== null && !isSame(reported, result);
       });
-      if (open !== undefined) {
+      if (open !== undefined)
         return `${describe(find(reference, open.callId)?.result)} was reported for ${open.callId}, but ${describe(open.result)} is recorded`;
-      }
-      if (!startsService(effects, 'modelTurn') && statePath(after) !== 'finished') return null;
-      return findUnpairedCall(after.context.transcript);
+      const isDue = startsTurn(effects) || statePath(after) === 'finished';
+      return isDue && findUnpairedCall(after.context.transcript);
     },
 
   'no message is lost or duplicated: it is in the transcript or in the inbox': ({ after, reference }) => {
     const { transcript, inbox } = after.context;
     for (const message of reference.messages) {
-      const count = countEqual(transcript, message) + countEqual(inbox, message);
+      const count = [...transcript, ...inbox].filter(item => isSame(item, message)).length;
       if (count !== 1) return `${describe(message)} is present ${count} times`;
     }
     return null;
@@ -158,17 +152,12 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     );
     if (denied !== undefined)
       return `${denied.callId} was admitted although all ${limits.toolCalls} toolCalls were used`;
-    if (
-      event?.type === 'tool.started' &&
-      before !== null &&
-      find(before.reference, event.callId)?.deniedFor !== undefined
-    )
-      return `${event.callId} was started although all ${limits.toolCalls} toolCalls were used`;
-    const overrun = reference.spending.turns - limits.turns;
-    const allowed = reference.config.onLimit === 'answer' ? 1 : 0;
-    return overrun > allowed && reference.spending.fromElsewhere === 0
-      ? `${reference.spending.turns} turns of ${limits.turns}`
-      : null;
+    const startedId = event?.type === 'tool.started' ? event.callId : undefined;
+    if (startedId !== undefined && before && find(before.reference, startedId)?.deniedFor !== undefined)
+      return `${startedId} was started although all ${limits.toolCalls} toolCalls were used`;
+    const { turns, fromElsewhere } = reference.spending;
+    const allowed = limits.turns + (reference.config.onLimit === 'answer' ? 1 : 0);
+    return turns > allowed && fromElsewhere === 0 && `${turns} turns of ${limits.turns}`;
   },
 
   'a paused run starts only what its requested steps allow': ({ after, reference }) => {
@@ -176,24 +165,23 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     const { paused, steps } = after.context;
     if (after.status !== 'active') return null;
     if (paused !== reference.paused) return `the run is ${paused ? '' : 'not '}paused`;
-    return !paused || steps === reference.steps
-      ? null
-      : `expected ${reference.steps} remaining steps, got ${steps}`;
+    const isWrong = paused && steps !== reference.steps;
+    return isWrong && `expected ${reference.steps} remaining steps, got ${steps}`;
   },
 
   'a breakpoint holds what it matches until a person continues': ({ after, reference }) => {
     if (reference.unheld.length > 0) return reference.unheld.join();
     if (after.status !== 'active') return null;
-    const missing = reference.breakpoints.filter(
+    const missing = reference.breakpoints.find(
       one => one.once !== true && !after.context.breakpoints.some(kept => isSame(one, kept)),
     );
-    return missing.length === 0 ? null : `the breakpoint ${missing[0]?.id} is gone`;
+    return missing && `the breakpoint ${missing.id} is gone`;
   },
 
   'a run that is being cancelled starts nothing': ({ before, effects }) => {
     if (before?.reference.cancelling !== true) return null;
     const begun = effects.find(effect => effect.type === 'start');
-    return begun === undefined ? null : `${begun.service} was started`;
+    return begun && `${begun.service} was started`;
   },
 
   'the transcript records what happened, in order': ({ after, reference }) => {
@@ -203,18 +191,17 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
       return `at ${place}: expected ${describe(reference.transcript[place])}, found ${describe(transcript[place])}`;
     if (transcript.length > reference.transcript.length)
       return `${describe(transcript.at(-1))} did not happen`;
-    return isSame(inbox, reference.inbox)
-      ? null
-      : `expected ${reference.inbox.length} unread messages, got ${inbox.length}`;
+    const isRead = isSame(inbox, reference.inbox);
+    return !isRead && `expected ${reference.inbox.length} unread messages, got ${inbox.length}`;
   },
 
   'text shown by a failed attempt is discarded before the run continues': ({ before, event, effects }) => {
     if (before?.reference.shown !== true || event?.type === 'turn.completed') return null;
-    if (event?.type !== 'transcript.edited' && !startsService(effects, 'modelTurn')) return null;
+    if (event?.type !== 'transcript.edited' && !startsTurn(effects)) return null;
     const isDiscarded = effects.some(
       effect => effect.type === 'publish' && effect.notice.type === 'text.discarded',
     );
-    return isDiscarded ? null : 'no text.discarded was published';
+    return !isDiscarded && 'no text.discarded was published';
   },
 
   'a cancelled run lists the calls without a result': ({ after, reference }) => {
@@ -223,17 +210,16 @@ export const SAFETY_INVARIANTS: BuiltInInvariants = {
     const known = after.context.calls
       .filter(({ status }) => status !== 'settled')
       .map(({ callId }) => callId);
-    return isSame(open, known) ? null : `expected [${open}], got [${known}]`;
+    return !isSame(open, known) && `expected [${open}], got [${known}]`;
   },
 
   "the continuation is the latest turn's, and none after the transcript was edited": ({
     after,
     reference,
   }) => {
+    const { continuation } = reference;
     const token = after.context.continuation?.token ?? null;
-    return isSame(token, reference.continuation)
-      ? null
-      : `expected ${describe(reference.continuation)}, got ${describe(token)}`;
+    return !isSame(token, continuation) && `expected ${describe(continuation)}, got ${describe(token)}`;
   },
 };
 
@@ -253,10 +239,6 @@ function fits(expected: Expected | undefined, actual: Item | undefined): boolean
   if (!('refused' in expected)) return isSame(expected, actual);
   if (actual.type !== 'tool_result' || actual.callId !== expected.refused) return false;
   return actual.isError && typeof actual.output === 'string' && actual.output !== '';
-}
-
-function countEqual(items: readonly Item[], message: Item): number {
-  return items.filter(item => isSame(item, message)).length;
 }
 
 function describe(value: unknown): string {
@@ -280,51 +262,53 @@ function findUnpairedCall(transcript: readonly Item[]): string | null {
   return owed.length === 0 ? null : `${owed.join()} has no result`;
 }
 
-/** Checks that each call of the round has the status that its events imply. */
-function findMisplacedCall({ after, reference }: CheckedStep): string | null {
-  const { calls } = after.context;
-  const wrong = reference.calls.find(({ call, stage }) => statusOf(calls, call.callId) !== stage);
-  if (wrong !== undefined) {
-    const { call, stage } = wrong;
-    return `expected ${call.callId} to be ${stage}, got ${statusOf(calls, call.callId)}`;
-  }
-  return calls.length === reference.calls.length
-    ? null
-    : `expected ${reference.calls.length} calls, got ${calls.length}`;
-}
-
-/** How the chart's own data must fit together. The keys are the names in a report. */
+/** How the chart's own data must fit together. */
 export const INTERNAL_INVARIANTS: BuiltInInvariants = {
-  'every call has the status that its events imply': findMisplacedCall,
+  'every call has the status that its events imply': ({ after, reference }) => {
+    const { calls } = after.context;
+    for (const { call, stage } of reference.calls) {
+      const status = statusOf(calls, call.callId);
+      if (status !== stage) return `expected ${call.callId} to be ${stage}, got ${status}`;
+    }
+    const { length } = reference.calls;
+    return calls.length !== length && `expected ${length} calls, got ${calls.length}`;
+  },
 
-  'a settled call never changes, and the counters match the calls': ({ before, after }) =>
-    findChangedResult(before?.state.context, after.context) ?? checkCounters(after.context),
+  'a settled call never changes, and the counters match the calls': ({ before, after: { context } }) => {
+    const { calls, open, batch } = context;
+    const settled = before?.state.context.calls.filter(({ status }) => status === 'settled') ?? [];
+    const changed = calls.length > 0 && settled.find(call => !calls.includes(call));
+    if (changed) return `${changed.callId} changed after it was settled`;
+    const unsettled = calls.filter(({ status }) => status !== 'settled').length;
+    const owed = calls.filter(({ status }) => BATCHED.has(status)).length;
+    if (calls.length > 0 && unsettled === 0) return 'a settled round was not ended';
+    return (unsettled !== open || owed !== batch) && `${unsettled} open, ${owed} in the batch`;
+  },
 
   'every service is stopped once, and the running services are those the state waits for': ({
     after,
     reference,
   }) => {
-    const pending = Object.fromEntries(pendingServices(after).map(({ id, input }) => [id, input]));
-    const [running, awaited] = [JSON.stringify(reference.running), JSON.stringify(pending)];
+    const [running, awaited] = [JSON.stringify(reference.running), listPending(after)];
     if (reference.misuse.length > 0) return reference.misuse.join();
-    return running === awaited ? null : `running: ${running}; the state waits for: ${awaited}`;
+    return running !== awaited && `running: ${running}; the state waits for: ${awaited}`;
   },
 
   'nothing runs after the end, and only the expiry timer runs at rest': ({ after, reference }) => {
     const running = Object.keys(reference.running);
     if (running.includes('timer') !== (after.context.timer !== null))
       return 'the timer that runs does not match the time that is set';
-    if (after.status !== 'active') return running.length === 0 ? null : `${running.join()} still runs`;
+    if (after.status !== 'active') return running.length > 0 && `${running.join()} still runs`;
     if (!after.hasTag('rest'))
-      return running.length === 1 ? null : `expected one running service, got [${running.join()}]`;
-    return running.every(id => id === 'timer') ? null : `${running.join()} runs at rest`;
+      return running.length !== 1 && `expected one running service, got [${running.join()}]`;
+    return running.some(id => id !== 'timer') && `${running.join()} runs at rest`;
   },
 
   'no call is active outside a batch, unless the run was quarantined': ({ after }) => {
     const active = after.context.calls.filter(({ status }) => BATCHED.has(status));
     const place = statePath(after);
     const expected = place === 'executingTools' || place === 'resting.paused' || after.status !== 'active';
-    return active.length === 0 || expected ? null : `${active.length} calls are in no batch`;
+    return active.length > 0 && !expected && `${active.length} calls are in no batch`;
   },
 
   'a run rests only for open calls, a pause or a cancellation': ({ after }) => {
@@ -333,13 +317,13 @@ export const INTERNAL_INVARIANTS: BuiltInInvariants = {
     const waits = (status: CallStatus) => calls.some(call => call.status === status);
     switch (statePath(after)) {
       case 'resting.inDoubt':
-        return waits('doubted') && !waits('ready') ? null : 'no call is in doubt';
+        return (!waits('doubted') || waits('ready')) && 'no call is in doubt';
       case 'resting.awaitingApproval':
-        return waits('gated') && !waits('doubted') && !waits('ready') ? null : 'no call needs approval';
+        return (!waits('gated') || waits('doubted') || waits('ready')) && 'no call needs approval';
       case 'resting.awaitingResults':
-        return waits('waiting') && !waits('gated') && !waits('doubted') ? null : 'no call waits for a result';
+        return (!waits('waiting') || waits('gated') || waits('doubted')) && 'no call waits for a result';
       default:
-        return paused || cancelling !== null ? null : 'neither a pause nor a cancellation was requested';
+        return !paused && cancelling === null && 'neither a pause nor a cancellation was requested';
     }
   },
 
@@ -347,7 +331,7 @@ export const INTERNAL_INVARIANTS: BuiltInInvariants = {
     const { attempt, model } = context.turn;
     if (attempt > context.config.attempts) return `attempt ${attempt} of ${context.config.attempts}`;
     if (model >= context.config.models.length) return `there is no model ${model}`;
-    return model < (before?.state.context.turn.model ?? 0) ? 'the run returned to an earlier model' : null;
+    return model < (before?.state.context.turn.model ?? 0) && 'the run returned to an earlier model';
   },
 
   'time and generations never decrease, and every start has its own generation': ({
@@ -359,50 +343,19 @@ export const INTERNAL_INVARIANTS: BuiltInInvariants = {
     const starts = effects.filter(effect => effect.type === 'start');
     const from = before?.state.context.generation ?? 0;
     if (after.context.generation !== from + starts.length) return 'a generation was skipped or used twice';
-    return starts.every(({ input }) => input.generation > from) ? null : 'a start has an old generation';
+    return starts.some(({ input }) => input.generation <= from) && 'a start has an old generation';
   },
 
   'every decision is published with its reason': ({ before, after, effects }) => {
-    const published = effects.flatMap(effect => (effect.type === 'publish' ? [effect.notice] : []));
-    const decided = published.filter(notice => notice.type === 'decided');
-    if (decided.some(({ next }) => next.why === '')) return 'a decision has no reason';
-    const last = decided.at(-1)?.next;
-    if (last !== undefined) return last === after.context.next ? null : 'another decision was published';
-    return after.context.next === (before?.state.context.next ?? null)
-      ? null
-      : 'a decision was not published';
+    const decided = decisionsOf(effects);
+    if (decided.some(({ why }) => why === '')) return 'a decision has no reason';
+    const last = decided.at(-1);
+    if (last !== undefined) return last !== after.context.next && 'another decision was published';
+    return after.context.next !== (before?.state.context.next ?? null) && 'a decision was not published';
   },
 };
 
 const BATCHED: ReadonlySet<CallStatus> = new Set(['queued', 'running', 'reconciling']);
-
-function findChangedResult(before: Context | undefined, { calls }: Context): string | null {
-  if (calls.length === 0) return null;
-  const settled = before?.calls.filter(({ status }) => status === 'settled') ?? [];
-  const changed = settled.find(call => !calls.includes(call));
-  return changed === undefined ? null : `${changed.callId} changed after it was settled`;
-}
-
-function checkCounters({ calls, open, batch }: Context): string | null {
-  const unsettled = calls.filter(({ status }) => status !== 'settled').length;
-  const owed = calls.filter(({ status }) => BATCHED.has(status)).length;
-  if (calls.length > 0 && unsettled === 0) return 'a settled round was not ended';
-  return unsettled === open && owed === batch ? null : `${unsettled} open, ${owed} in the batch`;
-}
-
-/** Returns the path and kind of a value that is not plain JSON, or `null`. */
-export function findNonJson(value: unknown, path: string): string | null {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean') return null;
-  if (typeof value === 'number') return Number.isFinite(value) ? null : `${path} is ${value}`;
-  if (typeof value !== 'object') return `${path} is ${typeof value}`;
-  const plain = Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
-  if (!plain) return `${path} is a ${value.constructor.name}`;
-  for (const [key, member] of Object.entries(value)) {
-    const wrong = findNonJson(member, `${path}.${key}`);
-    if (wrong !== null) return wrong;
-  }
-  return null;
-}
 
 /** The names of the invariants that the explorer itself checks. */
 const EXACT_EVENTS = 'every valid event is accepted, and every invalid one is ignored';

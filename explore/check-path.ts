@@ -1,8 +1,9 @@
 import { type Agent, isAgent } from '../agent/agent.ts';
 import { EngineError } from '../protocol/error.ts';
 import { type ChartEvent, callsOf, type QualifiedCall, type RunStarted } from '../protocol/event.ts';
-import { type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { omitUndefined } from '../protocol/json.ts';
 import type { NamesOf } from '../protocol/options/refuse-unknown.ts';
+import { isSame } from './built-in-invariants.ts';
 import { describeAgent, type ExploredTool, type ToolSamples } from './describe-agent.ts';
 import { beginExploration, type ExploreOptions, refuseUnknownExploreOptions } from './explore.ts';
 import { type BreachReport, reportBreach } from './report.ts';
@@ -114,8 +115,4 @@ function qualifyCall(call: QualifiedCall, at: number, tools: readonly ExploredTo
     ...gate,
     ...omitUndefined({ expiresAt: expiresInMs === undefined ? undefined : at + expiresInMs }),
   };
-}
-
-function isSame(one: JsonValue, other: JsonValue): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
 }

@@ -1,5 +1,6 @@
+import { findNonJson, isPlain } from '../engine/services/read-output.ts';
 import type { AgentMachine } from '../machines/agent.ts';
-import { fromStored, pendingServices, toStored } from '../machines/snapshot.ts';
+import { fromStored, toStored } from '../machines/snapshot.ts';
 import {
   type ChartState,
   type Edge,
@@ -8,16 +9,14 @@ import {
   type Stepper,
   statePath,
 } from '../machines/step.ts';
-import type { ServiceInput } from '../protocol/effect.ts';
-import { messageOf } from '../protocol/error.ts';
+import { EngineError, messageOf } from '../protocol/error.ts';
 import type { ChartEvent, RunStarted } from '../protocol/event.ts';
 import { abstractState, type Detail } from './abstract-state.ts';
 import {
-  type BuiltInInvariant,
-  type CheckedStep,
-  findNonJson,
+  decisionsOf,
   INTERNAL_INVARIANTS,
   JSON_ONLY,
+  listPending,
   NO_SILENT_CHANGE,
   nameMismatch,
   RESTORABLE,
@@ -25,10 +24,15 @@ import {
   STEPS_COMPLETE,
 } from './built-in-invariants.ts';
 import type { Environment } from './environment.ts';
-import { followReference, isEnabled, replayPast } from './follow-reference.ts';
 import { generateEvents } from './generate-events.ts';
 import { findBreach, makeMoment, type NamedInvariant } from './invariant.ts';
-import type { ReferenceModel } from './reference-model.ts';
+import {
+  type CheckedStep,
+  followReference,
+  isEnabled,
+  type ReferenceModel,
+  startReference,
+} from './reference-model.ts';
 
 type WalkOptions = {
   environment: Environment;
@@ -54,16 +58,6 @@ export type Walk = {
   unexpanded: number;
 };
 
-/** Counts over all walks. */
-type Coverage = {
-  states: number;
-  /** The number of offered events, accepted or not. */
-  steps: number;
-  crashPoints: number;
-  decisions: number;
-  edges: ReadonlySet<string>;
-};
-
 /** One in this many steps is repeated from the run's JSON; steps that lead to a new place always are. */
 const CRASH_SAMPLE = 5;
 
@@ -82,13 +76,11 @@ export class Explorer {
   readonly #past: readonly ChartEvent[];
   readonly #invariants: readonly NamedInvariant[];
   readonly #watcher: Watcher;
-  readonly #edges = new Set<string>();
+  /** Counts over all walks so far. `steps`: the offered events, accepted or not. */
+  readonly coverage = { states: 0, steps: 0, crashPoints: 0, decisions: 0, edges: new Set<string>() };
+  /** The invariants that have read the transcript or the earlier events: for them, places differ by their past. */
+  readonly historyReaders = new Set<string>();
   readonly #traced = new Set<string>();
-  #states = 0;
-  #steps = 0;
-  #crashPoints = 0;
-  #decisions = 0;
-  readonly #historyReaders = new Set<string>();
 
   /** `past`: the events after `started` that lead to the state where the walks start. Throws `journal-damaged`. */
   constructor(
@@ -107,22 +99,6 @@ export class Explorer {
     this.start = this.#begin();
   }
 
-  /** Counts over all walks so far. */
-  get coverage(): Coverage {
-    return {
-      states: this.#states,
-      steps: this.#steps,
-      crashPoints: this.#crashPoints,
-      decisions: this.#decisions,
-      edges: this.#edges,
-    };
-  }
-
-  /** The invariants that have read the transcript or the earlier events: for them, places differ by their past. */
-  get historyReaders(): readonly string[] {
-    return [...this.#historyReaders];
-  }
-
   /** Walks breadth first from the places. Places with the same key count as one and are expanded once. */
   walk(from: readonly Place[], { environment, detail, mostPlaces, isOver = () => false }: WalkOptions): Walk {
     const places: Place[] = [];
@@ -130,8 +106,8 @@ export class Explorer {
     const known = new Map<string, number>();
     const discover = (place: Place, key: string): number => {
       known.set(key, places.length);
-      this.#states += 1;
-      this.#watcher.onPlace?.(this.#states);
+      this.coverage.states += 1;
+      this.#watcher.onPlace?.(this.coverage.states);
       return places.push(place) - 1;
     };
     for (const place of from) {
@@ -168,7 +144,7 @@ export class Explorer {
 
   /** Offers one event and checks the step. Returns where it leads, or `null` if the chart ignores it. */
   take(before: Place, event: ChartEvent): { place: Place; step: Step } | null {
-    this.#steps += 1;
+    this.coverage.steps += 1;
     const enabled = isEnabled(event, before.reference, before.state);
     const known = this.breaches.size;
     const step = this.#step(before, event);
@@ -188,7 +164,7 @@ export class Explorer {
         );
       return null;
     }
-    if (DECISIONS.has(event.type)) this.#decisions += 1;
+    if (DECISIONS.has(event.type)) this.coverage.decisions += 1;
     this.#traceEdges(before, event, step);
     const reference = followReference(before.reference, event, step);
     const checked: CheckedStep = { before, event, after: step.state, effects: step.effects, reference };
@@ -208,27 +184,37 @@ export class Explorer {
   /** Describes an accepted event as an entry of a path. A step that throws stays in the same state. */
   describeStep(before: Place, event: ChartEvent): PathEntry {
     try {
-      const { state, effects } = this.#stepper.next(before.state, event);
-      const whys = effects.flatMap(effect =>
-        effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next.why] : [],
-      );
-      return { event, state: statePath(state), why: whys.at(-1) ?? null };
+      const step = this.#stepper.next(before.state, event);
+      return { event, state: statePath(step.state), why: decisionsOf(step.effects).at(-1)?.why ?? null };
     } catch (error) {
       return { event, state: statePath(before.state), why: messageOf(error) };
     }
   }
 
-  /** Returns the events that lead to a place, without `run.started`. */
-  static eventsTo(place: Place): ChartEvent[] {
-    const events: ChartEvent[] = [];
-    for (let here = place; here.from !== null; here = here.from.place) events.unshift(here.from.event);
-    return events;
-  }
-
+  /** Follows the past, of which only the last step is checked: its events have happened. */
   #begin(): Place {
-    const { before, event, after, effects, reference } = replayPast(this.#stepper, this.started, this.#past);
-    const start: Place = { state: after, reference, depth: 0, from: null, tainted: false };
-    const checked: CheckedStep = { before, event, after, effects, reference };
+    const first = this.#stepper.initial(this.started);
+    let checked: CheckedStep = {
+      before: null,
+      event: null,
+      after: first.state,
+      effects: first.effects,
+      reference: startReference(this.started, first),
+    };
+    for (const [index, event] of this.#past.entries()) {
+      const before = { state: checked.after, reference: checked.reference };
+      const step = this.#stepper.next(before.state, event);
+      if (!step.handled)
+        throw new EngineError(
+          'journal-damaged',
+          `The chart does not accept event ${index + 1} after the start, ${event.type}.`,
+        );
+      const { transcript, inbox } = step.state.context;
+      const reference = { ...followReference(before.reference, event, step), transcript, inbox };
+      checked = { before, event, after: step.state, effects: step.effects, reference };
+    }
+    const { after: state, reference, before, event } = checked;
+    const start: Place = { state, reference, depth: 0, from: null, tainted: false };
     const broken = event === null && this.#check(checked, start, null);
     this.#checkInvariants(checked, before, start);
     return { ...start, tainted: broken };
@@ -245,14 +231,12 @@ export class Explorer {
 
   #check(step: CheckedStep, before: Place, event: ChartEvent | null): boolean {
     let broken = false;
-    const check = ([name, invariant]: [string, BuiltInInvariant]) => {
+    for (const [name, invariant] of before.tainted ? SAFETY_CHECKS : ALL_CHECKS) {
       const wrong = invariant(step);
-      if (wrong === null) return;
+      if (!wrong) continue;
       broken = true;
       this.#note(name, wrong, before, event);
-    };
-    SAFETY_CHECKS.forEach(check);
-    if (!before.tainted) INTERNAL_CHECKS.forEach(check);
+    }
     return broken;
   }
 
@@ -263,14 +247,14 @@ export class Explorer {
   ): void {
     if (this.#invariants.length === 0) return;
     let reader = '';
-    const knowsAll = this.#historyReaders.size === this.#invariants.length;
+    const knowsAll = this.historyReaders.size === this.#invariants.length;
     const moment = makeMoment({
       after,
       effects,
       event: event ?? this.started,
       before: before?.state ?? null,
-      listEvents: () => [this.started, ...this.#past, ...Explorer.eventsTo(place)],
-      ...(knowsAll ? {} : { onLookBack: () => this.#historyReaders.add(reader) }),
+      listEvents: () => [this.started, ...this.#past, ...eventsTo(place)],
+      ...(knowsAll ? {} : { onLookBack: () => this.historyReaders.add(reader) }),
     });
     for (const invariant of this.#invariants) {
       reader = invariant.name;
@@ -288,28 +272,27 @@ export class Explorer {
   }
 
   #traceEdges(before: Place, event: ChartEvent, step: Step): void {
-    const decided = step.effects.flatMap(effect =>
-      effect.type === 'publish' && effect.notice.type === 'decided' ? [effect.notice.next.type] : [],
-    );
+    const decided = decisionsOf(step.effects).map(({ type }) => type);
     const move = `${statePath(before.state)} ${event.type} ${statePath(step.state)} ${decided}`;
     if (this.#traced.has(move)) return;
     this.#traced.add(move);
-    for (const edge of this.#stepper.trace(before.state, event).edges) this.#edges.add(nameEdge(edge));
+    for (const edge of this.#stepper.trace(before.state, event).edges)
+      this.coverage.edges.add(nameEdge(edge));
   }
 
   /** Simulates the end of the process: returns the state restored from JSON, and checks which services it starts. */
   #drop(place: Place): ChartState | null {
     const { state, reference } = place;
     if (state.status !== 'active') return null;
-    this.#crashPoints += 1;
-    const nonJson = findNonJson(state.context, 'context');
-    if (nonJson !== null) {
+    this.coverage.crashPoints += 1;
+    const nonJson = findNonJson(state.context, ({ value }) => !isJson(value), 'context');
+    if (nonJson !== undefined) {
       const { place: before, event } = place.from ?? { place, event: null };
-      this.#note(JSON_ONLY, nonJson, before, event);
+      this.#note(JSON_ONLY, `${nonJson.path} is ${kindOf(nonJson.value)}`, before, event);
     }
     try {
-      const { restored, services } = dropProcess(state, this.#machine);
-      const [restarted, running] = [JSON.stringify(services), JSON.stringify(reference.running)];
+      const restored = fromStored(JSON.parse(JSON.stringify(toStored(state))), this.#machine);
+      const [restarted, running] = [listPending(restored), JSON.stringify(reference.running)];
       if (restarted !== running && !place.tainted)
         this.#note(RESTORABLE, `running: ${running}; started after the restart: ${restarted}`, place, null);
       return restored;
@@ -321,8 +304,8 @@ export class Explorer {
 
   #compare(before: Place, restored: ChartState, event: ChartEvent, step: Step): void {
     try {
-      const wrong = compareSteps(step, this.#stepper.next(restored, event));
-      if (wrong !== null) this.#note(RESTORABLE, wrong, before, event);
+      const [expected, found] = [toText(step), toText(this.#stepper.next(restored, event))];
+      if (expected !== found) this.#note(RESTORABLE, describeDifference(expected, found), before, event);
     } catch (error) {
       this.#note(RESTORABLE, messageOf(error), before, event);
     }
@@ -330,7 +313,7 @@ export class Explorer {
 }
 
 const SAFETY_CHECKS = Object.entries(SAFETY_INVARIANTS);
-const INTERNAL_CHECKS = Object.entries(INTERNAL_INVARIANTS);
+const ALL_CHECKS = [...SAFETY_CHECKS, ...Object.entries(INTERNAL_INVARIANTS)];
 
 /** Decisions of people and results of clients. */
 const DECISIONS: ReadonlySet<ChartEvent['type']> = new Set([
@@ -339,25 +322,15 @@ const DECISIONS: ReadonlySet<ChartEvent['type']> = new Set([
   'doubt.resolved',
 ]);
 
-/**
- * Simulates the end of the process: restores the run from its JSON alone. Returns the restored state and the
- * services to start, by id. Throws the errors of reading the JSON.
- */
-function dropProcess(
-  state: ChartState,
-  machine: AgentMachine,
-): { restored: ChartState; services: Record<string, ServiceInput> } {
-  const restored = fromStored(JSON.parse(JSON.stringify(toStored(state))), machine);
-  return {
-    restored,
-    services: Object.fromEntries(pendingServices(restored).map(({ id, input }) => [id, input])),
-  };
+function kindOf(value: unknown): string {
+  if (typeof value === 'object') return `a ${value?.constructor.name}`;
+  return typeof value === 'number' ? String(value) : typeof value;
 }
 
-/** Returns the first difference between two steps, or `null` if they are equal. */
-function compareSteps(expected: Step, found: Step): string | null {
-  const [one, other] = [toText(expected), toText(found)];
-  return one === other ? null : describeDifference(one, other);
+/** Whether a value, without its members, is JSON. */
+function isJson(value: unknown): boolean {
+  if (typeof value === 'object') return value === null || isPlain(value);
+  return Number.isFinite(value) || typeof value === 'string' || typeof value === 'boolean';
 }
 
 function toText({ state: { value, context, status }, effects }: Step): string {
@@ -381,6 +354,18 @@ export type Place = {
   /** Whether an invariant broke on the way. From here on only the safety invariants are checked. */
   tainted: boolean;
 };
+
+/** Returns the events that lead to a place, without `run.started`. */
+export function eventsTo(place: Place): ChartEvent[] {
+  return pathTo(place).flatMap(({ from }) => (from === null ? [] : [from.event]));
+}
+
+/** Returns the places on the way from the start of the walks, and the place itself. */
+export function pathTo(place: Place): Place[] {
+  const places: Place[] = [];
+  for (let here: Place | undefined = place; here !== undefined; here = here.from?.place) places.unshift(here);
+  return places;
+}
 
 /** One event of a path, the state it leads to, and the reason of the chart's decision; `null` if it made none. */
 export type PathEntry = { event: RunStarted | ChartEvent; state: string; why: string | null };

@@ -1,14 +1,18 @@
 import type { CallResult, CallStatus } from '../machines/context.ts';
+import { limitsOf } from '../machines/limits.ts';
+import type { ChartState, Step } from '../machines/step.ts';
 import type { Limits, RunConfig } from '../protocol/config.ts';
 import type { Breakpoint } from '../protocol/debugger/breakpoint.ts';
-import type { ServiceInput } from '../protocol/effect.ts';
-import type { QualifiedCall, Spent } from '../protocol/event.ts';
+import type { Effect, NextAction, ServiceInput, ServiceName } from '../protocol/effect.ts';
+import type { ChartEvent, QualifiedCall, RunStarted, Spent } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { costOf } from '../protocol/listing/cost.ts';
+import type { Usage } from '../protocol/turn.ts';
 
 /**
  * The expected state of a run, computed from its events alone. The chart is checked against it, so nothing here
- * uses the chart's guards and actions. Immutable: each event produces a new model.
+ * uses the chart's guards and actions. Each event makes a copy, which the functions below change.
  */
 export type ReferenceModel = {
   config: RunConfig;
@@ -16,13 +20,13 @@ export type ReferenceModel = {
   /** The services that were started and not stopped, by id. */
   running: Readonly<Record<string, ServiceInput>>;
   /** Invalid starts and stops in the latest step. */
-  misuse: readonly string[];
+  misuse: string[];
   /** Model calls in the latest step that a limit should have prevented. */
-  overruns: readonly string[];
+  overruns: string[];
   /** Services that the latest step started while the run was paused and had no requested step left. */
-  unpaid: readonly string[];
+  unpaid: string[];
   /** Services that the latest step started although a breakpoint matches and the run was not continued. */
-  unheld: readonly string[];
+  unheld: string[];
   /** Whether the latest event let the run continue. */
   continued: boolean;
   breakpoints: readonly Breakpoint[];
@@ -34,7 +38,7 @@ export type ReferenceModel = {
   inbox: readonly Item[];
   /** The accepted messages that must be in the transcript or the inbox. */
   messages: readonly Item[];
-  calls: readonly ReferenceCall[];
+  calls: ReferenceCall[];
   /** The position in the transcript for the results of an edited round; `null` for the end. */
   resultsAt: number | null;
   /** The calls of finished rounds, in order. */
@@ -77,74 +81,6 @@ export type ReferenceCall = {
 /** An item that must be in the transcript. The chart chooses the text of a refusal. */
 export type Expected = Item | { refused: string };
 
-/** Returns an open call of the current round by its id. */
-export function find({ calls }: ReferenceModel, callId: string): ReferenceCall | undefined {
-  return calls.find(({ call }) => call.callId === callId);
-}
-
-/** Changes a call, unless it is settled. */
-export function change(
-  reference: ReferenceModel,
-  callId: string,
-  by: Partial<ReferenceCall>,
-): ReferenceModel {
-  const calls = reference.calls.map(entry =>
-    entry.call.callId === callId && entry.stage !== 'settled' ? { ...entry, ...by } : entry,
-  );
-  return { ...reference, calls };
-}
-
-/** Records the result of a call, unless it is settled. */
-export function settle(
-  reference: ReferenceModel,
-  callId: string,
-  outcome: NonNullable<ReferenceCall['result']>,
-): ReferenceModel {
-  const { output, isError, shown, blob } = outcome;
-  const result = { output, isError, ...omitUndefined({ shown, blob }) };
-  return change(reference, callId, { stage: 'settled', result });
-}
-
-/** Settles the matching calls as refused. */
-export function refuseCalls(
-  reference: ReferenceModel,
-  which: (call: ReferenceCall) => boolean,
-): ReferenceModel {
-  if (!reference.calls.some(which)) return reference;
-  const calls = reference.calls.map(call =>
-    which(call) ? { ...call, stage: 'settled' as const, result: null } : call,
-  );
-  return { ...reference, calls };
-}
-
-/** Counts the outcome of a call for the limit of repeated failures. */
-export function countFailure(
-  reference: ReferenceModel,
-  digest: string,
-  { failed }: { failed: boolean },
-): ReferenceModel {
-  return { ...reference, spending: countOutcome(reference.spending, digest, failed) };
-}
-
-/** Once every call is settled, moves the results to the transcript in call order and ends the round. */
-export function closeRound(reference: ReferenceModel): ReferenceModel {
-  const { calls, transcript, resultsAt, done } = reference;
-  if (calls.length === 0 || calls.some(({ stage }) => stage !== 'settled')) return reference;
-  const results = calls.map(({ call, result }): Expected => {
-    const { callId } = call;
-    if (result === null) return { refused: callId };
-    return { type: 'tool_result', callId, ...result };
-  });
-  const at = resultsAt ?? transcript.length;
-  return {
-    ...reference,
-    calls: [],
-    resultsAt: null,
-    done: [...done, ...calls],
-    transcript: [...transcript.slice(0, at), ...results, ...transcript.slice(at)],
-  };
-}
-
 /** What a run has spent, computed from its events. */
 export type Spending = {
   turns: number;
@@ -162,59 +98,613 @@ export type Spending = {
   failures: Readonly<Record<string, number>>;
 };
 
-export const NOTHING_SPENT: Spending = {
-  turns: 0,
-  fromElsewhere: 0,
-  toolCalls: 0,
-  denied: 0,
-  tokens: 0,
-  cost: 0,
-  activeMs: 0,
-  activeSince: null,
-  failures: {},
+/** An accepted event and its step; the start of a run if `before` is `null`. */
+export type CheckedStep = {
+  before: { state: ChartState; reference: ReferenceModel } | null;
+  event: ChartEvent | null;
+  after: ChartState;
+  effects: readonly Effect[];
+  /** The expected state after the event. */
+  reference: ReferenceModel;
 };
 
+/** Returns the reference model of a run that has just started. */
+export function startReference(started: RunStarted, step: Step): ReferenceModel {
+  const model: ReferenceModel = {
+    config: started.config,
+    now: started.at,
+    running: {},
+    misuse: [],
+    overruns: [],
+    unpaid: [],
+    unheld: [],
+    continued: false,
+    breakpoints: [],
+    held: false,
+    latest: null,
+    transcript: started.input,
+    inbox: [],
+    messages: [],
+    calls: [],
+    resultsAt: null,
+    done: [],
+    sticky: [],
+    paused: started.paused ?? false,
+    cancelling: false,
+    steps: 0,
+    spending: {
+      turns: 0,
+      fromElsewhere: 0,
+      toolCalls: 0,
+      denied: 0,
+      tokens: 0,
+      cost: 0,
+      activeMs: 0,
+      activeSince: null,
+      failures: {},
+    },
+    final: false,
+    closing: 'none',
+    shown: false,
+    unfinished: false,
+    continuation: null,
+  };
+  followEffects(model, step.effects);
+  return model;
+}
+
+/** Returns the reference model after an event that the chart accepted. */
+export function followReference(before: ReferenceModel, event: ChartEvent, step: Step): ReferenceModel {
+  const model: ReferenceModel = {
+    ...before,
+    calls: before.calls.map(entry => ({ ...entry })),
+    spending: { ...before.spending },
+    now: Math.max(before.now, event.at),
+    misuse: [],
+    overruns: [],
+    unpaid: [],
+    unheld: [],
+    continued: event.type === 'run.unpaused',
+  };
+  expectationOf(event).follow?.(model, event, step);
+  closeRound(model);
+  followEffects(model, step.effects);
+  return model;
+}
+
+/** Whether the chart must accept the event; it must ignore all others. */
+export function isEnabled(event: ChartEvent, reference: ReferenceModel, state: ChartState): boolean {
+  if (state.status !== 'active') return false;
+  return expectationOf(event).isEnabled?.(event, reference, state) ?? true;
+}
+
+/** Returns an open call of the current round by its id. */
+export function find({ calls }: ReferenceModel, callId: string): ReferenceCall | undefined {
+  return calls.find(({ call }) => call.callId === callId);
+}
+
+type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
+
+/** What an event must do, stated independently of the chart's guards and its fold. */
+type Expectation<Event> = {
+  /** Whether the chart must accept it while the run is active. Default: always. */
+  isEnabled?(event: Event, model: ReferenceModel, state: ChartState): boolean;
+  /** Changes the model. Default: not at all. */
+  follow?(model: ReferenceModel, event: Event, step: Step): void;
+};
+
+const EXPECTED: { readonly [Type in ChartEvent['type']]: Expectation<Of<Type>> } = {
+  'message.received': {
+    follow(model, { items }) {
+      model.inbox = [...model.inbox, ...items];
+      model.messages = [...model.messages, ...items];
+      if (model.config.onMessage === 'supersede') refuseCalls(model, ({ stage }) => stage === 'gated');
+    },
+  },
+  'approval.decided': {
+    isEnabled({ callId, digest, at }, model) {
+      const entry = find(model, callId);
+      if (entry?.stage !== 'gated' || entry.digest !== digest) return false;
+      return entry.call.expiresAt === undefined || at < entry.call.expiresAt;
+    },
+    follow: followDecision,
+  },
+  'result.received': {
+    isEnabled: ({ callId, childRunId }, model) =>
+      hasStage(model, callId, 'waiting') && find(model, callId)?.childRunId === childRunId,
+    follow(model, event) {
+      addSpent(model, event);
+      settle(model, event.callId, event);
+    },
+  },
+  'doubt.resolved': {
+    isEnabled: ({ callId }, model) => hasStage(model, callId, 'doubted'),
+    follow(model, { callId, resolution }) {
+      if (resolution.type === 'retry') change(model, callId, { stage: 'ready', mayStart: true });
+      else if (resolution.type === 'failed')
+        settle(model, callId, { output: resolution.reason, isError: true });
+      else settle(model, callId, { output: resolution.output, isError: false });
+    },
+  },
+  'transcript.edited': {
+    isEnabled({ calls }, model, { value }) {
+      const digests = new Map(calls.map(({ callId, digest }) => [callId, digest]));
+      const isKept = ({ call, stage, digest }: ReferenceCall) =>
+        !isOwed(stage) && digests.get(call.callId) === digest;
+      return isResting(value) && model.calls.every(entry => isFree(entry) || isKept(entry));
+    },
+    follow: followEdit,
+  },
+  'turn.edited': {
+    isEnabled: ({ turn, calls }, model, { value, context }) =>
+      isResting(value) && turn === context.turn.number && isEditable(model, calls.length),
+    follow: followTurnEdit,
+  },
+  'call.edited': {
+    isEnabled({ callId, digest, call }, model) {
+      const entry = find(model, callId);
+      const isOpen = entry?.stage === 'ready' || entry?.stage === 'gated';
+      return isOpen && entry.starts === 0 && entry.digest === digest && call.error === undefined;
+    },
+    /** It needs an approval again, unless a sticky rule gives it. */
+    follow(model, { callId, call }) {
+      const isAllowed = stickyFor(model, call.name) === 'approve';
+      const { input, digest, gate } = call;
+      const stage = gate && !isAllowed ? 'gated' : permittedStage(call);
+      change(model, callId, { call, input, digest, approved: gate && isAllowed, stage });
+    },
+  },
+  'breakpoints.set': {
+    follow(model, { breakpoints }) {
+      model.breakpoints = breakpoints;
+    },
+  },
+  'params.changed': {
+    follow(model, _, { state }) {
+      model.config = { ...model.config, limits: limitsOf(state.context) };
+    },
+  },
+  'pause.requested': {
+    isEnabled: (_, { paused }) => !paused,
+    follow: model => pause(model, model.steps),
+  },
+  'step.requested': { follow: model => pause(model, model.steps + 1) },
+  'run.unpaused': {
+    isEnabled: (_, { paused }) => paused,
+    follow(model) {
+      model.paused = false;
+      model.steps = 0;
+    },
+  },
+  'run.quarantined': {
+    isEnabled: (_, { running }) =>
+      (['modelTurn', 'toolBatch', 'finishers'] as const).some(id => id in running),
+    follow(model) {
+      pause(model, 0);
+      model.unfinished = 'modelTurn' in model.running;
+    },
+  },
+  'cancel.requested': {
+    isEnabled: (_, { cancelling }) => !cancelling,
+    follow(model) {
+      model.cancelling = true;
+    },
+  },
+  'run.cancelled': {},
+  'text.started': {
+    isEnabled: reportOf('modelTurn'),
+    follow(model) {
+      model.shown = true;
+    },
+  },
+  'calls.started': { isEnabled: reportOf('modelTurn') },
+  'turn.completed': { isEnabled: reportOf('modelTurn'), follow: followTurn },
+  'turn.failed': {
+    isEnabled: reportOf('modelTurn'),
+    follow(model, { at, startedAt }) {
+      model.unfinished = true;
+      model.spending.activeMs += Math.max(0, at - startedAt);
+    },
+  },
+  'tool.started': {
+    isEnabled: reportAbout('queued', 'running', 'reconciling'),
+    follow(model, { at, callId }) {
+      const isActing = model.calls.some(({ stage }) => stage === 'running' || stage === 'reconciling');
+      if (!isActing) model.spending.activeSince = at;
+      const starts = (find(model, callId)?.starts ?? 0) + 1;
+      change(model, callId, { stage: 'running', starts, mayStart: false });
+    },
+  },
+  'tool.settled': {
+    isEnabled: reportAbout('running', 'reconciling'),
+    follow(model, event) {
+      const { at, callId, isError } = event;
+      const digest = find(model, callId)?.digest;
+      endActivity(model, at);
+      addSpent(model, event);
+      if (digest !== undefined) countOutcome(model, digest, isError);
+      settle(model, callId, event);
+    },
+  },
+  'tool.interrupted': {
+    isEnabled: reportAbout('running'),
+    follow(model, { at, callId }) {
+      model.spending.activeSince = at;
+      const call = find(model, callId)?.call;
+      if (call?.sideEffect !== 'once') change(model, callId, { stage: 'queued', mayStart: true });
+      else change(model, callId, { stage: call.reconcilable ? 'reconciling' : 'doubted' });
+    },
+  },
+  'tool.doubted': {
+    isEnabled: reportAbout('running', 'reconciling'),
+    follow(model, { at, callId }) {
+      endActivity(model, at);
+      change(model, callId, { stage: 'doubted' });
+    },
+  },
+  'tool.suspended': {
+    isEnabled: reportAbout('running'),
+    follow(model, { at, callId, childRunId }) {
+      endActivity(model, at);
+      change(model, callId, { stage: 'waiting', childRunId });
+    },
+  },
+  'timer.fired': {
+    isEnabled: reportOf('timer'),
+    follow: model =>
+      refuseCalls(
+        model,
+        ({ stage, call }) => stage === 'gated' && call.expiresAt !== undefined && call.expiresAt <= model.now,
+      ),
+  },
+  'finishers.completed': { isEnabled: reportOf('finishers') },
+  'finishers.rejected': {
+    isEnabled: reportOf('finishers'),
+    follow(model, { feedback: text }) {
+      model.latest = null;
+      const message: Item = { type: 'message', role: 'developer', content: [{ type: 'text', text }] };
+      model.transcript = [...model.transcript, message];
+    },
+  },
+};
+
+function expectationOf(event: ChartEvent): Expectation<ChartEvent> {
+  return EXPECTED[event.type] as Expectation<ChartEvent>;
+}
+
+/** Enables reports of the running start of a service. */
+function reportOf(service: ServiceName) {
+  return ({ generation }: { generation: number }, { running }: ReferenceModel): boolean =>
+    running[service]?.generation === generation;
+}
+
+/** Enables reports of the running tool batch about calls at these stages. */
+function reportAbout(...stages: readonly CallStatus[]) {
+  const isCurrent = reportOf('toolBatch');
+  return (event: { generation: number; callId: string }, model: ReferenceModel): boolean =>
+    isCurrent(event, model) && hasStage(model, event.callId, ...stages);
+}
+
+function hasStage(model: ReferenceModel, callId: string, ...stages: readonly CallStatus[]): boolean {
+  const stage = find(model, callId)?.stage;
+  return stage !== undefined && stages.includes(stage);
+}
+
+function isResting(value: ChartState['value']): boolean {
+  return typeof value === 'object' && 'resting' in value;
+}
+
+/** Whether an edit may drop the call: no batch or client has it, and it cannot have happened. */
+function isFree({ stage }: ReferenceCall): boolean {
+  return stage === 'ready' || stage === 'gated' || stage === 'settled';
+}
+
+function isOwed(stage: CallStatus): boolean {
+  return stage === 'queued' || stage === 'running' || stage === 'reconciling';
+}
+
+/** Whether the latest turn may be replaced: none of its calls has started, or is with a client or in doubt. */
+function isEditable({ latest, calls, final }: ReferenceModel, newCalls: number): boolean {
+  if (latest === null || (final && newCalls > 0)) return false;
+  if (calls.length === 0) return latest.calls === 0;
+  return calls.every(entry => isFree(entry) && entry.starts === 0);
+}
+
+/** Changes a call, unless it is settled. */
+function change(model: ReferenceModel, callId: string, by: Partial<ReferenceCall>): void {
+  const entry = find(model, callId);
+  if (entry !== undefined && entry.stage !== 'settled') Object.assign(entry, by);
+}
+
+/** Records the result of a call, unless it is settled. */
+function settle(model: ReferenceModel, callId: string, outcome: CallResult): void {
+  const { output, isError, shown, blob } = outcome;
+  const result = { output, isError, ...omitUndefined({ shown, blob }) };
+  change(model, callId, { stage: 'settled', result });
+}
+
+function refuseCalls({ calls }: ReferenceModel, which: (call: ReferenceCall) => boolean): void {
+  for (const entry of calls.filter(which)) Object.assign(entry, { stage: 'settled', result: null });
+}
+
+/** Once every call is settled, moves the results to the transcript in call order and ends the round. */
+function closeRound(model: ReferenceModel): void {
+  const { calls, transcript, resultsAt, done } = model;
+  if (calls.length === 0 || calls.some(({ stage }) => stage !== 'settled')) return;
+  const results = calls.map(({ call: { callId }, result }): Expected => {
+    return result === null ? { refused: callId } : { type: 'tool_result', callId, ...result };
+  });
+  model.transcript = transcript.toSpliced(resultsAt ?? transcript.length, 0, ...results);
+  model.calls = [];
+  model.resultsAt = null;
+  model.done = [...done, ...calls];
+}
+
+function pause(model: ReferenceModel, steps: number): void {
+  model.paused = true;
+  model.steps = steps;
+}
+
+function stickyFor({ sticky }: ReferenceModel, name: string): 'approve' | 'reject' | undefined {
+  return sticky.find(({ tool }) => tool === name)?.decision;
+}
+
+function permittedStage({ executedBy }: QualifiedCall): CallStatus {
+  return executedBy === 'client' ? 'waiting' : 'ready';
+}
+
+function followDecision(model: ReferenceModel, event: Of<'approval.decided'>): void {
+  const { callId, decision } = event;
+  const call = find(model, callId)?.call;
+  if (call === undefined) return;
+  if (event.sticky === true && decision.type !== 'answer') {
+    const others = model.sticky.filter(({ tool }) => tool !== call.name);
+    model.sticky = [...others, { tool: call.name, decision: decision.type }];
+  }
+  if (decision.type === 'answer') settle(model, callId, { output: decision.output, isError: false });
+  else if (decision.type === 'reject') change(model, callId, { stage: 'settled', result: null });
+  else {
+    const edited = omitUndefined({ input: decision.input, digest: decision.editDigest });
+    change(model, callId, { stage: permittedStage(call), approved: true, ...edited });
+  }
+}
+
+/** Applies a completed turn: its items, its calls with their status by the rules, and its cost. */
+function followTurn(model: ReferenceModel, event: Of<'turn.completed'>, { state }: Step): void {
+  const { config, spending, final } = model;
+  const { finishReason, calls, usage } = event;
+  model.latest = { from: model.transcript.length, calls: calls.length };
+  model.shown = false;
+  model.unfinished = false;
+  if (model.closing === 'begun') model.closing = 'over';
+  spending.turns += 1;
+  spending.tokens += countTokens(usage);
+  spending.cost += costOf(usage, config.models[state.context.turn.model]?.model ?? '', config.prices);
+  spending.activeMs += Math.max(0, event.at - event.startedAt);
+  const isStopped = finishReason === 'pause' || finishReason === 'content_filter';
+  if (isDraft(model, calls) && !isStopped) return;
+  model.transcript = [...model.transcript, ...event.items];
+  model.continuation = event.continuation?.token ?? null;
+  const isCutOff = finishReason === 'length' || finishReason === 'content_filter';
+  admit(model, calls, { refusesAll: final || isCutOff });
+}
+
+function isDraft({ config, final }: ReferenceModel, calls: readonly QualifiedCall[]): boolean {
+  return config.finalAnswer === 'separate' && !final && calls.length === 0;
+}
+
+/** Decides which of a turn's calls may run. Calls refused for other reasons do not count as tool calls. */
+function admit(model: ReferenceModel, calls: readonly QualifiedCall[], { refusesAll = false } = {}): void {
+  const { spending, config } = model;
+  model.calls = calls.map((call): ReferenceCall => {
+    const known = find(model, call.callId);
+    if (known !== undefined) return known;
+    const entry = newEntry(call);
+    const refused: ReferenceCall = { ...entry, stage: 'settled' };
+    if (refusesAll || call.error !== undefined) return refused;
+    if (call.executedBy === 'engine') {
+      if (spending.toolCalls >= config.limits.toolCalls) {
+        spending.denied += 1;
+        return { ...refused, deniedFor: 'toolCalls' };
+      }
+      spending.toolCalls += 1;
+    }
+    const rule = stickyFor(model, call.name);
+    if (call.gate && rule === 'reject') return refused;
+    if (call.gate && rule === undefined) return { ...entry, stage: 'gated' };
+    return { ...entry, approved: call.gate, stage: permittedStage(call) };
+  });
+  for (const { digest, error } of calls)
+    if (!refusesAll && error !== undefined) countOutcome(model, digest, true);
+}
+
+function newEntry(call: QualifiedCall) {
+  const { input, digest } = call;
+  return { call, input, digest, approved: false, starts: 0, mayStart: true, result: null };
+}
+
+/** Applies an edit of the transcript: its items, and the calls that it keeps or adds. */
+function followEdit(model: ReferenceModel, event: Of<'transcript.edited'>): void {
+  const { items, calls, results = [] } = event;
+  const ids = new Set(calls.map(({ callId }) => callId));
+  const place = items.findLastIndex(item => item.type === 'tool_call' && ids.has(item.callId)) + 1;
+  const outcomes = new Map(results.map(result => [result.callId, result]));
+  const present = new Set(items.map(item => JSON.stringify(item)));
+  const messages = model.messages.filter(item => present.has(JSON.stringify(item)));
+  model.transcript = items;
+  model.messages = [...new Set([...messages, ...model.inbox])];
+  model.calls = calls.flatMap((call): ReferenceCall[] => {
+    const result = outcomes.get(call.callId);
+    return result === undefined ? keptOf(model, call) : [{ ...newEntry(call), stage: 'settled', result }];
+  });
+  model.latest = null;
+  model.resultsAt = place === 0 || place === items.length ? null : place;
+  model.shown = false;
+  model.unfinished = false;
+  model.continuation = null;
+  admit(model, calls);
+}
+
+/** The call as it is known, if an edit leaves it unchanged. */
+function keptOf(model: ReferenceModel, { callId, digest }: QualifiedCall): ReferenceCall[] {
+  const known = find(model, callId);
+  return known?.digest === digest ? [known] : [];
+}
+
+/** Applies an edit of the latest turn. Calls that it replaces no longer count. */
+function followTurnEdit(model: ReferenceModel, { calls, items }: Of<'turn.edited'>): void {
+  const { latest, spending, transcript } = model;
+  if (latest === null) return;
+  const kept = calls.flatMap(call => keptOf(model, call));
+  spending.toolCalls -= model.calls.filter(
+    entry => !kept.includes(entry) && entry.stage !== 'settled' && entry.call.executedBy === 'engine',
+  ).length;
+  model.transcript = [...transcript.slice(0, latest.from), ...(isDraft(model, calls) ? [] : items)];
+  model.calls = kept;
+  model.latest = { ...latest, calls: calls.length };
+  model.resultsAt = null;
+  model.continuation = null;
+  admit(model, calls);
+}
+
+/** Applies a step's effects: updates the running services and records invalid starts and stops. */
+function followEffects(model: ReferenceModel, effects: readonly Effect[]): void {
+  let decided: NextAction | null = null;
+  for (const effect of effects) {
+    if (effect.type === 'publish') {
+      if (effect.notice.type === 'decided') decided = effect.notice.next;
+      if (decided?.type === 'pause' && decided.breakpoint !== undefined) {
+        model.paused = true;
+        model.held = true;
+      }
+    } else if (effect.type === 'start') startService(model, effect, decided);
+    else {
+      const { [effect.id]: stopped, ...running } = model.running;
+      if (stopped === undefined) model.misuse.push(`${effect.id} was stopped and was not running`);
+      model.running = running;
+    }
+  }
+}
+
+function startService(
+  model: ReferenceModel,
+  { id, service, input }: Extract<Effect, { type: 'start' }>,
+  decided: NextAction | null,
+): void {
+  if (id in model.running) model.misuse.push(`${id} was started and was already running`);
+  model.running = { ...model.running, [id]: input };
+  if (service === 'timer' || decided === null) return;
+  model.unheld = findUnheld(model, decided);
+  model.breakpoints = model.breakpoints.filter(
+    one => !(model.held && one.once === true && matches(one, decided, model)),
+  );
+  model.held = false;
+  switch (service) {
+    case 'finishers':
+      return spendStep(model, 'finishers');
+    case 'toolBatch':
+      for (const entry of model.calls) if (entry.stage === 'ready') entry.stage = 'queued';
+      model.spending.activeSince = null;
+      return spendStep(model, 'a tool batch');
+    case 'modelTurn':
+      spendStep(model, 'a model call');
+      beginTurn(model, decided);
+  }
+}
+
+/**
+ * The breakpoints that should have held this start. None if a person let it past, asked for this step, or it repeats a
+ * turn that did not complete.
+ */
+function findUnheld(model: ReferenceModel, decided: NextAction): string[] {
+  const { breakpoints, continued, paused, steps, unfinished } = model;
+  if (continued || (paused && steps > 0)) return [];
+  if (unfinished && decided.type !== 'executeTools') return [];
+  return breakpoints
+    .filter(one => matches(one, decided, model))
+    .map(({ id }) => `${decided.type} started at the breakpoint ${id}`);
+}
+
+/** Whether a breakpoint on an action and a tool alone matches the action. */
+function matches(
+  { next, tool, turn, costOver, where }: Breakpoint,
+  decided: NextAction,
+  { calls }: ReferenceModel,
+): boolean {
+  if (turn !== undefined || costOver !== undefined || where !== undefined) return false;
+  const named = 'calls' in decided ? decided.calls : [];
+  const isAbout = calls.some(({ call }) => call.name === tool && named.includes(call.callId));
+  return (next === undefined || next === decided.type) && (tool === undefined || isAbout);
+}
+
+/** Once a limit is reached, only one model call may start: the closing call. */
+function beginTurn(model: ReferenceModel, decided: NextAction): void {
+  const { config, spending, closing, unfinished } = model;
+  const isFinal = decided.type === 'streamFinal';
+  const isClosing = isFinal && decided.limit !== undefined;
+  const reached = findSpentLimit(spending, config.limits);
+  if (closing === 'over') model.overruns.push('a model was called after the closing call');
+  else if (reached !== null && !isClosing) model.overruns.push(`a model was called although ${reached}`);
+  else if (reached !== null && config.onLimit === 'stop')
+    model.overruns.push(`a closing call was made although ${reached} and onLimit is "stop"`);
+  else if (closing === 'begun' && !unfinished) model.overruns.push('a second closing call was started');
+  model.transcript = [...model.transcript, ...model.inbox];
+  model.inbox = [];
+  model.shown = false;
+  model.latest = null;
+  model.final = isFinal;
+  if (isClosing) model.closing = 'begun';
+}
+
+/** A paused run spends one requested step per service. */
+function spendStep(model: ReferenceModel, service: string): void {
+  if (!model.paused) return;
+  if (model.steps > 0) model.steps -= 1;
+  else model.unpaid.push(service);
+}
+
+function endActivity({ spending }: ReferenceModel, at: number): void {
+  if (spending.activeSince === null) return;
+  spending.activeMs += Math.max(0, at - spending.activeSince);
+  spending.activeSince = at;
+}
+
 /** Counts the outcome of a call; a success resets the failures of its digest. */
-function countOutcome(spending: Spending, digest: string, failed: boolean): Spending {
+function countOutcome({ spending }: ReferenceModel, digest: string, failed: boolean): void {
   const { [digest]: before = 0, ...others } = spending.failures;
-  return { ...spending, failures: failed ? { ...others, [digest]: before + 1 } : others };
+  spending.failures = failed ? { ...others, [digest]: before + 1 } : others;
 }
 
 /** Adds what a sub-agent's run spent. */
-export function addSpent(spending: Spending, spent: Spent): Spending {
-  const { usage } = spent;
-  return {
-    ...spending,
-    turns: spending.turns + spent.turns,
-    fromElsewhere: spending.fromElsewhere + spent.turns,
-    toolCalls: spending.toolCalls + spent.toolCalls,
-    tokens: spending.tokens + (usage === null ? 0 : usage.inputTokens + usage.outputTokens),
-    cost: spending.cost + spent.cost,
-    activeMs: spending.activeMs + spent.activeMs,
-  };
+function addSpent({ spending }: ReferenceModel, { spent }: { spent?: Spent }): void {
+  if (spent === undefined) return;
+  spending.turns += spent.turns;
+  spending.fromElsewhere += spent.turns;
+  spending.toolCalls += spent.toolCalls;
+  spending.tokens += countTokens(spent.usage);
+  spending.cost += spent.cost;
+  spending.activeMs += spent.activeMs;
+}
+
+function countTokens(usage: Usage | null): number {
+  return usage === null ? 0 : usage.inputTokens + usage.outputTokens;
 }
 
 /** Describes the limit that is reached, or returns `null`. `toolCalls` is reached once a call was refused for it. */
 export function findSpentLimit(spending: Spending, limits: Limits): string | null {
-  const counts: [string, number, number | undefined][] = [
-    ['turns', spending.turns, limits.turns],
-    [
-      'toolCalls',
-      spending.denied === 0 ? 0 : spending.toolCalls,
-      spending.denied === 0 ? 1 : limits.toolCalls,
-    ],
-    ['tokens', spending.tokens, limits.tokens],
-    ['cost', spending.cost, limits.cost],
-    ['activeMs', spending.activeMs, limits.activeMs],
-    ['repeatedFailures', mostFailures(spending), limits.repeatedFailures],
-  ];
-  const reached = counts.find(([, used, limit]) => limit !== undefined && used >= limit);
+  const used = {
+    ...spending,
+    toolCalls: spending.denied === 0 ? -1 : spending.toolCalls,
+    repeatedFailures: mostFailures(spending),
+  };
+  const names = ['turns', 'toolCalls', 'tokens', 'cost', 'activeMs', 'repeatedFailures'] as const;
+  const reached = names.find(name => used[name] >= (limits[name] ?? Number.POSITIVE_INFINITY));
   return reached === undefined
     ? null
-    : `the limit ${reached[0]} was reached (${reached[1]} of ${reached[2]})`;
+    : `the limit ${reached} was reached (${used[reached]} of ${limits[reached]})`;
 }
 
 /** Returns the highest number of consecutive failures of one call. */
 export function mostFailures({ failures }: Spending): number {
-  return Object.values(failures).reduce((most, count) => Math.max(most, count), 0);
+  return Math.max(0, ...Object.values(failures));
 }

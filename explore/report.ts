@@ -1,7 +1,7 @@
 import { statePath } from '../machines/step.ts';
 import type { ChartEvent } from '../protocol/event.ts';
 import type { ExploredTool } from './describe-agent.ts';
-import type { Breach, Explorer, PathEntry, Place } from './explorer.ts';
+import { type Breach, type Explorer, type PathEntry, type Place, pathTo } from './explorer.ts';
 
 /** An invariant that does not hold, with the path that breaks it. */
 export type BreachReport = {
@@ -63,21 +63,9 @@ export function reportBreach(
 
 /** Returns the path from the start of the walks to a place, and the event after it. */
 export function reportPath(before: Place, event: ChartEvent | null, explorer: Explorer): PathEntry[] {
-  const path = listPlaces(before).map((place): PathEntry => describeStep(explorer, place));
+  const path = pathTo(before).map(({ state, from }): PathEntry => {
+    if (from !== null) return explorer.describeStep(from.place, from.event);
+    return { event: explorer.started, state: statePath(state), why: state.context.next?.why ?? null };
+  });
   return event === null ? path : [...path, explorer.describeStep(before, event)];
-}
-
-function describeStep(explorer: Explorer, place: Place): PathEntry {
-  if (place.from !== null) return explorer.describeStep(place.from.place, place.from.event);
-  return {
-    event: explorer.started,
-    state: statePath(place.state),
-    why: place.state.context.next?.why ?? null,
-  };
-}
-
-function listPlaces(place: Place): Place[] {
-  const places: Place[] = [];
-  for (let here: Place | undefined = place; here !== undefined; here = here.from?.place) places.unshift(here);
-  return places;
 }

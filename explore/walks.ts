@@ -58,7 +58,12 @@ export function walkAll(
     else unfinished.set(name, [...(unfinished.get(name) ?? []), walk]);
   }
   return [...unfinished].flatMap(([name, walks]) =>
-    listUnfinished(name, walks, options, name === BY_HISTORY ? adviseReaders(explorer.historyReaders) : ''),
+    listUnfinished(
+      name,
+      walks,
+      options,
+      name === BY_HISTORY ? adviseReaders([...explorer.historyReaders]) : '',
+    ),
   );
 }
 
@@ -135,7 +140,7 @@ function* listPlans(
     detail,
     share: 0.4,
   };
-  if (hasInvariants && explorer.historyReaders.length > 0) {
+  if (hasInvariants && explorer.historyReaders.size > 0) {
     yield {
       name: BY_HISTORY,
       environment: { ...withoutClients, invalidEvents: false, sticky: false },

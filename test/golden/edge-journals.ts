@@ -1,9 +1,8 @@
 import { abstractState } from '../../explore/abstract-state.ts';
 import type { Environment } from '../../explore/environment.ts';
 import { nameEdge } from '../../explore/explorer.ts';
-import { followReference, startReference } from '../../explore/follow-reference.ts';
 import { generateEvents } from '../../explore/generate-events.ts';
-import type { ReferenceModel } from '../../explore/reference-model.ts';
+import { followReference, type ReferenceModel, startReference } from '../../explore/reference-model.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
 import { type ChartState, makeStepper } from '../../machines/step.ts';

@@ -3,9 +3,15 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { abstractState } from '../../explore/abstract-state.ts';
 import { BUILT_IN } from '../../explore/built-in-invariants.ts';
 import type { Environment } from '../../explore/environment.ts';
-import { type Walk as Exploration, Explorer, nameEdge, type Place } from '../../explore/explorer.ts';
-import { followReference } from '../../explore/follow-reference.ts';
+import {
+  type Walk as Exploration,
+  Explorer,
+  eventsTo,
+  nameEdge,
+  type Place,
+} from '../../explore/explorer.ts';
 import { generateEvents } from '../../explore/generate-events.ts';
+import { followReference } from '../../explore/reference-model.ts';
 import { findStuckPlaces } from '../../explore/walks.ts';
 import { agentMachine } from '../../machines/agent.ts';
 import {
@@ -63,7 +69,7 @@ function note(property: string, walk: Walk, place: Place, wrong: string | null, 
   if (wrong === null) return;
   const found = failures.get(property) ?? [];
   failures.set(property, found);
-  const path = [...Explorer.eventsTo(place).map(event => JSON.stringify(event)), last].join('\n    ');
+  const path = [...eventsTo(place).map(event => JSON.stringify(event)), last].join('\n    ');
   if (found.length < 2)
     found.push(`${wrong}\n  in ${statePath(place.state)} of "${walk.name}" after\n    ${path}`);
 }
