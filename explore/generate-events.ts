@@ -27,22 +27,22 @@ export function generateEvents(state: ChartState, environment: Environment): Cha
   const { context } = state;
   const place = statePath(state);
   const isOpen = context.cancelling === null;
+  const { clientEvents, edits, breakpoints, invalidEvents } = environment;
   const events = [
     ...(isOpen ? listReports(place, context, environment) : listFinalReports(place, context)),
     ...(isOpen ? context.calls.flatMap(call => listDecisions(context, call, environment)) : []),
-    ...(environment.clientEvents ? listClientEvents(context, environment) : listContinuation(context)),
-    ...(environment.edits && isOpen ? listEdits(place, context) : []),
-    ...(environment.edits && isOpen ? listTurnEdits(place, context, environment) : []),
-    ...(environment.edits && isOpen ? listCallEdits(context, environment) : []),
-    ...(environment.breakpoints === true && isOpen ? listBreakpoints(context) : []),
-    ...(environment.invalidEvents ? listInvalidEvents(context, place) : []),
+    ...(clientEvents
+      ? listClientEvents(context, environment)
+      : when(context.paused && isOpen, { type: 'run.unpaused' })),
+    ...(edits && isOpen ? listEdits(place, context, environment) : []),
+    ...(breakpoints === true && isOpen ? listBreakpoints(context) : []),
+    ...(invalidEvents ? listInvalidEvents(context, place) : []),
   ];
   return events.map(event => stamp(context, event));
 }
 
-/** The event that continues a run which was paused before, in explorations in which no one pauses it. */
-function listContinuation({ paused, cancelling }: Context): UntimedEvent[] {
-  return paused && cancelling === null ? [{ type: 'run.unpaused' }] : [];
+function when(is: boolean, ...events: UntimedEvent[]): UntimedEvent[] {
+  return is ? events : [];
 }
 
 /** The outcomes of what was running when the run was cancelled. */
@@ -51,75 +51,65 @@ function listFinalReports(place: string, { calls, now }: Context): UntimedEvent[
     return [answering('at last', { startedAt: now }), { ...failing(), startedAt: now }];
   if (place === 'finishing') return [{ type: 'finishers.completed' }];
   const running = calls.filter(({ status }) => status === 'running' || status === 'reconciling');
-  return running.flatMap(({ callId }): UntimedEvent[] => [
-    settling(callId),
-    { type: 'tool.doubted', callId, reason: 'unknown outcome' },
-  ]);
+  return running.flatMap(({ callId }) => [settling(callId), doubting(callId, 'unknown outcome')]);
 }
-
-const quarantined = ({ clientEvents }: Environment): UntimedEvent[] => (clientEvents ? [QUARANTINED] : []);
 
 function listReports(place: string, context: Context, environment: Environment): UntimedEvent[] {
-  switch (place) {
-    case 'turn.planning':
-    case 'turn.finalStreaming':
-      return [...listTurnReports(context, environment), ...quarantined(environment)];
-    case 'executingTools':
-      return [
-        ...context.calls.flatMap(call => listToolReports(context, call, environment)),
-        ...quarantined(environment),
-      ];
-    case 'finishing':
-      return [
-        { type: 'finishers.completed' },
-        { type: 'finishers.completed', text: 'checked', output: { checked: true } },
-        { type: 'finishers.rejected', feedback: `again, after ${context.turns}` },
-        ...quarantined(environment),
-      ];
-    default:
-      if (context.timer === null) return [];
-      return [
-        { type: 'timer.fired', at: Math.max(context.timer, context.now + 1) },
-        ...(context.timer > context.now + 1 ? [{ type: 'timer.fired' } as const] : []),
-      ];
-  }
+  const { timer, now, turns, calls } = context;
+  const reports: UntimedEvent[] = [];
+  if (place.startsWith('turn')) reports.push(...listTurnReports(context, environment));
+  else if (place === 'executingTools')
+    reports.push(...calls.flatMap(call => listToolReports(context, call, environment)));
+  else if (place === 'finishing')
+    reports.push(
+      { type: 'finishers.completed' },
+      { type: 'finishers.completed', text: 'checked', output: { checked: true } },
+      { type: 'finishers.rejected', feedback: `again, after ${turns}` },
+    );
+  else if (timer !== null)
+    reports.push(
+      { type: 'timer.fired', at: Math.max(timer, now + 1) },
+      ...when(timer > now + 1, { type: 'timer.fired' }),
+    );
+  return [...reports, ...when(ACTIVE.test(place) && environment.clientEvents, QUARANTINED)];
 }
+
+const ACTIVE = /^(turn|executingTools|finishing)/;
 
 function listToolReports({ calls, now }: Context, call: Call, environment: Environment): UntimedEvent[] {
   const { callId, status, attempt, name } = call;
+  const { invalidEvents } = environment;
   const isRunning = status === 'running';
   const isActing = isRunning || status === 'reconciling';
   const mayRetry = isRunning && call.sideEffect !== 'once' && attempt < environment.attempts(name);
+  const mayStart = status === 'queued' || status === 'reconciling' || mayRetry;
   const expiries = calls.flatMap(other => (other.status === 'gated' ? [other.expiresAt ?? 0] : []));
   const late = Math.max(0, ...expiries);
-  const [output = null] = environment.outputs(name);
+  const outputs = environment.outputs(name);
+  const settled = settlingWith(callId, outputs[0] ?? null);
   return [
-    ...(status === 'queued' ||
-    status === 'reconciling' ||
-    mayRetry ||
-    (environment.invalidEvents && !isRunning)
-      ? [starting(callId, attempt + 1)]
-      : []),
-    ...(isActing ? environment.outputs(name).map(value => settlingWith(callId, value)) : []),
-    ...(isActing ? [settling(callId, { output: 'it broke', isError: true })] : []),
-    ...(!isActing && environment.invalidEvents ? [settlingWith(callId, output)] : []),
-    ...(isActing && environment.doubts(call)
-      ? [{ type: 'tool.doubted', callId, reason: 'unknown outcome' } as const]
-      : []),
-    ...(isRunning || environment.invalidEvents ? [{ type: 'tool.interrupted', callId } as const] : []),
-    ...(isRunning && environment.suspends(call)
-      ? [{ type: 'tool.suspended', callId, childRunId: `child_${callId}` } as const]
-      : []),
-    ...(isActing && late > now ? [{ ...settlingWith(callId, output), at: late + 1 }] : []),
+    ...when(mayStart || (invalidEvents && !isRunning), starting(callId, attempt + 1)),
+    ...when(isActing, ...outputs.map(output => settlingWith(callId, output))),
+    ...when(isActing, settling(callId, { output: 'it broke', isError: true })),
+    ...when(!isActing && invalidEvents, settled),
+    ...when(isActing && environment.doubts(call), doubting(callId, 'unknown outcome')),
+    ...when(isRunning || invalidEvents, { type: 'tool.interrupted', callId }),
+    ...when(isRunning && environment.suspends(call), {
+      type: 'tool.suspended',
+      callId,
+      childRunId: `child_${callId}`,
+    }),
+    ...when(isActing && late > now, { ...settled, at: late + 1 }),
   ];
 }
 
-const settlingWith = (callId: string, output: JsonValue): UntimedOf<'tool.settled'> => ({
-  type: 'tool.settled',
-  callId,
-  output,
-  isError: false,
-});
+function settlingWith(callId: string, output: JsonValue): UntimedEvent {
+  return { type: 'tool.settled', callId, output, isError: false };
+}
+
+function doubting(callId: string, reason: string): UntimedEvent {
+  return { type: 'tool.doubted', callId, reason };
+}
 
 /** Returns the calls of a round as the current turn makes them. */
 function makeRound(round: Round, context: Context): QualifiedCall[] {
@@ -158,20 +148,21 @@ function spendTurn(context: Context, { usage, turnMs }: Environment) {
 /** Returns every outcome of a model call. */
 function listTurnReports(context: Context, environment: Environment): UntimedEvent[] {
   const { now, turns } = context;
+  const { endings, cutOff } = environment;
   const rounds = turns === 0 ? environment.firstRounds : environment.rounds;
   const startedAt = now + 1 - environment.turnMs;
   const mayAnswer = turns > 0 || environment.mayAnswerAtOnce;
+  const calls = makeRound(cutOff, context);
   const reports: UntimedEvent[] = [
     { type: 'text.started' },
     { type: 'calls.started' },
-    ...(mayAnswer ? [answering('done')] : []),
+    ...when(mayAnswer, answering('done')),
     ...rounds.map(round => makeTurn({ calls: makeRound(round, context) })),
-    ...(mayAnswer ? environment.endings.map(finishReason => makeTurn({ finishReason })) : []),
-    ...(environment.cutOff.length === 0
-      ? []
-      : environment.endings.map(finishReason =>
-          makeTurn({ finishReason, calls: makeRound(environment.cutOff, context), text: 'so far' }),
-        )),
+    ...when(mayAnswer, ...endings.map(finishReason => makeTurn({ finishReason }))),
+    ...when(
+      cutOff.length > 0,
+      ...endings.map(finishReason => makeTurn({ finishReason, calls, text: 'so far' })),
+    ),
     { ...failing({ retryable: false }), startedAt },
     { ...failing(), startedAt },
     { ...failing({ retryAt: now + 10_000 }), startedAt },
@@ -186,26 +177,43 @@ function listClientEvents(context: Context, { mostUnread = 1 }: Environment): Un
   const text = `message ${turn.number}, ${now}, ${inbox.length}`;
   const unsettled = calls.filter(({ status }) => status !== 'settled').map(({ callId }) => callId);
   if (cancelling !== null) return [{ type: 'run.cancelled', unsettled }];
+  const twice = [userMessage(text), userMessage(`${text}, and more`)];
   return [
-    ...(inbox.length < mostUnread ? [saying(text)] : []),
-    ...(inbox.length + 2 <= mostUnread ? [sayingTwice(text)] : []),
+    ...when(inbox.length < mostUnread, saying(text)),
+    ...when(inbox.length + 2 <= mostUnread, { type: 'message.received', items: twice }),
     { type: paused ? 'run.unpaused' : 'pause.requested' },
-    ...(steps === 0 ? [{ type: 'step.requested' } as const] : []),
+    ...when(steps === 0, { type: 'step.requested' }),
     { type: 'cancel.requested', deadline: now + 1000 },
     { type: 'run.cancelled', unsettled },
   ];
 }
 
-const sayingTwice = (text: string): UntimedEvent => ({
-  type: 'message.received',
-  items: [userMessage(text), userMessage(`${text}, and more`)],
-});
+/**
+ * Returns edits of the parameters, the transcript, the latest turn and the calls. A transcript is edited at rest, and
+ * keeps every call that may have run. Edits of calls that have started must be ignored.
+ */
+function listEdits(place: string, context: Context, environment: Environment): UntimedEvent[] {
+  const { calls, turn, lastTurn, edited } = context;
+  const isResting = place.startsWith('resting');
+  const [first, ...others] = calls;
+  const changed = first === undefined ? [] : [editedCall(first, environment), ...others.map(qualifiedOf)];
+  const stale = { digest: 'of something else' };
+  return [
+    { type: 'params.changed', params: { toolChoice: 'auto' } },
+    ...(edited || !isResting ? [] : listTranscripts(context)),
+    ...when(isResting && lastTurn !== null, editingTurn(turn.number, [])),
+    ...when(isResting && lastTurn !== null && first !== undefined, editingTurn(turn.number, changed)),
+    ...when(isResting && lastTurn !== null && environment.invalidEvents, editingTurn(turn.number + 1, [])),
+    ...calls.flatMap(call => {
+      const { callId, digest } = call;
+      const edit = { type: 'call.edited', callId, digest, call: editedCall(call, environment) } as const;
+      return [edit, ...when(environment.invalidEvents, { ...edit, ...stale })];
+    }),
+  ];
+}
 
-/** Returns edits of the transcript and the parameters. A transcript is edited at rest, and keeps every call that may have run. */
-function listEdits(place: string, context: Context): UntimedEvent[] {
-  const { calls, transcript, turns, lastTurn, edited } = context;
-  const set: UntimedEvent = { type: 'params.changed', params: { toolChoice: 'auto' } };
-  if (edited || !place.startsWith('resting')) return [set];
+function listTranscripts(context: Context): UntimedEvent[] {
+  const { calls, transcript, turns, lastTurn } = context;
   const message = userMessage(`edited ${turns}`);
   const answer: Item = { type: 'message', role: 'assistant', content: [{ type: 'text', text: 'mine' }] };
   const known = nameCall(
@@ -214,97 +222,74 @@ function listEdits(place: string, context: Context): UntimedEvent[] {
     context,
   );
   const results = [{ callId: known.callId, output: 'known', isError: false }];
-  const kept = calls.map(({ callId, name, input, digest, sideEffect, reconcilable, executedBy, gate }) => ({
-    callId,
-    name,
-    input,
-    digest,
-    sideEffect,
-    reconcilable,
-    executedBy,
-    gate,
-  }));
+  const kept = calls.map(({ callId, name, input, digest, sideEffect, reconcilable, executedBy, gate }) => {
+    return { callId, name, input, digest, sideEffect, reconcilable, executedBy, gate };
+  });
+  const knownItems = makeTurn({ calls: [known] }).items;
   return [
-    set,
-    editing([message], []),
-    ...(lastTurn === null ? [] : [editing([message, answer], [])]),
-    { ...editing([...makeTurn({ calls: [known] }).items, message], [known]), results },
-    ...(calls.length === 0 ? [] : [editing([...transcript, message], kept)]),
+    { type: 'transcript.edited', items: [message], calls: [] },
+    ...when(lastTurn !== null, { type: 'transcript.edited', items: [message, answer], calls: [] }),
+    { type: 'transcript.edited', items: [...knownItems, message], calls: [known], results },
+    ...when(calls.length > 0, { type: 'transcript.edited', items: [...transcript, message], calls: kept }),
   ];
 }
-
-const editing = (items: Item[], calls: QualifiedCall[]): UntimedOf<'transcript.edited'> => ({
-  type: 'transcript.edited',
-  items,
-  calls,
-});
 
 /** Returns the decisions about a call. Decisions that its status does not allow become invalid events. */
 function listDecisions(context: Context, call: Call, environment: Environment): UntimedEvent[] {
   const { callId, status, childRunId } = call;
-  const isClients = status === 'waiting' && childRunId === undefined;
+  const { invalidEvents } = environment;
+  const isWaiting = status === 'waiting';
+  const isClients = isWaiting && childRunId === undefined;
+  const isDoubted = status === 'doubted';
+  const results = environment.outputs(call.name).map(output => receiving(callId, output));
+  const ofChild = { ...omitUndefined({ childRunId }), spent: SPENT };
   return [
     ...(status === 'gated' ? listApprovals(context, call, environment) : []),
-    ...(status !== 'gated' && environment.invalidEvents ? [approving(call)] : []),
-    ...(isClients || environment.invalidEvents
-      ? environment
-          .outputs(call.name)
-          .slice(0, isClients ? undefined : 1)
-          .map(output => receiving(callId, output))
-      : []),
-    ...(status === 'doubted' || environment.invalidEvents ? [resolving(callId, { type: 'retry' })] : []),
-    ...(isClients ? [{ ...receiving(callId, 'it broke'), isError: true }] : []),
-    ...(status === 'waiting' && childRunId !== undefined
-      ? [
-          { ...receiving(callId, 'found out'), childRunId, spent: SPENT },
-          { ...receiving(callId, 'it failed'), childRunId, spent: SPENT, isError: true },
-        ]
-      : []),
-    ...(status === 'doubted'
-      ? [
-          resolving(callId, { type: 'happened', output: 'it happened' }),
-          resolving(callId, { type: 'failed', reason: 'it did not work' }),
-        ]
-      : []),
+    ...when(status !== 'gated' && invalidEvents, approving(call)),
+    ...when(isClients || invalidEvents, ...results.slice(0, isClients ? undefined : 1)),
+    ...when(isDoubted || invalidEvents, { type: 'doubt.resolved', callId, resolution: { type: 'retry' } }),
+    ...when(isClients, { ...receiving(callId, 'it broke'), isError: true }),
+    ...when(
+      isWaiting && !isClients,
+      { ...receiving(callId, 'found out'), ...ofChild },
+      { ...receiving(callId, 'it failed'), ...ofChild, isError: true },
+    ),
+    ...when(
+      isDoubted,
+      { type: 'doubt.resolved', callId, resolution: { type: 'happened', output: 'it happened' } },
+      { type: 'doubt.resolved', callId, resolution: { type: 'failed', reason: 'it did not work' } },
+    ),
   ];
 }
 
 function listApprovals({ now, sticky }: Context, call: Call, environment: Environment): UntimedEvent[] {
   const { callId, name, digest, expiresAt } = call;
+  const { approvals, invalidEvents } = environment;
   const input = environment.editedInput(call);
   const decided = { type: 'approval.decided', callId, digest } as const;
-  const refusals: UntimedOf<'approval.decided'>[] = [
+  const refusals: UntimedEvent[] = [
     { ...decided, decision: { type: 'reject', reason: 'no' } },
     { ...decided, decision: { type: 'answer', output: 'a person answered' } },
   ];
-  if (environment.approvals === false) return refusals;
-  const decisions: UntimedOf<'approval.decided'>[] = [
+  if (approvals === false) return refusals;
+  const decisions: UntimedEvent[] = [
     approving(call),
     ...refusals,
     { ...decided, decision: { type: 'approve', input, editDigest: digestCall(name, input) } },
   ];
+  const late = { at: Math.max(expiresAt ?? 0, now + 1) };
   return [
     ...decisions,
-    ...(environment.sticky && sticky.length === 0
-      ? [
-          { ...approving(call), sticky: true },
-          { ...approving(call), decision: { type: 'reject' as const }, sticky: true },
-        ]
-      : []),
-    ...(environment.invalidEvents
-      ? decisions.map(decision => ({ ...decision, digest: 'of something else' }))
-      : []),
-    ...(expiresAt === undefined ? [] : listLate(decisions, Math.max(expiresAt, now + 1), environment)),
+    ...when(
+      environment.sticky && sticky.length === 0,
+      { ...approving(call), sticky: true },
+      { ...decided, decision: { type: 'reject' }, sticky: true },
+    ),
+    ...when(invalidEvents, ...decisions.map(decision => ({ ...decision, digest: 'of something else' }))),
+    ...(expiresAt === undefined ? [] : decisions)
+      .slice(0, invalidEvents ? undefined : 1)
+      .map(decision => ({ ...decision, ...late })),
   ];
-}
-
-/** Decisions after the expiry of a call whose timer has not fired yet. */
-function listLate(
-  decisions: readonly UntimedEvent[],
-  at: number,
-  { invalidEvents }: Environment,
-): UntimedEvent[] {
-  return decisions.slice(0, invalidEvents ? undefined : 1).map(decision => ({ ...decision, at }));
 }
 
 const approving = ({ callId, digest }: QualifiedCall): UntimedOf<'approval.decided'> => ({
@@ -322,15 +307,6 @@ export const receiving = (callId: string, output: JsonValue): UntimedOf<'result.
   isError: false,
 });
 
-type Resolution = UntimedOf<'doubt.resolved'>['resolution'];
-
-/** Returns what a person decides about a call in doubt. */
-const resolving = (callId: string, resolution: Resolution): UntimedEvent => ({
-  type: 'doubt.resolved',
-  callId,
-  resolution,
-});
-
 const QUARANTINED: UntimedEvent = {
   type: 'run.quarantined',
   reason: 'five processes in a row ended here',
@@ -339,35 +315,9 @@ const QUARANTINED: UntimedEvent = {
 /** What the run of a sub-agent spends. */
 const SPENT = { turns: 1, toolCalls: 1, usage: null, cost: 0, activeMs: 5 };
 
-/** Returns edits of the latest turn: its calls are dropped, or the first is changed. */
-function listTurnEdits(place: string, context: Context, environment: Environment): UntimedEvent[] {
-  const { calls, turn, lastTurn } = context;
-  if (!place.startsWith('resting') || lastTurn === null) return [];
-  const [first, ...others] = calls;
-  const changed = first === undefined ? [] : [editedCall(first, environment), ...others.map(qualifiedOf)];
-  return [
-    editingTurn(turn.number, []),
-    ...(first === undefined ? [] : [editingTurn(turn.number, changed)]),
-    ...(environment.invalidEvents ? [editingTurn(turn.number + 1, [])] : []),
-  ];
-}
-
 function editingTurn(turn: number, calls: QualifiedCall[]): UntimedOf<'turn.edited'> {
   const { items, text } = makeTurn({ calls, text: 'mine' });
   return { type: 'turn.edited', turn, text, items, calls };
-}
-
-/** Returns edits of the calls, also of those that have started, whose edits must be ignored. */
-function listCallEdits({ calls }: Context, environment: Environment): UntimedEvent[] {
-  return calls.flatMap(call => {
-    const edit: UntimedOf<'call.edited'> = {
-      type: 'call.edited',
-      callId: call.callId,
-      digest: call.digest,
-      call: editedCall(call, environment),
-    };
-    return [edit, ...(environment.invalidEvents ? [{ ...edit, digest: 'of something else' }] : [])];
-  });
 }
 
 function editedCall(call: Call, environment: Environment): QualifiedCall {
@@ -405,7 +355,7 @@ function listInvalidEvents(
     starting(callId),
     settling(callId, { output: 'stale' }),
     { type: 'tool.interrupted', callId },
-    { type: 'tool.doubted', callId, reason: 'stale' },
+    doubting(callId, 'stale'),
     { type: 'tool.suspended', callId, childRunId: 'child' },
     { type: 'timer.fired' },
     { type: 'finishers.completed' },
@@ -417,16 +367,15 @@ function listInvalidEvents(
     ...reports.filter(({ type }) => !belongs(type, place)),
     { type: 'approval.decided', ...unknown, decision: { type: 'approve' } },
     receiving('unknown', 'stale'),
-    resolving('unknown', { type: 'retry' }),
+    { type: 'doubt.resolved', callId: 'unknown', resolution: { type: 'retry' } },
     { type: paused ? 'pause.requested' : 'run.unpaused' },
-    ...(cancelling === null ? [] : [{ type: 'cancel.requested', deadline: cancelling.deadline } as const]),
-    ...(belongs('run.quarantined', place) ? [] : [QUARANTINED]),
+    ...when(cancelling !== null, { type: 'cancel.requested', deadline: cancelling?.deadline ?? 0 }),
+    ...when(!ACTIVE.test(place), QUARANTINED),
   ];
 }
 
 /** Whether an event of the type may be valid in the state. A timer can only fire where one was started. */
 function belongs(type: UntimedEvent['type'], place: string): boolean {
-  if (type === 'run.quarantined') return /^(turn|executingTools|finishing)/.test(place);
   if (type.startsWith('tool.')) return place === 'executingTools';
   if (type.startsWith('finishers.')) return place === 'finishing';
   if (type === 'timer.fired') return place === 'backingOff' || place.startsWith('resting');
