@@ -17,16 +17,7 @@ import {
   decide,
   endWait,
 } from './entry-actions.ts';
-import {
-  canDecide,
-  canEdit,
-  canEditCall,
-  canEditTurn,
-  fold,
-  isCurrent,
-  isInDoubt,
-  isWaitingFor,
-} from './fold.ts';
+import { fold, takes } from './fold.ts';
 import {
   describeCancel,
   describeCancelled,
@@ -64,6 +55,23 @@ export function endCancelled({
   self.send({ ...describeCancel(context, context.cancelling), at: context.now });
 }
 
+/** The guards of events: `fold.ts` says which events the chart takes, and what each of them does. */
+const takesIt = ({ context, event }: { context: Context; event: ChartEvent }) => takes(context, event);
+
+/** An action that replaces the context. */
+const becomes = (after: (context: Context) => Context) =>
+  replaces(({ context }: { context: Context }) => after(context));
+
+/** Records the event in the context. */
+const records = { actions: 'record' } as const;
+
+/** Records the event, and decides what comes next. */
+const decides = { target: 'deciding', ...records } as const;
+
+/** Leads to the state of the next action. */
+const leadsTo = <Type extends NextAction['type'], Target extends string>(type: Type, target: Target) =>
+  ({ guard: { type: 'next', params: { type } }, target }) as const;
+
 /**
  * The agent loop: plan (one model call), run tools, wait for people, stream the answer. Every wait ends in the state
  * `deciding`, where `decideNextAction` chooses the next action.
@@ -79,25 +87,25 @@ export const agentMachine = setup({
   },
   actors: { modelTurn: missing, toolBatch: missing, timer: missing, finishers: missing },
   guards: {
-    next: ({ context }, is: { type: NextAction['type']; finishers?: boolean }) =>
+    next: ({ context }: { context: Context }, is: { type: NextAction['type']; finishers?: boolean }) =>
       context.next?.type === is.type &&
       (is.finishers === undefined ||
         (context.next.type === 'finish' && context.next.finishers === is.finishers)),
-    isCurrent: ({ context, event }) => isCurrent(context, event),
-    canDecide: ({ context, event }) => event.type === 'approval.decided' && canDecide(context, event),
-    isWaitedFor: ({ context, event }) => event.type === 'result.received' && isWaitingFor(context, event),
-    isInDoubt: ({ context, event }) => event.type === 'doubt.resolved' && isInDoubt(context, event.callId),
-    canEdit: ({ context, event }) => event.type === 'transcript.edited' && canEdit(context, event),
-    canEditTurn: ({ context, event }) => event.type === 'turn.edited' && canEditTurn(context, event),
-    canEditCall: ({ context, event }) => event.type === 'call.edited' && canEditCall(context, event),
-    isRunning: ({ context }) => !context.paused,
-    isNotCancelling: ({ context }) => context.cancelling === null,
-    isPaused: ({ context }) => context.paused,
-    batchIsOver: ({ context }) => context.batch === 0,
+    isCurrent: takesIt,
+    canDecide: takesIt,
+    isWaitedFor: takesIt,
+    isInDoubt: takesIt,
+    canEdit: takesIt,
+    canEditTurn: takesIt,
+    canEditCall: takesIt,
+    isRunning: takesIt,
+    isNotCancelling: takesIt,
+    isPaused: takesIt,
+    batchIsOver: ({ context }: { context: Context }) => context.batch === 0,
   },
   actions: {
     record: assign(replaces(({ context, event }) => fold(context, event))),
-    decide: assign(replaces(({ context }) => decide(context))),
+    decide: assign(becomes(decide)),
     publishNext: emit(({ context }) => ({
       type: 'decided',
       next: context.next ?? decideNextAction(context),
@@ -107,12 +115,12 @@ export const agentMachine = setup({
       if (context.failure === null || !context.turn.shown) return;
       enqueue.emit({ type: 'text.discarded', turn: context.turn.number, attempt: context.turn.attempt });
     }),
-    beginTurn: assign(replaces(({ context }) => beginTurn(context))),
-    beginBatch: assign(replaces(({ context }) => beginBatch(context))),
-    beginFinishing: assign(replaces(({ context }) => beginFinishing(context))),
-    beginBackOff: assign(replaces(({ context }) => beginBackOff(context))),
-    beginRest: assign(replaces(({ context }) => beginRest(context))),
-    endWait: assign(replaces(({ context }) => endWait(context))),
+    beginTurn: assign(becomes(beginTurn)),
+    beginBatch: assign(becomes(beginBatch)),
+    beginFinishing: assign(becomes(beginFinishing)),
+    beginBackOff: assign(becomes(beginBackOff)),
+    beginRest: assign(becomes(beginRest)),
+    endWait: assign(becomes(endWait)),
     startExpiryTimer: enqueueActions(({ context, enqueue }) => {
       if (context.timer !== null)
         enqueue.spawnChild('timer', { id: 'timer', input: serviceInput({ context }) });
@@ -126,17 +134,17 @@ export const agentMachine = setup({
   output: ({ event }) => event.output as Ended,
   initial: 'deciding',
   on: {
-    'message.received': { actions: 'record' },
-    'approval.decided': { guard: 'canDecide', actions: 'record' },
-    'result.received': { guard: 'isWaitedFor', actions: 'record' },
-    'doubt.resolved': { guard: 'isInDoubt', actions: 'record' },
-    'pause.requested': { guard: 'isRunning', actions: 'record' },
-    'cancel.requested': { guard: 'isNotCancelling', actions: 'record' },
-    'step.requested': { actions: 'record' },
-    'params.changed': { actions: 'record' },
-    'breakpoints.set': { actions: 'record' },
-    'call.edited': { guard: 'canEditCall', actions: 'record' },
-    'run.unpaused': { guard: 'isPaused', actions: 'record' },
+    'message.received': records,
+    'approval.decided': { guard: 'canDecide', ...records },
+    'result.received': { guard: 'isWaitedFor', ...records },
+    'doubt.resolved': { guard: 'isInDoubt', ...records },
+    'pause.requested': { guard: 'isRunning', ...records },
+    'cancel.requested': { guard: 'isNotCancelling', ...records },
+    'step.requested': records,
+    'params.changed': records,
+    'breakpoints.set': records,
+    'call.edited': { guard: 'canEditCall', ...records },
+    'run.unpaused': { guard: 'isPaused', ...records },
     'run.cancelled': { target: '.cancelled', actions: 'record' },
   },
   states: {
@@ -146,23 +154,23 @@ export const agentMachine = setup({
       entry: ['discardText', 'beginTurn'],
       invoke: { id: 'modelTurn', src: 'modelTurn', input: serviceInput },
       on: {
-        'turn.completed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
-        'turn.failed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
-        'run.quarantined': { target: 'deciding', actions: 'record' },
+        'turn.completed': { guard: 'isCurrent', ...decides },
+        'turn.failed': { guard: 'isCurrent', ...decides },
+        'run.quarantined': decides,
       },
       states: {
         planning: {
           description: 'No text of this turn has been streamed, or the model is requesting tools.',
           on: {
-            'text.started': { guard: 'isCurrent', target: 'finalStreaming', actions: 'record' },
-            'calls.started': { guard: 'isCurrent', actions: 'record' },
+            'text.started': { guard: 'isCurrent', target: 'finalStreaming', ...records },
+            'calls.started': { guard: 'isCurrent', ...records },
           },
         },
         finalStreaming: {
           description: 'Text is being streamed, or is about to be.',
           on: {
-            'text.started': { guard: 'isCurrent', actions: 'record' },
-            'calls.started': { guard: 'isCurrent', target: 'planning', actions: 'record' },
+            'text.started': { guard: 'isCurrent', ...records },
+            'calls.started': { guard: 'isCurrent', target: 'planning', ...records },
           },
         },
       },
@@ -171,20 +179,17 @@ export const agentMachine = setup({
       description: 'Chooses the next action, from the context alone.',
       entry: ['decide', 'publishNext'],
       always: [
-        { guard: { type: 'next', params: { type: 'callModel' } }, target: 'turn' },
-        { guard: { type: 'next', params: { type: 'streamFinal' } }, target: 'turn.finalStreaming' },
-        { guard: { type: 'next', params: { type: 'executeTools' } }, target: 'executingTools' },
-        { guard: { type: 'next', params: { type: 'backOff' } }, target: 'backingOff' },
-        {
-          guard: { type: 'next', params: { type: 'interruptForApproval' } },
-          target: 'resting.awaitingApproval',
-        },
-        { guard: { type: 'next', params: { type: 'awaitResults' } }, target: 'resting.awaitingResults' },
-        { guard: { type: 'next', params: { type: 'resolveDoubt' } }, target: 'resting.inDoubt' },
-        { guard: { type: 'next', params: { type: 'pause' } }, target: 'resting.paused' },
+        leadsTo('callModel', 'turn'),
+        leadsTo('streamFinal', 'turn.finalStreaming'),
+        leadsTo('executeTools', 'executingTools'),
+        leadsTo('backOff', 'backingOff'),
+        leadsTo('interruptForApproval', 'resting.awaitingApproval'),
+        leadsTo('awaitResults', 'resting.awaitingResults'),
+        leadsTo('resolveDoubt', 'resting.inDoubt'),
+        leadsTo('pause', 'resting.paused'),
         { guard: { type: 'next', params: { type: 'finish', finishers: true } }, target: 'finishing' },
         { guard: { type: 'next', params: { type: 'finish', finishers: false } }, target: 'finished' },
-        { guard: { type: 'next', params: { type: 'fail' } }, target: 'failed' },
+        leadsTo('fail', 'failed'),
       ],
     },
     executingTools: {
@@ -192,12 +197,12 @@ export const agentMachine = setup({
       entry: 'beginBatch',
       invoke: { id: 'toolBatch', src: 'toolBatch', input: serviceInput },
       on: {
-        'tool.started': { guard: 'isCurrent', actions: 'record' },
-        'tool.settled': { guard: 'isCurrent', actions: 'record' },
-        'tool.interrupted': { guard: 'isCurrent', actions: 'record' },
-        'tool.doubted': { guard: 'isCurrent', actions: 'record' },
-        'tool.suspended': { guard: 'isCurrent', actions: 'record' },
-        'run.quarantined': { target: 'deciding', actions: 'record' },
+        'tool.started': { guard: 'isCurrent', ...records },
+        'tool.settled': { guard: 'isCurrent', ...records },
+        'tool.interrupted': { guard: 'isCurrent', ...records },
+        'tool.doubted': { guard: 'isCurrent', ...records },
+        'tool.suspended': { guard: 'isCurrent', ...records },
+        'run.quarantined': decides,
       },
       always: { guard: 'batchIsOver', target: 'deciding' },
     },
@@ -207,7 +212,7 @@ export const agentMachine = setup({
       exit: 'endWait',
       invoke: { id: 'timer', src: 'timer', input: serviceInput },
       on: {
-        'timer.fired': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
+        'timer.fired': { guard: 'isCurrent', ...decides },
       },
     },
     finishing: {
@@ -215,10 +220,10 @@ export const agentMachine = setup({
       entry: 'beginFinishing',
       invoke: { id: 'finishers', src: 'finishers', input: serviceInput },
       on: {
-        'message.received': { target: 'deciding', actions: 'record' },
-        'finishers.completed': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
-        'finishers.rejected': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
-        'run.quarantined': { target: 'deciding', actions: 'record' },
+        'message.received': decides,
+        'finishers.completed': { guard: 'isCurrent', ...decides },
+        'finishers.rejected': { guard: 'isCurrent', ...decides },
+        'run.quarantined': decides,
       },
     },
     resting: {
@@ -228,19 +233,19 @@ export const agentMachine = setup({
       entry: ['beginRest', 'startExpiryTimer'],
       exit: ['stopExpiryTimer', 'endWait'],
       on: {
-        'message.received': { target: 'deciding', actions: 'record' },
-        'approval.decided': { guard: 'canDecide', target: 'deciding', actions: 'record' },
-        'result.received': { guard: 'isWaitedFor', target: 'deciding', actions: 'record' },
-        'doubt.resolved': { guard: 'isInDoubt', target: 'deciding', actions: 'record' },
-        'pause.requested': { guard: 'isRunning', target: 'deciding', actions: 'record' },
-        'cancel.requested': { guard: 'isNotCancelling', target: 'deciding', actions: 'record' },
-        'step.requested': { target: 'deciding', actions: 'record' },
+        'message.received': decides,
+        'approval.decided': { guard: 'canDecide', ...decides },
+        'result.received': { guard: 'isWaitedFor', ...decides },
+        'doubt.resolved': { guard: 'isInDoubt', ...decides },
+        'pause.requested': { guard: 'isRunning', ...decides },
+        'cancel.requested': { guard: 'isNotCancelling', ...decides },
+        'step.requested': decides,
         'transcript.edited': { guard: 'canEdit', target: 'deciding', actions: ['discardText', 'record'] },
-        'turn.edited': { guard: 'canEditTurn', target: 'deciding', actions: 'record' },
-        'call.edited': { guard: 'canEditCall', target: 'deciding', actions: 'record' },
-        'breakpoints.set': { target: 'deciding', actions: 'record' },
-        'run.unpaused': { guard: 'isPaused', target: 'deciding', actions: 'record' },
-        'timer.fired': { guard: 'isCurrent', target: 'deciding', actions: 'record' },
+        'turn.edited': { guard: 'canEditTurn', ...decides },
+        'call.edited': { guard: 'canEditCall', ...decides },
+        'breakpoints.set': decides,
+        'run.unpaused': { guard: 'isPaused', ...decides },
+        'timer.fired': { guard: 'isCurrent', ...decides },
       },
       states: {
         awaitingApproval: { description: 'A person must decide about a call.' },

@@ -14,22 +14,26 @@ type Of<Type extends ChartEvent['type']> = Extract<ChartEvent, { type: Type }>;
 
 /** What the chart does with an event of a type. */
 type Folded<Type extends ChartEvent['type']> = {
-  /** For a report about a call: the statuses in which the call takes it. In any other, it is stale. */
-  of?: readonly CallStatus[];
+  /** Whether the chart takes it. Default: always. */
+  takes?(context: Context, event: Of<Type>): boolean;
   /** Returns the context after the event. */
   fold(context: Context, event: Of<Type>): Context;
 };
 
 const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
   'message.received': { fold: receiveMessage },
-  'approval.decided': { fold: decideApproval },
+  'approval.decided': { takes: canDecide, fold: decideApproval },
   'result.received': {
+    takes: (context, { callId, childRunId }) => {
+      const call = findCall(context, callId);
+      return call?.status === 'waiting' && call.childRunId === childRunId;
+    },
     fold: (context, event) => settleCall(addSpent(context, event.spent), event.callId, resultOf(event)),
   },
-  'doubt.resolved': { fold: resolveDoubt },
-  'transcript.edited': { fold: editTranscript },
-  'turn.edited': { fold: editTurn },
-  'call.edited': { fold: editCall },
+  'doubt.resolved': { takes: hasStatus('doubted'), fold: resolveDoubt },
+  'transcript.edited': { takes: canEdit, fold: editTranscript },
+  'turn.edited': { takes: canEditTurn, fold: editTurn },
+  'call.edited': { takes: canEditCall, fold: editCall },
   'breakpoints.set': {
     fold: ({ matched: _, ...context }, { breakpoints, matched }) => ({
       ...context,
@@ -38,8 +42,9 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
     }),
   },
   'params.changed': { fold: (context, { params }) => ({ ...context, params }) },
-  'pause.requested': { fold: context => ({ ...context, paused: true }) },
+  'pause.requested': { takes: ({ paused }) => !paused, fold: context => ({ ...context, paused: true }) },
   'cancel.requested': {
+    takes: ({ cancelling }) => cancelling === null,
     fold: (context, { type: _, at, requestId, asked, ...cancelling }) => ({ ...context, cancelling }),
   },
   'step.requested': {
@@ -51,6 +56,7 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
     }),
   },
   'run.unpaused': {
+    takes: ({ paused }) => paused,
     fold: context => ({ ...continueFrom(context), paused: false, quarantined: null, steps: 0 }),
   },
   'run.quarantined': { fold: quarantine },
@@ -60,22 +66,22 @@ const FOLDED: { readonly [Type in ChartEvent['type']]: Folded<Type> } = {
   'turn.completed': { fold: completeTurn },
   'turn.failed': { fold: failTurn },
   'tool.started': {
-    of: ['queued', 'running', 'reconciling'],
+    takes: hasStatus('queued', 'running', 'reconciling'),
     fold: (context, { at, callId, attempt, key }) =>
       changeCall(beginActivity(context, at), callId, { status: 'running', attempt, key }),
   },
-  'tool.settled': { of: ['running', 'reconciling'], fold: settleTool },
+  'tool.settled': { takes: hasStatus('running', 'reconciling'), fold: settleTool },
   'tool.interrupted': {
-    of: ['running'],
+    takes: hasStatus('running'),
     fold: (context, { at, callId }) => interruptTool({ ...context, activeSince: at }, callId),
   },
   'tool.doubted': {
-    of: ['running', 'reconciling'],
+    takes: hasStatus('running', 'reconciling'),
     fold: (context, { at, callId, reason }) =>
       changeCall(endActivity(context, at), callId, { status: 'doubted', doubt: reason }),
   },
   'tool.suspended': {
-    of: ['running'],
+    takes: hasStatus('running'),
     fold: (context, { at, callId, childRunId }) =>
       changeCall(endActivity(context, at), callId, { status: 'waiting', childRunId }),
   },
@@ -90,10 +96,18 @@ export function fold(context: Context, event: ChartEvent): Context {
   return entryOf(event.type).fold(now, event);
 }
 
-/** Whether a call of this status takes the report. Reports that are not about calls always fit. */
-function fitsStatus(type: ChartEvent['type'], status: CallStatus | undefined): boolean {
-  const { of } = entryOf(type);
-  return of === undefined || (status !== undefined && of.includes(status));
+/** Whether the chart takes the event: if it is a report, only from the latest start of its service. */
+export function takes(context: Context, event: ChartEvent): boolean {
+  if ('generation' in event && event.generation !== context.generation) return false;
+  return entryOf(event.type).takes?.(context, event) ?? true;
+}
+
+/** Takes an event about a call that has one of these statuses. */
+function hasStatus(...statuses: readonly CallStatus[]) {
+  return (context: Context, { callId }: { callId: string }): boolean => {
+    const status = findCall(context, callId)?.status;
+    return status !== undefined && statuses.includes(status);
+  };
 }
 
 /** Whether the chart folds this event; the others are bookkeeping. `run.started` counts as bookkeeping here. */
@@ -475,13 +489,6 @@ function editCall(context: Context, { callId, call }: Of<'call.edited'>): Contex
   return { ...changed, edits: [...changed.edits, { callId, input: call.input }] };
 }
 
-/** Whether a report comes from the latest service start and concerns an open call. */
-export function isCurrent(context: Context, event: ChartEvent): boolean {
-  if (!('generation' in event) || event.generation !== context.generation) return false;
-  const call = 'callId' in event ? findCall(context, event.callId) : undefined;
-  return fitsStatus(event.type, call?.status);
-}
-
 /** Whether the call is gated, has not expired, and has the digest that the decision refers to. */
 export function canDecide(context: Context, event: { callId: string; digest: string; at: number }): boolean {
   const call = findCall(context, event.callId);
@@ -524,17 +531,3 @@ export function canEditCall(
 }
 
 const FREE: ReadonlySet<CallStatus> = new Set(['ready', 'gated', 'settled']);
-
-/** Whether the call waits for a result from this sub-agent's run or, without one, from a client. */
-export function isWaitingFor(
-  context: Context,
-  { callId, childRunId }: { callId: string; childRunId?: string },
-): boolean {
-  const call = findCall(context, callId);
-  return call?.status === 'waiting' && call.childRunId === childRunId;
-}
-
-/** Whether the call is in doubt. */
-export function isInDoubt(context: Context, callId: string): boolean {
-  return findCall(context, callId)?.status === 'doubted';
-}

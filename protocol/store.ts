@@ -1,33 +1,100 @@
-import type { JournalEntry, RunEvent, RunStarted } from './event.ts';
-import type { JsonValue } from './json.ts';
-import type { StoreFeed } from './listing/feed.ts';
-import type { Labels } from './listing/label.ts';
-import type { Owner } from './listing/owner.ts';
-import type { Redacted, Redaction, RedactOptions } from './listing/redact.ts';
-import { type ListFilter, MOST_LISTED, type Progress, type RunStatus } from './listing/run-list.ts';
-import type {
-  ChartIdentity,
-  ClaimRequest,
-  ClaimResult,
-  HeldLease,
-  LeaseTime,
-  StandingChange,
-  WorkRequest,
-} from './listing/work.ts';
+import * as z from 'zod/mini';
+import { EngineError } from './error.ts';
+import type { BookkeepingEvent, JournalEntry, RunEvent, RunStarted } from './event.ts';
+import { isJsonObject, type JsonValue } from './json.ts';
+import { type Labels, labelsSchema } from './listing/label.ts';
+import { lazySchema } from './schemas/lazy-schema.ts';
 
-export type {
-  ClaimRequest,
-  ClaimResult,
-  HeldLease,
-  ListFilter,
-  Owner,
-  Progress,
-  Redacted,
-  Redaction,
-  RedactOptions,
-  RunStatus,
-  StandingChange,
-  WorkRequest,
+/** The driver that holds a lease. */
+export type Owner = {
+  /** Unique for each driver, even within one process. */
+  id: string;
+  /** The name of the machine or container, for display; not unique. */
+  host: string;
+  pid: number;
+  /** When the process started, in a platform-specific unit; empty if unknown. */
+  startedAt: string;
+  /**
+   * A digest of host, boot and PID namespace: the scope in which `pid` and `startedAt` identify the process. Empty or
+   * absent if unknown; such an owner is never declared dead by its `pid`.
+   */
+  space?: string;
+  /** Unique for each loaded copy of the engine; each worker thread has its own. */
+  instance?: string;
+};
+
+const runStatusSchema = lazySchema(() => z.enum(['running', 'waiting', 'finished', 'failed', 'cancelled']));
+export type RunStatus = z.infer<typeof runStatusSchema>;
+
+/** What lists show of a run's course; written with its appends, so that no list reads a journal. */
+export const progressSchema = lazySchema(() =>
+  z.object({
+    /** The path of the current state, such as `resting.awaitingApproval`. */
+    state: z.string(),
+    /** Why the chart decided so, in words. */
+    why: z.exactOptional(z.string()),
+    /** The calls that a waiting run waits for: the first 20. */
+    waitsFor: z.exactOptional(
+      z.array(
+        z.object({
+          type: z.enum(['approval', 'result', 'doubt']),
+          callId: z.string(),
+          name: z.string(),
+          /** The sub-agent's run that provides the result. */
+          runId: z.exactOptional(z.string()),
+        }),
+      ),
+    ),
+    turns: z.number(),
+    /** Input and output tokens. */
+    tokens: z.number(),
+    cost: z.number(),
+    activeMs: z.number(),
+    /** When the run ended, in ms since the epoch. */
+    endedAt: z.exactOptional(z.number()),
+    /** The error code of a failed run. */
+    errorCode: z.exactOptional(z.string()),
+    /** Why the answer of a finished run is incomplete. */
+    incomplete: z.exactOptional(z.object({ reason: z.string() })),
+  }),
+);
+export type Progress = z.infer<typeof progressSchema>;
+
+/** The longest page of a list. */
+export const MOST_LISTED = 1_000;
+
+const time = lazySchema(() => z.exactOptional(z.number()));
+const name = lazySchema(() => z.exactOptional(z.string().check(z.maxLength(1_000))));
+
+/** The members of a `ListFilter` that are data. A run has to match all that are given. */
+export const listFilterSchema = lazySchema(() =>
+  z.strictObject({
+    status: z.exactOptional(runStatusSchema),
+    /** The agent's name. */
+    agent: name,
+    /** Labels that the run has, with these values; it may have others. */
+    labels: z.exactOptional(labelsSchema),
+    /** The id of the run whose sub-agents' runs to list. */
+    parent: name,
+    /** Part of the title, in upper or lower case. */
+    text: z.exactOptional(z.string().check(z.minLength(1), z.maxLength(200))),
+    /** Created at this time or later, in ms since the epoch. */
+    since: time,
+    /** Created before this time, in ms since the epoch. */
+    before: time,
+    /** By creation, then by id: newest first (`desc`, the default) or oldest first. */
+    order: z.exactOptional(z.enum(['asc', 'desc'])),
+    /** The runs of one page, 1 to 1,000. Default 50. */
+    limit: z.exactOptional(z.int().check(z.minimum(1), z.maximum(MOST_LISTED))),
+    /** `next` of the page before. All members except `limit` must be the same as for that page. */
+    cursor: z.exactOptional(z.string().check(z.maxLength(20_000))),
+  }),
+);
+
+/** Which runs to list. */
+export type ListFilter = z.infer<typeof listFilterSchema> & {
+  /** Called for each unreadable record, which is skipped. Without it, an unreadable record rejects the call. */
+  onDamaged?(error: EngineError): void;
 };
 
 /** A run as stores know it. Without `Progress` from an append, `state` is the status and all numbers are 0. */
@@ -174,6 +241,165 @@ export type Standing = {
   /** A run to wake in the same commit, if it has not ended: the parent of a run that has ended. */
   wakes?: string;
 };
+
+/** A version of the chart; the hash tells two charts of one version apart. */
+export type ChartIdentity = { version: number; hash: string };
+
+/**
+ * The time of a lease. A store that several machines share decides with a clock of its own, and takes `now` only as the
+ * time of the event; it shows `leaseUntil` on the caller's clock.
+ */
+export type LeaseTime = {
+  /** The caller's time, in ms since the epoch. */
+  now: number;
+  leaseMs: number;
+};
+
+export type ClaimRequest = LeaseTime & {
+  owner: Owner;
+  /** Whether an owner with an unexpired lease is known to be gone. */
+  isDead(owner: Owner): boolean;
+  /** Refuses the claim if the run has ended. */
+  unlessEnded?: boolean;
+};
+
+export type ClaimResult =
+  | { type: 'claimed'; epoch: number; seq: number }
+  | { type: 'held'; owner: Owner; until: number }
+  /** The status of the run is final, and the claim was made with `unlessEnded`. */
+  | { type: 'ended' };
+
+/**
+ * A change of a run's record without an entry. It is made only if the run's journal ends at `after` and its epoch is
+ * `epoch`. `wakeAt` as in `Standing`.
+ */
+export type StandingChange = {
+  runId: string;
+  after: number;
+  epoch: number;
+  status: RunStatus;
+  wakeAt?: number;
+};
+
+/**
+ * Returns the error for a call about a run that has got entries, or another driver, or was redacted, since its caller
+ * read it.
+ */
+export function changedRun(runId: string): EngineError {
+  const message = `Run "${runId}" has changed since it was read, so nothing was done. Read it again and decide again.`;
+  return new EngineError('refused', message, { runId, changed: true });
+}
+
+/** Whether an error is one of `changedRun`. */
+export function isChangedRun(error: unknown): boolean {
+  if (!(error instanceof EngineError) || error.code !== 'refused') return false;
+  return isJsonObject(error.details) && error.details.changed === true;
+}
+
+/** A lease as its holder knows it. */
+export type HeldLease = { runId: string; epoch: number };
+
+/** Which runs a worker can drive, and how many it wants. */
+export type WorkRequest = {
+  /** The names of the agents; with `versions`, only runs that one of these versions began, or one without a version. */
+  agents: readonly { name: string; versions?: readonly string[] }[];
+  /** Only runs of these charts, and runs whose chart is unknown. Default: of any chart. */
+  charts?: readonly ChartIdentity[];
+  /** How many runs at most. */
+  limit: number;
+  /** For how long the runs are hidden from other requests, in ms, unless they are claimed before. */
+  reserveMs: number;
+  /** The caller's time, in ms since the epoch. A store with a clock of its own takes that. */
+  now: number;
+  /** Whether an owner with an unexpired lease is known to be gone: its runs are taken before the lease expires. */
+  isDead?(owner: Owner): boolean;
+  /** Called for each unreadable record. Such a run is skipped and does not affect the others. */
+  onDamaged?(error: EngineError): void;
+};
+
+export type RedactOptions = {
+  /** JSON Pointers that begin with the seq of an entry: `/1/input/0/content/0/text`. */
+  paths: readonly string[];
+  /** Who redacts, for the journal. */
+  by?: string;
+  /** ms since the epoch. Default: the system time. */
+  now?: number;
+  /** Whether an owner with an unexpired lease is known to be dead. Default: looks the process up on this machine. */
+  isDead?(owner: Owner): boolean;
+};
+
+/**
+ * The result of a redaction. `values`: how many values were redacted. `elsewhere`: JSON Pointers to where the journal
+ * still has one of the redacted texts; other runs are not searched.
+ */
+export type Redacted = { runId: string; values: number; elsewhere: string[] };
+
+/** A redaction as `redactRun` computes it from a journal and the paths to redact. */
+export type Redaction = {
+  /** The seq of the last entry that `redactRun` read. */
+  after: number;
+  /** How often the run had been redacted when `redactRun` read it. */
+  redactions: number;
+  /** Replacements for the entries with the same seq. */
+  entries: readonly JournalEntry[];
+  /** The digests of the blobs that the run no longer refers to. */
+  blobs: readonly string[];
+  /** The state after the redacted journal; it replaces the stored snapshot. */
+  state: JsonValue;
+  /** The run after the redacted journal. The store also derives the title again if entry 1 is replaced. */
+  progress: Progress;
+  /** Appended after the last entry; absent if everything was already redacted. */
+  event?: Extract<BookkeepingEvent, { type: 'run.redacted' }>;
+  /** ms since the epoch. */
+  now: number;
+  /** Whether an owner with an unexpired lease is known to be gone. */
+  isDead(owner: Owner): boolean;
+};
+
+/** An entry of some run, with its place in the store: `cursor` is the place after it. */
+export type FeedEntry = { runId: string; seq: number; event: RunEvent; cursor: string };
+
+export type FeedQuery = {
+  /** The cursor after which to start. Default: the start of the store. */
+  after?: string;
+  /** The maximum number of entries. Default 100. */
+  limit?: number;
+  /** Called for an entry that cannot be read, which is skipped. Without it, such an entry rejects the call. */
+  onDamaged?(error: EngineError): void;
+};
+
+/** `next` is the cursor for the next page; equal to `after` if the page is empty. */
+export type FeedPage = { entries: FeedEntry[]; next: string };
+
+/** Who takes a cursor, and until when, in ms since the epoch. */
+export type CursorRequest = {
+  owner: Owner;
+  now: number;
+  until: number;
+  /** Whether an owner with an unexpired lease is known to be gone. */
+  isDead(owner: Owner): boolean;
+};
+
+export type TakenCursor = { type: 'taken'; cursor: string } | { type: 'held'; owner: Owner; until: number };
+
+/**
+ * The entries of all runs of a store, in the order of their commits, and cursors that the store keeps for their
+ * readers. An entry that commits after a page was read comes after that page's cursor, whichever transaction began first.
+ * The entries of a deleted run are gone; places are never used again.
+ */
+export interface StoreFeed {
+  /** Returns a page of entries. Rejects with `input-invalid` for a text that is no cursor. */
+  read(query?: FeedQuery): Promise<FeedPage>;
+  /** Returns the cursor after the last entry. */
+  end(): Promise<string>;
+  /**
+   * Claims the cursor of this name for one reader among all processes. A new name starts at the end of the store. Returns
+   * `held` while another owner, not known to be dead, has an unexpired lease.
+   */
+  take(name: string, request: CursorRequest): Promise<TakenCursor>;
+  /** Keeps the cursor and extends the lease; returns false, and changes nothing, if another owner has taken it. */
+  save(name: string, ownerId: string, at: { cursor: string; until: number }): Promise<boolean>;
+}
 
 /** The text of a run's current turn, as JSON. `seq`: the last entry of the journal before it. */
 export type StoredText = { seq: number; json: string };

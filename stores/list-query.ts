@@ -1,9 +1,8 @@
 import { EngineError } from '../protocol/error.ts';
 import { canonicalJson, type JsonValue, omitUndefined, toJson } from '../protocol/json.ts';
 import { hasLabels } from '../protocol/listing/label.ts';
-import { type ListFilter, listFilterSchema } from '../protocol/listing/run-list.ts';
 import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
-import type { RunRecord } from '../protocol/store.ts';
+import { type ListFilter, listFilterSchema, type RunRecord } from '../protocol/store.ts';
 
 const DEFAULT_LIMIT = 50;
 

@@ -1,26 +1,24 @@
 import type { RunEvent } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import type {
-  CursorRequest,
-  FeedEntry,
-  FeedPage,
-  FeedQuery,
-  StoreFeed,
-  TakenCursor,
-} from '../protocol/listing/feed.ts';
 import { titleOf } from '../protocol/listing/label.ts';
-import { changedRun } from '../protocol/listing/work.ts';
-import type {
-  ClaimRequest,
-  DeltaStore,
-  Owner,
-  Progress,
-  RunRecord,
-  Standing,
-  StandingChange,
-  Store,
-  StoredText,
-  WorkRequest,
+import {
+  type ClaimRequest,
+  type CursorRequest,
+  changedRun,
+  type DeltaStore,
+  type FeedEntry,
+  type FeedPage,
+  type FeedQuery,
+  type Owner,
+  type Progress,
+  type RunRecord,
+  type Standing,
+  type StandingChange,
+  type Store,
+  type StoredText,
+  type StoreFeed,
+  type TakenCursor,
+  type WorkRequest,
 } from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent } from './journal-text.ts';
 import {

@@ -1,5 +1,4 @@
-import type { StoreFeed } from '../protocol/listing/feed.ts';
-import type { Owner, Store } from '../protocol/store.ts';
+import type { Owner, Store, StoreFeed } from '../protocol/store.ts';
 
 /** Returns a view of the store that grants no leases: its runs accept reads and commands but cannot be driven. */
 export function nonDrivingStore(store: Store): Store {

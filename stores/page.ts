@@ -1,6 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
-import type { FeedQuery } from '../protocol/listing/feed.ts';
-import type { Page } from '../protocol/store.ts';
+import type { FeedQuery, Page } from '../protocol/store.ts';
 
 export const WHOLE: Page = { entries: Number.POSITIVE_INFINITY, chars: Number.POSITIVE_INFINITY };
 

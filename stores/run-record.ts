@@ -2,19 +2,19 @@ import { EngineError } from '../protocol/error.ts';
 import type { RunEvent, RunStarted } from '../protocol/event.ts';
 import { omitUndefined } from '../protocol/json.ts';
 import { titleOf } from '../protocol/listing/label.ts';
-import { changedRun } from '../protocol/listing/work.ts';
-import type {
-  AppendGuard,
-  AppendResult,
-  JournalRest,
-  Progress,
-  Redacted,
-  RedactOptions,
-  RunRecord,
-  RunStatus,
-  Source,
-  Standing,
-  Store,
+import {
+  type AppendGuard,
+  type AppendResult,
+  changedRun,
+  type JournalRest,
+  type Progress,
+  type Redacted,
+  type RedactOptions,
+  type RunRecord,
+  type RunStatus,
+  type Source,
+  type Standing,
+  type Store,
 } from '../protocol/store.ts';
 import { describeDamage, lostEntries } from './journal-text.ts';
 

@@ -1,13 +1,11 @@
 // agent/listening: listeners and webhooks of an agent, which get its notices from the store's feed.
 
 import type { DriveWatcher } from '../../engine/events/watch-drive.ts';
-import type { Host } from '../../engine/host/host.ts';
-import { warn } from '../../engine/host/host.ts';
+import { type Host, warn } from '../../engine/host/host.ts';
 import { isOwnerDead, makeOwner } from '../../engine/host/owner.ts';
 import { FeedFollower, type FeedReader } from '../../engine/listening/feed-follower.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import type { FeedEntry } from '../../protocol/listing/feed.ts';
-import type { Store } from '../../protocol/store.ts';
+import type { FeedEntry, Store } from '../../protocol/store.ts';
 import type { AgentListener, JournaledEvent, LastingListener } from './listener.ts';
 
 export type { AgentListener, LastingListener };

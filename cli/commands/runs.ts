@@ -2,8 +2,13 @@ import { systemHost } from '../../engine/host/host.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { parseLabels } from '../../protocol/listing/label.ts';
-import { MOST_LISTED } from '../../protocol/listing/run-list.ts';
-import type { ListFilter, RunList, RunRecord, RunStatus } from '../../protocol/store.ts';
+import {
+  type ListFilter,
+  MOST_LISTED,
+  type RunList,
+  type RunRecord,
+  type RunStatus,
+} from '../../protocol/store.ts';
 import { EXIT } from '../exit-codes.ts';
 import { readNumber, readOneOf, readTime, type StoreOptions, storeFile } from '../options.ts';
 import { formatDistance, formatStore, showSafely } from '../render/format.ts';

@@ -1,8 +1,7 @@
 import { EngineError } from '../../protocol/error.ts';
 import type { JournalEntry, RunStarted } from '../../protocol/event.ts';
 import { isJsonObject, type JsonObject, omitUndefined } from '../../protocol/json.ts';
-import { isChangedRun } from '../../protocol/listing/work.ts';
-import type { Page, Store } from '../../protocol/store.ts';
+import { isChangedRun, type Page, type Store } from '../../protocol/store.ts';
 import { runSoon } from '../host/host.ts';
 import type { WrittenBy } from '../versions/compare-versions.ts';
 import { assertReadable } from '../versions/version-mismatch.ts';

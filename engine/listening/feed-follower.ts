@@ -1,7 +1,13 @@
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import type { FeedEntry, StoreFeed } from '../../protocol/listing/feed.ts';
-import type { Owner, RunRecord } from '../../protocol/store.ts';
-import { listAll, type RunStatus, type Store } from '../../protocol/store.ts';
+import {
+  type FeedEntry,
+  listAll,
+  type Owner,
+  type RunRecord,
+  type RunStatus,
+  type Store,
+  type StoreFeed,
+} from '../../protocol/store.ts';
 import { type Host, POLL_MS, sleep } from '../host/host.ts';
 
 // engine/listening: following all runs of a store, for webhooks, listeners and metrics.

@@ -1,8 +1,13 @@
 import { type ChartState, next } from '../../machines/step.ts';
 import type { Effect } from '../../protocol/effect.ts';
 import type { JournalEntry, ReportEvent, RunEvent } from '../../protocol/event.ts';
-import { isChangedRun } from '../../protocol/listing/work.ts';
-import type { AppendResult, ClaimRequest, Standing, Store } from '../../protocol/store.ts';
+import {
+  type AppendResult,
+  type ClaimRequest,
+  isChangedRun,
+  type Standing,
+  type Store,
+} from '../../protocol/store.ts';
 import { RunEvents } from '../events/run-events.ts';
 import type { Host } from '../host/host.ts';
 import { type LateOutcome, lateOutcomes, recordLate } from '../journal/evidence.ts';

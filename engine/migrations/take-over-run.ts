@@ -1,6 +1,5 @@
 import { EngineError } from '../../protocol/error.ts';
-import { isChangedRun } from '../../protocol/listing/work.ts';
-import { listAll, type Owner, type RunRecord, type Store } from '../../protocol/store.ts';
+import { isChangedRun, listAll, type Owner, type RunRecord, type Store } from '../../protocol/store.ts';
 import type { Host } from '../host/host.ts';
 import type { JournalMigration } from '../versions/migrate-journal.ts';
 import { successorOf } from './check-run.ts';

@@ -4,27 +4,28 @@ import type { JournalEntry, RunEvent, RunStarted } from '../../protocol/event.ts
 import { isRunEvent } from '../../protocol/is-run-event.ts';
 import { type JsonValue, omitUndefined, toJson } from '../../protocol/json.ts';
 import { titleOf } from '../../protocol/listing/label.ts';
-import { changedRun, isChangedRun } from '../../protocol/listing/work.ts';
-import type {
-  AdoptedRun,
-  AppendGuard,
-  AppendResult,
-  ClaimRequest,
-  ClaimResult,
-  DeleteOptions,
-  HeldLease,
-  JournalRest,
-  ListFilter,
-  Page,
-  PruneOptions,
-  Redacted,
-  Redaction,
-  RedactOptions,
-  RunList,
-  RunRecord,
-  Standing,
-  Store,
-  StoredSnapshot,
+import {
+  type AdoptedRun,
+  type AppendGuard,
+  type AppendResult,
+  type ClaimRequest,
+  type ClaimResult,
+  changedRun,
+  type DeleteOptions,
+  type HeldLease,
+  isChangedRun,
+  type JournalRest,
+  type ListFilter,
+  type Page,
+  type PruneOptions,
+  type Redacted,
+  type Redaction,
+  type RedactOptions,
+  type RunList,
+  type RunRecord,
+  type Standing,
+  type Store,
+  type StoredSnapshot,
 } from '../../protocol/store.ts';
 import { decodeEntry, encodeEvent, lostEntries } from '../../stores/journal-text.ts';
 import { assertUndriven, leaseOf } from '../../stores/lease.ts';

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import type { Host } from '../../engine/host/host.ts';
 import { isOwnerDead } from '../../engine/host/owner.ts';
-import type { Fold } from '../../engine/journal/load-run.ts';
-import { progressOf } from '../../engine/journal/load-run.ts';
+import { type Fold, progressOf } from '../../engine/journal/load-run.ts';
 import { listOpen, listUnsettled } from '../../engine/log/settled.ts';
 import { describeWithChildren } from '../../engine/sub-agents/children.ts';
 import { chartIdentity } from '../../machines/snapshot.ts';
@@ -11,7 +10,6 @@ import { limitsSchema } from '../../protocol/config.ts';
 import { type Item, itemSchema } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import type { Labels } from '../../protocol/listing/label.ts';
-import { progressSchema } from '../../protocol/listing/run-list.ts';
 import type {
   AgentSummary,
   JsonCall,
@@ -21,7 +19,7 @@ import type {
   RunView,
   Stranding,
 } from '../../protocol/run-view.ts';
-import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
+import { isDriven, progressSchema, type RunRecord, type Store } from '../../protocol/store.ts';
 import { usageSchema } from '../../protocol/turn.ts';
 
 // The page uses the same types, so the compiler checks these schemas against them.

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { omitUndefined } from '../../protocol/json.ts';
-import type { FeedEntry, StoreFeed } from '../../protocol/listing/feed.ts';
-import type { Store } from '../../protocol/store.ts';
+import type { FeedEntry, Store, StoreFeed } from '../../protocol/store.ts';
 import {
   begin,
   checksOf,

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { isChangedRun } from '../../protocol/listing/work.ts';
-import type { Redaction, Store } from '../../protocol/store.ts';
+import { isChangedRun, type Redaction, type Store } from '../../protocol/store.ts';
 import { begin, type Checks, makeProgress, receive, request, say, WAITING } from './check.ts';
 
 const DIGEST = 'ab'.repeat(32);

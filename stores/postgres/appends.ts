@@ -2,13 +2,13 @@
 // connections, `schema.ts` the tables, `listener.ts` the notifications.
 import { randomUUID } from 'node:crypto';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
-import { changedRun } from '../../protocol/listing/work.ts';
-import type {
-  AdoptedRun,
-  ClaimRequest,
-  JournalRest,
-  Standing,
-  StandingChange,
+import {
+  type AdoptedRun,
+  type ClaimRequest,
+  changedRun,
+  type JournalRest,
+  type Standing,
+  type StandingChange,
 } from '../../protocol/store.ts';
 import { encodeEvent } from '../journal-text.ts';
 import { sumOfEntry, sumOfRecord, sumOfSnapshot } from '../sql/checksum.ts';

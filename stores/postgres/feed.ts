@@ -1,4 +1,4 @@
-import type { StoreFeed, TakenCursor } from '../../protocol/listing/feed.ts';
+import type { StoreFeed, TakenCursor } from '../../protocol/store.ts';
 import { refuseClaim } from '../lease.ts';
 import { readFeedQuery } from '../page.ts';
 import { cursorOf, fillPage, readHolder } from '../sql/feed-page.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { JournalEntry } from '../../protocol/event.ts';
-import type { FeedEntry, FeedPage, FeedQuery } from '../../protocol/listing/feed.ts';
+import type { FeedEntry, FeedPage, FeedQuery } from '../../protocol/store.ts';
 import type { Lease } from '../lease.ts';
 import { type FeedPlace, readFeedQuery, toCursor } from '../page.ts';
 import { type Row, readOrReport, readOwner, unescapeText } from './rows.ts';

@@ -4,17 +4,17 @@ import { EngineError } from '../../protocol/error.ts';
 import type { RunStarted } from '../../protocol/event.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { labelsSchema, titleOf } from '../../protocol/listing/label.ts';
-import { progressSchema } from '../../protocol/listing/run-list.ts';
-import type {
-  AdoptedRun,
-  JournalRest,
-  ListFilter,
-  Owner,
-  Redaction,
-  RunList,
-  RunRecord,
-  RunStatus,
-  StoredSnapshot,
+import {
+  type AdoptedRun,
+  type JournalRest,
+  type ListFilter,
+  type Owner,
+  progressSchema,
+  type Redaction,
+  type RunList,
+  type RunRecord,
+  type RunStatus,
+  type StoredSnapshot,
 } from '../../protocol/store.ts';
 import { describeDamage, encodeEvent } from '../journal-text.ts';
 import type { Lease } from '../lease.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { StoreFeed, TakenCursor } from '../../protocol/listing/feed.ts';
+import type { StoreFeed, TakenCursor } from '../../protocol/store.ts';
 import { refuseClaim } from '../lease.ts';
 import { readFeedQuery, WHOLE } from '../page.ts';
 import { SUM_CHARS } from '../sql/checksum.ts';

@@ -3,8 +3,13 @@
 
 import type { JournalEntry, RunEvent } from '../../protocol/event.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { changedRun } from '../../protocol/listing/work.ts';
-import type { ClaimRequest, Page, Standing, StandingChange } from '../../protocol/store.ts';
+import {
+  type ClaimRequest,
+  changedRun,
+  type Page,
+  type Standing,
+  type StandingChange,
+} from '../../protocol/store.ts';
 import { decodeEntry, decodeJson, describeDamage } from '../journal-text.ts';
 import { grantLease, nextWakeAt } from '../lease.ts';
 import { takePage, WHOLE } from '../page.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { StoreFeed } from '../../protocol/listing/feed.ts';
-import type { Store } from '../../protocol/store.ts';
+import type { Store, StoreFeed } from '../../protocol/store.ts';
 import { storeChecks } from '../../stores/conformance.ts';
 import { memory } from '../../stores/memory.ts';
 import { type Fault, REDACTION_FAULTS } from '../support/stores/redaction-faults.ts';

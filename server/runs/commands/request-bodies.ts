@@ -8,7 +8,7 @@ import {
 import { type Breakpoint, breakpointsSchema } from '../../../protocol/debugger/breakpoint.ts';
 import { itemSchema } from '../../../protocol/item.ts';
 import type { JsonValue } from '../../../protocol/json.ts';
-import { listFilterSchema, MOST_LISTED } from '../../../protocol/listing/run-list.ts';
+import { listFilterSchema, MOST_LISTED } from '../../../protocol/store.ts';
 import { fields } from '../../fields.ts';
 
 const MOST_ITEMS = 1_000;

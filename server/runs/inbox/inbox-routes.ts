@@ -3,8 +3,8 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { parseLabels } from '../../../protocol/listing/label.ts';
-import { listFilterSchema } from '../../../protocol/listing/run-list.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
+import { listFilterSchema } from '../../../protocol/store.ts';
 import { withLabelsOf } from '../../access/authorize.ts';
 import { fields } from '../../fields.ts';
 import type { RunsEnv } from '../../runs-env.ts';

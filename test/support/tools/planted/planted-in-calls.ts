@@ -1,6 +1,6 @@
 import { assign } from 'xstate';
 import { beginBatch } from '../../../../machines/entry-actions.ts';
-import { canDecide, fold, isCurrent } from '../../../../machines/fold.ts';
+import { canDecide, fold, takes } from '../../../../machines/fold.ts';
 import { mapCalls, type Planted, recording, withActions, withGuards } from './planted.ts';
 
 const LET_THROUGH = 'a call that needs approval never proceeds without one';
@@ -41,7 +41,7 @@ export const PLANTED_IN_CALLS: readonly Planted[] = [
   {
     name: 'a gated call can be started like a queued one',
     machine: withGuards({
-      isCurrent: ({ context, event }) => event.type === 'tool.started' || isCurrent(context, event),
+      isCurrent: ({ context, event }) => event.type === 'tool.started' || takes(context, event),
     }),
     breaks: LET_THROUGH,
   },

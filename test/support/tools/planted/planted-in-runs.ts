@@ -1,7 +1,7 @@
 import { assign } from 'xstate';
 import type { Context } from '../../../../machines/context.ts';
 import { beginTurn, decide } from '../../../../machines/entry-actions.ts';
-import { fold, isCurrent } from '../../../../machines/fold.ts';
+import { fold, takes } from '../../../../machines/fold.ts';
 import { type Planted, recording, withActions, withGuards } from './planted.ts';
 
 const NO_MESSAGE_LOST = 'no message is lost or duplicated: it is in the transcript or in the inbox';
@@ -110,7 +110,7 @@ export const PLANTED_IN_RUNS: readonly Planted[] = [
     name: 'reports of an older start are accepted',
     machine: withGuards({
       isCurrent: ({ context, event }) =>
-        isCurrent(context, 'generation' in event ? { ...event, generation: context.generation } : event),
+        takes(context, 'generation' in event ? { ...event, generation: context.generation } : event),
     }),
     breaks: STALE,
   },
