@@ -33,7 +33,6 @@ export function byPlainName(agents: Iterable<Agent>): ReadonlyMap<string, Agent>
   return named;
 }
 
-/** What a front has for an agent. Throws `agent-unknown`. */
 export function partFor<Part>(parts: ReadonlyMap<string, Part>, name = ''): Part {
   const part = parts.get(name);
   if (part !== undefined) return part;
@@ -43,10 +42,7 @@ export function partFor<Part>(parts: ReadonlyMap<string, Part>, name = ''): Part
   );
 }
 
-/**
- * The path of a request below `prefix`, with the name of its agent: of a single agent, which is at any path, that of the
- * agent, then the last `own` segments; of several, the last `own` segments and the one before them.
- */
+/** The path of a request below `prefix`: the name of its agent, then its last `own` segments. A single agent is at any path. */
 export function pathBelow(prefix: string, agents: Agents, path: readonly string[], own: number): string {
   const only = 'name' in agents ? [plainName(agents.name)] : [];
   const rest = path.slice(Math.max(0, path.length - own - (only.length === 0 ? 1 : 0)));

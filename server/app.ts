@@ -25,36 +25,23 @@ import type { RunsEnv } from './runs-env.ts';
 import { StoreProbe } from './store-probe.ts';
 
 export type RunsAppOptions = Omit<RunsApiOptions, 'admission' | 'hasToken' | 'host' | 'log'> & {
-  /** The address the server listens on, which the `Host` header is checked against. Default 127.0.0.1. */
   address?: string;
-  /** The main operator's token. With this or other tokens, every caller needs one. */
   token?: string;
-  /** The tokens of other callers, by name. */
   tokens?: TokensConfig;
-  /** The caller of every request to a server without tokens. Default: an operator. */
   anyone?: Caller;
-  /** Lets requests begin runs, within limits. Default: only the default limits of the server. */
   admission?: Admission;
-  /** The origins whose pages may use `/v1`. Default: none. */
   corsOrigins?: readonly string[];
-  /** What this process drives, for the metrics. */
   work?: WorkMetrics;
-  /** Other APIs to serve, behind the same checks. */
   mounted?: readonly MountedApi[];
-  /** Clock and id generator. Default: the system's. */
   host?: Host;
-  /** Receives one line per problem, for the operator; never a secret. */
   log?(line: string): void;
-  /** Receives a record of each request. */
   onRequest?(record: RequestRecord): void;
 };
 
-/** The headers that pages of other origins may read. */
 const EXPOSED_HEADERS = ['x-request-id', 'x-should-retry', 'retry-after'];
 
 const gzip = compress({ encoding: 'gzip' });
 
-/** Compresses answers to GET requests. Event streams are never compressed: their readers would get events late. */
 const compressReads: MiddlewareHandler = (c, next) => (c.req.method === 'GET' ? gzip(c, next) : next());
 
 /** The runs API without a socket; `serveRuns` listens. */

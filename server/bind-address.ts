@@ -2,7 +2,6 @@ import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { EngineError } from '../protocol/error.ts';
 
-/** Whether only this machine can reach the host name or address. */
 export function isLoopback(host: string): boolean {
   const name = normalize(host);
   return name === 'localhost' || name === '::1' || (isIP(name) === 4 && Number(name.split('.')[0]) === 127);

@@ -1,7 +1,6 @@
 import { EngineError, type EngineErrorCode, setupError } from '../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 
-/** The error codes of the API: those of `EngineError`, and some of its own. */
 type ApiErrorCode =
   | EngineErrorCode
   | 'unauthorized'
@@ -79,13 +78,11 @@ const STATUS: Readonly<Record<ApiErrorCode, ErrorStatus>> = {
 
 const LONGEST_MESSAGE = 2_000;
 
-/** A refused request. The server turns it into an error envelope with the status of its code. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ApiErrorCode;
   readonly details: JsonValue | undefined;
   readonly by: string | undefined;
-  /** When to try again, for the `Retry-After` header. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -105,10 +102,7 @@ export class ApiError extends Error {
   }
 }
 
-/**
- * The status and envelope for a thrown value. Only `ApiError` and `EngineError` reach the caller; anything else
- * becomes `internal`, and its message goes only to the log.
- */
+/** Only `ApiError` and `EngineError` reach the caller; the message of anything else goes only to the log. */
 export function describeError(thrown: unknown): { status: ErrorStatus; envelope: ErrorEnvelope } {
   const error = setupError(thrown) ?? thrown;
   if (error instanceof ApiError) {

@@ -12,12 +12,10 @@ export function openFields<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.object(shape).catchall(z.custom<JsonValue>());
 }
 
-/** A field of a request that is absent, `null` or fits the schema. */
 export function maybe<Schema extends z.ZodType>(schema: Schema) {
   return z.exactOptional(z.nullable(schema));
 }
 
-/** Any object of a request. */
 export const object = z.custom<JsonObject>(isJsonObject, 'expected an object');
 
 /** A list of parts. A string stands for one part of the type `text`. */

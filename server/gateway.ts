@@ -29,20 +29,15 @@ export type GatewayOptions = {
   log?(line: string): void;
 };
 
-/** The protocols of model providers, over one service. */
 export type Gateway = {
   service: GatewayService;
   responses: MountedApi;
   messages: MountedApi;
   chat: MountedApi;
-  /** The agents that drive the runs of requests, for `ServedAgents`. */
   agentsByRun: NonNullable<ServedAgentsOptions['agentsByRun']>;
 };
 
-/**
- * Creates the gateway. `agents`: by the names under which requests have them for a model. `hiddenWaitMs`: see
- * `GatewayServiceOptions`.
- */
+/** `agents`: by the names under which requests have them for a model. `hiddenWaitMs`: see `GatewayServiceOptions`. */
 export function createGateway(
   options: GatewayOptions & { hiddenWaitMs?: number },
   agents?: ReadonlyMap<string, Agent>,

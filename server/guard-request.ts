@@ -14,7 +14,6 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The headers of every response. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy': POLICY,
   'X-Content-Type-Options': 'nosniff',
@@ -31,10 +30,7 @@ export const setSecurityHeaders: MiddlewareHandler = async (c, next) => {
   await next();
 };
 
-/**
- * Refuses requests that a foreign page made a browser send: with another server name (DNS rebinding) or from another
- * origin. `bound` is the address the server listens on; pages of the origins in `shared` may use `/v1`.
- */
+/** `bound`: the address that the server listens on. Pages of the origins in `shared` may use `/v1`. */
 export function guardOrigin(bound: string, shared: readonly string[] = []): MiddlewareHandler {
   return async (c, next) => {
     const host = c.req.header('host') ?? '';
@@ -56,7 +52,6 @@ export function guardOrigin(bound: string, shared: readonly string[] = []): Midd
   };
 }
 
-/** Whether an `Origin` header names another origin than the `Host` header. */
 export function isForeign(origin: string | undefined, host: string): boolean {
   if (origin === undefined) return false;
   return origin.toLowerCase().replace(/^https?:\/\//, '') !== host.toLowerCase() || origin === host;

@@ -35,7 +35,6 @@ export type HandlerOptions = {
 
 export const HANDLER_NAMES: NamesOf<HandlerOptions> = { authorize: true, bodyBytes: true, log: true };
 
-/** The default of `bodyBytes`. */
 export const BODY_BYTES = 32 * 1024 * 1024;
 const OPEN_STREAMS = 1_000;
 
@@ -44,9 +43,7 @@ type AppOptions = {
   limits: BodyLimits;
   log(line: string): void;
   openStreams?: number;
-  /** Runs before the caller is found. */
   first?: MiddlewareHandler<RunsEnv>;
-  /** The path by which a request is routed. Default: its own. */
   pathOf?(request: Request): string;
 };
 
@@ -103,7 +100,6 @@ export function handlerOf(
 }
 type Mount = { log(line: string): void; pathOf?(request: Request): string };
 
-/** Finds the first of the paths in that of a request. */
 function belowMount(paths: readonly string[]): (request: Request) => string {
   const names = paths.map(path => path.replace(/[.]/g, '\\.')).join('|');
   const own = new RegExp(`(?:${names})(?:/.*)?$`);

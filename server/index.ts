@@ -126,7 +126,6 @@ export function chatApp(options: GatewayOptions & AccessOptions): ServerApp {
 
 const gateways = new WeakMap<GatewayOptions, Gateway>();
 
-/** One gateway for each options object. */
 function gatewayOf(options: GatewayOptions): Gateway {
   const known = gateways.get(options);
   if (known !== undefined) return known;
@@ -145,7 +144,6 @@ function accessOf(
   return { admission, log, ...omitUndefined({ authorize, onRequest }) };
 }
 
-/** An API as an app of its own, whose requests are reported. */
 function serverApp(api: MountedApi, { authorize, onRequest, admission, log }: ServerOptions): ServerApp {
   const { openStreams, bodyBytes } = admission.limits;
   const limits = { ...BODY_LIMITS, maxBytes: bodyBytes };

@@ -15,7 +15,6 @@ export type MountedApi = {
   routes: RouteTable;
   add(app: Hono<RunsEnv>): void;
   answerError(c: Context<RunsEnv>, error: Error): Response;
-  /** Ends its streams, because the server shuts down. */
   close?(): void;
 };
 
@@ -27,7 +26,7 @@ const PASSING: ReadonlySet<string> = new Set([
   'store-reply-lost',
 ]);
 
-/** How long callers wait before they ask again then, in seconds. */
+/** In seconds. */
 const STORE_AWAY_S = 5;
 
 /** The headers of an error, which all APIs share, and a line in the log for a request that broke off. */
@@ -39,7 +38,6 @@ export function prepareError(c: Context<RunsEnv>, error: Error, log: (line: stri
     c.header('Retry-After', String(Math.ceil(error.retryAfterMs / 1_000)));
 }
 
-/** Answers with the envelope of the runs API. Logs errors whose details the caller does not see. */
 export function answerRunsError(c: Context<RunsEnv>, error: Error, log: (line: string) => void): Response {
   const { status, envelope } = describeError(error);
   if (envelope.error.code === 'internal')

@@ -33,20 +33,15 @@ export class ResponsesError extends Error {
   }
 }
 
-/** A 400 error about the request field `param`. */
 export function invalid(param: string | null, code: string, message: string): ResponsesError {
   return new ResponsesError(message, { param, code });
 }
 
-/** The error for a parameter that is not there. */
 export function missing(param: string | null): ResponsesError {
   return invalid(param, 'missing_required_parameter', `Missing required parameter: '${param}'.`);
 }
 
-/**
- * The status and OpenAI's error envelope for a thrown value. Unknown errors become `internal`, with `reported: false`:
- * the caller sees no details, so they must be logged.
- */
+/** With `reported: false` the caller sees no details, so the error must be logged. */
 export function describeResponsesError(thrown: unknown): {
   status: number;
   body: { error: ErrorFields };
@@ -107,7 +102,6 @@ function placeOf(path: readonly PropertyKey[], within: string): string {
   return place;
 }
 
-/** Answers with OpenAI's error envelope. Logs errors whose details the client does not see. */
 export function answerOpenAIError(c: Context<RunsEnv>, thrown: Error, log: (line: string) => void): Response {
   return answerError(c, thrown, log, describeResponsesError(thrown));
 }
@@ -115,10 +109,7 @@ export function answerOpenAIError(c: Context<RunsEnv>, thrown: Error, log: (line
 /** The statuses of a request that did nothing: 529 is Anthropic's 503. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 503, 529]);
 
-/**
- * Answers with the error of a protocol of model providers, and with the headers that all of them have. Logs an error that
- * is not `reported`.
- */
+/** Logs an error that is not `reported`. */
 export function answerError(
   c: Context<RunsEnv>,
   thrown: Error,

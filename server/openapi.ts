@@ -12,14 +12,12 @@ const errorSchema = z.object({
   }),
 });
 
-/** The schemas that others refer to. */
 const COMPONENTS = { Run: runViewSchema, RunSummary: runSummarySchema, Error: errorSchema };
 
 const references = new Map<unknown, JsonObject>(
   Object.entries(COMPONENTS).map(([name, schema]) => [schema, { $ref: `#/components/schemas/${name}` }]),
 );
 
-/** The OpenAPI 3.1 description of the routes that say what they answer with. */
 export function describeApi(
   routes: RouteTable,
   { version, hasToken }: { version: string; hasToken: boolean },

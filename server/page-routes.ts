@@ -9,7 +9,6 @@ import type { RunsEnv } from './runs-env.ts';
 /** Paths that are a view of the page for browsers, and a route of the API for programs. */
 const VIEWS = ['/runs', '/runs/:id', '/inbox', '/agents', '/agents/:name'];
 
-/** Paths that are views only. */
 const PAGES = ['/', '/compare/:pair'];
 
 type Packed = { etag: string; plain: Uint8Array<ArrayBuffer>; gzipped: Uint8Array<ArrayBuffer> };

@@ -14,10 +14,7 @@ export type BodyLimits = {
 
 export const BODY_LIMITS: BodyLimits = { maxBytes: 1024 * 1024, maxDepth: 64, maxValues: 100_000 };
 
-/**
- * Reads and validates the request's JSON body; an empty body counts as `{}`. Stops reading at `maxBytes`. Throws an
- * `ApiError`: `unsupported-media-type`, `too-large`, `input-invalid`, or `request-aborted` if the client disconnected.
- */
+/** An empty body counts as `{}`. Throws an `ApiError`: `request-aborted` if the client disconnected. */
 export async function readBody<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
@@ -72,7 +69,6 @@ async function readChunked(request: Request, maxBytes: number): Promise<string> 
   return text;
 }
 
-/** The next bytes. Any error here is a broken connection. */
 async function readPart(reader: ReadableStreamDefaultReader<Uint8Array> | undefined) {
   try {
     return await reader?.read();
@@ -115,7 +111,6 @@ function tooLarge(maxBytes: number): ApiError {
   });
 }
 
-/** Parses a body. Throws `input-invalid` if it is nested too deeply, has too many values, or is not JSON. */
 export function parseBounded(text: string, { maxDepth, maxValues }: Omit<BodyLimits, 'maxBytes'>): unknown {
   const { depth, commas } = measureJson(text);
   if (depth > maxDepth) {

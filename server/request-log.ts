@@ -20,12 +20,10 @@ export class RequestNote {
     this.request = request;
   }
 
-  /** Adds a model call that the request waits for. */
   addUsage(usage: Usage | null): void {
     this.#usage = addUsage(this.#usage, usage);
   }
 
-  /** The members of the request's record. */
   toRecord(): Pick<RequestRecord, 'run' | 'model' | 'usage'> {
     const used = this.#usage;
     const usage = used === null ? undefined : countsOf(used);
@@ -40,10 +38,7 @@ export function currentNote(): RequestNote | undefined {
   return notes.getStore();
 }
 
-/**
- * Gives every answer a random `x-request-id`, and reports each request when its answer was sent. On a connection that
- * is upgraded, each message is a request of its own: see `inRequest` of `RunsEnv`.
- */
+/** On a connection that is upgraded, each message is a request of its own: see `inRequest` of `RunsEnv`. */
 export function logRequests(
   host: Host,
   report: (record: RequestRecord) => void = () => {},

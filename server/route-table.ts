@@ -36,7 +36,6 @@ const labelsSchema = z
   .custom<Labels>()
   .meta({ description: 'Strings by name: the caller sees only runs with these.', type: 'object' });
 
-/** The routes of the server itself that need no caller. */
 export const OPEN_ROUTES = {
   'GET /healthz': {
     summary: 'Check whether the server is up.',
@@ -67,7 +66,6 @@ export const PAGE_ROUTES = {
   'GET /assets/*': { summary: 'The files of the page.', open: true },
 } as const satisfies RouteTable;
 
-/** The other routes of the server itself. */
 export const SERVER_ROUTES = {
   'GET /session': { summary: 'Read the signed-in caller: name and role.', answer: callerSchema },
   'GET /metrics': {
@@ -76,7 +74,6 @@ export const SERVER_ROUTES = {
   },
 } as const satisfies RouteTable;
 
-/** The routes of the runs API. */
 export const RUNS_ROUTES = {
   'GET /openapi.json': {
     summary: 'Read this description of the runs API.',

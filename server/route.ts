@@ -9,18 +9,13 @@ import type { RunsEnv } from './runs-env.ts';
 
 /** What a route answers with if all is well: JSON, or text of one of several media types. */
 export type Answer = {
-  /** Default: 200. */
   status?: 200 | 201 | 204;
-  /** Default: `Done`. */
   description?: string;
   json?: z.ZodType;
   text?: readonly string[];
 };
 
-/**
- * A route: what it takes, who may use it, and what it answers with. Its validation, its authorization, its entries in
- * `/openapi.json` and in the documentation come from here.
- */
+/** Its validation, its authorization, its entries in `/openapi.json` and in the documentation come from here. */
 export type Route = {
   summary: string;
   description?: string;
@@ -28,9 +23,9 @@ export type Route = {
   right?: Right | readonly Right[];
   /** Whether it answers without a caller too. A caller still needs the right. */
   open?: true;
-  /** The schema of its query. Without one, the query is ignored, or belongs to the handler. */
+  /** Without one, the query is ignored, or belongs to the handler. */
   query?: z.ZodObject;
-  /** The schema of its body. Without one, the body is ignored, or belongs to the handler. */
+  /** Without one, the body is ignored, or belongs to the handler. */
   body?: z.ZodType;
   /** Parameters that its handler reads and checks by itself. */
   parameters?: readonly {
@@ -59,12 +54,10 @@ type Input<Key, Row> = {
   body: Row extends { body: infer Body extends z.ZodType } ? z.output<Body> : undefined;
 };
 
-/** A handler for each route of a table. */
 export type Handlers<Table> = {
   [Key in keyof Table]: (c: Context<RunsEnv>, input: Input<Key, Table[Key]>) => Response | Promise<Response>;
 };
 
-/** Answers 304 if the client already has the same response. */
 const tagged = etag({ weak: true });
 
 /** Adds the routes of a table. A request that does not fit its route's schemas is refused with `input-invalid`. */
@@ -112,7 +105,6 @@ export function findRoute(c: Context, table: RouteTable): Route | undefined {
     .find(route => route !== undefined);
 }
 
-/** The methods that the table has for a path. */
 export function methodsAt(path: string, table: RouteTable): string[] {
   const found = Object.keys(table).flatMap(key => {
     const [method = '', pattern = ''] = key.split(' ');

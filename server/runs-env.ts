@@ -15,7 +15,6 @@ type Outgoing = {
 export type RunsEnv = {
   Bindings: { outgoing?: Outgoing };
   Variables: {
-    /** The `x-request-id` of the answer. */
     requestId: string;
     /** For the requests on an upgraded connection. */
     inRequest: InRequest;
@@ -23,7 +22,6 @@ export type RunsEnv = {
     caller: Caller;
     /** Aborted when the session of the request ends, if it has one. */
     sessionEnded?: AbortSignal;
-    /** The limits of bodies of requests to `/v1`. */
     requestLimits: BodyLimits;
   };
 };

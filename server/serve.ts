@@ -17,16 +17,12 @@ export type Serving = {
 /** How long requests in progress may take when the server closes, in ms. */
 const CLOSING_MS = 2_000;
 
-/** How many connections may wait to be accepted; the system's own bound may be lower. Node's default, 511, is fewer than the readers that return at once. */
+/** More readers than Node's default, 511, may return at once; the system's own bound may be lower. */
 const BACKLOG = 4_096;
 
-/** How often idle connections are closed meanwhile, in ms. */
 const IDLE_CHECK_MS = 20;
 
-/**
- * Serves the app over HTTP, and its WebSocket routes, whose requests pass the same checks as all others. `port` 0 picks
- * a free port. Rejects with Node's error, such as `EADDRINUSE`.
- */
+/** Serves WebSocket routes too. `port` 0 picks a free port. Rejects with Node's error, such as `EADDRINUSE`. */
 export async function serveRuns(
   app: RunsApp,
   { host, port }: { host: string; port: number },

@@ -4,18 +4,17 @@ import { EngineError, messageOf } from '../protocol/error.ts';
 import type { Store } from '../protocol/store.ts';
 import { ApiError } from './error-envelope.ts';
 
-/** How long the store may take to answer, in ms. */
+/** In ms. */
 const ANSWER_MS = 2_000;
 
 /** How long a request may take before the store is asked whether it answers, in ms. */
 const REQUEST_MS = 10_000;
 
-/** Finds out whether a store answers, and whether it has room. */
 export class StoreProbe {
   readonly #store: Store;
   readonly #host: Host;
   readonly #log: (line: string) => void;
-  /** The question that is being asked; everyone who asks meanwhile shares it. */
+  /** Shared by all who ask meanwhile. */
   #asked: Promise<boolean> | undefined;
 
   /** `log` receives why the store does not answer, which callers do not see. */
@@ -25,7 +24,6 @@ export class StoreProbe {
     this.#log = log;
   }
 
-  /** Whether the store answers within two seconds. */
   async answers(): Promise<boolean> {
     this.#asked ??= this.#ask(async () => void (await this.#store.list({ limit: 1 }))).finally(() => {
       this.#asked = undefined;
@@ -33,7 +31,6 @@ export class StoreProbe {
     return await this.#asked;
   }
 
-  /** Throws `store-unavailable` or `store-full` unless the store can take a request. */
   async assertReady(): Promise<void> {
     if (!(await this.answers())) throw new ApiError('store-unavailable', 'The store does not answer.');
     const hasRoom = await this.#ask(async () => await this.#store.assertRoom?.());
@@ -56,10 +53,7 @@ export class StoreProbe {
     }
   }
 
-  /**
-   * Answers a request with `store-unavailable` once it has taken ten seconds and the store does not answer. Drivers wait
-   * longer for their store, and so does what the request has begun: it may still take effect.
-   */
+  /** Drivers wait longer for their store, and so does what the request has begun: it may still take effect. */
   readonly limitWaits: MiddlewareHandler = async (_, next) => {
     const { promise: away, reject } = Promise.withResolvers<never>();
     let cancel = () => {};
@@ -84,7 +78,6 @@ export class StoreProbe {
   };
 }
 
-/** Returns the error of a request that waited for the store. */
 function storeAway(): EngineError {
   return new EngineError(
     'store-unavailable',

@@ -18,19 +18,16 @@ import { A2A_VERSION, listSchema, type StreamResponse, sendSchema, taskSchema } 
 
 export type A2aApiOptions = {
   runs: ServedRuns;
-  /** Whether callers need a token, for the cards. */
   hasToken: boolean;
   log(line: string): void;
 };
 
 type Request = Context<RunsEnv>;
 
-/** The result of an operation: one value, or a stream that ends when the signal is aborted. */
 type Outcome = { value: unknown } | { stream: Updates; left: AbortController };
 
 const PREFIX = '/a2a';
 const CARD = '/.well-known/agent-card.json';
-/** JSON-RPC's code of a body that cannot be read. */
 const UNREADABLE = -32700;
 
 const JSON_TYPE = 'application/a2a+json';
@@ -43,12 +40,7 @@ export const A2A_ROUTES = {
   'ALL /a2a/:agent/*': { summary: 'A2A 1.0 as REST.', streams: true },
 } as const satisfies RouteTable;
 
-/**
- * A2A 1.0: each agent at `/a2a/NAME`, as JSON-RPC and REST, with its card below; the card of the first agent also at
- * `/.well-known/agent-card.json`.
- *
- * @internal
- */
+/** @internal */
 export function createA2aApi({ runs, hasToken, log }: A2aApiOptions): MountedApi {
   const agents = byPlainName(runs.agents.values());
   const [first] = agents.keys();
@@ -201,7 +193,6 @@ const rpcSchema = z.looseObject({
 
 type Route = { method: string; pattern: RegExp; operation: string; hasBody?: boolean };
 
-/** The paths of REST below an agent, without their leading slash. */
 const ROUTES: readonly Route[] = [
   { method: 'POST', pattern: /^message:send$/, operation: 'SendMessage', hasBody: true },
   { method: 'POST', pattern: /^message:stream$/, operation: 'SendStreamingMessage', hasBody: true },
@@ -258,7 +249,6 @@ function parse<Schema extends z.ZodType>(schema: Schema, params: unknown): z.out
   throw new A2aError('invalid-params', describeIssues(parsed.error.issues).message);
 }
 
-/** Throws `version` for a client of another version. */
 function assertVersion(c: Request): void {
   const version = c.req.header('a2a-version') ?? c.req.query('A2A-Version') ?? A2A_VERSION;
   if (version === A2A_VERSION) return;

@@ -31,7 +31,6 @@ const FAULTS = {
 } as const;
 type Fault = keyof typeof FAULTS;
 
-/** A refused operation. */
 export class A2aError extends Error {
   override readonly name = 'A2aError';
   readonly fault: Fault;
@@ -43,13 +42,10 @@ export class A2aError extends Error {
 }
 
 type DescribedError = {
-  /** The code in JSON-RPC. */
   code: number;
-  /** The status and its name in REST. */
   status: number;
   name: string;
   message: string;
-  /** The reason that clients recognize, in both bindings. */
   details: object[];
 };
 

@@ -60,7 +60,6 @@ export class Operations {
     }
   }
 
-  /** The tasks of the agent, the newest first; with their artifacts only if asked, and without history. */
   async list(request: ListRequest) {
     const { contextId, status, pageSize, pageToken, statusTimestampAfter, includeArtifacts } = request;
     const ofStatus = status === undefined ? undefined : runStatusOf(status);
@@ -225,7 +224,6 @@ function summarize({ runId, labels, status, updatedAt, agent }: RunRecord): Task
   };
 }
 
-/** Throws `no-push` for a request with a webhook. */
 function configurationOf({ configuration = {} }: SendRequest) {
   if (configuration.taskPushNotificationConfig !== undefined)
     throw new A2aError('no-push', 'This server sends no push notifications. Subscribe to the task instead.');

@@ -8,7 +8,6 @@ import type { OpenCalls } from '../served/open-calls.ts';
 import { A2aError } from './a2a-error.ts';
 import type { GivenPart } from './wire.ts';
 
-/** The media type of a part without one. */
 const ANY_TYPE = 'application/octet-stream';
 
 /** A message as an item of the transcript. Throws `invalid-params` for a part that is not one of the four kinds. */
@@ -40,14 +39,9 @@ const decisionSchema = z.object({
 });
 type Decision = z.infer<typeof decisionSchema>;
 
-/** The members that make a data part a decision. */
 const DECISIONS = ['approved', 'output', 'happened', 'failed', 'retry'] as const;
 
-/**
- * Converts a message to a waiting run's task to commands: data parts decide calls, and text continues the run.
- * If one call alone waits, a text answers a client tool, and the texts `approve` and `reject` decide an approval.
- * Throws `invalid-params` for a decision about a call that is not open, and for a decision that does not fit the call.
- */
+/** With one open call, a text answers a client tool, and `approve` and `reject` decide an approval. Throws `invalid-params`. */
 export function readCommands(parts: readonly GivenPart[], open: OpenCalls, by?: string): RunCommand[] {
   const read = parts.map(part => ({ part, found: readDecision(part) }));
   const decisions = read.flatMap(({ found }) => found);
@@ -62,7 +56,6 @@ export function readCommands(parts: readonly GivenPart[], open: OpenCalls, by?: 
   return [...commands, { type: 'send', message: [readItem(others)], ...omitUndefined({ by }) }];
 }
 
-/** Throws `invalid-params` for data for a decision that is malformed or ambiguous. */
 function readDecision({ data }: GivenPart): Decision[] {
   if (!isJsonObject(data)) return [];
   const given = DECISIONS.filter(decision => data[decision] !== undefined);
@@ -80,7 +73,6 @@ function readDecision({ data }: GivenPart): Decision[] {
   return [decision.data];
 }
 
-/** The decision in a message of text about the only open call. */
 function decisionOfText(parts: readonly GivenPart[], kind: OpenCallKind): Decision | null {
   const text = parts.map(part => part.text ?? '').join('\n');
   if (parts.some(part => part.text === undefined)) return null;

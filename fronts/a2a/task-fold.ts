@@ -22,12 +22,10 @@ const STATES: Readonly<Record<RunStatus, TaskState>> = {
   cancelled: 'TASK_STATE_CANCELED',
 };
 
-/** The state of a task whose run has this status. */
 export function stateOf(status: RunStatus): TaskState {
   return STATES[status];
 }
 
-/** The status of runs whose tasks have this state; `undefined` if none has it. */
 export function runStatusOf(state: string): RunStatus | undefined {
   return (Object.keys(STATES) as RunStatus[]).find(status => STATES[status] === state);
 }
@@ -35,10 +33,8 @@ export function runStatusOf(state: string): RunStatus | undefined {
 /** The largest text of an artifact, in bytes of UTF-8. The run has the full one. */
 const MOST_BYTES = 4 * 1024 * 1024;
 
-/** How many messages of its history a task has at most. */
 const MOST_HISTORY = 200;
 
-/** The parts of a run that its task shows. */
 export type RunImage = Place & {
   agent: string;
   /** The seq of the last entry, and when it was written, in ms since the epoch. */
@@ -46,7 +42,6 @@ export type RunImage = Place & {
   at: number;
   /** `null` while the run has something to do. */
   settled: Settled | null;
-  /** The run's own transcript, as readers see it. */
   transcript: readonly Item[];
 };
 
@@ -64,7 +59,6 @@ export function taskOf(image: RunImage, historyLength = MOST_HISTORY): Task {
   };
 }
 
-/** The state of a run's task, with what it waits for or why it failed. */
 function statusOf(image: RunImage): TaskStatus {
   const { settled, at } = image;
   const parts = settled === null ? [] : partsOf(image.taskId, settled);
@@ -104,7 +98,6 @@ const NEEDS: Readonly<Record<OpenCallKind, string>> = {
   doubt: 'May have happened',
 };
 
-/** `answers`: the data parts that decide the call, in a message to the task. */
 function describeOpen([callId, call]: [string, OpenCall]): JsonObject {
   const { kind, name, input, reason, expiresAt } = call;
   return {
@@ -151,7 +144,6 @@ function isAnswer(item: Item): boolean {
   return item.type === 'message' && item.role === 'assistant';
 }
 
-/** The messages of a run's own transcript that have text. */
 function historyOf({ taskId, contextId, transcript }: RunImage): Message[] {
   return transcript.flatMap((item, index) => {
     if (item.type !== 'message' || (item.role !== 'user' && item.role !== 'assistant')) return [];

@@ -3,7 +3,6 @@ import type { JsonObject, JsonValue } from '../../protocol/json.ts';
 
 /* The JSON of A2A 1.0 (https://a2a-protocol.org/v1.0.0/specification/), as far as this server sends and reads it. */
 
-/** The version in the header `A2A-Version`. */
 export const A2A_VERSION = '1.0';
 
 export type TaskState =
@@ -38,7 +37,6 @@ export type Task = {
   metadata: JsonObject;
 };
 
-/** Names a task in the updates of a stream. */
 export type Place = { taskId: string; contextId: string };
 export type StreamResponse =
   | { task: Task }

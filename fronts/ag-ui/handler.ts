@@ -53,13 +53,9 @@ const NAMES: NamesOf<AgUiOptions> = { ...HANDLER_NAMES, runContext: true };
 
 const HEADERS = { ...EVENT_STREAM_HEADERS, 'Cache-Control': 'no-store' };
 
-/** The most sets of declared tools for which an endpoint caches an agent. */
 const MOST_AGENTS = 100;
 
-/**
- * The route of AG-UI on `agentchart serve`. What a request may do depends on its body.
- * @internal
- */
+/** What a request may do depends on its body. @internal */
 export const AG_UI_ROUTES = {
   'POST /ag-ui/:agent': { summary: 'Run an agent in a thread of AG-UI.', right: 'read', streams: true },
 } as const satisfies RouteTable;
@@ -83,10 +79,7 @@ export function createAgUiHandler(agents: Agents, options: AgUiOptions = {}): Ha
 
 type AgUiApiOptions = Pick<AgUiOptions, 'runContext'> & { begin?: BeginRun; log(line: string): void };
 
-/**
- * AG-UI of the agents at `/ag-ui/NAME`.
- * @internal
- */
+/** @internal */
 export function createAgUiApi(agents: Agents, { log, ...options }: AgUiApiOptions): MountedApi {
   const named = byPlainName(listAgents(agents));
   const endpoints = new Map([...named].map(([name, agent]) => [name, new Endpoint(agent, options)]));
@@ -167,7 +160,6 @@ class Endpoint {
     return { agent, run, story: beginThread(agent, run.id, earlier), fresh, refused };
   }
 
-  /** Submits the answers to interrupts, the results of client tools, and the messages. Returns the refused answers. */
   async #command(run: Run, input: RunInput, items: Item[], caller: Caller): Promise<Refused[]> {
     const by = byOf(caller);
     const refused: Refused[] = [];
@@ -194,10 +186,7 @@ class Endpoint {
     return [...refused, ...(await submit(run, given))];
   }
 
-  /**
-   * The agent with the tools of a client, which cannot replace a tool that the agent has. Throws `agent-invalid` for a tool
-   * without a usable name or schema.
-   */
+  /** A client's tool cannot replace one of the agent. Throws `agent-invalid` for one without a usable name or schema. */
   #agentWith(declared: readonly DeclaredTool[]): Agent {
     if (declared.length === 0) return this.#agent;
     const key = JSON.stringify(declared);
@@ -213,7 +202,6 @@ class Endpoint {
     return agent;
   }
 
-  /** Keeps the run open until it rests or has ended. */
   #keep(run: Run): void {
     this.#working.set(run.id, run);
     const release = () => {
@@ -236,10 +224,7 @@ function itemIdsOf(run: Run | undefined): string[] {
   return [...transcript, ...inbox].flatMap(({ id }) => id ?? []);
 }
 
-/**
- * Submits the run's own commands in one append, so that approved calls run in parallel. The commands of other runs are
- * submitted one by one.
- */
+/** In one append, so that approved calls run in parallel; one by one if other runs have commands too. */
 async function submit(run: Run, given: readonly { id: string; command: RunCommand }[]): Promise<Refused[]> {
   const own = given.filter(({ command }) => !('runId' in command) || command.runId === run.id);
   const isPaused = run.context.paused || own.some(({ command }) => command.type === 'unpause');
@@ -267,21 +252,16 @@ function clientToolOf({ name, description, parameters }: DeclaredTool): Tool {
   return tool({ name, description: description || name, input: z.looseObject({}), inputSchema });
 }
 
-/** The size limit of the cached messages, in characters of their JSON. */
 const MOST_CHARS = 32_000_000;
 
 /** `seqs`: the last seqs of the run and of its sub-agents' runs when they were read. */
 type Past = { seqs: ReadonlyMap<string, number>; messages: readonly Message[]; chars: number };
 
-/**
- * Caches the messages of ended runs, including their sub-agents' runs. The journal of an ended run is read once, and
- * again only if it has a new entry, as after a redaction. The least recently used runs are evicted.
- */
+/** The journal of an ended run is read again only if it or a sub-agent's has a new entry, as after a redaction. */
 class PastRuns {
   readonly #known = new Map<string, Past>();
   #chars = 0;
 
-  /** The messages of an ended run. */
   async messagesOf(agent: Agent, record: Pick<RunRecord, 'runId' | 'seq'>): Promise<readonly Message[]> {
     const { runId } = record;
     const past = (await this.#find(agent.store, record)) ?? (await readPast(agent, runId));

@@ -93,10 +93,7 @@ function decode(text: string): string {
   }
 }
 
-/**
- * Converts the answer to an interrupt into a command. Returns `null` for an answer without a decision, such as `{}`,
- * and `unknown` if no interrupt has this id.
- */
+/** `null` for an answer without a decision, such as `{}`; `unknown` if no interrupt has this id. */
 export function commandOf(
   { interruptId, status, payload }: ResumeEntry,
   by: string | undefined,

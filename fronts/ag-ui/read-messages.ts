@@ -6,7 +6,6 @@ import type { InputMessage, Message, RunInput } from './wire.ts';
 /** The id prefix of items that the front end adds and that are not messages of the thread. */
 const CONTEXT_ID = 'agui-context-';
 
-/** Converts messages to items for a run's input. Activity and reasoning messages of a client are left out. */
 export function itemsOf(messages: readonly InputMessage[]): Item[] {
   return messages.flatMap((message): Item[] => {
     const { id } = message;
@@ -37,7 +36,6 @@ export function itemsOf(messages: readonly InputMessage[]): Item[] {
   });
 }
 
-/** Returns the request's `context` as a message for the model. */
 export function contextItems({ context, runId }: RunInput): Item[] {
   if (context.length === 0) return [];
   const text = context.map(({ description, value }) => `${description}: ${value}`).join('\n');
@@ -45,7 +43,6 @@ export function contextItems({ context, runId }: RunInput): Item[] {
   return [{ type: 'message', id: `${CONTEXT_ID}${runId}`, role: 'developer', content }];
 }
 
-/** Returns the result in a tool message: the parsed JSON, or the text. */
 export function outputOf({ content, error }: Extract<InputMessage, { role: 'tool' }>): JsonValue {
   if (error !== undefined) return error;
   if (typeof content !== 'string') return { type: 'content', parts: partsOf(content) };
@@ -57,7 +54,6 @@ export function outputOf({ content, error }: Extract<InputMessage, { role: 'tool
   }
 }
 
-/** Converts the items of a run's input to messages. */
 export function messagesOf(items: readonly Item[]): Message[] {
   const messages: Message[] = [];
   for (const item of items) {
@@ -81,7 +77,6 @@ export function messagesOf(items: readonly Item[]): Message[] {
   return messages;
 }
 
-/** Converts a result to the content of a tool message: strings unchanged, other values as JSON. */
 export function textOfOutput(output: JsonValue): string {
   return typeof output === 'string' ? output : JSON.stringify(output);
 }

@@ -22,7 +22,6 @@ import { StoryWriter } from './write-story.ts';
 /** An answer that the run refused: another caller decided first, or the answer is invalid. */
 export type Refused = { interruptId: string; code: string; message: string; by?: string };
 
-/** The story of a run and its sub-agents, and the thread that it is written into. */
 export type ThreadStory = { family: FamilyStory; writer: StoryWriter; thread: Thread };
 
 /** Begins a run's story. `earlier`: the messages of the thread's earlier runs. */
@@ -34,7 +33,6 @@ export function beginThread(agent: Agent, runId: string, earlier: readonly Messa
   return { family, writer: new StoryWriter(runId, thread), thread };
 }
 
-/** Adds what is stored of a run, which the client may have. */
 export async function readThread(story: ThreadStory): Promise<ThreadStory> {
   for await (const told of story.family.read()) for (const event of told) story.writer.add(event);
   return story;
@@ -50,10 +48,7 @@ export type Plan = {
   refused: readonly Refused[];
 };
 
-/**
- * Returns a response body: the events of the plan's run as server-sent events, at the reader's pace. Without a plan, the
- * thread is empty.
- */
+/** At the reader's pace. Without a plan, the thread is empty. */
 export function streamRun(
   input: RunInput,
   plan: () => Promise<Plan | null>,
@@ -72,7 +67,6 @@ function frame(events: readonly AgUiEvent[]): string {
   return events.map(event => `data: ${JSON.stringify(event)}\n\n`).join('');
 }
 
-/** The end of a request by an error, without internal details. */
 function failed(error: unknown): string {
   const { code, message } = describeError(error).envelope.error;
   return frame([{ type: 'RUN_ERROR', message, code }]);
@@ -150,7 +144,6 @@ function endOf(
   }
 }
 
-/** Adds a model call to the sums by provider and model. `usage` is `null` if the provider did not report it. */
 function addUsage(
   sums: TokenUsage[],
   { provider, model, usage }: { provider: string; model: string; usage: Usage | null },
@@ -173,7 +166,6 @@ function addUsage(
 
 type Operation = Extract<AgUiEvent, { type: 'STATE_DELTA' }>['delta'][number];
 
-/** The members that a state may lack: those of the thread's earlier run are not kept. */
 const OPTIONAL = ['why', 'answer', 'output', 'error', 'incomplete'];
 
 /** The chart's states that are reported as steps: the states in which the run is active. */
@@ -191,14 +183,12 @@ class SharedState {
   #sent: JsonObject | null = null;
   #step: string | null = null;
 
-  /** `given`: the state in the request. Members that the run does not set are kept. */
   constructor(given: JsonValue | undefined, showText: (text: string) => string) {
     this.#own = isJsonObject(given) ? { ...given } : {};
     for (const name of OPTIONAL) delete this.#own[name];
     this.#showText = showText;
   }
 
-  /** Returns the events for a state of the chart; none if no shared member changed. */
   update(state: ChartState | null): AgUiEvent[] {
     if (state === null || state === this.#state) return [];
     this.#state = state;
@@ -229,7 +219,6 @@ class SharedState {
   }
 }
 
-/** Returns the run's members: the state's path, status, reason, usage, open calls, and outcome. */
 function describeState(state: ChartState, showText: (text: string) => string): JsonObject {
   const { context } = state;
   const { runId, agent, next, answer, paused, usage, turns } = context;

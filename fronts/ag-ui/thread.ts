@@ -14,15 +14,12 @@ type ToolCall = NonNullable<AssistantMessage['toolCalls']>[number];
  */
 export class Thread {
   #messages: Message[] = [];
-  /** The keys of what the client has without events. */
   #own = new Set<string>();
 
-  /** `earlier`: the messages of the thread's earlier runs. */
   constructor(earlier: readonly Message[] = []) {
     for (const message of earlier) this.add(message);
   }
 
-  /** The MESSAGES_SNAPSHOT of the messages now. */
   get snapshot(): Extract<AgUiEvent, { type: 'MESSAGES_SNAPSHOT' }> {
     return { type: 'MESSAGES_SNAPSHOT', messages: structuredClone(this.#messages) };
   }
@@ -31,12 +28,10 @@ export class Thread {
     return this.#messages.find(message => message.id === id);
   }
 
-  /** Whether the client has a message without an event. */
   isOwn(message: Message): boolean {
     return this.#own.has(keyOf(message));
   }
 
-  /** Adds a message unless it is known. Returns it. */
   add<Added extends Message>(message: Added): Added {
     if (this.find(message.id) === undefined) this.#messages.push(message);
     return message;
@@ -49,7 +44,6 @@ export class Thread {
     return this.add({ id, role: 'assistant', ...members });
   }
 
-  /** Adds the result of a call. */
   addResult(message: ToolMessage): void {
     const owner = this.#messages.findIndex(one => callsOf(one).some(({ id }) => id === message.toolCallId));
     let at = owner === -1 ? this.#messages.length : owner + 1;
@@ -61,7 +55,6 @@ export class Thread {
     this.#messages = this.#messages.filter(({ id }) => !ids.includes(id));
   }
 
-  /** Adds a call to a message, unless it is known. */
   addCall(message: AssistantMessage, id: string, name: string): ToolCall {
     const known = this.#messages.flatMap(callsOf).find(call => call.id === id);
     const call: ToolCall = known ?? { id, type: 'function', function: { name, arguments: '' } };
@@ -69,10 +62,7 @@ export class Thread {
     return call;
   }
 
-  /**
-   * Compares the thread with the messages of a request. Returns the MESSAGES_SNAPSHOT that the client needs if it lacks
-   * a message of the thread, or has one that the thread lacks. `fresh`: the messages that are new to the thread.
-   */
+  /** Returns the snapshot that the client needs, if any. `fresh`: the messages that are new to the thread. */
   meet({ messages: theirs }: RunInput, fresh: readonly InputMessage[]): AgUiEvent[] {
     this.#own = new Set(theirs.map(keyOf));
     const had = theirs.filter(message => isSaid(message) && !fresh.includes(message));

@@ -21,11 +21,9 @@ type Attempt = {
 /** `announced`: SUBAGENT_STARTED was written, and its end was not. */
 type SubAgent = Of<'agent.opened'> & { announced: boolean };
 
-/** A run of the family. */
 type WrittenRun = {
   subAgent?: SubAgent;
   attempt?: Attempt | undefined;
-  /** The id of the last complete message with text. */
   answerId?: string;
 };
 
@@ -47,7 +45,6 @@ export class StoryWriter {
     this.#thread = thread;
   }
 
-  /** Returns the events for what happened. */
   write(told: StoryEvent): AgUiEvent[] {
     const events = this.add(told);
     const { subAgent } = this.#runOf(told.runId);
@@ -66,7 +63,6 @@ export class StoryWriter {
     return tag(run, this.#take(told, run));
   }
 
-  /** Ends what is open. `interrupts`: what the run waits for. */
   end(interrupts: readonly Interrupt[]): AgUiEvent[] {
     const runs = [...this.#runs.values()];
     const events = runs.flatMap(run => tag(run, endAttempt(run)));
@@ -221,7 +217,6 @@ const STARTS = {
 const CONTENTS = { text: 'TEXT_MESSAGE_CONTENT', reasoning: 'REASONING_MESSAGE_CONTENT' } as const;
 const CANCELLED = { message: 'The run was cancelled.', code: 'cancelled' };
 
-/** The member that says to which sub-agent something belongs. */
 function ownerOf({ subAgent }: WrittenRun): { subagentRunId?: string } {
   return subAgent === undefined ? {} : { subagentRunId: subAgent.runId };
 }
@@ -244,7 +239,6 @@ function endReasoning(live: Attempt): AgUiEvent[] {
   ];
 }
 
-/** Ends the messages and calls of a run's attempt. */
 function endAttempt(run: WrittenRun): AgUiEvent[] {
   const live = run.attempt;
   if (live === undefined) return [];

@@ -14,7 +14,6 @@ const NEEDS = 'AI SDK 7 in the page. For a page with AI SDK 6, set the option ai
  */
 export class ChunksForAiSdk6 {
   readonly #texts = new Map<string, 'text' | 'reasoning'>();
-  /** The last state of the run. */
   #state: ResponseChunk[] = [];
   readonly #inputs = new Map<string, ToolInput>();
 
@@ -65,10 +64,7 @@ export class ChunksForAiSdk6 {
   }
 }
 
-/**
- * Returns a chunk with the reason why AI SDK 6 refuses it, if it does: the error that its page shows has the text of
- * the chunk. AI SDK 7 ignores the member.
- */
+/** The error that a page with AI SDK 6 shows has the text of the chunk. AI SDK 7 ignores the member. */
 export function nameNeeds(chunk: ResponseChunk): ResponseChunk & { needs?: string } {
   const isNew =
     chunk.type === 'reset-step' ||

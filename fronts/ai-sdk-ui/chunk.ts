@@ -11,17 +11,14 @@ type Of<Type extends Chunk['type']> = Extract<Chunk, { type: Type }>;
 /** A chunk of a tool call. An answer to an approval has the `toolCallId` too; the AI SDK finds its call by `approvalId`. */
 export type ToolChunk = Extract<Chunk, { type: `tool-${string}` }> & { toolCallId: string };
 
-/** A chunk of a message's content. */
 export type ContentChunk =
   | Of<'start-step' | 'finish-step' | 'reset-step'>
   | Of<'text-start' | 'text-delta' | 'text-end' | 'reasoning-start' | 'reasoning-delta' | 'reasoning-end'>
   | Of<'source-url' | 'source-document' | 'file' | 'data-run' | 'data-progress'>
   | ToolChunk;
 
-/** A chunk of a response. */
 export type ResponseChunk = Of<'start' | 'finish' | 'abort' | 'error'> | ContentChunk;
 
-/** Whether a chunk belongs to a tool call. */
 export function isToolChunk(chunk: ResponseChunk): chunk is ToolChunk {
   return 'toolCallId' in chunk;
 }

@@ -47,12 +47,10 @@ export function foldMessage(id: string, chunks: readonly ContentChunk[]): UIMess
   return { id, role: 'assistant', parts };
 }
 
-/** Returns the place of the first part of the last step. */
 export function lastStepAt(parts: readonly { type: string }[]): number {
   return parts.findLastIndex(({ type }) => type === 'step-start') + 1;
 }
 
-/** Adds the part of a call, or replaces the one in the last step that has it. */
 function foldTool(parts: UIMessagePart[], chunk: ToolChunk): void {
   const at = parts.findLastIndex(part => 'toolCallId' in part && part.toolCallId === chunk.toolCallId);
   const found = parts[at];
@@ -62,7 +60,6 @@ function foldTool(parts: UIMessagePart[], chunk: ToolChunk): void {
   else parts[at] = part;
 }
 
-/** Returns the part of a call after a chunk; `undefined` if there is nothing to show. */
 function nextPart(found: ToolPart | undefined, chunk: ToolChunk): ToolPart | undefined {
   if ('toolName' in chunk) {
     if (chunk.type === 'tool-input-start') return undefined;

@@ -89,13 +89,9 @@ function toUIPart(part: Part): UIMessagePart {
   }
 }
 
-/** Returns the id of a run's assistant message, by its number. */
 type MessageIds = (number: number) => string;
 
-/**
- * Finds the ids of a run's assistant messages: `RUN.NUMBER`. Messages that a fork copied keep the ids of the original
- * run.
- */
+/** `RUN.NUMBER`. Messages that a fork copied keep the ids of the original run. */
 export async function findMessageIds(
   store: Store,
   { runId, forkOf }: Pick<RunRecord, 'runId' | 'forkOf'>,
@@ -109,7 +105,6 @@ export async function findMessageIds(
   return number => (number <= copied ? ofOrigin(number) : own(number));
 }
 
-/** Returns how many messages the run had received by the last of these entries. */
 export function countMessages(entries: readonly JournalEntry[]): number {
   return entries.filter(({ event }) => event.type === 'message.received').length;
 }

@@ -22,14 +22,11 @@ import type { Placed } from './write-messages.ts';
  *    responses (`ChunksForAiSdk6`).
  */
 export class PageFilter {
-  /** What the page has of each call. */
   readonly #calls = new Map<string, { input: string; approval: PostedApproval | undefined }>();
-  /** The inputs of calls that were edited since. */
   readonly #replaced = new Set<ContentChunk>();
   readonly #steps: number;
   readonly #isReset: boolean;
 
-  /** `placed`: the chunks of the message so far. */
   constructor(page: PostedMessage, placed: readonly Placed[], aiSdk: AiSdkVersion) {
     const parts = aiSdk === 6 ? withoutEmptySteps(page.parts) : page.parts;
     const has = parts.filter(({ type }) => type === 'step-start').length;
@@ -54,15 +51,11 @@ export class PageFilter {
       this.#calls.set(part.toolCallId, { input: textOf(part.input), approval: approvalOf(part) });
   }
 
-  /** Returns the chunks to send first. */
   begin(): ContentChunk[] {
     return this.#isReset ? [{ type: 'reset-step' }] : [];
   }
 
-  /**
-   * Returns the chunk as the page needs it; no chunk if the page already has it. The page's message has the `number`; it
-   * has nothing of later ones.
-   */
+  /** The page's message has the `number`; it has nothing of later ones. */
   take({ message, step, chunk }: Placed, number: number): ContentChunk[] {
     if (isToolChunk(chunk)) return this.#takeTool(chunk);
     if (message > number || chunk.type === 'data-run' || chunk.type === 'data-progress') return [chunk];
@@ -115,7 +108,6 @@ function withoutEmptySteps(parts: readonly PostedPart[]): PostedPart[] {
   );
 }
 
-/** Returns the texts of the last step, and its calls that are streaming, for comparison. */
 function textsOf(parts: readonly { type: string; text?: unknown; state?: unknown }[]): unknown[] {
   return parts.slice(lastStepAt(parts)).flatMap(({ type, text, state }) => {
     if (type === 'text' || type === 'reasoning') return [[type, text]];

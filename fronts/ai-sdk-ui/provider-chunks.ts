@@ -7,16 +7,12 @@ import type { ContentChunk } from './chunk.ts';
 
 type ProviderItem = Extract<Item, { type: 'provider_item' }>;
 
-/** A tool that the provider ran. */
 type Ran = { toolCallId: string | undefined; toolName: string; input: JsonValue; output: JsonValue };
 
 /** Members of results that are only for the provider and are not shown. */
 const OPAQUE = new Set(['encrypted_content', 'encrypted_stdout', 'encrypted_index', 'thoughtSignature']);
 
-/**
- * Returns the chunks for an item of a turn, which may depend on other items: a tool that the provider ran, an image that
- * it generated, or sources. Returns no chunks for other items. `key` makes ids unique.
- */
+/** Other items may have the result. Returns no chunks for items without a source, file or tool. `key` makes ids unique. */
 export function providerChunks(
   item: Extract<TurnPart, { kind: 'item' }>['item'],
   items: readonly Item[],
@@ -44,7 +40,6 @@ export function providerChunks(
   ];
 }
 
-/** Returns the chunks for the sources and files of a message. `key` makes ids unique. */
 export function contentChunks({ content }: MessageItem, key: string): ContentChunk[] {
   return content.flatMap((part, at): ContentChunk[] => {
     if (part.type === 'text')
@@ -100,7 +95,6 @@ function codeIn({ code }: JsonObject): JsonValue {
   return code === undefined ? {} : { code };
 }
 
-/** Parses a string as JSON; returns other values unchanged. */
 function parsed(value: JsonValue | undefined): JsonValue | undefined {
   if (typeof value !== 'string') return value;
   try {
@@ -129,10 +123,7 @@ function dataOf({ opaque }: ProviderItem): JsonObject {
   return data;
 }
 
-/**
- * Returns the chunk for a provider's citation or source: `source-url` if it has an `http` URL, else `source-document`
- * if it has a title. Providers nest it in `url_citation` (OpenRouter), `web` or `retrievedContext` (Gemini).
- */
+/** `source-url` if it has an `http` URL, else `source-document`. OpenRouter nests it in `url_citation`, Gemini in `web` or `retrievedContext`. */
 function sourceOf(annotation: JsonValue, sourceId: string): ContentChunk[] {
   if (!isJsonObject(annotation)) return [];
   const nested = [annotation.url_citation, annotation.web, annotation.retrievedContext].find(isJsonObject);
@@ -147,7 +138,6 @@ function sourceOf(annotation: JsonValue, sourceId: string): ContentChunk[] {
   return [{ type: 'source-document', sourceId, mediaType, title, ...omitUndefined({ filename }) }];
 }
 
-/** Returns the first of these members that is a non-empty string. */
 function firstText(object: JsonObject, names: readonly string[]): string | undefined {
   for (const name of names) {
     const value = object[name];

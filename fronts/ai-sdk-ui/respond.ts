@@ -43,20 +43,15 @@ export function toUIMessageResponse(run: Run, options: UIResponseOptions = {}): 
   return respondWith(run, { describeError: onError, aiSdk });
 }
 
-/** What a response shows, and how. */
 export type ResponsePlan = {
   describeError: DescribeError;
   aiSdk: AiSdkVersion;
-  /** The number of the message; the current one by default. */
   number?: number;
   /** The message that the page already has. Only missing chunks are sent. */
   page?: PostedMessage;
 };
 
-/**
- * Streams one assistant message of a run as server-sent events, until the run rests or has ended. Drives the run unless
- * another process does. Ends early if the run receives another message.
- */
+/** Drives the run unless another process does. Ends early if the run receives another message. */
 export function respondWith(run: Run, plan: ResponsePlan): Response {
   const { aiSdk, describeError } = plan;
   const rewritten = aiSdk === 6 ? new ChunksForAiSdk6() : undefined;
@@ -73,7 +68,6 @@ export function respondWith(run: Run, plan: ResponsePlan): Response {
   return new Response(body, { headers: HEADERS });
 }
 
-/** Yields the chunks of a response. `signal` ends it when the reader disconnects. */
 async function* streamMessage(
   run: Run,
   { describeError, aiSdk, page, ...plan }: ResponsePlan,

@@ -58,10 +58,8 @@ export type UIMessage = { id: string; role: 'user' | 'assistant'; parts: UIMessa
 /** A part of a message that a page has posted: nothing but its type is known. */
 export type PostedPart = { type: string; [member: string]: unknown };
 
-/** A message that a page has posted. */
 export type PostedMessage = { id: string; role: 'user' | 'assistant' | 'system'; parts: PostedPart[] };
 
-/** Returns the parts of tool calls. */
 export function toolPartsOf(parts: readonly PostedPart[]): (PostedPart & { toolCallId: string })[] {
   return parts.filter(
     (part): part is PostedPart & { toolCallId: string } =>
@@ -72,7 +70,6 @@ export function toolPartsOf(parts: readonly PostedPart[]): (PostedPart & { toolC
 /** The approval in a part of a tool call: its request, and the answer if there is one. */
 export type PostedApproval = { id: string; approved?: boolean; reason?: string };
 
-/** Returns the approval of a part of a tool call; `undefined` without one. */
 export function approvalOf({ approval }: PostedPart): PostedApproval | undefined {
   if (!isJsonObject(approval) || typeof approval.id !== 'string') return undefined;
   const { id, approved, reason } = approval;

@@ -8,21 +8,14 @@ import type { ContentChunk, FinishReason, ResponseChunk, ToolChunk } from './chu
 import { contentChunks, providerChunks } from './provider-chunks.ts';
 import type { DescribeError } from './ui-message.ts';
 
-/** Options of the writer. */
 export type WriterOptions = {
   runId: string;
-  /** Has the runs of sub-agents. */
   store: Store;
-  /** The id of the run's assistant message number `number`, from 1. */
   messageId(number: number): string;
-  /** Returns the text that a page shows for a failure. */
   describeError: DescribeError;
 };
 
-/**
- * A chunk and its place: the number of its message, and the number of its step in that message (0 before the first
- * step). `isCopy`: the outcome of a call in the earlier message that made it, for those who read that message later.
- */
+/** `step`: 0 before the first. `isCopy`: an outcome for those who read the earlier message with the call later. */
 export type Placed = { message: number; step: number; isCopy: boolean; chunk: ContentChunk };
 
 type Of<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
@@ -41,7 +34,6 @@ type Step = { turn: number; isComplete: boolean; written: Written[] };
 
 type CallFacts = Pick<QualifiedCall, 'name' | 'input' | 'digest' | 'reason' | 'error'>;
 
-/** A call without an outcome. */
 type OpenCall = {
   id: string;
   call: CallFacts;
@@ -72,23 +64,19 @@ export class MessageWriter {
   readonly #place: (placed: Placed) => void;
   /** The number of the current assistant message; 0 before the run's start. */
   number = 0;
-  /** How many steps the current message has. */
   #steps = 0;
   #step: Step | null = null;
   /** The turn whose pieces are written; 0 if they belong to an earlier message. */
   #turn = 0;
-  /** The latest complete turn. */
   #latest: { turn: number; shown: Shown[] } = { turn: 0, shown: [] };
   /** The calls that have no outcome, by id: those of the latest turn, and of the sub-agents' runs that it waits for. */
   readonly #calls = new Map<string, OpenCall>();
   /** The sub-agents' runs that these calls wait for, by call. */
   readonly #below = new Map<string, string>();
-  /** The last entry that was read of each sub-agent's run. */
   readonly #seqs = new Map<string, number>();
   /** How the run rests or has ended; `null` while it runs. */
   #settled: StorySettled | null = null;
 
-  /** `place` receives each chunk as it is made. */
   constructor(options: WriterOptions, place: (placed: Placed) => void) {
     this.#options = options;
     this.#place = place;
@@ -102,10 +90,7 @@ export class MessageWriter {
     return undefined;
   }
 
-  /**
-   * Ends a response: shows the calls that wait for a decision in an earlier message or in a sub-agent's run, and returns
-   * the chunks after them.
-   */
+  /** Shows the calls that wait for a decision elsewhere, and returns the chunks after them. */
   async end(): Promise<ResponseChunk[]> {
     for (const open of this.#calls.values()) if (open.approval === 'asked') this.#show(open);
     for (const child of this.#below.values()) await this.#readBelow(child);
@@ -214,7 +199,6 @@ export class MessageWriter {
     this.#follow(event, this.number);
   }
 
-  /** Follows the calls of a turn, which the message `shownIn` shows. */
   #follow(event: Of<'turn.closed'>, shownIn: number): void {
     for (const call of event.completed.calls) {
       if (call.error !== undefined) continue;
@@ -310,10 +294,7 @@ export class MessageWriter {
     open.approval = 'asked';
   }
 
-  /**
-   * Writes a preliminary output for a call that waits for its sub-agent: a page posts answers only when every call of a
-   * step has an output.
-   */
+  /** A preliminary output: a page posts answers only when every call of a step has an output. */
   #suspend({ childRunId, ...event }: Of<'call.suspended'>): void {
     const toolCallId = this.#idOf(event);
     const open = this.#calls.get(toolCallId);
@@ -368,7 +349,6 @@ export class MessageWriter {
     }
   }
 
-  /** Writes a chunk about a call that is shown; if an earlier message shows it too, to both messages. */
   #tell(open: OpenCall, chunkFor: (message: number) => ToolChunk): void {
     if (open.shownIn === 0) return;
     this.#show(open);
@@ -377,7 +357,6 @@ export class MessageWriter {
     if (message < this.number) this.#place({ message, step: 0, isCopy: true, chunk: chunkFor(message) });
   }
 
-  /** Shows a call that this message does not show yet. */
   #show(open: OpenCall): void {
     if (open.shownIn === this.number) return;
     if (open.shownIn === 0) open.message = this.number;
@@ -427,7 +406,6 @@ export class MessageWriter {
   }
 }
 
-/** Returns the id of the request to approve a call, in the message that shows it. */
 export function approvalIdOf(messageId: string, callId: string): string {
   return `${messageId}:${callId}`;
 }

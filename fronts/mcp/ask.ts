@@ -17,13 +17,11 @@ const EDITED_INPUT = 4_000;
 
 /** The outcomes of form answers, by the ids of the calls for clients. */
 export type Decided = {
-  /** Decisions that were accepted. */
   accepted: number;
   /** The calls that the person left open. */
   cancelled: ReadonlySet<string>;
   /** Why an answer could not be used, for calls that are still open. */
   faults: ReadonlyMap<string, string>;
-  /** Notes for the caller, such as who decided a call first. */
   notes: readonly string[];
 };
 
@@ -77,7 +75,6 @@ function editable(input: unknown): Form['requestedSchema']['properties'] {
   };
 }
 
-/** The forms of open calls. */
 export function formsFor(open: OpenCalls, agent: string, { faults }: Decided): Record<string, InputRequest> {
   return Object.fromEntries(
     [...open].map(([id, call]) => [
@@ -93,10 +90,7 @@ const replySchema = z.object({
 });
 type Reply = z.infer<typeof replySchema>;
 
-/**
- * Gives the replies to forms to a run. `asked`: the digest of each call that was asked about; replies about others
- * are ignored. A reply about a call that was decided in the meantime is ignored with a note.
- */
+/** `asked`: the digest of each call that was asked about. Replies about calls that were decided meanwhile get a note. */
 export async function decide(
   run: Run,
   {

@@ -22,7 +22,6 @@ export function takesForms(server: Server, ctx: ServerContext): boolean {
   return isJsonObject(elicitation) && ('form' in elicitation || !('url' in elicitation));
 }
 
-/** Whether the client takes a task as the result of a call. */
 export function takesTasks(server: Server, ctx: ServerContext): boolean {
   const { extensions } = capabilitiesOf(server, ctx);
   return isJsonObject(extensions) && TASKS in extensions;

@@ -14,7 +14,6 @@ import { followToEnd } from './follow-run.ts';
 import { INVALID_PARAMS, POLL_MS, type TaskOptions, taskId } from './tasks.ts';
 import { resultOf } from './tool-result.ts';
 
-/** The server's declared capabilities for tasks. */
 export const EARLIER_TASKS = { cancel: {}, requests: { tools: { call: {} } } };
 
 /** The member of `_meta` that names a message's task. */
@@ -30,7 +29,6 @@ type Task = {
   pollInterval: number;
 };
 
-/** The result of a tool call that became a task. */
 export async function createdEarlierTask(
   runs: ServedRuns,
   runId: string,

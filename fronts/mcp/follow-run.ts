@@ -14,27 +14,19 @@ const FORM_MS = 24 * 60 * 60 * 1_000;
 /** How many forms in a row may come back unusable before a call is left open. */
 const MOST_FAULTS = 3;
 
-/** A run that a request waits for. */
 export type Followed = {
   runs: ServedRuns;
   hold: Hold;
   ctx: ServerContext;
-  /** Whether the client shows forms. */
   asks: boolean;
-  /** Who decides. */
   by: string;
-  /** The `_meta` of the forms. */
   meta?: { [key: string]: unknown };
 };
 
 /** How a run settled, and notes for the caller about the decisions. */
 export type Followup = { settled: Settled; notes: readonly string[] };
 
-/**
- * Waits until the run settles and asks an earlier client what it waits for, by forms while the client's request is open.
- * Returns once the run has ended or a call is left open. Adds the ids of those to `left`, which are not asked
- * about. Throws when the request ends; the run continues.
- */
+/** Asks by forms. Calls that are left open are added to `left` and not asked about. Throws when the request ends. */
 export async function followAsking(followed: Followed, left = new Set<string>()): Promise<Followup> {
   const notes: string[] = [];
   let faults = 0;
@@ -54,7 +46,6 @@ export async function followAsking(followed: Followed, left = new Set<string>())
   }
 }
 
-/** Whether the person left one of these calls open. */
 export function isLeft(open: OpenCalls, { cancelled }: Decided): boolean {
   return [...cancelled].some(id => open.has(id));
 }
@@ -73,7 +64,6 @@ export async function followToEnd(followed: Followed): Promise<Followup> {
   }
 }
 
-/** Shows the forms of these calls and gives the replies to the run. */
 async function askNow(followed: Followed, open: OpenCalls, { faults }: Decided): Promise<Decided> {
   const { runs, by, meta } = followed;
   const { run } = followed.hold;
@@ -91,10 +81,7 @@ async function askNow(followed: Followed, open: OpenCalls, { faults }: Decided):
 
 type AskedForm = { id: string; call: OpenCall; form: ElicitRequestFormParams; withdrawn: AbortController };
 
-/**
- * Sends forms to a client of revision 2025-11-25 or earlier, whose tool call is open meanwhile. Returns the replies by
- * id. A form that fails, or whose call is decided elsewhere in the meantime, is withdrawn and counts as cancelled.
- */
+/** A form that fails, or whose call is decided elsewhere in the meantime, is withdrawn and counts as cancelled. */
 async function askOpenCalls(
   followed: Followed,
   forms: readonly AskedForm[],
@@ -166,14 +153,12 @@ async function reportProgress(
     }
 }
 
-/** One line about what happened; `null` for what says nothing to a caller. */
 function describeProgress(told: StoryEvent): string | null {
   if (told.type === 'call.started') return `${told.name} has started.`;
   if (told.type !== 'turn.closed') return null;
   return told.completed.calls.length > 0 ? 'The model calls tools.' : 'The model has answered.';
 }
 
-/** Resolves once the journal of the run has an entry after `seq`; throws when the request ends. */
 async function untilChanged({ hold, ctx }: Followed, seq: number): Promise<void> {
   const events = hold.run.events({ after: seq, follow: true })[Symbol.asyncIterator]();
   try {
@@ -199,7 +184,6 @@ async function whileOpen<Value>(
   }
 }
 
-/** The digest of each call that is asked about, by its id for clients. */
 export function digestsOf(open: OpenCalls): Record<string, string> {
   return Object.fromEntries([...open].map(([id, { digest }]) => [id, digest]));
 }

@@ -27,7 +27,6 @@ const MCP_PATH = '/mcp';
 /** JSON-RPC's code of a request that the server could not read or refused. */
 const INVALID_REQUEST = -32600;
 
-/** Answers a request after its body was read. */
 type Answer = (request: Request, caller: Caller, parsedBody: unknown) => Promise<Response>;
 
 /** The route of MCP, whose methods are in the bodies of JSON-RPC. @internal */
@@ -99,10 +98,8 @@ function authInfoOf(caller: Caller): AuthInfo {
   return { token: '', clientId: caller.name, scopes: [], extra: { caller } };
 }
 
-/** The maximum number of sessions; the least recently used one ends first. */
 const MOST_SESSIONS = 1_000;
 
-/** JSON-RPC's code of a session that does not exist. */
 const SESSION_NOT_FOUND = -32001;
 
 type Transport = WebStandardStreamableHTTPServerTransport;
@@ -119,7 +116,6 @@ class McpSessions {
     this.#Transport = SdkTransport;
   }
 
-  /** Answers a request in its session; one without a session begins one. */
   async answer(request: Request, caller: Caller, options: HandleRequestOptions): Promise<Response> {
     const id = request.headers.get('mcp-session-id');
     const owner = JSON.stringify([caller.name, caller.labels]);
@@ -131,7 +127,6 @@ class McpSessions {
     return await session.transport.handleRequest(request, options);
   }
 
-  /** Ends all sessions. */
   close(): void {
     for (const { transport } of this.#sessions.values()) transport.close().catch(() => {});
     this.#sessions.clear();

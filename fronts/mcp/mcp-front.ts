@@ -39,10 +39,8 @@ export type McpFrontOptions = {
 /** How long a `requestState` is valid, in seconds: 30 days. */
 const STATE_SECONDS = 30 * 24 * 60 * 60;
 
-/** The content of a `requestState`. */
 type Asked = { runId: string; tool: string; digests: Readonly<Record<string, string>> };
 
-/** A `tools/call` and the server that answers it. */
 type Request = {
   server: Server;
   ctx: ServerContext;
@@ -151,7 +149,6 @@ export async function createMcpFront(options: McpFrontOptions): Promise<McpServe
     }
   }
 
-  /** The result of the settled run, or the forms of its open calls. */
   async function answerCurrent(
     { server, ctx, offered }: Request,
     followed: Pick<Followed, 'hold' | 'ctx'>,
@@ -180,13 +177,9 @@ function ofTool(state: Asked, { tool }: Offer): Asked {
   throw new EngineError('run-foreign', `This requestState belongs to the tool "${state.tool}".`);
 }
 
-/** The longest line about an error, in characters. */
 const LONGEST = 300;
 
-/**
- * One line about an error of the SDK. The text after the first brace or bracket is omitted: the SDK quotes messages
- * of clients there, which may have the answers of people.
- */
+/** Omits the text after the first brace or bracket: the SDK quotes messages there, which may have the answers of people. */
 export function logError(error: Error, log: (line: string) => void): void {
   const [said = ''] = error.message.split(/[[{]/, 1);
   log(`MCP: ${said.replace(/\s+/g, ' ').trim().slice(0, LONGEST) || 'a message that is not valid'}`);

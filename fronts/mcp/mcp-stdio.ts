@@ -11,10 +11,7 @@ export type McpServing = {
   close(): Promise<void>;
 };
 
-/**
- * Serves MCP on stdin and stdout, to clients of every revision. To find out the revision, a client may start a process,
- * send it `server/discover` and kill it: such a process starts and resumes no run.
- */
+/** A client may start a process only to send `server/discover` and kill it: such a process starts and resumes no run. */
 export async function serveMcpStdio(options: McpFrontOptions): Promise<McpServing> {
   const { serveStdio, StdioServerTransport } = await import('@modelcontextprotocol/server/stdio');
   const front = await createMcpFront(options);

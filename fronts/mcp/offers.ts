@@ -11,10 +11,8 @@ import { byPlainName } from '../../server/agent-names.ts';
 import { fields } from '../../server/fields.ts';
 import { buildObjectSchema } from '../../tools/build-object-schema.ts';
 
-/** An agent as a tool. */
 export type Offer = { agent: Agent; tool: Tool };
 
-/** The longest input of a tool call, in characters. */
 const LONGEST_INPUT = 1_000_000;
 
 /** The agents as tools, by name. Throws `agent-invalid` if two have the same name. */
@@ -56,7 +54,6 @@ function describeContext(schema: StandardSchemaV1): JsonObject {
 
 const input = z.string().min(1).max(LONGEST_INPUT);
 
-/** Reads the arguments of the tool. Throws `input-invalid`. */
 export function readInput({ tool, agent }: Offer, given: Readonly<Record<string, unknown>>, caller: Caller) {
   const hasContext = agent.options.runContext !== undefined;
   const schema = fields(hasContext ? { input, runContext: z.json() } : { input });

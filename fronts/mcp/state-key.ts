@@ -7,11 +7,7 @@ const KEY_BYTES = 32;
 /** The shortest secret of `AGENTCHART_MCP_KEY`, in characters. */
 const SHORTEST_SECRET = 32;
 
-/**
- * The key for the runs of a database: of `secret`, by default `AGENTCHART_MCP_KEY`; else the one that is kept beside the
- * file; else a new one: for a database in memory or without one, and with a line to `log` for one on a server. Throws
- * `input-invalid` for a short secret.
- */
+/** `secret`, else the key beside the file, else a new one; on a server with a line to `log`. Throws `input-invalid`. */
 export function stateKeyOf(
   database: string | undefined,
   log: (line: string) => void,
@@ -31,10 +27,7 @@ export function stateKeyOf(
   return randomBytes(KEY_BYTES);
 }
 
-/**
- * Returns the key in `file`; creates it with a random one, readable by its owner only. Of several processes that create
- * it at once, all return the same key. Throws Node's errors, and an `Error` for a file that is not a key.
- */
+/** Several processes that create it at once get the same key. Throws an `Error` for a file that is not a key. */
 function readStateKey(file: string): Uint8Array {
   const known = readKey(file);
   if (known !== undefined) return known;

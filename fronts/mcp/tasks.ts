@@ -26,7 +26,6 @@ export const POLL_MS = 500;
 export const INVALID_PARAMS = -32602;
 const RUN_FAILED = -32000;
 
-/** The result of a request about tasks. */
 type Fields = { [name: string]: unknown };
 
 export const taskId = z.string().min(1).max(500);
@@ -36,20 +35,15 @@ export type TaskOptions = {
   runs: ServedRuns;
   offers: ReadonlyMap<string, Offer>;
   log(line: string): void;
-  /** The SDK's class of errors. */
   Failure: typeof ProtocolError;
 };
 
-/** The result of a tool call that became a task. */
 export async function createdTask(runs: ServedRuns, runId: string, caller: Caller): Promise<CallToolResult> {
   const record = await runs.record(runId, caller);
   return { resultType: 'task', status: 'working', ...describe(record), content: [] };
 }
 
-/**
- * Adds `tasks/get`, `tasks/update` and `tasks/cancel`. A request that does not declare the extension is refused with
- * `Missing`, the SDK's class for the JSON-RPC error -32021.
- */
+/** A request that does not declare the extension is refused with `Missing`, the SDK's class for the JSON-RPC error -32021. */
 export function addTasks(
   server: Server,
   {

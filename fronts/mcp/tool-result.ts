@@ -7,13 +7,9 @@ import { describeOpenCalls } from '../served/open-calls.ts';
 /** The largest answer of a tool, in bytes of UTF-8. The full one is in the run. */
 const MOST_BYTES = 1024 * 1024;
 
-/** Names the run in the `_meta` of a result. */
 const RUN_KEY = 'agentchart/runId';
 
-/**
- * The result of the tool of an agent: how its run settled. `hasSchema`: the agent has an output schema, so that clients
- * take a result without `structuredContent` for an error. `notes` follow the answer.
- */
+/** With `hasSchema`, clients take a result without `structuredContent` for an error. */
 export function resultOf(
   runId: string,
   settled: Settled,

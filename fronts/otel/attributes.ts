@@ -143,11 +143,9 @@ export type DriveFacts = {
   modelCalls: number;
   toolCalls: number;
   usage: Usage | null;
-  /** The run's cost before. */
   costBefore: number;
 };
 
-/** A drive that led to this state. */
 export function driveAttributes(state: ChartState, drive: DriveFacts): Attributes {
   const { agent, config, cost } = state.context;
   const model = config.models[0];

@@ -9,11 +9,7 @@ type SdkTracer = Tracer & {
   _sampler?: { shouldSample(context: Context, ...rest: unknown[]): unknown };
 };
 
-/**
- * Returns a function that gives a complete span to a tracer. With the SDK of OpenTelemetry the span keeps its derived
- * ids, and is sampled by its trace id alone, so that all processes keep or drop a trace as a whole. Another tracer
- * chooses its own span ids; the trace id is kept there too.
- */
+/** The SDK's tracer keeps the derived ids and samples by the trace id alone, so that all processes agree. */
 export function makeEmitter(api: OtelApi, provider: TracerProviderLike): (span: RunSpan) => void {
   const { SpanKind, SpanStatusCode } = api;
   const tracer: SdkTracer = tracerOf(provider);

@@ -61,11 +61,7 @@ export class SpanFold {
   #backoff: { seq: number; at: number } | null = null;
   #lastAt = 0;
 
-  /**
-   * `content`: whether spans have instructions, arguments, results, messages and the names of those who decided.
-   * `instructions`: those of the model calls of this process by `placeOfTurn`; the fold removes what it has used. A
-   * journal has only instructions that were set for its run.
-   */
+  /** `instructions`: those of this process's model calls by `placeOfTurn`; the fold removes what it has used. */
   constructor(
     place: TracePlace,
     { content = false, instructions }: { content?: boolean; instructions?: Map<string, string> } = {},
@@ -75,7 +71,6 @@ export class SpanFold {
     this.#instructions = instructions;
   }
 
-  /** Takes the next entry and returns the spans that it ends. Throws like `foldEntry`. */
   take(entry: JournalEntry): RunSpan[] {
     const { seq, event } = entry;
     const before = this.#state;
@@ -342,10 +337,8 @@ export class SpanFold {
   }
 }
 
-/** A wait in progress: its first entry, its time, and its reason. */
 type OpenWait = { seq: number; start: number; attributes: Attributes };
 
-/** What a wait is for, and its place, from which the id of its span is derived. */
 const WAITS: Readonly<Record<Open['kind'], { waitsFor: string; place: string }>> = {
   approval: { waitsFor: 'approval', place: 'gated' },
   result: { waitsFor: 'result', place: 'waiting' },
@@ -353,7 +346,6 @@ const WAITS: Readonly<Record<Open['kind'], { waitsFor: string; place: string }>>
   pause: { waitsFor: 'unpause', place: 'paused' },
 };
 
-/** The waits of a run in this state, one for each open thing, by their places. */
 function waitsIn(state: ChartState): Map<string, Pick<OpenWait, 'attributes'>> {
   const waits = new Map<string, Pick<OpenWait, 'attributes'>>();
   if (hasEnded(state)) return waits;

@@ -136,7 +136,6 @@ class LiveDrive implements WatchedDrive {
     this.#pump();
   }
 
-  /** Remembers the instructions of a model call for its span, if spans have content. */
   beginModelCall({
     instructions,
     ...call
@@ -152,7 +151,6 @@ class LiveDrive implements WatchedDrive {
     this.#pump();
   }
 
-  /** Resolves once the spans of everything received have been emitted. */
   async end(): Promise<void> {
     this.#pump();
     await this.#work;
@@ -197,13 +195,9 @@ class LiveDrive implements WatchedDrive {
   }
 }
 
-/** Where a run's spans belong, if this process drives it. */
 type Locate = (runId: string) => Promise<TracePlace | undefined>;
 
-/**
- * Returns the tool, or the source of tools, so that its functions run within their `execute_tool` span: spans that they
- * start are its children, and they get its trace context, which `mcp()` passes on.
- */
+/** Its functions run within their `execute_tool` span, and get its trace context, which `mcp()` passes on. */
 function traceTool(api: OtelApi, tool: AgentTool, locate: Locate): AgentTool {
   return 'connect' in tool ? traceSource(api, tool, locate) : traceFunctions(api, tool, locate);
 }
@@ -230,9 +224,7 @@ function traceFunctions(api: OtelApi, tool: Tool, locate: Locate): Tool {
   };
 }
 
-/**
- * Makes a model call within its `chat` span: spans that the adapter or its HTTP client start are its children.
- */
+/** Spans that the adapter or its HTTP client start are children of the `chat` span. */
 async function callWithin<Result>(
   api: OtelApi,
   place: TracePlace | undefined,
@@ -244,7 +236,6 @@ async function callWithin<Result>(
   return await api.context.with(activeSpan(api, { traceId: place.traceId, spanId }), work);
 }
 
-/** The current context with this span in it, which is emitted later. */
 function activeSpan(
   { context, trace, TraceFlags }: OtelApi,
   span: { traceId: string; spanId: string },

@@ -21,7 +21,6 @@ const LABELS = {
   execute_tool: ['gen_ai.operation.name', 'gen_ai.tool.name', 'gen_ai.agent.name', 'error.type'],
 } as const;
 
-/** Returns a function that counts a span in the metrics of the GenAI conventions. */
 export function makeSpanMetrics(meter: Meter): (span: RunSpan) => void {
   const seconds = (name: string, boundaries: number[]) =>
     meter.createHistogram(name, { unit: 's', advice: { explicitBucketBoundaries: boundaries } });

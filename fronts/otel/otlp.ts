@@ -13,7 +13,6 @@ const KINDS = { internal: 1, client: 3 } as const;
 const FAILED = 2;
 const SAMPLED = 1;
 
-/** Spans of one request. */
 const BATCH = 200;
 
 /** Attempts of one request, with pauses that double from the first. */
@@ -25,10 +24,8 @@ const REQUEST_MS = 10_000;
 const RETRYABLE = [429, 502, 503, 504];
 
 export type OtlpOptions = {
-  /** Where `/v1/traces` is. */
   url: string;
   headers?: Readonly<Record<string, string>>;
-  /** The name of the service in the resource. */
   service: string;
   version: string;
   fetch?: typeof fetch;
@@ -51,7 +48,6 @@ export async function postSpans(spans: AsyncIterable<RunSpan>, options: OtlpOpti
   return count;
 }
 
-/** The request body for some spans. */
 export function toOtlp(
   spans: readonly RunSpan[],
   { service, version }: Pick<OtlpOptions, 'service' | 'version'>,

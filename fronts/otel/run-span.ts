@@ -31,17 +31,14 @@ export function spanIdOf(runId: string, place: string): string {
   return hashText(`agentchart:span:${runId}:${place}`).slice(0, 16);
 }
 
-/** The place of an attempt of a tool call. */
 export function placeOfCall(callId: string, attempt: number): string {
   return `call:${attempt}:${callId}`;
 }
 
-/** The place of a model call. */
 export function placeOfTurn({ turn, model, attempt }: Omit<ModelCall, 'runId'>): string {
   return `turn:${turn}:${model}:${attempt}`;
 }
 
-/** A span context as a W3C `traceparent`, sampled. */
 export function traceparentOf({ traceId, spanId }: { traceId: string; spanId: string }): string {
   return `00-${traceId}-${spanId}-01`;
 }

@@ -26,11 +26,7 @@ async function firstOf(store: Store, runId: string): Promise<string | undefined>
   return chain[0]?.runId;
 }
 
-/**
- * Yields the spans of a run and of all runs below it, from their journals alone: the same spans with the same ids
- * whenever it is called. A drive that has not ended ends at its last entry. Throws `run-unknown`, and `refused` for a
- * run whose journal does not begin in this store.
- */
+/** A drive that has not ended ends at its last entry. Throws `run-unknown`, and `refused` if the journal has no beginning. */
 export async function* traceRun(
   store: Store,
   runId: string,

@@ -4,10 +4,7 @@ import type { JsonCall } from '../../protocol/run-view.ts';
 import type { RunStatus } from '../../protocol/store.ts';
 import { commandsOf, type ObservedRun, type RunSnapshot, SnapshotStore } from './run-snapshot.ts';
 
-/**
- * Returns an observable run of this process, for pages that contain the engine: tests, desktop apps, and server-side
- * rendering.
- */
+/** For pages that contain the engine: tests, desktop apps, and server-side rendering. */
 export function localRun(run: Run): ObservedRun<Context> {
   const store: SnapshotStore<Context> = new SnapshotStore(run.id, () => follow(run, store));
   store.change(describe(run));
@@ -32,14 +29,12 @@ function follow(run: Run, store: SnapshotStore<Context>): () => void {
   return () => void story.return(undefined);
 }
 
-/** Returns the snapshot members that are derived from the durable state. */
 function describe(run: Run): Partial<RunSnapshot<Context>> {
   const { state } = run.durable;
   const { context } = state;
   return { state: pathOf(state.value), status: statusOf(run), context, calls: unsettledCalls(context) };
 }
 
-/** Returns the calls that a resting run waits for, and the outcome of an ended run. */
 async function describeRest(run: Run): Promise<Partial<RunSnapshot<Context>>> {
   if (statusOf(run) === 'running') return {};
   const settled = await run.settled();

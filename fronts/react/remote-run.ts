@@ -117,7 +117,6 @@ class RemoteRun {
     return await this.#json<RunView>(url, body);
   }
 
-  /** The run of a command's call, if it is known. */
   #runOf(command: RunCommand): string | undefined {
     if (!('callId' in command)) return undefined;
     return this.store.getSnapshot().calls.find(call => call.callId === command.callId)?.runId;
@@ -146,7 +145,6 @@ class RemoteRun {
     }
   }
 
-  /** Returns whether the run has ended. */
   async #readView(signal: AbortSignal): Promise<boolean> {
     const view = await this.#json<RunView>(this.#url, undefined, signal);
     this.#takeView(view);
@@ -154,7 +152,6 @@ class RemoteRun {
     return view.status !== 'running' && view.status !== 'waiting';
   }
 
-  /** Reads what follows until the run has ended. */
   async #readStory(signal: AbortSignal): Promise<void> {
     const url = this.#url.replace(/\/[^/]+(\/[^/]+)$/, '/story$1');
     const response = await this.#send(`${url}?follow=1&after=${this.#seq}`, { headers: {}, signal });
@@ -205,7 +202,6 @@ class RemoteRun {
     })) as Answer;
   }
 
-  /** Sends a request. Throws `Refused` without a response or for an error status. */
   async #send(url: string, init: RequestInit & { headers: Record<string, string> }): Promise<Response> {
     const { token, fetch: request = fetch } = this.#options;
     const headers = { ...init.headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) };
@@ -217,10 +213,7 @@ class RemoteRun {
   }
 }
 
-/**
- * Returns the calls that a waiting run waits for, including those of sub-agents' runs; otherwise the run's own calls
- * without a result.
- */
+/** Of a waiting run, those of sub-agents' runs too. */
 function callsOf({ settled, calls }: RunView): RunSnapshot['calls'] {
   if (settled?.status !== 'waiting') return calls;
   return settled.open.filter(open => open.kind !== 'pause');

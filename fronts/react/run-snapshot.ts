@@ -69,10 +69,7 @@ export type RunCommands = {
   cancel(options?: By & { reason?: string }): Promise<CommandAnswer>;
 };
 
-/**
- * The commands of a run whose `submit` sends one. A decision or result names the digest of the call that it was given
- * for.
- */
+/** A decision or result names the digest of the call that it was given for. */
 export function commandsOf(submit: (command: RunCommand) => Promise<CommandAnswer>): RunCommands {
   return {
     approve: (call, options) => submit({ type: 'approve', ...refer(call), ...options }),
@@ -149,7 +146,6 @@ export class SnapshotStore<RunContext> {
     return Object.assign(unsubscribe, { unsubscribe });
   };
 
-  /** Changes members of the snapshot. */
   change(changed: Partial<RunSnapshot<RunContext>>): void {
     const before = this.#snapshot;
     const names = Object.keys(changed) as (keyof RunSnapshot)[];

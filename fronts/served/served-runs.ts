@@ -20,7 +20,6 @@ export type ServedRunsOptions = {
   store: Store;
   /** By name. Each uses `store`. */
   agents: ReadonlyMap<string, Agent>;
-  /** How later processes create the agents again; stored with their runs. */
   launches?: ReadonlyMap<string, Launch>;
   /** Lets callers begin runs, within the limits of the server. Default: without limits. */
   admission?: Admission;
@@ -29,7 +28,6 @@ export type ServedRunsOptions = {
   log?(line: string): void;
 };
 
-/** The options of a new run, which gets the caller's labels. */
 type Start = Pick<StartOptions, 'continues' | 'runContext' | 'chat'>;
 
 /**
@@ -78,12 +76,10 @@ export class ServedRuns {
     return await this.#held.hold(runId);
   }
 
-  /** The record of a run. Throws `run-unknown`, also for runs of others. */
   async record(runId: string, caller: Caller): Promise<RunRecord> {
     return await findRecord(this.store, runId, caller);
   }
 
-  /** Drives a run in the background until it settles. */
   drive(runId: string): void {
     this.#held.drive(runId);
   }
@@ -93,7 +89,6 @@ export class ServedRuns {
     return await this.#taker.start();
   }
 
-  /** Stops watching runs. Runs stay resumable. */
   close(): void {
     this.#taker.stop();
     this.#held.close();

@@ -64,7 +64,6 @@ export class Deliveries {
     this.#agents = agents.map(agent => hostAgent(agent, { store: this.#store, calls, own }));
   }
 
-  /** Returns an error with which the run's object must quarantine it. Rejects if Restate should retry. */
   async drive({ runId, delivery }: Delivery): Promise<Quarantine | null> {
     const known = this.#working.get(runId);
     if (known?.delivery === delivery) return await known.done;
@@ -82,10 +81,7 @@ export class Deliveries {
     );
   }
 
-  /**
-   * Gives up the runs that this process drives: model calls and tool calls in progress may end within `graceMs`.
-   * Resolves once Restate knows, with the number of runs that could not be given up in time.
-   */
+  /** Resolves once Restate knows, with the number of runs that could not be given up in time. */
   async drain(graceMs: number): Promise<number> {
     this.#isDraining = true;
     const current = [...this.#working].map(([runId, { delivery }]) => ({ runId, delivery }));
@@ -107,7 +103,6 @@ export class Deliveries {
     return (await this.#calls.run(runId, 'get', undefined))?.working === delivery;
   }
 
-  /** Handles a delivery that was cancelled in Restate: this process no longer claims or renews for it. */
   abandon({ runId, delivery }: Delivery): void {
     if (this.#numbers.get(runId) === delivery) this.#numbers.delete(runId);
   }
@@ -139,10 +134,7 @@ export class Deliveries {
     );
   }
 
-  /**
-   * Quarantines the run with the error as the reason. If that is impossible, returns the error for the run's object.
-   * Does nothing if the delivery is no longer the current one: the run may have been deleted and begun again.
-   */
+  /** Returns an error for the run's object. Does nothing in an old delivery: the run may have been begun again. */
   async #quarantine({ runId, delivery }: Delivery, error: unknown): Promise<Quarantine | null> {
     if (!(await this.#isCurrent({ runId, delivery }))) return null;
     const reason = messageOf(error);

@@ -92,7 +92,6 @@ class FollowedRun implements RunSupervisor {
     return false;
   }
 
-  /** Waits until the run rests, has ended or is quarantined: in Restate, unless it is being cancelled. */
   async #waitForRest(): Promise<void> {
     const { options, log } = this.#parts;
     const { runId } = options;
@@ -107,7 +106,6 @@ class FollowedRun implements RunSupervisor {
     throw new EngineError(meta.quarantine.code, message, { runId });
   }
 
-  /** Ends the run if its driver has not honoured a request to cancel it by the deadline. */
   async #endIfOverdue(): Promise<boolean> {
     const { options, log } = this.#parts;
     const { cancelling } = log.state.context;
@@ -125,10 +123,7 @@ export async function resumeRun(calls: RestateCalls, runId: string): Promise<boo
   return await calls.run(runId, 'call', { reason: 'resumed', ...omitUndefined({ lost }) });
 }
 
-/**
- * Returns the delivery of a run whose driver has claimed it, if Restate no longer has it. A driver claims within its
- * delivery, so Restate has known it since before the claim.
- */
+/** A driver claims within its delivery, so Restate has known it since before the claim. */
 async function findLostDelivery(calls: RestateCalls, runId: string): Promise<number | undefined> {
   const meta = await calls.run(runId, 'get', undefined);
   if (meta?.working == null || meta.record.owner === undefined) return undefined;
@@ -143,7 +138,6 @@ async function findLostDelivery(calls: RestateCalls, runId: string): Promise<num
 type Hosting = {
   store: RestateStore;
   calls: RestateCalls;
-  /** Returns the host of a run that this process drives; `undefined` for a run that it only follows. */
   own?(parts: RunParts): RunSupervisor | undefined;
 };
 

@@ -51,7 +51,6 @@ export async function pruneRunsOf(
   });
 }
 
-/** Returns false if the first run has changed since it was read. */
 async function remove(calls: RestateCalls, kinship: Kinship, doomed: readonly string[]): Promise<boolean> {
   const [top = '', ...others] = doomed;
   const seq = kinship.find(top)?.seq ?? 0;

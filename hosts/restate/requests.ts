@@ -13,11 +13,11 @@ import type {
   StoredText,
 } from '../../protocol/store.ts';
 
-/** The virtual object of a run; its key is the run's id. */
+/** Its key is the run's id. */
 export const RUN_OBJECT = 'AgentchartRun';
-/** The service that drives runs: one invocation is one delivery. */
+/** One invocation is one delivery. */
 export const DRIVE_SERVICE = 'AgentchartDrive';
-/** The virtual object with the text of a run's current turn; its key is the run's id. */
+/** Its key is the run's id. */
 export const TEXT_OBJECT = 'AgentchartText';
 
 /** An entry as the object of a run keeps it. */
@@ -33,9 +33,7 @@ export type RunMeta = {
   base: number;
   /** The number of deliveries so far, which is the number of the last delivery. */
   deliveries: number;
-  /** The delivery in progress; `null` without one. */
   working: number | null;
-  /** Whether the run has to be delivered again after that delivery. */
   isCalledAgain: boolean;
   /** The seq of the last entry that is an input or a claim. */
   lastInput: number;
@@ -86,7 +84,6 @@ export type RunRequests = {
 
 type CreateRequest = {
   events: readonly JsonValue[];
-  /** The run as lists show it, after all these events. */
   record: RunRecord;
 } & Pick<JournalRest, 'wakeAt' | 'blobs' | 'source'>;
 
@@ -115,7 +112,6 @@ type AppendAnswer =
   | { type: 'ended'; status: RunStatus }
   | { type: 'unknown' };
 
-/** `delivery`: the number of the delivery whose driver claims the run. */
 type ClaimDelivery = { delivery: number; owner: Owner; now: number; unlessEnded: boolean };
 
 type ClaimAnswer =
@@ -135,7 +131,6 @@ export type ReadAnswer = {
   entries: (KeptEntry & { seq: number })[];
 } | null;
 
-/** The inputs and outputs of the text object's handlers; see `DeltaStore`. */
 export type TextRequests = {
   follow: { input: { until: number }; output: undefined };
   peek: { input: undefined; output: StoredText | null };

@@ -74,7 +74,6 @@ export class RestateStore implements Store {
   readonly deltas;
   #calls: RestateCalls;
   readonly #deliveries: Deliveries;
-  /** By run id: the last seq that this process has seen, for `watch`. */
   readonly #seen = new Map<string, number>();
   #isClosed = false;
 
@@ -250,7 +249,6 @@ export class RestateStore implements Store {
     return followChain(runId, id => records.get(id));
   }
 
-  /** Deletes the run in one commit, in which its object has the other runs deleted. */
   async delete(runId: string, options: DeleteOptions = {}): Promise<string[]> {
     return await deleteRun(this.#calls, runId, options);
   }
@@ -328,10 +326,7 @@ const MOST_CHARS = 1024 * 1024;
 /** Entries as the object of a run keeps them. `end`: the seq of the last entry of the journal, if these reach it. */
 type KeptEntries = { entries: NonNullable<ReadAnswer>['entries']; end?: number };
 
-/**
- * Reads one page of a journal in as many requests as it needs, and all of them again if the run is redacted meanwhile.
- * Throws `run-unknown`, and like `Store.read` for a page with `redactions`.
- */
+/** Reads again if the run is redacted meanwhile. Throws `run-unknown`, and like `Store.read` for a page with `redactions`. */
 async function readEntries(
   calls: RestateCalls,
   runId: string,

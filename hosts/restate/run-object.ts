@@ -237,7 +237,6 @@ export const runHandlers = {
     return 'stored';
   },
 
-  /** Registers a watcher. Its awakeable is resolved once the event occurs. */
   async watch(ctx: RunContext, watcher: Input<'watch'>): Answer<'watch'> {
     const meta = await ctx.get<RunMeta>('meta');
     if (meta === null) {
@@ -254,7 +253,6 @@ export const runHandlers = {
   },
 };
 
-/** The handlers that only read. They run concurrently with the others. */
 export const sharedRunHandlers = {
   async get(ctx: SharedRunContext): Answer<'get'> {
     return await ctx.get<RunMeta>('meta');
@@ -307,7 +305,6 @@ export const sharedRunHandlers = {
   },
 };
 
-/** Returns the blobs of another run. A run that is unknown has none. */
 async function readBlobs(ctx: RunContext, from: string): Promise<{ digest: string; text: string }[]> {
   const blobs: { digest: string; text: string }[] = [];
   for (const digest of await callAndWait(ctx, from, 'listBlobs', undefined)) {
@@ -337,7 +334,6 @@ type RunContext = Pick<
   'key' | 'get' | 'set' | 'clear' | 'clearAll' | 'genericSend' | 'genericCall' | 'date' | 'resolveAwakeable'
 >;
 
-/** Returns the meta of a new run. `tombstone`: of a deleted run with the same id. */
 function newMeta(record: RunMeta['record'], tombstone: Tombstone | null): RunMeta {
   return {
     record: { ...record, epoch: tombstone?.epoch ?? 0 },
@@ -358,7 +354,6 @@ function changeOf(meta: RunMeta): Change {
   return { meta, sends: [] };
 }
 
-/** Notifies the watchers whose event has occurred, stores the meta, and sends the messages. */
 function commit(ctx: RunContext, change: Change): void {
   const { meta, sends } = change;
   for (const watcher of meta.watchers) if (isMet(meta, watcher)) resolve(change, watcher);
@@ -391,7 +386,6 @@ function keep(ctx: RunContext, meta: RunMeta, events: readonly JsonValue[], stat
   }
 }
 
-/** Delivers the run if it is running; schedules a wake-up if it rests until a time. */
 async function takeStanding(ctx: RunContext, change: Change, { status, wakeAt }: Standing): Promise<void> {
   const { record, working } = change.meta;
   record.status = status;
@@ -408,7 +402,6 @@ async function wakeBy(ctx: RunContext, change: Change, wakeAt: number): Promise<
   callRun(change, ctx.key, 'wake', { at: wakeAt }, Math.max(0, wakeAt - (await ctx.date.now())));
 }
 
-/** Delivers the run now, or again after the delivery in progress. */
 function deliver({ key }: RunContext, { meta, sends }: Change): void {
   if (meta.working !== null) {
     meta.isCalledAgain = true;

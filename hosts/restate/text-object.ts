@@ -10,7 +10,6 @@ const KEPT_MS = 60_000;
 
 /** A separate object, so that writes of text and of entries do not wait for each other. */
 export const textHandlers = {
-  /** Records that readers follow the text until a time. */
   async follow(ctx: TextContext, { until }: TextRequests['follow']['input']): Promise<undefined> {
     ctx.set('until', until);
     const later = { service: TEXT_OBJECT, key: ctx.key, method: 'forget', parameter: { until } };

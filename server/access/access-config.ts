@@ -8,7 +8,7 @@ import { fields } from '../fields.ts';
 const count = z.int().positive();
 const dollars = z.number().positive();
 
-/** What one token may use. Tokens and dollars count the model calls of its requests to `/v1`. */
+/** Tokens and dollars count the model calls of its requests to `/v1`. */
 const callerLimits = fields({
   concurrent_runs: z.exactOptional(
     count.meta({ description: 'Runs in progress at the same time. Further requests get 429.' }),
@@ -98,7 +98,6 @@ export const serverLimits = fields({
 }));
 export type ServerLimits = z.output<typeof serverLimits>;
 
-/** The limits of a server whose configuration has none. */
 export const DEFAULT_LIMITS: ServerLimits = serverLimits.parse({});
 
 /** `cors` of the configuration: the origins whose pages may use `/v1`. */

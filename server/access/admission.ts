@@ -10,7 +10,6 @@ export type AdmissionOptions = {
   host: Host;
   limits?: ServerLimits;
   tokens?: TokensConfig;
-  /** By `provider:model`, in US dollars per million tokens. */
   prices?: Prices;
   /** The model calls since `from` (ms since the epoch) that the store has. */
   recorded?(from: number): AsyncIterable<UsedTurn>;
@@ -43,11 +42,7 @@ export class Admission {
     this.#startedAt = options.host.now();
   }
 
-  /**
-   * Admits a request of the caller that begins or continues a run; `model` is its `provider:model`, if it has one. Call
-   * the result once the run rests or has ended. Throws an `ApiError` `rate-limit-exceeded`, or `forbidden` for a model
-   * without a price if the caller's dollars are limited.
-   */
+  /** Call the result once the run rests or has ended. Throws `rate-limit-exceeded`, or `forbidden` without a price. */
   async admit(caller: Caller, model?: string): Promise<() => void> {
     const limits = this.#limitsOf(caller);
     await this.#assertUsage(caller, limits, model);
@@ -67,7 +62,6 @@ export class Admission {
     };
   }
 
-  /** Records a model call of the caller with this name. */
   record(caller: string, model: string, usage: Usage | null): void {
     this.#ledger.record({ caller, model, usage, at: this.#options.host.now() });
   }

@@ -7,7 +7,6 @@ import type { MountedApi } from '../mounted-api.ts';
 import { type Area, findRoute, type RouteTable, rightsFor } from '../route.ts';
 import type { RunsEnv } from '../runs-env.ts';
 
-/** Sets the caller of a request to an API, and checks what the caller's role may do. */
 export function authorizeWith(
   { routes, area }: Pick<MountedApi, 'routes' | 'area'>,
   authorize?: Authorize,
@@ -21,16 +20,12 @@ export function authorizeWith(
   };
 }
 
-/**
- * Throws `forbidden` for a request that the caller's role may not send, by its route. Lists of commands are also checked
- * one by one.
- */
+/** Lists of commands are also checked one by one. */
 export function assertMay(c: Context, caller: Caller, routes: RouteTable, area: Area): void {
   const rights = rightsFor(findRoute(c, routes), c.req.method, area);
   if (!rights.some(right => may(caller, right))) throw forbidden(caller);
 }
 
-/** The refusal of what a caller's role may not do. */
 export function forbidden(caller: Caller): ApiError {
   return new ApiError('forbidden', describeRole(caller));
 }

@@ -12,8 +12,7 @@ import type { SignInPace } from './sessions.ts';
 import { closeOn, type Sessions } from './sessions.ts';
 import type { Tokens } from './tokens.ts';
 
-/** Finds the caller of each request, by its bearer token (or `x-api-key`, which Anthropic's
- * clients send) or sign-in cookie, and checks what the caller may do. */
+/** The bearer token may also be in `x-api-key`, which Anthropic's clients send. */
 export class Gate {
   readonly #tokens: Tokens;
   readonly #isOpen: boolean;
@@ -22,7 +21,6 @@ export class Gate {
   readonly #anyone: Caller;
   readonly #routes: RouteTable;
 
-  /** `routes`: those behind the gate. `anyone`: the caller of every request, if there are no tokens. */
   constructor(
     tokens: Tokens,
     sessions: Sessions,
@@ -38,10 +36,7 @@ export class Gate {
     this.#routes = routes;
   }
 
-  /**
-   * Sets `caller` if the request has valid credentials. Throws `forbidden` for a client outside `/v1`, also at routes that
-   * need no caller.
-   */
+  /** Throws `forbidden` for a client outside `/v1`, also at routes that need no caller. */
   readonly identify: MiddlewareHandler<RunsEnv> = async (c, next) => {
     const { caller, ended } = this.#find(c) ?? {};
     if (caller !== undefined) c.set('caller', caller);
@@ -50,10 +45,7 @@ export class Gate {
     await next();
   };
 
-  /**
-   * Throws `unauthorized` for requests without a caller, and `forbidden` for what the caller's role may not do. An event
-   * stream ends with the session of its request.
-   */
+  /** An event stream ends with the session of its request. */
   readonly authorize: MiddlewareHandler<RunsEnv> = async (c, next) => {
     const caller: Caller | undefined = c.get('caller');
     const area = areaOf(c);
@@ -65,10 +57,7 @@ export class Gate {
       c.res = new Response(closeOn(ended, c.res.body), c.res);
   };
 
-  /**
-   * Exchanges a token for a cookie that scripts cannot read, with a delay after several wrong tokens. Throws
-   * `unauthorized` for a wrong token, `forbidden` for a client's, or `too-many-attempts`.
-   */
+  /** Throws `unauthorized` for a wrong token, `forbidden` for a client's, or `too-many-attempts`. */
   async signIn(c: Context, token: string): Promise<void> {
     if (this.#isOpen) return;
     const turn = await this.#pace.takeTurn();
@@ -86,7 +75,6 @@ export class Gate {
     setCookie(c, cookieName(c), session, { httpOnly: true, sameSite: 'Strict', path: '/' });
   }
 
-  /** Ends the session of the request's cookie, if it has one. */
   signOut(c: Context): void {
     const session = getCookie(c, cookieName(c));
     if (session === undefined) return;

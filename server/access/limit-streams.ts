@@ -6,10 +6,7 @@ import type { RunsEnv } from '../runs-env.ts';
 /** When to try again after too many streams, in ms. */
 const BUSY_MS = 2_000;
 
-/**
- * Whether an answer is a stream of what happens: one of those that are counted, and that end with their session. Those
- * that are no server-sent events forbid proxies to hold them back.
- */
+/** Streams that are no server-sent events forbid proxies to hold them back. */
 export function isStream({ headers }: Response): boolean {
   return (
     headers.get('content-type')?.startsWith('text/event-stream') === true ||
@@ -17,11 +14,7 @@ export function isStream({ headers }: Response): boolean {
   );
 }
 
-/**
- * Counts the open event streams. While `most` are open, throws `rate-limit-exceeded` for requests that could open
- * another, by their route. Streams are counted by their sockets. A stream that answers a HEAD request has no reader: it
- * is cancelled.
- */
+/** Streams are counted by their sockets. A stream that answers a HEAD request has no reader: it is cancelled. */
 export function limitStreams(most: number, routes: RouteTable): MiddlewareHandler<RunsEnv> {
   let open = 0;
   return async (c, next) => {

@@ -34,13 +34,11 @@ export class Sessions {
     return id;
   }
 
-  /** The session with this id; `undefined` if it does not exist or has expired. */
   find(id: string): Session | undefined {
     const session = this.#sessions.get(id);
     return session !== undefined && session.until > this.#host.now() ? session : undefined;
   }
 
-  /** Ends the session, if it exists. */
   end(id: string): void {
     const session = this.#sessions.get(id);
     this.#sessions.delete(id);
@@ -110,7 +108,6 @@ export class SignInPace {
     return { type: 'go' };
   }
 
-  /** Uncounts an attempt with the right token. */
   forget(): void {
     this.#clearAt -= INTERVAL_MS;
   }

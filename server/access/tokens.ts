@@ -3,7 +3,6 @@ import { ANYONE, type Caller, MAIN_OPERATOR } from '../../access/caller.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { TokensConfig } from './access-config.ts';
 
-/** The fewest characters of a configured token. */
 const SHORTEST = 16;
 
 /** The names of callers without a configured token. */
@@ -11,16 +10,10 @@ const RESERVED: readonly string[] = [ANYONE.name, MAIN_OPERATOR.name];
 
 type Known = { caller: Caller; digest: Buffer };
 
-/**
- * The tokens that a server accepts. Only digests of them are kept.
- *
- * Throws `input-invalid` for configured tokens that are too short, cannot be sent in a header, are used twice, or have
- * a reserved name. The message names tokens and never shows one.
- */
+/** Throws `input-invalid` for tokens that are short, not for a header, used twice or reserved; no message shows one. */
 export class Tokens {
   readonly #known: readonly Known[];
 
-  /** `main` is the token of `AGENTCHART_TOKEN` or `--token`. */
   constructor(main: string | undefined, configured: TokensConfig = {}) {
     const named = Object.entries(configured).map(([name, { token, role, labels = {} }]) => {
       assertUsable(name, token);

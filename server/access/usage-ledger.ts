@@ -13,10 +13,7 @@ export const DAY_MS = 24 * 3_600_000;
 
 type Account = { day: number; dayTokens: number; daySpend: number; recent: { at: number; tokens: number }[] };
 
-/**
- * What each caller has used, by the name of its token. Days begin at midnight UTC. Model calls without usage, and the
- * cost of models without a price, count 0.
- */
+/** By the name of the token. Days begin at midnight UTC. Unknown usage, and models without a price, count 0. */
 export class UsageLedger {
   readonly #prices: Prices;
   readonly #accounts = new Map<string, Account>();
@@ -25,12 +22,10 @@ export class UsageLedger {
     this.#prices = prices;
   }
 
-  /** Whether the model has a price. */
   hasPrice(model: string): boolean {
     return Object.hasOwn(this.#prices, model);
   }
 
-  /** Adds a model call. */
   record({ caller, at, model, usage }: UsedTurn): void {
     if (usage === null) return;
     const day = Math.floor(at / DAY_MS);
@@ -50,7 +45,6 @@ export class UsageLedger {
     this.#accounts.set(caller, account);
   }
 
-  /** What the caller has used at `now`, in ms since the epoch. */
   usedBy(caller: string, now: number): Used {
     const account = this.#accounts.get(caller);
     if (account === undefined) return { minuteTokens: 0, dayTokens: 0, daySpend: 0 };

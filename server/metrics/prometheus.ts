@@ -20,7 +20,6 @@ export function describeFamily(
   return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines];
 }
 
-/** Values by their labels; at most a hundred label sets. */
 class Sets<Value> {
   readonly #sets = new Map<string, readonly [Labels, Value]>();
   readonly #make: () => Value;
@@ -61,7 +60,6 @@ export class Counter {
 export class Durations {
   readonly #values = new Sets<Histogram>(() => ({ counts: SECONDS.map(() => 0), sum: 0, count: 0 }));
 
-  /** Adds a duration in ms; a negative one counts as 0. */
   add(labels: Labels, ms: number): void {
     const histogram = this.#values.at(labels);
     const seconds = Math.max(0, ms) / 1_000;

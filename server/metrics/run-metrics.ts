@@ -11,11 +11,7 @@ const PAGE = 1_000;
 /** Calls whose end has not been seen. */
 const MOST_OPEN = 10_000;
 
-/**
- * The metrics of a store for `/metrics`: how many runs have each status and what they wait for, as they are now; and
- * what the runs of all processes have used since this server started, from the feed of the store. The labels are names
- * of providers and models and outcomes, and nothing that a user, a model or a tool wrote.
- */
+/** Since this server started, of all processes. Labels hold nothing that a user, a model or a tool wrote. */
 export class RunMetrics {
   readonly #store: Store;
   readonly #calls = new Map<string, number>();
@@ -31,7 +27,6 @@ export class RunMetrics {
     this.#cursor = this.#begin();
   }
 
-  /** The text of all metrics. */
   async describe(): Promise<string> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;

@@ -3,7 +3,6 @@ import type { Host } from '../../engine/host/host.ts';
 import type { Store } from '../../protocol/store.ts';
 import { Durations, describeFamily } from './prometheus.ts';
 
-/** The most runs that are counted as work. */
 const MOST_WORK = 1_000;
 
 /** Counts runs without a driver, up to a limit: those that could be taken here, and those that are left to others. */
@@ -28,12 +27,10 @@ export class WorkMetrics {
     this.store = measureAppends(store, host, ms => this.#appends.add({}, ms));
   }
 
-  /** Has these metrics count the work of a worker. */
   countWith(counter: WorkCounter): void {
     this.#counter = counter;
   }
 
-  /** The text of the metrics. `server` counts the work if no worker does. */
   async describe(server: WorkCounter): Promise<string> {
     const { slots } = this.#options;
     const counter = this.#counter ?? server;
@@ -71,7 +68,6 @@ export class WorkMetrics {
   }
 }
 
-/** The store, with the duration of each append reported in ms. */
 function measureAppends(store: Store, host: Host, took: (ms: number) => void): Store {
   const append: Store['append'] = async (...given) => {
     const asked = host.monotonic();

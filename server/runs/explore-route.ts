@@ -31,7 +31,6 @@ export const exploreRunQuery = exploreQuery.extend({
   }),
 });
 
-/** What to explore: the agent from the start, or from where a run of it stood after an entry. */
 type ExploreOptions = { maxStates: number; signal: AbortSignal; run?: { runId: string; at: number } };
 
 /** Explores a served agent outside of this thread, until the signal aborts. Executes nothing. */
@@ -45,7 +44,6 @@ async function* endingWith<Value>(end: () => void, values: AsyncIterable<Value>)
   }
 }
 
-/** The explorations of a server. */
 export class Explorations {
   readonly #explore: ExploreAgent | undefined;
   readonly #log: (line: string) => void;
@@ -56,7 +54,7 @@ export class Explorations {
     this.#log = log;
   }
 
-  /** Like `stream`, from an entry of a run, whose agent is part of the served one. Also throws `input-invalid`. */
+  /** Also throws `input-invalid`. */
   streamRun(
     c: Context<RunsEnv>,
     agent: string,
@@ -68,10 +66,7 @@ export class Explorations {
     return this.stream(c, agent, { maxStates, run: { runId, at } });
   }
 
-  /**
-   * Answers with the exploration of an agent: `progress` events, then `result` or `failed`. It stops when the reader
-   * disconnects. Throws `not-found` and `rate-limit-exceeded`.
-   */
+  /** Stops when the reader disconnects. Throws `not-found` and `rate-limit-exceeded`. */
   stream(c: Context<RunsEnv>, agent: string, options: Omit<ExploreOptions, 'signal'>): Response {
     if (this.#explore === undefined)
       throw new ApiError('not-found', 'This server does not explore agents. Use agentchart explore.');
@@ -99,7 +94,6 @@ export class Explorations {
     return c.body(body, 200, EVENT_STREAM_HEADERS);
   }
 
-  /** Ends all explorations. */
   close(): void {
     for (const stop of this.#running) stop.abort();
   }

@@ -23,10 +23,7 @@ export type Deployed = {
 
 type StrandingsOptions = { store: Store; host: Host; deployed: Deployed; log(line: string): void };
 
-/**
- * The runs that have something to do, and that processes with the agents of this one do not drive. Of an agent that is
- * not here, nothing is known but the chart.
- */
+/** Of an agent that is not here, nothing is known but the chart. */
 export class Strandings {
   readonly #options: StrandingsOptions;
   readonly #logged = new Set<string>();
@@ -70,10 +67,7 @@ export class Strandings {
   }
 }
 
-/**
- * Returns why processes with these agents do not drive the run, and what to do; `undefined` if they do, or if the run was
- * migrated. Reads its first entry only if its record has no chart. Throws `journal-damaged`.
- */
+/** `undefined` if they drive it or it was migrated. Reads its first entry only if its record has no chart. Throws `journal-damaged`. */
 export async function findStranding(
   store: Store,
   record: RunRecord,
@@ -100,7 +94,6 @@ export async function findStranding(
   return { type: 'migrates', runId, reason, advice: `${later} ${advice}` };
 }
 
-/** Whether workers with these agents migrate the run by themselves. */
 function isMigrated(record: RunRecord, { work, migrationsOf }: Deployed): boolean {
   const migrations = migrationsOf(record.agent);
   if (work === undefined || migrations === undefined) return false;
@@ -115,7 +108,6 @@ async function findVersions(store: Store, { runId, chart }: RunRecord) {
   return start && writerOfStart(start);
 }
 
-/** Why none of the agents drives the run. */
 function explainAgent({ agent, agentVersion }: RunRecord, { work, place }: Deployed): string | undefined {
   const found = work?.filter(({ name }) => name === agent);
   if (found === undefined || agentVersion === undefined) {

@@ -12,7 +12,6 @@ export const MIGRATE_AFTER_MS = 10_000;
 /** The longest time between two searches after which the store, or this process, counts as away, in ms. */
 const LONGEST_GAP_MS = 7_500;
 
-/** How many runs are found, or woken, in one search. */
 const MOST_FOUND = 100;
 
 /** The first and the longest wait before resting runs are woken again, in ms. */
@@ -22,11 +21,9 @@ const LONGEST_WAKE_MS = 16 * 60_000;
 type OrphanMigratorOptions = {
   store: Store;
   host: Host;
-  /** The agents whose runs this process takes, with their versions. */
   agents: WorkRequest['agents'];
   /** How runs of the agent with this name are migrated; `undefined` if they are not. */
   targetOf(agent: string): MigrationTarget | undefined;
-  /** Receives the runs that are not migrated. */
   strandings: { report(record: RunRecord): Promise<void> };
   log(line: string): void;
 };
@@ -51,10 +48,8 @@ export class OrphanMigrator {
   readonly #options: OrphanMigratorOptions;
   #seen = new Map<string, Seen>();
   readonly #failed = new Set<string>();
-  /** The charts of runs that were left alone since resting runs were woken. */
   readonly #leftAlone = new Set<string>();
   #wakeAfterMs = WAKE_AFTER_MS;
-  /** When resting runs are woken next (monotonic ms). */
   #nextWake = Number.NEGATIVE_INFINITY;
   #lastLook = Number.NEGATIVE_INFINITY;
   #isLooking = false;
@@ -162,7 +157,6 @@ export class OrphanMigrator {
     }
   }
 
-  /** The run above all that a run was started for; `undefined` if one of them is missing. */
   async #findTop(record: RunRecord): Promise<RunRecord | undefined> {
     let top: RunRecord | undefined = record;
     while (top?.parent !== undefined) top = await this.#options.store.get(top.parent.runId);

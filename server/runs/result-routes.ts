@@ -37,7 +37,6 @@ export const resultPageSchema = z.object({
     .meta({ description: 'The offset of the next page; absent on the last.' }),
 });
 
-/** Answers with one page of a result's JSON text. Throws `run-unknown`, `call-unknown`, `result-missing`. */
 export async function readResultPage(
   c: Context<RunsEnv>,
   store: Store,
@@ -49,10 +48,7 @@ export async function readResultPage(
   return c.json({ callId, isError, bytes, ...omitUndefined({ digest }), ...(await page(offset, limit)) });
 }
 
-/**
- * Streams the captured requests of the model call that ended with entry `seq`, as the JSON of `CapturedExchange[]`.
- * Throws `run-unknown`, and `result-missing` if nothing was captured or it was deleted.
- */
+/** Answers with the JSON of `CapturedExchange[]`. Throws `result-missing` if nothing was captured or it was deleted. */
 export async function downloadCapture(
   c: Context<RunsEnv>,
   store: Store,
@@ -62,7 +58,6 @@ export async function downloadCapture(
   return await sendText(c, await openCapture(store, runId, Number(seq)), 'requests.json.txt');
 }
 
-/** Streams the full JSON text from the store, at the client's pace. Throws the errors of `readResultPage`. */
 export async function downloadResult(
   c: Context<RunsEnv>,
   store: Store,

@@ -19,7 +19,6 @@ export type Hold = Opened & {
 
 type RunRegistryOptions = {
   host: Host;
-  /** Opens a stored run. */
   open(runId: string): Promise<Opened>;
   log(line: string): void;
   /** Whether this process drives runs. Default true. Otherwise other processes drive them. */
@@ -36,7 +35,6 @@ type Entry = {
   opening: Promise<Opened>;
   holders: number;
   driving: boolean;
-  /** `drive` was called while the run was being driven: drive once more before releasing it. */
   driveAgain: boolean;
   cancelWake(): void;
 };
@@ -58,17 +56,14 @@ export class RunRegistry {
     this.#options = options;
   }
 
-  /** Whether runs are driven here. */
   get drives(): boolean {
     return this.#options.drives !== false;
   }
 
-  /** The number of open runs. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** Aborted when the server shuts down, which ends streams. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
@@ -205,15 +200,11 @@ export async function openNow(run: Run): Promise<Open[]> {
   return settled?.status === 'waiting' ? settled.open : listOpen(run.context);
 }
 
-/** Returns the time of the run's timer (ms since the epoch), or `null`. */
 function findDeadline({ durable: { state } }: Run): number | null {
   return state.status === 'active' ? state.context.timer : null;
 }
 
-/**
- * Returns the record of a run that the caller may see. Throws the same `run-unknown` for unknown runs and for runs that
- * the caller may not see.
- */
+/** Throws the same `run-unknown` for unknown runs and for runs that the caller may not see. */
 export async function findRecord(store: Store, runId: string, caller: Caller = ANYONE): Promise<RunRecord> {
   const record = await store.get(runId);
   assertSees(caller, record?.labels ?? {});
@@ -221,7 +212,6 @@ export async function findRecord(store: Store, runId: string, caller: Caller = A
   return record;
 }
 
-/** Throws `run-unknown` unless the caller may see a run with these labels. */
 export function assertSees(caller: Caller, labels: Labels = {}): void {
   if (!seesRun(caller, labels)) throw unknownRun();
 }

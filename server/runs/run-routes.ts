@@ -39,7 +39,6 @@ import type { ServedAgents } from './served-agents.ts';
 import { type ShareRoutesOptions, sendExport, sendShared } from './sharing/share-routes.ts';
 
 export type RunRoutesOptions = ShareRoutesOptions & {
-  /** Describes the API for `/openapi.json`. */
   describe(): JsonObject;
   agents: ServedAgents;
   held: RunRegistry;
@@ -54,10 +53,7 @@ export type RunRoutesOptions = ShareRoutesOptions & {
 
 type Request = Context<RunsEnv>;
 
-/**
- * The handlers of the runs API. A command answers with the run's view after the command is durable; the registry then
- * drives the run in the background. Errors are thrown as `ApiError` or `EngineError`; `app.ts` turns them into responses.
- */
+/** A command answers once it is durable; the registry then drives the run in the background. */
 export function runsHandlers(
   options: RunRoutesOptions,
 ): Omit<Handlers<typeof RUNS_ROUTES>, keyof typeof STORY_ROUTES> {

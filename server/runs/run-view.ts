@@ -149,12 +149,10 @@ export type ViewOptions = {
   store: Store;
   host: Host;
   availableAgent: boolean;
-  /** Applies the agent's text filters to an unfiltered text. */
   showText(text: string): string;
   stranded?: Stranding;
 };
 
-/** Returns the record without members that only drivers need. */
 export function summarizeRun({
   owner,
   leaseUntil,
@@ -204,9 +202,7 @@ function describeDriver(record: RunRecord, now: number): RunView['driver'] {
   return { host: owner.host, pid: owner.pid, until: leaseUntil };
 }
 
-/**
- * Returns a run's own transcript, with the model's texts filtered. Messages that no model call has read yet come last.
- */
+/** With the model's texts filtered. Messages that no model call has read yet come last. */
 export function showTranscript({ context }: ChartState, showText: (text: string) => string): Item[] {
   return [...context.transcript, ...context.inbox].map(item => {
     if (item.type !== 'message' || item.role !== 'assistant') return item;

@@ -10,20 +10,15 @@ import { RunTaker } from './take-runs.ts';
 
 export type RunWorkerOptions = ServedAgentsOptions & {
   host: Host;
-  /** How many runs are driven at once. Default: no limit. */
   slots?: number;
   /** Whether runs are driven in this process. Default true; else `store` must grant no leases. */
   drives?: boolean;
-  /**
-   * `own`: leaves runs of other agent versions to other processes. `any`: continues them with this version. Default
-   * `any`; `own` if runs are not driven here, because workers leave them too.
-   */
+  /** Runs of other agent versions: `own` leaves them to other processes. Default `any`; `own` if runs are not driven here. */
   versions?: 'any' | 'own';
   /** Receives one line per problem, for the operator; never a secret. */
   log(line: string): void;
 };
 
-/** The parts that drive runs in a process: its agents, its open runs, and the taker of other runs. */
 export type RunWorker = { agents: ServedAgents; held: RunRegistry; taker: RunTaker; strandings: Strandings };
 
 /** Creates the parts that drive runs in this process. No run is taken before `taker.start()`. */

@@ -26,20 +26,14 @@ import type { ExportTest } from './sharing/share-routes.ts';
 
 export type RunsApiOptions = ServedAgentsOptions & {
   store: Store;
-  /** Default: only the default limits of the server. */
   admission?: Admission;
-  /** Whether callers need credentials, for `/openapi.json`. Default false. */
   hasToken?: boolean;
   version?: string;
-  /** The page's files, for runs that are shared as one HTML file. */
   assets?: PageAssets;
-  /** Makes a test of a run, for `GET /runs/ID/export?as=test`. Default: such exports are refused. */
   exportTest?: ExportTest;
-  /** Explores an agent, for `GET /agents/NAME/explore` and `GET /runs/ID/explore`. Default: explorations are refused. */
   exploreAgent?: ExploreAgent;
   bodyLimits?: Partial<BodyLimits>;
   streamBounds?: Partial<StreamBounds>;
-  /** Default: the system's. */
   host?: Host;
   log(line: string): void;
   /** Whether runs are driven in this process. Default true; else `store` must grant no leases. */
@@ -48,23 +42,15 @@ export type RunsApiOptions = ServedAgentsOptions & {
 
 export type RunsApi = MountedApi &
   WorkCounter & {
-    /** Adds the routes of stories alone. */
     addStories: MountedApi['add'];
-    /**
-     * Resumes runs whose driver is gone, now and periodically until `close`. Returns the ids of the runs that are resumed
-     * now.
-     */
+    /** Resumes runs whose driver is gone, now and periodically until `close`. Returns the ids of those resumed now. */
     pickUp(): Promise<string[]>;
-    /** Does so in the background. */
+    /** As `pickUp`, in the background. */
     recover(): void;
-    /** The number of open runs: watched, driven, or resting with a deadline. */
     countHeld(): number;
   };
 
-/**
- * Creates the runs API: `/runs`, `/agents` and `/openapi.json`. Requests never drive runs themselves: `RunRegistry`
- * drives open runs in the background, and `RunTaker` finds runs without a driver.
- */
+/** Requests never drive runs themselves: `RunRegistry` drives open runs, and `RunTaker` finds runs without a driver. */
 export function createRunsApi(options: RunsApiOptions): RunsApi {
   const { store, host = systemHost, log, hasToken = false, version = '0.0.0' } = options;
   const { admission = new Admission({ host }) } = options;

@@ -33,7 +33,6 @@ export class ServedAgents {
     this.#options = options;
   }
 
-  /** Summaries of the agents that can start runs. */
   list(): AgentSummary[] {
     return [...this.#options.agents.values()].map(summarizeAgent);
   }
@@ -53,7 +52,6 @@ export class ServedAgents {
     throw new ApiError('agent-unknown', 'This server does not have the agent of this run.');
   }
 
-  /** Whether this server can drive runs of the agent; sub-agents count. */
   has(name: string): boolean {
     return this.#find(name) !== undefined || this.#options.agentsByRun?.has(name) === true;
   }
@@ -71,15 +69,11 @@ export class ServedAgents {
     ];
   }
 
-  /** The launch data to store with runs of the agent. */
   launchOf(name: string): Launch | undefined {
     return this.#options.launches?.get(name);
   }
 
-  /**
-   * The agent for a new run: the named one, or the only one. Throws `model-missing`, `input-invalid` or
-   * `agent-unknown`.
-   */
+  /** The named agent, or the only one. Throws `model-missing`, `input-invalid` or `agent-unknown`. */
   choose(name: string | undefined): Agent {
     const { agents } = this.#options;
     const [only, second] = agents.values();
@@ -100,10 +94,7 @@ export class ServedAgents {
     );
   }
 
-  /**
-   * The model to fork a run of the agent on, by its name in `forkModels` of `GET /agents/NAME`. Throws
-   * `input-invalid` for any other.
-   */
+  /** By its name in `forkModels` of `GET /agents/NAME`. Throws `input-invalid` for any other. */
   forkModel(name: string, asked: string): ForkModel {
     const agent = this.#find(name);
     const named = agent && (agentNamed(agent, name) ?? agent);
@@ -117,7 +108,6 @@ export class ServedAgents {
     );
   }
 
-  /** Opens a run with its own agent, or else with an agent that cannot drive it. */
   async open(record: RunRecord): Promise<Run> {
     const { agentsByRun, store, fallbackAgentFor } = this.#options;
     const made = await agentsByRun?.get(record.agent)?.(record);

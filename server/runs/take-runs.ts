@@ -9,7 +9,6 @@ import { isWork, leaseOf } from '../../stores/lease.ts';
 type RunTakerOptions = {
   store: Store;
   host: Host;
-  /** The agents whose runs this process can drive, with their versions. */
   agents: WorkRequest['agents'];
   /** How many runs are driven at once. Default: as many as there are. */
   slots?: number;
@@ -22,7 +21,7 @@ type RunTakerOptions = {
   log(line: string): void;
 };
 
-/** The interval of searches for work, in ms. */
+/** In ms. */
 export const POLL_INTERVAL_MS = 5_000;
 
 /** The waits before a run without progress is driven again. */
@@ -34,16 +33,11 @@ const RESERVE_MS = 5_000;
 /** The default lease of agents, in ms. */
 const LEASE_MS = 10_000;
 
-/** How many runs are taken in one call. */
 const MOST_TAKEN = 100;
 
-/** The number of logged lines, and of runs without progress, that are remembered. */
 const MOST_REMEMBERED = 1_000;
 
-/**
- * The journal's last seq when the run was last taken, the earliest time to drive it again, and how often it was taken
- * without progress.
- */
+/** `seq`: of the last entry when the run was last taken. `failures`: how often it was taken without progress. */
 type Attempt = { seq: number; next: number; failures: number };
 
 /**
@@ -76,22 +70,17 @@ export class RunTaker {
     this.#options = options;
   }
 
-  /** The number of runs that were taken and are driven. */
   get busy(): number {
     return this.#busy.size;
   }
 
-  /**
-   * Takes work now and from then on, until `stop`. Returns the ids of the runs that are taken now. Rejects if the store
-   * cannot be read.
-   */
+  /** Takes work from now until `stop`. Returns the runs that are taken now. Rejects if the store cannot be read. */
   async start(): Promise<string[]> {
     this.#unwatch = this.#options.store.watchWork?.(() => this.#look()) ?? (() => {});
     this.#schedule();
     return await this.#take();
   }
 
-  /** Stops taking runs. */
   stop(): void {
     this.#isStopped = true;
     this.#cancelTimer();
@@ -120,9 +109,7 @@ export class RunTaker {
       .catch(error => this.#logOnce(`Cannot look for runs to migrate: ${messageOf(error)}`));
   }
 
-  /**
-   * Takes runs until none is left or all slots are busy. If called while it is taking, it takes once more afterwards.
-   */
+  /** If called while it is taking, it takes once more afterwards. */
   #take(): Promise<string[]> {
     this.#isAsked = true;
     this.#taking ??= this.#takeAll().finally(() => {
@@ -150,10 +137,7 @@ export class RunTaker {
     return await this.#count(this.#requestFor(limit));
   }
 
-  /**
-   * Counts the runs of these agents that have something to do and no driver, and that this process leaves to others: of
-   * another version or chart. Up to `limit`.
-   */
+  /** Runs that this process leaves to others, because of their version or chart. */
   async countLeft(limit: number): Promise<number> {
     const own = await this.countWork(limit);
     const { charts: _, ...request } = this.#requestFor(limit + own);
@@ -199,16 +183,12 @@ export class RunTaker {
     return this.#options.leaseMs ?? LEASE_MS;
   }
 
-  /** See K2. */
   #spares({ owner }: RunRecord): boolean {
     const isSparing = this.#options.host.monotonic() < this.#sparesUntil;
     return isSparing && owner !== undefined && !isOwnerDead(owner);
   }
 
-  /**
-   * Starts to drive a run. Returns false if the run made no progress and has to wait, or if this process already drives
-   * it.
-   */
+  /** False if the run made no progress and has to wait, or if this process already drives it. */
   #begin({ runId, seq, status }: RunRecord): boolean {
     const { host, drive } = this.#options;
     const last = this.#attempts.get(runId);
@@ -238,9 +218,7 @@ export class RunTaker {
   }
 }
 
-/**
- * Replaces `takeWork` for a store without it. The runs are not reserved: the first process to claim a run drives it.
- */
+/** For a store without `takeWork`. The runs are not reserved: the first process to claim a run drives it. */
 async function listWork(store: Store, request: WorkRequest): Promise<RunRecord[]> {
   const { onDamaged = () => {} } = request;
   const work: RunRecord[] = [];

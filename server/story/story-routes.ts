@@ -21,7 +21,6 @@ type Reading = { runId: string; after: number; follow?: boolean; refused?: reado
 
 const none = async (): Promise<[]> => [];
 
-/** The handlers of stories. */
 export function storyHandlers(options: RunRoutesOptions): Handlers<typeof STORY_ROUTES> {
   return {
     'POST /story': async (c, { body }) => {
@@ -50,10 +49,7 @@ export function storyHandlers(options: RunRoutesOptions): Handlers<typeof STORY_
   };
 }
 
-/**
- * Gives answers to what the run and its sub-agents wait for: those about one run in one append. Returns the lines of those
- * that are refused; throws if all are.
- */
+/** Those about one run in one append. Returns the lines of those that are refused; throws if all are. */
 async function giveAnswers(
   runId: string,
   answers: readonly (JsonObject & { id: string })[],
@@ -79,7 +75,6 @@ async function giveAnswers(
   return errors.flatMap(({ ids, error }) => ids.map(id => ({ ...errorLine(error), id })));
 }
 
-/** Answers with lines. Throws `run-unknown`, also for runs of others. */
 async function respond(c: Context<RunsEnv>, reading: Reading, options: RunRoutesOptions): Promise<Response> {
   const { runId, refused = [] } = reading;
   const { agent } = await findRecord(options.store, runId, c.get('caller'));

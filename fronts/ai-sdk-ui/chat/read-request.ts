@@ -31,7 +31,6 @@ export function isChatId(id: string): boolean {
   return labelsSchema.safeParse({ chat: id }).success;
 }
 
-/** Reads the body of a POST, of at most `mostBytes`. Throws a `ApiError`. */
 export async function readChatBody(request: Request, mostBytes: number): Promise<ChatBody> {
   const parsed = bodySchema.safeParse(parse(await readText(request, mostBytes)));
   if (parsed.success) return parsed.data;
@@ -77,7 +76,6 @@ const filePart = z.object({
 });
 const textPart = z.object({ type: z.literal('text'), text: z.string() });
 
-/** Converts a user message to an item with its texts and files. Throws a `ApiError` if it has neither. */
 export function toItem({ id, parts }: PostedMessage): Item {
   const content = parts.flatMap((part): Part[] => {
     if (part.type === 'text') return [textOf(part)];

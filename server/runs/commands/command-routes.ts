@@ -48,22 +48,18 @@ export type CommandRoutesOptions = {
   held: RunRegistry;
   requests: RepeatedCommands;
   viewHeld(run: Run): Promise<RunView>;
-  /** Returns and logs why no process drives the run, although it has something to do. */
   reportStranding(run: Run): Promise<Stranding | undefined>;
 };
 
 type Submission = {
   runId: string;
   commands: readonly RunCommand[];
-  /** The route of the commands. */
   name?: string;
-  /** Default true. */
   needsAgent?: boolean;
   /** Whether nothing begins before all commands are carried out: calls that are approved together run together. */
   together?: boolean;
 };
 
-/** Submits the command in `body`, and answers with the run's view. */
 export async function submitToOne(
   c: Context<RunsEnv>,
   { runId, name, body, needsAgent }: { runId: string; name: string; body: unknown; needsAgent: boolean },
@@ -75,9 +71,7 @@ export async function submitToOne(
   return c.json(await submit({ runId, name, needsAgent, commands }, caller, options, viewHeld));
 }
 
-/**
- * Answers with the outcome for each run. A run that refuses, or that the caller cannot see, does not affect the others.
- */
+/** A run that refuses, or that the caller cannot see, does not affect the others. */
 export async function submitToMany(
   c: Context<RunsEnv>,
   { runs, command }: z.output<typeof bulkBody>,
@@ -138,14 +132,11 @@ export function pauseAround(commands: readonly RunCommand[]): readonly RunComman
   return [{ type: 'pause' }, ...commands, { type: 'unpause' }];
 }
 
-/**
- * Sets the sender of commands: the name of the caller's token. Without such a name, the `by` of the request is kept.
- */
+/** Without a token's name, the `by` of the request is kept. */
 export function signed(commands: readonly RunCommand[], caller: Caller): RunCommand[] {
   return commands.map(command => ({ ...command, ...omitUndefined({ by: byOf(caller, command.by) }) }));
 }
 
-/** Returns the commands in a body that the route's schema has validated. */
 function commandsOf(name: string, body: unknown): RunCommand[] {
   if (name === 'resume') return [];
   return name === 'commands' ? (body as RunCommand[]) : [{ type: name, ...(body as object) } as RunCommand];

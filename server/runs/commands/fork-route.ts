@@ -48,10 +48,7 @@ export type ForkRouteOptions = {
   viewHeld(run: Run): Promise<RunView>;
 };
 
-/**
- * Forks a run at an entry and has the fork driven; answers 201 with its view. A repeated `requestId` answers with the
- * fork that it created. Throws the errors of forking, and `request-reused`.
- */
+/** A repeated `requestId` answers with the fork that it created. Throws the errors of forking, and `request-reused`. */
 export async function fork(
   c: Context<RunsEnv>,
   id: string,
@@ -102,7 +99,6 @@ export async function fork(
   }
 }
 
-/** Returns the fork's id, derived from the run and the request, so that a request creates one fork. */
 function forkIdOf(runId: string, requestId: string): string {
   return `run_${createHash('sha256')
     .update(JSON.stringify(['fork', runId, requestId]))

@@ -45,10 +45,7 @@ export class RepeatedCommands {
     this.#store = store;
   }
 
-  /**
-   * Submits commands on a run with `submit`, unless their request was already answered. The first `requestId` of the
-   * commands identifies the request. Throws `request-reused`.
-   */
+  /** The first `requestId` of the commands identifies the request. Throws `request-reused`. */
   async once(
     runId: string,
     commands: readonly RunCommand[],
@@ -101,7 +98,6 @@ export class RepeatedCommands {
     return false;
   }
 
-  /** Returns the accepted requests. Reads the entries since the last search. */
   async #search(runId: string): Promise<ReadonlyMap<string, RequestRecord>> {
     const known = this.#known.get(runId) ?? { searched: 0, accepted: new Map() };
     remember(this.#known, runId, known, MOST_RUNS);
@@ -130,10 +126,7 @@ function remember<Value>(known: Map<string, Value>, key: string, value: Value, m
 /** A run that a request creates. Its id is derived from that of the request, so that a request creates one run. */
 export type Creation = { store: Store; runId: string; request: RequestRecord | undefined };
 
-/**
- * Whether an earlier request with the same id, which asked for the same, has created the run. Throws `request-reused`
- * if it asked for something else.
- */
+/** Whether an equal earlier request created the run. Throws `request-reused` if that asked for something else. */
 export async function wasCreated({ store, runId, request }: Creation): Promise<boolean> {
   if (request === undefined || (await store.get(runId)) === undefined) return false;
   const [first] = await readPage(store, runId, 0, { entries: 1 });

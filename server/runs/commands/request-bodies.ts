@@ -26,7 +26,6 @@ const requestId = z.exactOptional(
       'An id that you choose for this request. After a lost response, send the same request again: it is carried out once. Another request with the same id is refused (`request-reused`), and `details.fields` names the fields that differ.',
   }),
 );
-/** The optional members of every command. */
 const sender = { by, requestId };
 const digest = z.exactOptional(
   z
@@ -182,7 +181,6 @@ export const sessionBody = fields({ token: z.string().max(10_000) });
 const { status, agent, parent, text, order, cursor } = listFilterSchema.shape;
 const time = z.exactOptional(z.coerce.number().meta({ description: 'ms since the epoch' }));
 
-/** The query of `GET /runs`. */
 export const listQuery = fields({
   status,
   agent,
@@ -198,17 +196,10 @@ export const listQuery = fields({
   cursor,
 });
 
-/**
- * One command route. `needsAgent`: the command is refused unless this server has the run's agent, because it
- * lets the run continue and this server must then drive it. Commands without it only stop a run, so any server
- * accepts them.
- */
+/** `needsAgent`: the command lets the run continue, so this server must have its agent. The others only stop a run. */
 export type CommandPath = { summary: string; body: z.ZodType; needsAgent: boolean };
 
-/**
- * The routes by the last segment of their path. It is also the command type, except for `resume` (no command) and
- * `commands` (a list of commands, which always needs the agent).
- */
+/** The last segment of their path is also the command type, except for `resume` (no command) and `commands` (a list). */
 export const RUN_COMMANDS = {
   approve: {
     summary: 'Approve a gated call; with `input`, run it with that input instead.',
@@ -272,7 +263,6 @@ export const RUN_COMMANDS = {
 
 type CommandName = keyof typeof RUN_COMMANDS;
 
-/** Makes something for the route of each command. */
 export function forCommands<Made>(
   make: (name: CommandName, path: CommandPath) => Made,
 ): Record<`POST /runs/:id/${CommandName}`, Made> {

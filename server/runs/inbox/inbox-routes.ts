@@ -15,7 +15,6 @@ const MOST_RUNS = 200;
 
 const { order, cursor } = listFilterSchema.shape;
 
-/** The query of `GET /inbox`. */
 export const inboxQuery = fields({
   label: z
     .exactOptional(z.array(z.string()))
@@ -46,7 +45,6 @@ export const inboxSchema = z.object({
   next: z.exactOptional(z.string()).meta({ description: 'The cursor of the next page. Absent at the end.' }),
 });
 
-/** Answers with a page of open decisions. Throws `forbidden` for labels that the caller does not have. */
 export async function readInbox(
   c: Context<RunsEnv>,
   { label = [], order: sorted = 'desc', ...page }: z.output<typeof inboxQuery>,

@@ -11,7 +11,6 @@ import type { RunRecord, Store } from '../../../protocol/store.ts';
 /** Cache sizes: the runs whose open calls are cached, and the runs whose roots are cached. */
 const MOST_KNOWN = 5_000;
 
-/** The most ancestors that are followed to find a run's root. */
 const DEEPEST = 32;
 
 /** How many of a journal's last entries are read to find out since when its calls wait, and how many at once. */
@@ -37,7 +36,6 @@ export type InboxQuery = {
  */
 export class Inbox {
   readonly #store: Store;
-  /** By run: its open calls after entry `seq`. */
   readonly #known = new Map<string, { seq: number; items: InboxItem[] }>();
   readonly #roots = new Map<string, { runId: string; title: string }>();
 
@@ -45,10 +43,7 @@ export class Inbox {
     this.#store = store;
   }
 
-  /**
-   * Returns a page of items, ordered by the creation of their runs. `limit` counts runs; a page has all items of its
-   * runs.
-   */
+  /** Ordered by the creation of the runs. `limit` counts runs; a page has all items of its runs. */
   async read({ limit, cursor, ...filter }: InboxQuery): Promise<{ items: InboxItem[]; next?: string }> {
     const items: InboxItem[] = [];
     const onDamaged = (_: EngineError) => {};
@@ -118,7 +113,6 @@ export class Inbox {
     return since;
   }
 
-  /** Returns the topmost run of a family. */
   async #rootOf(record: RunRecord): Promise<{ runId: string; title: string }> {
     const known = this.#roots.get(record.runId);
     if (known !== undefined) return known;

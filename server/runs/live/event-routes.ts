@@ -29,10 +29,8 @@ import {
 } from './event-stream.ts';
 import type { RunChanges } from './run-changes.ts';
 
-/** The most runs of one stream. */
 const MOST_RUNS = 32;
 
-/** The query of `GET /events`. */
 export const eventsQuery = fields({
   run: z
     .exactOptional(z.array(z.string().min(1).max(1_000)).max(MOST_RUNS))
@@ -53,7 +51,6 @@ type EventRoutesOptions = {
 
 type Place = { runId: string; after: number };
 
-/** Answers with the events of one run. Throws `run-unknown` and `input-invalid`. */
 export async function streamEvents(
   c: Context<RunsEnv>,
   runId: string,
@@ -66,10 +63,6 @@ export async function streamEvents(
   return send(c, portions, { frame: writePortion, begin: OPENING, leave: () => left.abort() }, options);
 }
 
-/**
- * Answers with the events of several runs, and with changes of all runs that the caller may see. Throws
- * `input-invalid`.
- */
 export async function streamAll(
   c: Context<RunsEnv>,
   { run = [], summaries }: z.output<typeof eventsQuery>,
@@ -102,7 +95,6 @@ export async function streamAll(
   return send(c, merged, { frame: text => text, begin, leave: () => left.abort() }, options);
 }
 
-/** Answers with a stream of server-sent events. */
 function send<Value>(
   c: Context<RunsEnv>,
   values: AsyncGenerator<Value>,
@@ -132,10 +124,7 @@ function follow(
   });
 }
 
-/**
- * Returns the last `seq` that the reader has. `Last-Event-ID`, which browsers send when they reconnect, takes
- * precedence over `?after=`.
- */
+/** `Last-Event-ID`, which browsers send when they reconnect, takes precedence over `?after=`. */
 function readPlace(c: Context<RunsEnv>): number {
   const text = c.req.header('last-event-id') || c.req.query('after') || '0';
   if (/^\d{1,15}$/.test(text)) return Number(text);
@@ -168,14 +157,11 @@ function readRun(text: string): Place {
   return { runId, after: Number(after) };
 }
 
-/** A run's events, and the `seq` of the last entry that the reader has. */
 type FollowedRun = { runId: string; after: number; portions: AsyncGenerator<Portion, boolean> };
 
 type MergeOptions = {
   runs: readonly FollowedRun[];
-  /** The changes of all runs; `null` if the reader does not want them. */
   changes: AsyncGenerator<Portion, boolean> | null;
-  /** Ends all sources. Aborted when the reader leaves, and at the end. */
   left: AbortController;
 };
 
@@ -184,7 +170,6 @@ type Source = { run: FollowedRun | null; portions: AsyncGenerator<Portion, boole
 
 type Step = IteratorResult<Portion, boolean>;
 
-/** Returns the id of an event: the position in every run. Run ids are escaped. */
 function formatPlaces(places: ReadonlyMap<string, number>): string {
   return [...places].map(([runId, seq]) => `${encodeURIComponent(runId)}:${seq}`).join(',');
 }

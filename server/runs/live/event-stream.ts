@@ -27,9 +27,7 @@ type FollowOptions = {
   store: Store;
   bounds: StreamBounds;
   hold(): Promise<Hold>;
-  /** Aborted when the reader leaves. */
   left: AbortSignal;
-  /** Closes the connection of a stalled reader. */
   disconnect(): void;
   log(line: string): void;
 };
@@ -118,7 +116,6 @@ const frames = new WeakMap<RunHappening, Frame>();
 /** By batch; by its event if it has one. Readers of a run get the same events, and the same pages of its journal. */
 const portions = new WeakMap<RunHappening | readonly RunHappening[], readonly Portion[]>();
 
-/** The frames of a batch, divided for all readers that get it. */
 function portionsOf(batch: readonly RunHappening[], most: number): readonly Portion[] {
   const [first] = batch;
   const shared = batch.length === 1 && first !== undefined ? first : batch;
@@ -129,7 +126,6 @@ function portionsOf(batch: readonly RunHappening[], most: number): readonly Port
   return made;
 }
 
-/** Divides frames into portions of at most `most` characters, or of one frame. */
 function divide(all: readonly Frame[], most: number): Portion[] {
   const divided: Portion[] = [];
   let part: Frame[] = [];
@@ -146,7 +142,6 @@ function divide(all: readonly Frame[], most: number): Portion[] {
   return part.length === 0 ? divided : [...divided, part];
 }
 
-/** Returns one server-sent event, cached for all readers. */
 function frameOf(happening: RunHappening): Frame {
   const known = frames.get(happening);
   if (known !== undefined) return known;
@@ -157,10 +152,7 @@ function frameOf(happening: RunHappening): Frame {
   return made;
 }
 
-/**
- * Returns one `text` event with the text of the turn so far, which replaces the text that the reader has; then the
- * reasoning.
- */
+/** One `text` event, which replaces the text that the reader has; then the reasoning. */
 function frameSoFar(deltas: readonly RunHappening[]): Frame[] {
   const [first] = deltas;
   if (first === undefined || !('attempt' in first) || !('turn' in first)) return [];
@@ -170,7 +162,6 @@ function frameSoFar(deltas: readonly RunHappening[]): Frame[] {
   return [frame('text', { turn, attempt, text }), ...others.map(frameOf)];
 }
 
-/** Makes a frame. */
 export function frame(event: string, data: object): Frame {
   return { text: write(event, JSON.stringify(data)) };
 }

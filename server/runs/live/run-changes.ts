@@ -16,7 +16,6 @@ const PAGE = 1_000;
 /** How many changed runs may be queued for one reader. Beyond that, `ready` tells it to read the lists again. */
 const MOST_WAITING = 1_000;
 
-/** The number of runs whose last change the poller remembers. */
 const MOST_KNOWN = 20_000;
 
 /** A reader. `take` queues a change, which replaces one with the same key. */
@@ -49,7 +48,6 @@ export class RunChanges {
     this.#options = options;
   }
 
-  /** Stops permanently. */
   close(): void {
     for (const { end } of this.#subscribers) end();
   }
@@ -105,7 +103,6 @@ export class RunChanges {
     this.#send(labels, `removed ${runId}`, frame('removed', { runId }));
   }
 
-  /** Finds the feed position from which changes are read, once for all subscribers. */
   async #begin(): Promise<void> {
     this.#beginning ??= this.#start();
     await this.#beginning;

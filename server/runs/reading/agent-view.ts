@@ -53,7 +53,6 @@ export const agentViewSchema = z.object({
   hasOutput: z.boolean(),
 }) satisfies z.ZodType<AgentView>;
 
-/** An agent in the list of agents. */
 export function summarizeAgent({ name, options }: Agent): AgentSummary {
   const { description, version, model = [], tools = [] } = options;
   const models = 'length' in model ? model : [model];

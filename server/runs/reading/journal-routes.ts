@@ -21,7 +21,6 @@ const MOST_CHARS = 8 * 1024 * 1024;
 
 const seq = z.exactOptional(z.coerce.number().int().nonnegative());
 
-/** The query of `GET /runs/ID/entries`. */
 export const entriesQuery = fields({
   after: seq.meta({ description: 'Reads forward: the first entries after this seq. Default: 0.' }),
   before: z
@@ -47,7 +46,6 @@ export const entriesSchema = z.object({
   }),
 });
 
-/** The query of `GET /runs/ID/state`. */
 export const stateQuery = fields({
   at: z.exactOptional(z.coerce.number().int().positive()).meta({
     description: 'The seq of an entry. Default: the last.',
@@ -61,7 +59,6 @@ export const stateSchema = z.object({
     .meta({ type: 'object', description: 'The state after that entry: { value, context, status, chart }.' }),
 });
 
-/** Answers with a page of the journal. Throws `run-unknown` and the errors of reading the journal. */
 export async function readEntries(
   c: Context<RunsEnv>,
   store: Store,
@@ -86,7 +83,6 @@ export async function readEntries(
   return c.json({ entries, first, last, ...omitUndefined({ state: folded && toStored(folded.state) }) });
 }
 
-/** Answers with the state after an entry. Throws `run-unknown`, `input-invalid` and the errors of folding. */
 export async function readState(
   c: Context<RunsEnv>,
   store: Store,
@@ -101,10 +97,7 @@ export async function readState(
   return c.json({ seq: reached, state: toStored(state) });
 }
 
-/**
- * Reads the entries after `after` up to `until`. If they are too large for one page, returns the first or the last of
- * them.
- */
+/** If the entries are too large for one page, returns the first or the last of them. */
 async function readUpTo(
   store: Store,
   runId: string,

@@ -25,7 +25,6 @@ import { viewRun } from '../run-view.ts';
 /** The size limits of journals: for sharing, and for an export as a test. */
 const MOST_ENTRIES = 50_000;
 
-/** The query of `GET /runs/ID/export`. */
 export const exportQuery = fields({
   as: z
     .enum(['run', 'test'])
@@ -33,7 +32,6 @@ export const exportQuery = fields({
     .meta({ description: 'run: as `agentchart export`. test: a vitest file that replays it.' }),
 });
 
-/** The query of `GET /runs/ID/share`. */
 export const shareQuery = fields({
   contents: z.enum(['redacted', 'shown']).default('redacted').meta({
     description: 'redacted: texts, inputs, outputs, names and labels are replaced by their digests.',
@@ -51,7 +49,6 @@ export type ShareRoutesOptions = {
   log(line: string): void;
 };
 
-/** Answers with a run as an export, or as a test. */
 export async function sendExport(
   c: Context<RunsEnv>,
   id: string,
@@ -81,7 +78,6 @@ function lineOf(value: unknown): string {
   return `${JSON.stringify(value)}\n`;
 }
 
-/** Answers with a run as one HTML file. */
 export async function sendShared(
   c: Context<RunsEnv>,
   id: string,
@@ -113,7 +109,6 @@ function withoutLease({ owner: _, leaseUntil: __, ...record }: RunRecord): RunRe
   return record;
 }
 
-/** Returns an entry without members for internal use. */
 function withoutLaunch({ seq, event }: JournalEntry): JournalEntry {
   if (event.type !== 'run.started') return { seq, event };
   const { launch: _, ...started } = event;
@@ -128,7 +123,7 @@ function assertShort(seq: number): void {
   );
 }
 
-/** Returns the headers of a download. The browser does not display the file as a page of this server. */
+/** The browser does not display the file as a page of this server. */
 function attachment(type: string, name: string): Record<string, string> {
   const safe = name.replaceAll(/[^\w.-]/g, '_').slice(-120);
   return {
@@ -137,11 +132,7 @@ function attachment(type: string, name: string): Record<string, string> {
   };
 }
 
-/**
- * Returns one HTML document that plays a run without a server: the page with its script and style, and the run as JSON
- * in `<script type="application/json" id="run">`. Its content security policy allows only this script and style, and
- * loads nothing. Throws `not-found` if the page's files are missing.
- */
+/** Its content security policy allows only this script and style, and loads nothing. Throws `not-found` without the page's files. */
 function makeShareDocument(assets: PageAssets, run: object): string {
   const script = textOf(assets, '/assets/offline.js').replaceAll(/<(\/script|!--)/gi, '\\x3c$1');
   const style = textOf(assets, '/assets/page.css').replaceAll(/<\/style/gi, '<\\/style');
