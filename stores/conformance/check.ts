@@ -5,52 +5,48 @@ import assert from 'node:assert/strict';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
 import type { MessageItem } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import type { ClaimRequest, ListFilter, Owner, Progress, Store } from '../../protocol/store.ts';
+import type {
+  ClaimRequest,
+  ListFilter,
+  Owner,
+  Progress,
+  Redaction,
+  RunRecord,
+  Store,
+} from '../../protocol/store.ts';
 
-export type StoreUnderTest = {
-  open(): Promise<Store>;
-  /** Closes `store` and opens it again, as a later process would. */
-  reopen?(store: Store): Promise<Store>;
-  /** Opens `store` a second time, as another process would, while the first stays open. */
-  openAgain?(store: Store): Promise<Store>;
-  /**
-   * For a store with a clock of its own: sets this clock, and that of the process, to `now` in ms since the epoch. It
-   * is called before each call that names a time, which may be earlier than the one before.
-   */
-  advance?(store: Store, now: number): Promise<void>;
-  /** For a store with connections: cuts those of `store`, as a failure of the network would. */
-  disconnect?(store: Store): Promise<void>;
+/** What a check can do with its store, beside calling it. */
+export type Bench = {
+  /** Closes the store and opens it again, as a later process would. */
+  reopen(): Promise<Store>;
+  /** Opens the store a second time, as another process would. */
+  openAgain(): Promise<Store>;
+  /** Cuts the connections of the store. */
+  disconnect(): Promise<void>;
 };
 
-/** A named check; `run` rejects if the store is wrong. */
-export type StoreCheck = { name: string; run(): Promise<void> };
-
 /** Checks of one empty store, by name. */
-export type Checks = Record<string, (store: Store) => Promise<void>>;
+export type Checks = Record<string, (store: Store, bench: Bench) => Promise<void>>;
 
-/** Durability checks, by name; `reopen` returns the store as a later process finds it. */
-export type DurabilityChecks = Record<string, (store: Store, reopen: () => Promise<Store>) => Promise<void>>;
-
-/** Checks of one empty store that two processes have open, by name; `disconnect` cuts the connections of the first. */
-export type SharedChecks = Record<
-  string,
-  (store: Store, other: Store, disconnect: () => Promise<void>) => Promise<void>
->;
-
-/** Checks of a part that a store may have, as `find` returns it. A store without it passes. */
+/** Checks with what `arrange` makes in the store or finds there. A store without it (`undefined`) passes. */
 export function checksOf<Part>(
-  find: (store: Store) => Part | undefined,
+  arrange: (store: Store, bench: Bench) => Part | undefined | Promise<Part | undefined>,
   checks: Record<string, (store: Store, part: Part) => Promise<void>>,
 ): Checks {
-  const runWith = (run: (store: Store, part: Part) => Promise<void>) => async (store: Store) => {
-    const part = find(store);
-    if (part !== undefined) await run(store, part);
-  };
-  return Object.fromEntries(Object.entries(checks).map(([name, run]) => [name, runWith(run)]));
+  const all = Object.entries(checks).map(([name, run]): [string, Checks[string]] => [
+    name,
+    async (store, bench) => {
+      const part = await arrange(store, bench);
+      if (part !== undefined) await run(store, part);
+    },
+  ]);
+  return Object.fromEntries(all);
 }
 
 export const RUNNING = { status: 'running' } as const;
 export const WAITING = { status: 'waiting' } as const;
+export const DIGEST = 'ab'.repeat(32);
+export const OTHER_DIGEST = 'cd'.repeat(32);
 
 /** Returns a message of the user. */
 export function say(text: string, id?: string): MessageItem {
@@ -119,4 +115,30 @@ export async function rejectsWith(code: string, work: Promise<unknown>): Promise
 /** Returns the ids of the listed runs, in their order. */
 export async function listIds(store: Store, filter?: ListFilter): Promise<string[]> {
   return (await store.list(filter)).runs.map(({ runId }) => runId);
+}
+
+/** Returns these fields of a run's record. */
+export async function fieldsOf(
+  store: Store,
+  runId: string,
+  ...names: (keyof RunRecord)[]
+): Promise<unknown[]> {
+  const record = await store.get(runId);
+  return names.map(name => record?.[name]);
+}
+
+/** Returns a redaction of the message in entry 2 of a run with `after` entries that was never redacted. */
+export function redactSecond(after: number, changes: Partial<Redaction> = {}): Redaction {
+  return {
+    after,
+    redactions: 0,
+    entries: [{ seq: 2, event: receive('gone') }],
+    blobs: [],
+    state: { text: 'gone' },
+    progress: makeProgress('resting.paused'),
+    now: 9000,
+    isDead: () => false,
+    event: { type: 'run.redacted', at: 9000, paths: ['/2/items/0/content/0/text'] },
+    ...changes,
+  };
 }

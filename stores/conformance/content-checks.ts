@@ -6,8 +6,9 @@ import {
   begin,
   type Checks,
   checksOf,
-  type DurabilityChecks,
+  DIGEST,
   makeOwner,
+  OTHER_DIGEST,
   RUNNING,
   receive,
   rejectsWith,
@@ -53,15 +54,13 @@ const turn: RunEvent = {
   startedAt: 1500,
 };
 
-const DIGEST = 'ab'.repeat(32);
-const OTHER = 'cd'.repeat(32);
 /** Longer than any part into which a store may divide it, with characters of one to four bytes. */
 const BLOB = JSON.stringify('aé漢👩'.repeat(100_000));
 const BYTES = Buffer.from(BLOB);
 
-export const contentChecks: Checks = {
+/** Checks of the content of a run `a`, which has its first entry. */
+export const contentChecks = checksOf(store => store.create(begin('a')), {
   'an event is read as appended, with its keys in the same order': async store => {
-    await store.create(begin('a'));
     await store.append('a', { after: 1, epoch: 0 }, [turn], RUNNING);
     const event = (await store.read('a', 1))[0]?.event;
     assert.deepEqual(event, turn);
@@ -82,39 +81,37 @@ export const contentChecks: Checks = {
   },
   'an output of ten megabytes is read in full': async store => {
     const output: JsonValue = { body: 'ab"\n漢'.repeat((10 * MEGABYTE) / 5), after: 1 };
-    await store.create(begin('a'));
     await store.append('a', { after: 1, epoch: 0 }, [settle('call', output)], RUNNING);
     const event = (await store.read('a', 1))[0]?.event;
     assert.ok(event?.type === 'tool.settled');
     assert.deepEqual(event.output, output);
   },
   'changing an appended or returned event does not change the journal': async store => {
-    const event = begin('a');
+    const event = begin('b');
     await store.create(event);
     event.input.push(say('changed'));
-    const [read] = await store.read('a');
-    assert.deepEqual(read?.event, begin('a'));
+    const [read] = await store.read('b');
+    assert.deepEqual(read?.event, begin('b'));
     if (read?.event.type === 'run.started') read.event.input.length = 0;
-    assert.deepEqual(await store.read('a'), [{ seq: 1, event: begin('a') }]);
+    assert.deepEqual(await store.read('b'), [{ seq: 1, event: begin('b') }]);
   },
   'changing a record, a lease or a snapshot does not change the store': async store => {
     const claim = request('one');
     const state = { value: 'deciding' };
-    await store.create(begin('a'), claim);
-    await store.saveSnapshot('a', { seq: 2, state });
+    await store.create(begin('b'), claim);
+    await store.saveSnapshot('b', { seq: 2, state });
     claim.owner.id = 'changed';
     state.value = 'changed';
-    const record = await store.get('a');
+    const record = await store.get('b');
     if (record?.owner !== undefined) record.owner.host = 'changed';
-    const held = await store.claim('a', request('two'));
+    const held = await store.claim('b', request('two'));
     if (held.type === 'held') held.owner.host = 'changed';
-    assert.deepEqual((await store.get('a'))?.owner, makeOwner('one'));
-    assert.deepEqual(await store.loadSnapshot('a'), { seq: 2, state: { value: 'deciding' } });
+    assert.deepEqual((await store.get('b'))?.owner, makeOwner('one'));
+    assert.deepEqual(await store.loadSnapshot('b'), { seq: 2, state: { value: 'deciding' } });
   },
   'an event that could not be read back is rejected before anything is written': async store => {
     const cycle: Record<string, JsonValue> = {};
     cycle.self = cycle;
-    await store.create(begin('a'));
     for (const event of [receive('x', Number.NaN), receive('x', Infinity), settle('call', cycle)]) {
       const append = store.append('a', { after: 1, epoch: 0 }, [event], RUNNING);
       await rejectsWith('input-invalid', append);
@@ -123,7 +120,7 @@ export const contentChecks: Checks = {
     assert.equal((await store.read('a')).length, 1);
     assert.equal(await store.get('b'), undefined);
   },
-};
+});
 
 async function readAll(store: Store, runId: string, digest: string, length: number): Promise<Buffer> {
   const pages: Uint8Array[] = [];
@@ -137,9 +134,9 @@ async function readAll(store: Store, runId: string, digest: string, length: numb
   return Buffer.concat(pages);
 }
 
-export const blobChecks: Checks = {
+/** Checks of the blobs of a run `a`. */
+export const blobChecks = checksOf(store => store.create(begin('a')), {
   'a blob is read as written, in pages of any length': async store => {
-    await store.create(begin('a'));
     await store.putBlob('a', DIGEST, BLOB);
     for (const length of [65_536, 100_001, 10 * BYTES.length]) {
       assert.ok((await readAll(store, 'a', DIGEST, length)).equals(BYTES));
@@ -148,7 +145,6 @@ export const blobChecks: Checks = {
     assert.deepEqual(middle, new Uint8Array(BYTES.subarray(65_530, 65_550)));
   },
   'a page after the end of a blob is empty, and so is a page of length 0': async store => {
-    await store.create(begin('a'));
     await store.putBlob('a', DIGEST, '"abc"');
     assert.deepEqual(await store.readBlob('a', DIGEST, 3, 100), new Uint8Array(Buffer.from('c"')));
     assert.deepEqual(await store.readBlob('a', DIGEST, 5, 100), new Uint8Array());
@@ -156,56 +152,54 @@ export const blobChecks: Checks = {
     assert.deepEqual(await store.readBlob('a', DIGEST, 0, 0), new Uint8Array());
   },
   'writing a blob again changes nothing': async store => {
-    await store.create(begin('a'));
     await store.create(begin('b'));
     for (const runId of ['a', 'a', 'b', 'a']) await store.putBlob(runId, DIGEST, BLOB);
     assert.ok((await readAll(store, 'a', DIGEST, BYTES.length)).equals(BYTES));
     assert.ok((await readAll(store, 'b', DIGEST, BYTES.length)).equals(BYTES));
   },
   'a blob belongs only to the run for which it was written': async store => {
-    await store.create(begin('a'));
     await store.create(begin('b', { continues: 'a' }));
     await store.putBlob('a', DIGEST, BLOB);
     assert.equal(await store.readBlob('b', DIGEST, 0, 10), undefined);
-    assert.equal(await store.readBlob('a', OTHER, 0, 10), undefined);
+    assert.equal(await store.readBlob('a', OTHER_DIGEST, 0, 10), undefined);
     assert.equal(await store.readBlob('none', DIGEST, 0, 10), undefined);
     await rejectsWith('run-unknown', store.putBlob('none', DIGEST, BLOB));
   },
   'a fork has the blobs that its original had at the time of forking': async store => {
-    await store.create(begin('a'));
     await store.putBlob('a', DIGEST, BLOB);
     await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
-    await store.putBlob('a', OTHER, '"later"');
+    await store.putBlob('a', OTHER_DIGEST, '"later"');
     assert.ok((await readAll(store, 'fork', DIGEST, BYTES.length)).equals(BYTES));
-    assert.equal(await store.readBlob('fork', OTHER, 0, 10), undefined);
+    assert.equal(await store.readBlob('fork', OTHER_DIGEST, 0, 10), undefined);
     await store.create(begin('again', { forkOf: { runId: 'fork', at: 1 } }));
     assert.deepEqual(await store.readBlob('again', DIGEST, 0, 3), new Uint8Array(BYTES.subarray(0, 3)));
     await store.create(begin('stranger', { forkOf: { runId: 'none', at: 1 } }));
   },
   'a run is created with its blobs, or not at all': async store => {
-    await store.create(begin('a'));
     await store.putBlob('a', DIGEST, BLOB);
     const blobs = [
       { digest: DIGEST, text: BLOB },
-      { digest: OTHER, text: '"other"' },
+      { digest: OTHER_DIGEST, text: '"other"' },
     ];
     const rest = { events: [], status: 'running', blobs } as const;
     await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }), undefined, rest);
     assert.ok((await readAll(store, 'fork', DIGEST, BYTES.length)).equals(BYTES));
-    assert.deepEqual(await store.readBlob('fork', OTHER, 0, 9), new Uint8Array(Buffer.from('"other"')));
+    assert.deepEqual(
+      await store.readBlob('fork', OTHER_DIGEST, 0, 9),
+      new Uint8Array(Buffer.from('"other"')),
+    );
     await rejectsWith('run-exists', store.create(begin('a'), undefined, rest));
-    assert.equal(await store.readBlob('a', OTHER, 0, 9), undefined);
+    assert.equal(await store.readBlob('a', OTHER_DIGEST, 0, 9), undefined);
   },
   'changing a returned page does not change the blob': async store => {
-    await store.create(begin('a'));
     await store.putBlob('a', DIGEST, '"abc"');
     (await store.readBlob('a', DIGEST, 0, 5))?.fill(0);
     assert.deepEqual(await store.readBlob('a', DIGEST, 0, 5), new Uint8Array(Buffer.from('"abc"')));
   },
-};
+});
 
-export const blobDurabilityChecks: DurabilityChecks = {
-  'a blob and its copy in a fork survive reopening the store': async (store, reopen) => {
+export const lastingContentChecks: Checks = {
+  'a blob and its copy in a fork survive reopening the store': async (store, { reopen }) => {
     await store.create(begin('a'));
     await store.putBlob('a', DIGEST, BLOB);
     await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { FeedEntry, Store, StoreFeed } from '../../protocol/store.ts';
 import {
+  type Bench,
   begin,
+  type Checks,
   checksOf,
-  type DurabilityChecks,
   makeOwner,
   RUNNING,
   receive,
   rejectsWith,
   request,
-  type SharedChecks,
 } from './check.ts';
 
 function placesOf(entries: readonly FeedEntry[]): string[] {
@@ -43,10 +43,7 @@ export const feedChecks = checksOf(({ feed }) => feed, {
       assert.deepEqual(entries[4]?.event, receive('4'));
     }
   },
-  'every cursor of the feed continues after its entry, and the end has nothing after it': async (
-    store,
-    feed,
-  ) => {
+  'every cursor of the feed continues after its entry, and the end is last': async (store, feed) => {
     await store.create(begin('a'), undefined, { events: [receive('2'), receive('3')], ...RUNNING });
     await store.create(begin('b'));
     const entries = await readAll(feed);
@@ -57,10 +54,7 @@ export const feedChecks = checksOf(({ feed }) => feed, {
     await store.append('b', { after: 1, input: true }, [receive('2')], RUNNING);
     assert.deepEqual(placesOf(await readAll(feed, end)), ['b2']);
   },
-  'the feed never skips an entry because runs were deleted, and does not have theirs': async (
-    store,
-    feed,
-  ) => {
+  'the feed skips no entry after a deletion, and has none of deleted runs': async (store, feed) => {
     await store.create(begin('a'));
     await store.create(begin('b'));
     const end = await feed.end();
@@ -73,10 +67,7 @@ export const feedChecks = checksOf(({ feed }) => feed, {
     for (const after of ['', 'x', '1', '1.2.3', '-1.0'])
       await rejectsWith('input-invalid', feed.read({ after }));
   },
-  'one reader at a time holds a cursor of the feed, which begins at the end of the store': async (
-    store,
-    feed,
-  ) => {
+  'one reader at a time holds a cursor of the feed, which begins at its end': async (store, feed) => {
     await store.create(begin('a'));
     const taken = await feed.take('hook', taking('one'));
     assert.deepEqual(taken, { type: 'taken', cursor: await feed.end() });
@@ -95,8 +86,8 @@ export const feedChecks = checksOf(({ feed }) => feed, {
   },
 });
 
-export const feedDurabilityChecks: DurabilityChecks = {
-  'the feed and its cursors survive reopening the store': async (store, reopen) => {
+export const lastingFeedChecks: Checks = {
+  'the feed and its cursors survive reopening the store': async (store, { reopen }) => {
     if (store.feed === undefined) return;
     await store.create(begin('a'), undefined, { events: [receive('2')], ...RUNNING });
     const [first] = (await store.feed.read()).entries;
@@ -112,11 +103,11 @@ export const feedDurabilityChecks: DurabilityChecks = {
 const WRITERS = 4;
 const APPENDS = 25;
 
-export const sharedFeedChecks: SharedChecks = {
-  'the feed shows every entry once and in order to a reader, while several connections write': async (
-    store,
-    other,
-  ) => {
+/** Another process's store of the same runs. */
+const another = (_: Store, { openAgain }: Bench) => openAgain();
+
+export const sharedFeedChecks = checksOf(another, {
+  'the feed shows every entry once and in order while several connections write': async (store, other) => {
     const { feed } = store;
     if (feed === undefined) return;
     const connections = [store, other];
@@ -150,13 +141,13 @@ export const sharedFeedChecks: SharedChecks = {
     assert.equal(seen.length, WRITERS * (APPENDS + 1));
     assert.deepEqual(placesOf(await readAll(feed, undefined, 50)), placesOf(seen));
   },
-};
+});
 
 /** How long a hint may take, in ms; it usually comes within a few. */
 const PATIENCE_MS = 10_000;
 
 /** Checks of the hints that a store gives to its watchers. A store without `watch` and `watchWork` passes them. */
-export const watchChecks: SharedChecks = {
+export const watchChecks = checksOf(another, {
   'a watcher of a run gets the inputs and claims of others, until it ends': async (store, other) => {
     await other.create(begin('a'));
     const told = watch(store, 'a');
@@ -182,21 +173,20 @@ export const watchChecks: SharedChecks = {
     await told.after(() => other.append('child', { after: 2, epoch: 1 }, [receive('y')], standing));
     told.end();
   },
-};
+});
 
-export const connectionChecks: SharedChecks = {
-  'a store whose connections were cut continues: an append counts once, and watchers are notified': async (
+export const connectionChecks: Checks = {
+  'a store whose connections were cut appends once and notifies watchers': async (
     store,
-    other,
-    disconnect,
+    { openAgain, disconnect },
   ) => {
+    const other = await openAgain();
     await store.create(begin('a'));
     const told = watch(store, 'a');
     await told?.after(() => other.append('a', { after: 1, input: true }, [receive('x')], RUNNING));
     await disconnect();
     const guard = { after: 2, input: true } as const;
-    const result = await store.append('a', guard, [receive('y')], RUNNING);
-    assert.deepEqual(result, { type: 'appended', seq: 3 });
+    assert.deepEqual(await store.append('a', guard, [receive('y')], RUNNING), { type: 'appended', seq: 3 });
     assert.equal((await store.read('a')).length, 3);
     await told?.after(() => other.claim('a', request('one')));
     await told?.after(() => other.append('a', { after: 4, input: true }, [receive('z')], RUNNING));

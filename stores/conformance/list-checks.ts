@@ -4,7 +4,6 @@ import type { ListFilter, RunRecord, Store } from '../../protocol/store.ts';
 import {
   begin,
   type Checks,
-  type DurabilityChecks,
   listIds,
   makeProgress,
   RUNNING,
@@ -226,8 +225,8 @@ export const listChecks: Checks = {
   },
 };
 
-export const listDurabilityChecks: DurabilityChecks = {
-  'lists and their cursors survive reopening the store': async (store, reopen) => {
+export const lastingListChecks: Checks = {
+  'lists and their cursors survive reopening the store': async (store, { reopen }) => {
     await beginSeven(store);
     const progress = makeProgress('finished', { endedAt: 2000 });
     await store.append('g', { after: 1, input: true }, [receive('x')], { status: 'finished', progress });

@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
-import type { Redaction, RunStatus, Store } from '../../protocol/store.ts';
+import { isChangedRun } from '../../protocol/listing/work.ts';
+import type { RunStatus, Store } from '../../protocol/store.ts';
 import {
   begin,
   type Checks,
-  type DurabilityChecks,
+  checksOf,
+  DIGEST,
+  fieldsOf,
   listIds,
   makeOwner,
-  makeProgress,
+  OTHER_DIGEST,
   RUNNING,
   receive,
+  redactSecond,
   rejectsWith,
   request,
   say,
@@ -17,31 +21,12 @@ import {
   WAITING,
 } from './check.ts';
 
-const DIGEST = 'ab'.repeat(32);
-const OTHER = 'cd'.repeat(32);
-
 function suspend(callId: string, childRunId: string): RunEvent {
   return { type: 'tool.suspended', at: 2000, generation: 1, callId, childRunId };
 }
 
 function answer(callId: string): RunEvent {
   return { type: 'result.received', at: 3000, callId, output: 'done', isError: false };
-}
-
-/** Returns a redaction of the message in entry 2 of a run with `after` entries. */
-function redactSecond(after: number, changes: Partial<Redaction> = {}): Redaction {
-  return {
-    after,
-    redactions: 0,
-    entries: [{ seq: 2, event: receive('gone') }],
-    blobs: [],
-    state: { text: 'gone' },
-    progress: makeProgress('resting.paused'),
-    now: 5000,
-    isDead: () => false,
-    event: { type: 'run.redacted', at: 5000, paths: ['/2/items/0/content/0/text'] },
-    ...changes,
-  };
 }
 
 function beginChild(runId: string, parent: string) {
@@ -111,12 +96,12 @@ export const removalChecks: Checks = {
   'a fork and its blobs survive the deletion of its original': async store => {
     await store.create(begin('a'));
     await store.putBlob('a', DIGEST, '"abc"');
-    await store.putBlob('a', OTHER, '"other"');
+    await store.putBlob('a', OTHER_DIGEST, '"other"');
     await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
     await store.delete('a', { now: 5000 });
     assert.equal((await store.read('fork')).length, 1);
     assert.deepEqual(await store.readBlob('fork', DIGEST, 0, 9), new Uint8Array(Buffer.from('"abc"')));
-    assert.deepEqual(await store.readBlob('fork', OTHER, 1, 5), new Uint8Array(Buffer.from('other')));
+    assert.deepEqual(await store.readBlob('fork', OTHER_DIGEST, 1, 5), new Uint8Array(Buffer.from('other')));
   },
   'a run whose child run a fork waits for is deleted with the fork, or alone once the fork has the result':
     async store => {
@@ -144,22 +129,21 @@ export const removalChecks: Checks = {
     const expected = [before[0], ...redaction.entries, before[3], { seq: 5, event: redaction.event }];
     assert.deepEqual(await store.read('a'), expected);
     for (const seq of [1, 2, 3, 4]) assert.deepEqual(await store.read('a', seq), expected.slice(seq));
-    const record = await store.get('a');
-    assert.deepEqual([record?.seq, record?.status, record?.updatedAt], [5, 'waiting', 5000]);
+    assert.deepEqual(await fieldsOf(store, 'a', 'seq', 'status', 'updatedAt'), [5, 'waiting', 9000]);
     await store.append('a', { after: 5, redactions: 1, input: true }, [receive('six')], WAITING);
     assert.equal((await store.read('a')).length, 6);
   },
   'a redaction replaces the snapshot and removes its blobs, but not from other runs': async store => {
     await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
     await store.putBlob('a', DIGEST, '"abc"');
-    await store.putBlob('a', OTHER, '"other"');
+    await store.putBlob('a', OTHER_DIGEST, '"other"');
     await store.create(begin('fork', { forkOf: { runId: 'a', at: 1 } }));
     await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
     await store.rewrite('a', redactSecond(2, { blobs: [DIGEST] }));
     await store.saveSnapshot('a', { seq: 2, state: { text: 'two' } });
     assert.deepEqual(await store.loadSnapshot('a'), { seq: 3, state: { text: 'gone' } });
     assert.equal(await store.readBlob('a', DIGEST, 0, 5), undefined);
-    assert.equal((await store.readBlob('a', OTHER, 0, 5))?.length, 5);
+    assert.equal((await store.readBlob('a', OTHER_DIGEST, 0, 5))?.length, 5);
     assert.equal((await store.readBlob('fork', DIGEST, 0, 5))?.length, 5);
   },
   'a redaction of a run that is longer, driven or unknown changes nothing': async store => {
@@ -184,8 +168,8 @@ export const removalChecks: Checks = {
   },
 };
 
-export const removalDurabilityChecks: DurabilityChecks = {
-  'deletions and redactions survive reopening the store': async (store, reopen) => {
+export const lastingRemovalChecks: Checks = {
+  'deletions and redactions survive reopening the store': async (store, { reopen }) => {
     await store.create(begin('a'), undefined, { events: [receive('two')], status: 'waiting' });
     await store.create(begin('b'));
     await store.rewrite('a', redactSecond(2));
@@ -265,3 +249,141 @@ export const pruneChecks: Checks = {
     assert.deepEqual(await idsIn(store), ['open']);
   },
 };
+
+async function beginFour(store: Store) {
+  const events = ['two', 'three', 'four'].map(text => receive(text));
+  return await store.create(begin('a'), undefined, { events, status: 'waiting' });
+}
+
+/** Redacts what is redacted already: no entry changes, and none is added. */
+async function redactNothing(store: Store): Promise<void> {
+  const { seq = 0, redactions = 0 } = (await store.get('a')) ?? {};
+  const { event: _, ...nothing } = redactSecond(seq, { redactions, entries: [] });
+  assert.deepEqual(await store.rewrite('a', nothing), { type: 'appended', seq });
+}
+
+async function isRefusedAsChanged(work: Promise<unknown>): Promise<void> {
+  await assert.rejects(work, isChangedRun);
+}
+
+/** Checks of a run `a` with four entries: its start and three messages. */
+export const redactionChecks = checksOf(beginFour, {
+  'every redaction counts in the record, also one that changes no entry': async store => {
+    assert.deepEqual(await fieldsOf(store, 'a', 'redactions'), [0]);
+    await store.rewrite('a', redactSecond(4));
+    assert.deepEqual(await fieldsOf(store, 'a', 'redactions'), [1]);
+    await redactNothing(store);
+    const listed = (await store.list()).runs.map(({ redactions, seq }) => ({ redactions, seq }));
+    assert.deepEqual(listed, [{ redactions: 2, seq: 5 }]);
+  },
+  'of two redactions planned on the same journal, one is a conflict and changes nothing': async store => {
+    const redact = (seq: number) =>
+      store.rewrite('a', redactSecond(4, { entries: [{ event: receive('gone'), seq }] }));
+    const results = await Promise.all([redact(2), redact(3)]);
+    assert.deepEqual(results.map(({ type }) => type).sort(), ['appended', 'conflict']);
+    const journal = await store.read('a');
+    assert.equal(JSON.stringify(journal).split('"gone"').length - 1, 1);
+    assert.equal(journal.length, 5);
+  },
+  'a redaction planned before another one is a conflict, although the journal is as long': async store => {
+    await redactNothing(store);
+    const before = await store.read('a');
+    assert.deepEqual(await store.rewrite('a', redactSecond(4)), { type: 'conflict' });
+    assert.deepEqual(await store.read('a'), before);
+    const again = await store.rewrite('a', redactSecond(4, { redactions: 1 }));
+    assert.deepEqual(again, { type: 'appended', seq: 5 });
+  },
+  'the pages of a load that a redaction separates are refused, and all others are of one journal':
+    async store => {
+      const page = { entries: 2, chars: 1e9, redactions: 0 };
+      assert.equal((await store.read('a', 0, page)).length, 2);
+      await store.rewrite('a', redactSecond(4));
+      await isRefusedAsChanged(store.read('a', 2, page));
+      await isRefusedAsChanged(store.read('a', 5, page));
+      const again = { ...page, redactions: 1 };
+      const pages = [await store.read('a', 0, again), await store.read('a', 2, again)];
+      assert.deepEqual(pages.flat(), (await store.read('a')).slice(0, 4));
+      assert.equal(JSON.stringify(pages).includes('"two"'), false);
+      assert.equal((await store.read('a', 4, { entries: 2, chars: 1e9 })).length, 1);
+    },
+  'an append after what was read before a redaction is a conflict': async store => {
+    await redactNothing(store);
+    const none = { after: 4, input: true } as const;
+    const append = (known: object) => store.append('a', { ...none, ...known }, [receive('5')], WAITING);
+    assert.deepEqual(await append({}), { type: 'conflict' });
+    assert.deepEqual(await store.append('a', none, [], { status: 'finished' }), { type: 'conflict' });
+    assert.deepEqual(await fieldsOf(store, 'a', 'status'), ['waiting']);
+    assert.deepEqual(await append({ redactions: 1 }), { type: 'appended', seq: 5 });
+  },
+  'a claim after a redaction is granted, and its holder appends only as it has read the run since':
+    async store => {
+      await redactNothing(store);
+      assert.deepEqual(await store.claim('a', request('one')), { type: 'claimed', epoch: 1, seq: 5 });
+      const guard = { after: 5, epoch: 1 };
+      assert.deepEqual(await store.append('a', guard, [receive('6')], WAITING), { type: 'conflict' });
+      const known = { ...guard, redactions: 1 };
+      assert.deepEqual(await store.append('a', known, [receive('6')], WAITING), { type: 'appended', seq: 6 });
+    },
+  'a redaction ends a lease that has expired: its holder cannot renew it, and an open run is woken':
+    async store => {
+      await store.claim('a', request('one'));
+      await store.rewrite('a', redactSecond(5));
+      const lease = { runId: 'a', epoch: 1 };
+      assert.deepEqual(await store.renew([lease], { now: 9000, leaseMs: 1000 }), [lease]);
+      const { owner, wakeAt = Number.POSITIVE_INFINITY } = (await store.get('a')) ?? {};
+      assert.equal(owner, undefined);
+      assert.ok(wakeAt <= 9500, `expected that the run is woken at 9000, got ${wakeAt}`);
+    },
+  'a snapshot of what was read before a redaction is dropped': async store => {
+    await redactNothing(store);
+    const kept = await store.loadSnapshot('a');
+    for (const seq of [4, 9]) await store.saveSnapshot('a', { seq, state: { text: 'two' } });
+    assert.deepEqual(await store.loadSnapshot('a'), kept);
+    await store.saveSnapshot('a', { seq: 4, redactions: 1, state: { text: 'later' } });
+    assert.deepEqual(await store.loadSnapshot('a'), { seq: 4, state: { text: 'later' } });
+  },
+  'a blob of what was read before a redaction is refused, and one of something new is stored':
+    async store => {
+      await redactNothing(store);
+      await isRefusedAsChanged(store.putBlob('a', DIGEST, '"two"', 0));
+      assert.equal(await store.readBlob('a', DIGEST, 0, 9), undefined);
+      await store.putBlob('a', DIGEST, '"new"', 1);
+      await store.putBlob('a', DIGEST.replaceAll('a', 'c'), '"new"');
+      assert.equal((await store.readBlob('a', DIGEST, 0, 9))?.length, 5);
+    },
+  'a text of a turn that was read before a redaction is not shared': async store => {
+    const { deltas } = store;
+    if (deltas === undefined) return;
+    await deltas.follow('a', { now: 5000, until: 99_000 });
+    assert.equal(await deltas.save('a', { seq: 4, json: '["two"]' }, 5000), true);
+    await redactNothing(store);
+    const follow = () => deltas.follow('a', { now: 5000, until: 99_000 });
+    assert.equal(await follow(), undefined);
+    assert.equal(await deltas.save('a', { seq: 4, json: '["two"]' }, 5000), false);
+    assert.equal(await follow(), undefined);
+    assert.equal(await deltas.save('a', { seq: 4, redactions: 1, json: '["new"]' }, 5000), true);
+    assert.deepEqual(await follow(), { seq: 4, json: '["new"]' });
+  },
+  'a copy of a run that was redacted since it was read, or deleted, is not created': async store => {
+    await store.putBlob('a', DIGEST, '"two"');
+    await redactNothing(store);
+    const event = begin('fork', { forkOf: { runId: 'a', at: 2 } });
+    const copy = (source: { runId: string; redactions: number }) =>
+      store.create(event, undefined, { events: [receive('two')], status: 'waiting', source });
+    await isRefusedAsChanged(copy({ runId: 'a', redactions: 0 }));
+    await isRefusedAsChanged(copy({ runId: 'none', redactions: 0 }));
+    assert.equal(await store.get('fork'), undefined);
+    assert.equal(await store.readBlob('fork', DIGEST, 0, 9), undefined);
+    assert.deepEqual(await copy({ runId: 'a', redactions: 1 }), { epoch: 0, seq: 2 });
+    assert.equal((await store.readBlob('fork', DIGEST, 0, 9))?.length, 5);
+    assert.equal((await store.get('fork'))?.redactions, 0);
+  },
+  'a run created again after it was deleted was never redacted': async store => {
+    await store.rewrite('a', redactSecond(4));
+    await store.delete('a', { now: 9000 });
+    await store.create(begin('a', { input: [say('again')] }));
+    assert.deepEqual(await fieldsOf(store, 'a', 'redactions'), [0]);
+    const guard = { after: 1, input: true } as const;
+    assert.deepEqual(await store.append('a', guard, [receive('2')], WAITING), { type: 'appended', seq: 2 });
+  },
+});

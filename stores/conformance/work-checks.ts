@@ -73,10 +73,7 @@ export const workChecks = checksOf(takeFrom, {
     await store.release('a', 1);
     assert.deepEqual(await take({ now: 9000 }), []);
   },
-  'a time to wake a run that has come stays until a claim, and one that has not is replaced': async (
-    store,
-    take,
-  ) => {
+  'a due time to wake a run stays until a claim, and a later one is replaced': async (store, take) => {
     await store.create(begin('a'), undefined, { events: [], status: 'waiting', wakeAt: 5500 });
     await store.takeWork?.({ ...WORK, now: 5200 });
     await store.append('a', { after: 1, input: true }, [receive('x', 5200)], WAITING);
@@ -95,10 +92,7 @@ export const workChecks = checksOf(takeFrom, {
     assert.equal((await store.get('a'))?.wakeAt, 5700);
     assert.deepEqual(await take({ now: 5700 }), ['a']);
   },
-  'a run whose owner did not release it is work when its lease has ended, although it rests': async (
-    store,
-    take,
-  ) => {
+  'a run that rests and was not released is work when its lease has ended': async (store, take) => {
     await store.create(begin('a'), request('one'), { events: [], status: 'waiting' });
     assert.deepEqual(await take({ now: 5999 }), []);
     assert.deepEqual(await take({ now: 6000 }), ['a']);
@@ -132,15 +126,10 @@ export const workChecks = checksOf(takeFrom, {
     ];
     await store.create(begin('new'), undefined, { events: [], status: 'waiting', wakeAt: 5500, beside });
     const statuses = (await store.list()).runs.map(({ runId, status }) => [runId, status]);
-    assert.deepEqual(Object.fromEntries(statuses), {
-      old: 'cancelled',
-      below: 'cancelled',
-      resting: 'running',
-      new: 'waiting',
-    });
+    const ended = { old: 'cancelled', below: 'cancelled' };
+    assert.deepEqual(Object.fromEntries(statuses), { ...ended, resting: 'running', new: 'waiting' });
     assert.deepEqual(await take({ now: 9000 }), ['new', 'resting']);
-    const last = (await store.read('old')).at(-1);
-    assert.equal(last?.event.type, 'run.claimed');
+    assert.equal((await store.read('old')).at(-1)?.event.type, 'run.claimed');
   },
   'of runs that change together with a new run, none changes if one cannot': async (store, take) => {
     await store.create(begin('one'));
@@ -189,9 +178,11 @@ function takeFrom(store: Store): Take | undefined {
   if (store.takeWork === undefined) return undefined;
   return async changes => {
     const found = (await store.takeWork?.({ ...WORK, ...changes })) ?? [];
-    const order = found.map(({ updatedAt }) => updatedAt);
-    const sorted = order.toSorted((one, other) => one - other);
-    assert.deepEqual(order, sorted);
+    const times = found.map(({ updatedAt }) => updatedAt);
+    assert.deepEqual(
+      times,
+      times.toSorted((one, other) => one - other),
+    );
     return found.map(({ runId }) => runId).sort();
   };
 }

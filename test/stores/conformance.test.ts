@@ -272,12 +272,12 @@ const faults: Fault[] = [
   },
   {
     that: 'shows an entry in its feed only after a later one',
-    fails: 'the feed shows every entry once and in order to a reader, while several connections write',
+    fails: 'the feed shows every entry once and in order while several connections write',
     change: ({ feed }) => ({ ...(feed && { feed: { ...viewOf(feed), read: showLate(feed) } }) }),
   },
   {
     that: 'gives out one cursor twice',
-    fails: 'one reader at a time holds a cursor of the feed, which begins at the end of the store',
+    fails: 'one reader at a time holds a cursor of the feed, which begins at its end',
     change: ({ feed }) => ({
       ...(feed && {
         feed: { ...viewOf(feed), take: (name, taken) => feed.take(name, { ...taken, isDead: () => true }) },

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { JsonValue } from '../../protocol/json.ts';
 import type { RunStatus, Store } from '../../protocol/store.ts';
 import { begin, receive, request, say, settle } from '../../stores/conformance/check.ts';
-import { withClock } from '../../stores/conformance/with-clock.ts';
+import { withClock } from '../../stores/conformance.ts';
 import { memory } from '../../stores/memory.ts';
 import { sqlite } from '../../stores/sqlite.ts';
 import { randomCases } from '../support/sample.ts';

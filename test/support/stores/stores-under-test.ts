@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Store } from '../../../protocol/store.ts';
-import type { StoreUnderTest } from '../../../stores/conformance/check.ts';
+import type { StoreUnderTest } from '../../../stores/conformance.ts';
 import { postgres } from '../../../stores/postgres.ts';
 
 /**
