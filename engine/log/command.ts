@@ -15,19 +15,11 @@ import {
 import type { Item } from '../../protocol/item.ts';
 import { type JsonValue, omitUndefined, toBoundedJson } from '../../protocol/json.ts';
 import { userMessage } from '../../protocol/message.ts';
-import type {
-  AnswerOptions,
-  ApproveOptions,
-  CallCommand,
-  CommandOptions,
-  RejectOptions,
-  Resolution,
-  RunCommand,
-} from '../../protocol/run-command.ts';
+import type { CallCommand, CommandOptions, Resolution, RunCommand } from '../../protocol/run-command.ts';
 import type { Tool } from '../../protocol/tool.ts';
 import { fitsBytes, utf8Length } from '../../text/cut-text.ts';
 import type { Host } from '../host/host.ts';
-import { type BoundOutput, maxResultBytesOf, type RunBlobs } from '../journal/run-blobs.ts';
+import { maxResultBytesOf, type RunBlobs } from '../journal/run-blobs.ts';
 import { type Refusal, refuse, type SubmitResult } from './refusal.ts';
 import { recordRequest } from './request-ids.ts';
 
@@ -65,25 +57,53 @@ export function isOwnCall(command: CallCommand, ownId: string, context: Context)
 export type MakeCommand = (state: ChartState) => Command;
 
 /** The input for a decision about `call`, or why it is refused. Validates an edited input with the call's tool. */
-export function makeDecision(
+export async function makeDecision(
   command: Exclude<CallCommand, { type: 'edit-call' }>,
   call: Call | undefined,
   connectTools: ConnectTools,
-): Command | Refusal | Promise<Command | Refusal> {
+): Promise<Command | Refusal> {
+  const { callId } = command;
+  const by = omitUndefined({ by: command.by });
+  if (command.type === 'resolve') {
+    const resolution = await makeResolution(command, call, connectTools);
+    return 'accepted' in resolution ? resolution : { type: 'doubt.resolved', callId, resolution, ...by };
+  }
+  const digest = command.digest ?? call?.digest ?? '';
+  const decided = { type: 'approval.decided', callId, digest, ...by } as const;
   switch (command.type) {
-    case 'approve':
-      return approveCall(command, call, connectTools);
-    case 'reject':
-      return rejectCall(command, call);
-    case 'answer':
-      return answerCall(command, call, connectTools);
-    case 'resolve':
-      return resolveDoubt(command, call, connectTools);
+    case 'approve': {
+      const { input, sticky } = command;
+      const edit = input === undefined ? undefined : await checkEdit(call, input, connectTools);
+      if (edit !== undefined && 'accepted' in edit) return edit;
+      return { ...decided, decision: { type: 'approve', ...edit }, ...omitUndefined({ sticky }) };
+    }
+    case 'reject': {
+      const { reason, sticky } = command;
+      const decision = { type: 'reject', ...omitUndefined({ reason }) } as const;
+      return { ...decided, decision, ...omitUndefined({ sticky }) };
+    }
+    // A gated call is answered with a decision, and a client tool's call with its result.
+    case 'answer': {
+      const { output, isError = false } = command;
+      const read = await checkOutput(isError ? undefined : call, output, connectTools);
+      if ('accepted' in read) return read;
+      const { json } = read;
+      if (call?.status === 'waiting')
+        return { type: 'result.received', callId, output: json, isError, ...by };
+      return { ...decided, decision: { type: 'answer', output: json, ...(isError && { isError }) } };
+    }
   }
 }
 
-/** The options of a command about a call, with its id. */
-type Of<Options> = Options & { callId: string };
+async function makeResolution(resolution: Resolution, call: Call | undefined, connectTools: ConnectTools) {
+  if ('retry' in resolution) {
+    const force = resolution.force === true ? (true as const) : undefined;
+    return { type: 'retry', ...omitUndefined({ force }) } as const;
+  }
+  if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
+  const read = await checkOutput(call, resolution.output, connectTools);
+  return 'accepted' in read ? read : ({ type: 'happened', output: read.json } as const);
+}
 
 /** The input for a command that is not about a call. */
 export function makeInput(
@@ -129,8 +149,15 @@ export function repeatCommand(event: CommandInput): RunCommand {
   switch (event.type) {
     case 'message.received':
       return { type: 'send', message: event.items, ...sender };
-    case 'approval.decided':
-      return { ...repeatDecision(event), ...sender };
+    case 'approval.decided': {
+      const { callId, decision } = event;
+      const options = { callId, ...omitUndefined({ sticky: event.sticky }) };
+      if (decision.type === 'approve')
+        return { type: 'approve', ...options, ...omitUndefined({ input: decision.input }), ...sender };
+      if (decision.type === 'reject')
+        return { type: 'reject', ...options, ...omitUndefined({ reason: decision.reason }), ...sender };
+      return { type: 'answer', callId, output: decision.output, ...sender };
+    }
     case 'result.received': {
       const { callId, output, isError } = event;
       return { type: 'answer', callId, output, isError, ...sender };
@@ -158,74 +185,12 @@ export function repeatCommand(event: CommandInput): RunCommand {
   }
 }
 
-type Recorded<Type extends CommandInput['type']> = Extract<CommandInput, { type: Type }>;
-
-function repeatDecision({ callId, decision, sticky }: Recorded<'approval.decided'>): CallCommand {
-  const options = { callId, ...omitUndefined({ sticky }) };
-  switch (decision.type) {
-    case 'approve':
-      return { type: 'approve', ...options, ...omitUndefined({ input: decision.input }) };
-    case 'reject':
-      return { type: 'reject', ...options, ...omitUndefined({ reason: decision.reason }) };
-    case 'answer':
-      return { type: 'answer', callId, output: decision.output };
-  }
-}
-
-function repeatResolution(resolution: Recorded<'doubt.resolved'>['resolution']): Resolution {
-  switch (resolution.type) {
-    case 'retry':
-      return { retry: true, force: true };
-    case 'happened':
-      return { happened: true, output: resolution.output };
-    case 'failed':
-      return { failed: resolution.reason };
-  }
-}
-
-async function approveCall(
-  { callId, input, digest, by, sticky }: Of<ApproveOptions>,
-  call: Call | undefined,
-  connectTools: ConnectTools,
-): Promise<Command | Refusal> {
-  const edit = input === undefined ? undefined : await checkEdit(call, input, connectTools);
-  if (edit !== undefined && 'accepted' in edit) return edit;
-  const decision = { type: 'approve', ...edit } as const;
-  return { ...decide(callId, call, digest, by), decision, ...omitUndefined({ sticky }) };
-}
-
-function rejectCall(
-  { callId, reason, digest, by, sticky }: Of<RejectOptions>,
-  call: Call | undefined,
-): Command {
-  const decision = { type: 'reject', ...omitUndefined({ reason }) } as const;
-  return { ...decide(callId, call, digest, by), decision, ...omitUndefined({ sticky }) };
-}
-
-/** Answers a gated call with a decision, and a client tool's call with its result. */
-async function answerCall(
-  { callId, output, isError = false, digest, by }: Of<AnswerOptions>,
-  call: Call | undefined,
-  connectTools: ConnectTools,
-): Promise<Command | Refusal> {
-  const read = await checkOutput(isError ? undefined : call, output, connectTools);
-  if ('accepted' in read) return read;
-  if (call?.status === 'waiting') {
-    return { type: 'result.received', callId, output: read.json, isError, ...omitUndefined({ by }) };
-  }
-  const decision = { type: 'answer', output: read.json, ...(isError && { isError }) } as const;
-  return { ...decide(callId, call, digest, by), decision };
-}
-
-async function resolveDoubt(
-  command: Of<Resolution>,
-  call: Call | undefined,
-  connectTools: ConnectTools,
-): Promise<Command | Refusal> {
-  const { callId, by } = command;
-  const resolution = await makeResolution(command, call, connectTools);
-  if ('accepted' in resolution) return resolution;
-  return { type: 'doubt.resolved', callId, resolution, ...omitUndefined({ by }) };
+function repeatResolution(
+  resolution: Extract<CommandInput, { type: 'doubt.resolved' }>['resolution'],
+): Resolution {
+  if (resolution.type === 'retry') return { retry: true, force: true };
+  if (resolution.type === 'failed') return { failed: resolution.reason };
+  return { happened: true, output: resolution.output };
 }
 
 /** The input that delivers a message. A text becomes a user message; items without an id get one. */
@@ -246,7 +211,6 @@ export function itemsOf(input: string | readonly Item[]): readonly Item[] {
   throw new EngineError('input-invalid', message);
 }
 
-/** The items, each with an id. */
 export function addItemIds(items: readonly Item[], host: Host): Item[] {
   return items.map(item => (item.id === undefined ? { ...item, id: host.newId('item') } : item));
 }
@@ -272,12 +236,10 @@ export function requestCancel(
   return { type: 'cancel.requested', deadline, ...omitUndefined({ reason, by }), ...request };
 }
 
-/** The event of a command accepted at time `at`, ms since the epoch. */
 export function stampCommand<Made extends Command>(command: Made, at: number): Made & { at: number } {
   return { ...command, at };
 }
 
-/** Events and the result of folding them. */
 export type FoldedCommands = {
   events: CommandEvent[];
   /** The state after the last event; `null` if the chart does not accept one of them. */
@@ -317,10 +279,7 @@ export function foldCommands(
   return { events, state: isAccepted ? state : null, effects };
 }
 
-/**
- * Refuses a message to a full inbox; `null` if there is room. The cost of a message grows with the unread ones.
- * Existing journals may have more.
- */
+/** The cost of a message grows with the unread ones. Existing journals may have more. */
 function findOverflow({ context: { runId, inbox } }: ChartState, { type }: ChartEvent): Refusal | null {
   if (type !== 'message.received' || inbox.length < MAX_UNREAD) return null;
   return refuse(
@@ -329,7 +288,7 @@ function findOverflow({ context: { runId, inbox } }: ChartState, { type }: Chart
   );
 }
 
-/** Refuses an input that could not be read back from the journal; `null` if it is valid. */
+/** Refuses an input that could not be read back from the journal. */
 export function findFault(event: ChartEvent): Refusal | null {
   const issue = inputEventSchema.safeParse(event).error?.issues[0];
   const reason = reasonOf(event);
@@ -349,55 +308,24 @@ function reasonOf(event: ChartEvent): string {
   return event.type === 'doubt.resolved' && event.resolution.type === 'failed' ? event.resolution.reason : '';
 }
 
-function decide(callId: string, call: Call | undefined, digest: string | undefined, by: string | undefined) {
-  const seen = digest ?? call?.digest ?? '';
-  return { type: 'approval.decided', callId, digest: seen, ...omitUndefined({ by }) } as const;
-}
-
-async function makeResolution(resolution: Resolution, call: Call | undefined, connectTools: ConnectTools) {
-  if ('retry' in resolution) {
-    const force = resolution.force === true ? (true as const) : undefined;
-    return { type: 'retry', ...omitUndefined({ force }) } as const;
-  }
-  if ('failed' in resolution) return { type: 'failed', reason: resolution.failed } as const;
-  const read = await checkOutput(call, resolution.output, connectTools);
-  return 'accepted' in read ? read : ({ type: 'happened', output: read.json } as const);
-}
-
 /** The command, with an output that is too large for the journal stored as a blob. */
-export async function boundCommand<Submitted extends Command>(
-  command: Submitted,
-  context: Context,
-  blobs: RunBlobs,
-): Promise<Command> {
-  const bound = async (callId: string, output: JsonValue): Promise<BoundOutput> => {
+export async function boundCommand(command: Command, context: Context, blobs: RunBlobs): Promise<Command> {
+  const bound = async <Holder extends { output: JsonValue }>(callId: string, holder: Holder) => {
+    const { output } = holder;
     const maxBytes = maxResultBytesOf(context, callId);
     const status = findCall(context, callId)?.status ?? 'settled';
     const text = JSON.stringify(output);
-    if (status === 'settled' || fitsBytes(text, maxBytes)) return { output };
-    return await blobs.put(output, typeof output === 'string' ? output : text, maxBytes);
+    if (status === 'settled' || fitsBytes(text, maxBytes)) return holder;
+    return { ...holder, ...(await blobs.put(output, typeof output === 'string' ? output : text, maxBytes)) };
   };
-  switch (command.type) {
-    case 'result.received':
-      return { ...command, ...(await bound(command.callId, command.output)) };
-    case 'approval.decided': {
-      const { callId, decision } = command;
-      if (decision.type !== 'answer') return command;
-      return { ...command, decision: { ...decision, ...(await bound(callId, decision.output)) } };
-    }
-    case 'doubt.resolved': {
-      const { callId, resolution } = command;
-      if (resolution.type !== 'happened') return command;
-      return { ...command, resolution: { ...resolution, ...(await bound(callId, resolution.output)) } };
-    }
-    default:
-      return command;
-  }
+  if (command.type === 'result.received') return await bound(command.callId, command);
+  if (command.type === 'approval.decided' && command.decision.type === 'answer')
+    return { ...command, decision: await bound(command.callId, command.decision) };
+  if (command.type === 'doubt.resolved' && command.resolution.type === 'happened')
+    return { ...command, resolution: await bound(command.callId, command.resolution) };
+  return command;
 }
 
-/* Checks the inputs and outputs in the commands of people and clients with the tool of their call. */
-
-/** Connects the tools of the run's agent. */
 type ConnectTools = () => Promise<ReadonlyMap<string, Tool>>;
 
 /** Returns an edited input with its digest, or why it is refused; `undefined` for an unknown call. */

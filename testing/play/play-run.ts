@@ -1,7 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type Agent, createAgent } from '../../agent/agent.ts';
 import type { AgentOptions } from '../../agent/agent-options.ts';
-import type { Host } from '../../engine/host/host.ts';
 import { loadRun } from '../../engine/journal/load-run.ts';
 import { repeatCommand } from '../../engine/log/command.ts';
 import type { CommandResult } from '../../engine/log/refusal.ts';
@@ -14,14 +13,16 @@ import {
   type Recording,
 } from '../../engine/replay/record-run.ts';
 import type { Run } from '../../engine/run/run.ts';
-import { InDoubt } from '../../protocol/error.ts';
+import type { ModelAdapter } from '../../protocol/adapter.ts';
+import { InDoubt, messageOf, ProviderError } from '../../protocol/error.ts';
 import { callsOf, type InputEvent, type QualifiedCall, type RunEvent } from '../../protocol/event.ts';
 import type { Finisher } from '../../protocol/finisher.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import type { Tool } from '../../protocol/tool.ts';
+import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
 import { memory } from '../../stores/memory.ts';
-import { playModel } from './play-model.ts';
+import { ManualHost } from '../manual-host.ts';
 import { FINISHER, MODEL, Stage, sourceOf } from './stage.ts';
 // testing/play: playing a recorded run again: its model, tools and people answer as recorded.
 
@@ -44,24 +45,27 @@ export async function playRun(recording: Recording): Promise<Outcome> {
 
 async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
   const { started, events } = recorded;
-  const { runId } = started;
-  const [host, stage] = [new StageHost(started.at), new Stage()];
+  const { runId, input, stream, paused, continues, config } = started;
+  const { holdsAtEnd } = config;
+  const [host, stage] = [new StageHost({ now: started.at, name: 'played_' }), new Stage()];
   const agent = makeAgent(recorded, { host, stage, store });
-  const run = await begin(agent, recorded);
-  const played = new PlayedEvents(store, runId);
+  const run = await agent.start(input, {
+    ...{ runId, stream },
+    ...omitUndefined({ paused, continues, holdsAtEnd }),
+  });
+  const readPlayed = playedEvents(store, runId);
   for (const [place, event] of events.entries()) {
     try {
       await playEvent({ run, host, stage, event });
       await stage.waitFor(
-        async () => (await played.read()).length > place,
+        async () => (await readPlayed()).length > place,
         () => 'the run recorded no event',
       );
-      const name = (await played.read())[place];
+      const name = (await readPlayed())[place];
       if (name !== nameOf(event)) throw new Error(`the run recorded ${name} instead`);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
       throw new Error(
-        `Run ${runId} diverges from its recording at event ${place + 1} of ${events.length}, ${nameOf(event)}: ${message}.`,
+        `Run ${runId} diverges from its recording at event ${place + 1} of ${events.length}, ${nameOf(event)}: ${messageOf(error)}.`,
         { cause: error },
       );
     }
@@ -76,24 +80,17 @@ const LEFT_OUT: ReadonlySet<RunEvent['type']> = new Set([
   ...(['text.started', 'calls.started', 'tool.started'] as const),
 ]);
 
-class PlayedEvents {
-  readonly #store: Store;
-  readonly #runId: string;
-  readonly #names: string[] = [];
-  #seq = 0;
-
-  constructor(store: Store, runId: string) {
-    this.#store = store;
-    this.#runId = runId;
-  }
-
-  async read(): Promise<readonly string[]> {
-    for (const { seq, event } of await this.#store.read(this.#runId, this.#seq)) {
-      this.#seq = seq;
-      if (!LEFT_OUT.has(event.type)) this.#names.push(nameOf(event));
+/** Returns what reads the names of the events that a run has recorded so far. */
+function playedEvents(store: Store, runId: string): () => Promise<readonly string[]> {
+  const names: string[] = [];
+  let last = 0;
+  return async () => {
+    for (const { seq, event } of await store.read(runId, last)) {
+      last = seq;
+      if (!LEFT_OUT.has(event.type)) names.push(nameOf(event));
     }
-    return this.#names;
-  }
+    return names;
+  };
 }
 
 type Environment = { host: StageHost; stage: Stage; store: Store };
@@ -127,15 +124,6 @@ function makeAgent({ started, tools, events }: RecordedRun, { host, stage, store
   });
 }
 
-async function begin(agent: Agent, { started }: RecordedRun): Promise<Run> {
-  const { runId, input, stream, paused, continues, config } = started;
-  return await agent.start(input, {
-    runId,
-    stream,
-    ...omitUndefined({ paused, continues, holdsAtEnd: config.holdsAtEnd }),
-  });
-}
-
 type Moment = { run: Run; host: StageHost; stage: Stage; event: RecordedEvent };
 
 async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
@@ -155,7 +143,7 @@ async function playEvent({ run, host, stage, event }: Moment): Promise<void> {
     case 'timer.fired':
       await stage.rest();
       host.moveTo(Math.max(event.at, run.context.timer ?? event.at));
-      return host.fireDueTimers();
+      return await host.advance(0);
     default:
       await stage.rest();
       host.moveTo(event.at);
@@ -186,6 +174,78 @@ async function edit(run: Run, { items, calls, results = [], by }: Edited): Promi
 
 function nameOf(event: RecordedEvent | RunEvent): string {
   return 'callId' in event ? `${event.type} ${event.callId}` : event.type;
+}
+
+type Completed = Extract<RecordedEvent, { type: 'turn.completed' }>;
+type Failed = Extract<RecordedEvent, { type: 'turn.failed' }>;
+
+/** Returns a model that repeats the recorded turns, regardless of the request. */
+function playModel(stage: Stage, { provider, model }: { provider: string; model: string }): ModelAdapter {
+  const answer = async (signal: AbortSignal): Promise<ModelTurn> => {
+    const event = await stage.request(MODEL, signal);
+    if (event.type === 'turn.failed') throw failureIn(event);
+    if (event.type === 'turn.completed') return turnIn(event);
+    throw new Error(`Expected an event of a model call, got ${event.type}.`);
+  };
+  return {
+    provider,
+    model,
+    capabilities: {
+      streaming: true,
+      parallelToolCalls: true,
+      reasoningReplay: true,
+      serverTools: true,
+      structuredOutput: 'instructions',
+      continuation: true,
+    },
+    generate: (_, { signal }) => answer(signal),
+    async *stream(_, { signal }) {
+      yield { type: 'turn', turn: await answer(signal) };
+    },
+  };
+}
+
+function turnIn({ items, calls, text, finishReason, usage, model, continuation }: Completed): ModelTurn {
+  const written = new Map(
+    items.flatMap(item => (item.type === 'tool_call' ? [[item.callId, item.arguments]] : [])),
+  );
+  return {
+    text,
+    reasoning: items.flatMap(item => (item.type === 'reasoning' ? [item.text] : [])).join(''),
+    toolCalls: calls.map(call => callIn(call, written.get(call.callId) ?? JSON.stringify(call.input))),
+    finishReason,
+    usage,
+    model,
+    items,
+    ...omitUndefined({ continuation: continuation?.token }),
+  };
+}
+
+const INVALID = 'Not run: The arguments are not valid: ';
+
+/** Returns a call with its recorded error, unless the error was an unknown tool: the run finds that again itself. */
+function callIn({ callId, name, input, error }: QualifiedCall, written: string): ToolCall {
+  const call = { callId, name, arguments: written, executedBy: 'engine' } as const;
+  const readable = typeof input === 'string' ? {} : { input };
+  if (error === undefined || offeredTools({ error }) !== undefined) return { ...call, ...readable };
+  return { ...call, ...readable, error: error.startsWith(INVALID) ? error.slice(INVALID.length) : error };
+}
+
+function failureIn({ at, error, retryable, retryAt }: Failed): Error {
+  const { code, message, status, provider, model } = error;
+  if (provider === undefined) {
+    const failure = new Error(message);
+    return code === 'internal' ? failure : Object.assign(failure, { code });
+  }
+  return new ProviderError(message, {
+    code: code as ProviderError['code'],
+    status: status ?? null,
+    retryable,
+    retryAfterMs: retryAt === undefined ? null : Math.max(0, retryAt - at),
+    provider,
+    model: model ?? '',
+    raw: null,
+  });
 }
 
 const BAD_SCHEMA = /^The answer does not follow the schema: ([\s\S]*)\. Answer again\.$/;
@@ -260,51 +320,13 @@ async function repeatResult(stage: Stage, callId: string, signal: AbortSignal): 
   throw new Error(typeof event.output === 'string' ? event.output : JSON.stringify(event.output));
 }
 
-type Timer = { at: number; fire(): void };
-
 /** A host with the clock of a recording: it only changes when `moveTo` is called. */
-class StageHost implements Host {
+class StageHost extends ManualHost {
   readonly leaseMs = Number.MAX_SAFE_INTEGER;
-  readonly #timers = new Set<Timer>();
-  #now: number;
-  #monotonic = 0;
-  #ids = 0;
-
-  constructor(now: number) {
-    this.#now = now;
-  }
-
-  now(): number {
-    return this.#now;
-  }
-
-  monotonic(): number {
-    return this.#monotonic;
-  }
-
-  random(): number {
-    return 0;
-  }
-
-  newId(prefix: string): string {
-    this.#ids += 1;
-    return `${prefix}_played_${this.#ids}`;
-  }
-
-  setTimer(ms: number, fire: () => void): () => void {
-    const timer = { at: this.#monotonic + Math.max(0, ms), fire };
-    this.#timers.add(timer);
-    return () => this.#timers.delete(timer);
-  }
 
   /** Sets the clock without firing timers. */
   moveTo(now: number): void {
-    this.#monotonic += Math.max(0, now - this.#now);
-    this.#now = now;
-  }
-
-  fireDueTimers(): void {
-    const due = [...this.#timers].filter(({ at }) => at <= this.#monotonic).toSorted((a, b) => a.at - b.at);
-    for (const timer of due) if (this.#timers.delete(timer)) timer.fire();
+    this.jump(Math.max(0, now - this.now()));
+    this.setWallClock(now);
   }
 }

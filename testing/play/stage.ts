@@ -4,43 +4,36 @@ import type { RecordedEvent } from '../../engine/replay/record-run.ts';
 /** Turns of the event loop after which nothing more happens: a played run does no I/O. */
 const IDLE_TURNS = 2_000;
 
-type Request = { fulfil(event: RecordedEvent): void };
-
 /**
  * Matches the requests of a played run with its recorded events: the model, the tools and the finishers request
  * their outcome, and receive it when the recording reaches it.
  */
 export class Stage {
-  readonly #requests = new Map<string, Request>();
+  /** By source: what fulfils the request. */
+  readonly #requests = new Map<string, (event: RecordedEvent) => void>();
 
   /** Returns the recorded event for a source (`MODEL`, `FINISHER` or `sourceOf(callId)`). Rejects if `signal` aborts. */
-  request(source: string, signal: AbortSignal): Promise<RecordedEvent> {
-    return new Promise((resolve, reject) => {
-      const forget = () => {
-        this.#requests.delete(source);
-        signal.removeEventListener('abort', abort);
-      };
-      const abort = () => {
-        forget();
-        reject(signal.reason);
-      };
-      if (signal.aborted) return reject(signal.reason);
-      signal.addEventListener('abort', abort);
-      const fulfil = (event: RecordedEvent) => {
-        forget();
-        resolve(event);
-      };
-      this.#requests.set(source, { fulfil });
+  async request(source: string, signal: AbortSignal): Promise<RecordedEvent> {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<RecordedEvent>();
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort);
+    this.#requests.set(source, resolve);
+    return await promise.finally(() => {
+      if (this.#requests.get(source) === resolve) this.#requests.delete(source);
+      signal.removeEventListener('abort', abort);
     });
   }
 
-  /** Delivers a recorded event once the source requests it. Throws if it does not. */
+  /** Throws if the source does not request it. */
   async deliver(source: string, event: RecordedEvent): Promise<void> {
     await this.waitFor(
       () => this.#requests.has(source),
       () => `the run has no ${source}`,
     );
-    this.#requests.get(source)?.fulfil(event);
+    const fulfil = this.#requests.get(source);
+    this.#requests.delete(source);
+    fulfil?.(event);
   }
 
   /** Waits until `holds` returns true. Throws an `Error` with the description if nothing more happens. */
