@@ -62,7 +62,8 @@ export function grantLease(request: ClaimRequest): Lease {
 }
 
 /** What decides whether a run may be driven now. `reservedUntil` and `wakeAt` are in ms since the epoch. */
-type Candidate = Pick<RunRecord, 'status' | 'wakeAt' | 'agent' | 'agentVersion' | 'chart'> & {
+type Candidate = Pick<RunRecord, 'status' | 'agent' | 'agentVersion' | 'chart'> & {
+  wakeAt?: number | undefined;
   lease: Lease | undefined;
   reservedUntil: number | undefined;
 };

@@ -3,21 +3,13 @@ import { omitUndefined } from '../protocol/json.ts';
 import { titleOf } from '../protocol/listing/label.ts';
 import {
   type ClaimRequest,
-  type CursorRequest,
   changedRun,
-  type DeltaStore,
-  type FeedEntry,
-  type FeedPage,
-  type FeedQuery,
-  type Owner,
   type Progress,
   type RunRecord,
   type Standing,
-  type StandingChange,
   type Store,
   type StoredText,
   type StoreFeed,
-  type TakenCursor,
   type WorkRequest,
 } from '../protocol/store.ts';
 import { decodeEntry, decodeJson, encodeEvent } from './journal-text.ts';
@@ -25,7 +17,6 @@ import {
   assertUndriven,
   earlier,
   grantLease,
-  isHeld,
   isWork,
   type Lease,
   nextWakeAt,
@@ -64,8 +55,7 @@ export function memory(): Store {
   // 3. The store shares no data with callers: it keeps events and snapshots as JSON.
   const runs = new Map<string, Run>();
   const watchers = new Watchers();
-  const feed = new MemoryFeed(find);
-  const deltas = memoryDeltas(runId => runs.get(runId));
+  const { feed, ...places } = makeFeed(find);
   let isClosed = false;
 
   /** The runs, as long as the store is open. */
@@ -85,76 +75,89 @@ export function memory(): Store {
     return run && describe(run);
   }
 
-  function write(run: Run, event: RunEvent, text: string): void {
+  function write(run: Run, { event, text }: Encoded): void {
     run.journal.push(text);
-    feed.add(run.record.runId, lengthOf(run));
+    places.add(run.record.runId, lengthOf(run));
     run.record.updatedAt = event.at;
   }
 
-  function grant(run: Run, request: ClaimRequest, text: string): void {
+  function grant(run: Run, request: ClaimRequest, claimed: Encoded): void {
     run.epoch += 1;
     run.lease = grantLease(request);
     run.reservedUntil = undefined;
-    if ((run.record.wakeAt ?? 0) <= request.now) delete run.record.wakeAt;
+    if ((run.wakeAt ?? 0) <= request.now) run.wakeAt = undefined;
     watchers.notifyRun(run.record.runId);
-    write(run, recordClaim(request, run.epoch, undefined), text);
+    write(run, claimed);
   }
 
   function remove(runIds: readonly string[]): void {
     for (const id of runIds) runs.delete(id);
-    feed.drop(runIds);
+    places.drop(runIds);
   }
 
   const store: Store = {
     feed,
-    deltas,
+    deltas: {
+      async follow(runId, { until }) {
+        const run = runs.get(runId);
+        if (run === undefined) return undefined;
+        run.followedUntil = Math.max(run.followedUntil, until);
+        return run.shown && { ...run.shown };
+      },
+      async save(runId, { seq, json, redactions = 0 }, now) {
+        const run = runs.get(runId);
+        if (run === undefined || run.followedUntil <= now || run.redactions !== redactions) return false;
+        run.shown = { seq, json };
+        return true;
+      },
+      async clear(runId) {
+        const run = runs.get(runId);
+        if (run !== undefined) run.shown = undefined;
+      },
+    },
 
     async create(event, claim, { events: rest, beside = [], blobs = [], source, ...standing } = NO_REST) {
-      const events = [event, ...rest];
-      const texts = events.map(encodeEvent);
+      const entries = [event, ...rest].map(encode);
       const { runId, at } = event;
       if (open().has(runId)) throw existingRun(runId);
-      const changes = beside.map(change => ({ change, run: expectRun(find(change.runId), change) }));
+      const changes = beside.map(change => ({ change, run: find(change.runId) }));
+      for (const { run, change } of changes)
+        if (lengthOf(run) !== change.after || run.epoch !== change.epoch) throw changedRun(change.runId);
       if (source) assertUnredacted(source.runId, runs.get(source.runId), source.redactions);
       const origin = event.forkOf && runs.get(event.forkOf.runId);
       const { status, wakeAt, progress } = standing;
-      const record = { ...describeStart(event), status, updatedAt: at, ...omitUndefined({ wakeAt }) };
-      const run = makeRun({ record: structuredClone(record), progress });
+      const run = makeRun({ ...describeStart(event), status, updatedAt: at }, { progress, wakeAt });
       for (const [digest, bytes] of origin?.blobs ?? []) run.blobs.set(digest, bytes);
       for (const { digest, text } of blobs) run.blobs.set(digest, new TextEncoder().encode(text));
-      const claimed = claim && encodeEvent(recordClaim(claim, 1, undefined));
+      const claimed = claim && encode(recordClaim(claim, 1, undefined));
       runs.set(runId, run);
-      events.forEach((written, index) => {
-        write(run, written, texts[index] ?? '');
-      });
+      for (const entry of entries) write(run, entry);
       for (const { run: other, change } of changes) recordStanding(other, change, at);
       if (claim && claimed) grant(run, claim, claimed);
       else watchers.notifyWork();
       return { epoch: run.epoch, seq: lengthOf(run) };
     },
 
-    async adopt({ seq, state, progress, ...adopted }) {
+    async adopt({ seq, state, progress, wakeAt, ...adopted }) {
       const { runId, createdAt } = adopted;
       if (open().has(runId)) throw existingRun(runId);
-      const record = structuredClone({ ...adopted, updatedAt: createdAt });
-      const snapshot = { seq, state: JSON.stringify(state) };
-      runs.set(runId, { ...makeRun({ record, progress, base: seq }), snapshot });
+      const run = makeRun({ ...adopted, updatedAt: createdAt }, { progress, wakeAt, base: seq });
+      runs.set(runId, { ...run, snapshot: { seq, state: JSON.stringify(state) } });
       watchers.notifyWork();
     },
 
     async append(runId, guard, events, standing) {
-      const texts = events.map(encodeEvent);
+      const entries = events.map(encode);
       const run = find(runId);
       const { epoch, redactions } = run;
       const place = { seq: lengthOf(run), epoch, redactions, status: run.record.status };
       const refusal = refuseAppend(runId, place, guard, { events, standing });
       if (refusal !== undefined) return refusal;
-      events.forEach((event, index) => {
-        write(run, event, texts[index] ?? '');
-      });
-      recordStanding(run, standing, events.at(-1)?.at);
+      for (const entry of entries) write(run, entry);
+      const at = events.at(-1)?.at;
+      recordStanding(run, standing, at);
       const woken = runs.get(standing.wakes ?? '');
-      if (woken !== undefined && isOpen(woken.record)) wake(woken, events.at(-1)?.at ?? 0);
+      if (woken !== undefined && isOpen(woken.record)) woken.wakeAt = earlier(woken.wakeAt, at ?? 0);
       if (woken !== undefined || 'input' in guard) watchers.notifyWork();
       if ('input' in guard) watchers.notifyRun(runId);
       return { type: 'appended', seq: lengthOf(run) };
@@ -186,7 +189,7 @@ export function memory(): Store {
       if (request.unlessEnded === true && !isOpen(run.record)) return { type: 'ended' };
       const refusal = refuseClaim(run.lease, request);
       if (refusal !== undefined) return structuredClone(refusal);
-      grant(run, request, encodeEvent(recordClaim(request, run.epoch + 1, run.lease)));
+      grant(run, request, encode(recordClaim(request, run.epoch + 1, run.lease)));
       return { type: 'claimed', epoch: run.epoch, seq: lengthOf(run) };
     },
 
@@ -204,7 +207,7 @@ export function memory(): Store {
       const run = find(runId);
       if (run.epoch !== epoch) return;
       run.lease = undefined;
-      wake(run, wakeAt);
+      run.wakeAt = earlier(run.wakeAt, wakeAt);
       watchers.notifyWork();
     },
 
@@ -278,22 +281,25 @@ export function memory(): Store {
     redact: (runId, options) => redactIn(store, runId, options),
 
     async rewrite(runId, { after, redactions, entries, blobs, state, progress, event, now, isDead }) {
-      const texts = entries.map(entry => ({ ...entry, text: encodeEvent(entry.event) }));
-      const eventText = event && encodeEvent(event);
+      const changed = entries.map(entry => ({ ...entry, ...encode(entry.event) }));
+      const added = event && encode(event);
       const run = find(runId);
       assertUndriven(runId, run.lease, { now, isDead }, 'redacted');
       if (after !== lengthOf(run) || redactions !== run.redactions) return { type: 'conflict' };
       run.redactions += 1;
-      if (run.lease !== undefined && isOpen(run.record)) wake(run, now);
+      if (run.lease !== undefined && isOpen(run.record)) run.wakeAt = earlier(run.wakeAt, now);
       run.lease = undefined;
-      replaceEntries(run, texts);
+      for (const { seq, text, stateHash } of changed) {
+        run.journal[seq - run.base - 1] = text;
+        if (stateHash !== undefined) run.stateHashes.set(seq, stateHash);
+      }
       const first = entries.find(({ seq }) => seq === 1)?.event;
       if (first?.type === 'run.started') run.record.title = titleOf(first);
       run.progress = { ...progress };
-      if (event && eventText) write(run, event, eventText);
+      if (added) write(run, added);
       run.snapshot = { seq: lengthOf(run), state: JSON.stringify(state) };
       for (const digest of blobs) run.blobs.delete(digest);
-      void deltas.clear(runId);
+      run.shown = undefined;
       return { type: 'appended', seq: lengthOf(run) };
     },
 
@@ -306,10 +312,14 @@ export function memory(): Store {
 }
 
 type Run = {
-  record: Omit<RunRecord, 'seq' | 'epoch' | 'owner' | 'leaseUntil' | 'redactions' | keyof Progress>;
+  record: Omit<
+    RunRecord,
+    'seq' | 'epoch' | 'owner' | 'leaseUntil' | 'wakeAt' | 'redactions' | keyof Progress
+  >;
   progress?: Progress | undefined;
   epoch: number;
   redactions: number;
+  wakeAt: number | undefined;
   lease?: Lease | undefined;
   /** Until when `takeWork` does not return the run again, in ms since the epoch. */
   reservedUntil?: number | undefined;
@@ -320,169 +330,108 @@ type Run = {
   stateHashes: Map<number, string>;
   /** UTF-8 by digest; a fork shares the bytes. */
   blobs: Map<string, Uint8Array>;
+  followedUntil: number;
+  /** The text of the turn in progress. */
+  shown?: StoredText | undefined;
 };
 
-/** Returns a run without entries, which begins after the entry `base`. */
-function makeRun({
-  record,
-  progress,
-  base = 0,
-}: Pick<Run, 'record'> & { progress: Progress | undefined; base?: number }): Run {
-  const nothing = { journal: [], blobs: new Map(), stateHashes: new Map() };
-  return { record, progress: progress && { ...progress }, epoch: 0, redactions: 0, base, ...nothing };
+function makeRun(
+  record: Run['record'],
+  { base = 0, ...told }: Pick<Run, 'progress' | 'wakeAt'> & { base?: number },
+): Run {
+  const nothing = { journal: [], blobs: new Map(), stateHashes: new Map(), followedUntil: 0 };
+  return { ...structuredClone({ record, ...told }), epoch: 0, redactions: 0, base, ...nothing };
+}
+
+type Encoded = { event: RunEvent; text: string };
+
+function encode(event: RunEvent): Encoded {
+  return { event, text: encodeEvent(event) };
 }
 
 function lengthOf({ base, journal }: Run): number {
   return base + journal.length;
 }
 
-/** Returns the run if it is as the change expects it. Throws `refused`. */
-function expectRun(run: Run, { runId, after, epoch }: StandingChange): Run {
-  if (lengthOf(run) !== after || run.epoch !== epoch) throw changedRun(runId);
-  return run;
-}
-
 function findWork(runs: Iterable<Run>, request: WorkRequest): Run[] {
   return [...runs]
-    .filter(run => isWork({ ...run.record, lease: run.lease, reservedUntil: run.reservedUntil }, request))
+    .filter(({ record, lease, wakeAt, reservedUntil }) =>
+      isWork({ ...record, lease, wakeAt, reservedUntil }, request),
+    )
     .sort((one, other) => one.record.updatedAt - other.record.updatedAt)
     .slice(0, Math.max(0, request.limit));
 }
 
 /** Records what an append says about the run. `at`: the time of its last event, if there is one. */
-function recordStanding(
-  run: Run,
-  { status, progress, stateHash, wakeAt }: Standing,
-  at: number | undefined,
-): void {
-  const { record } = run;
-  record.status = status;
-  const next = nextWakeAt(record.wakeAt, wakeAt, at ?? 0);
-  if (next === undefined && record.wakeAt !== undefined) delete record.wakeAt;
-  setWakeAt(run, next);
+function recordStanding(run: Run, standing: Standing, at: number | undefined): void {
+  const { status, progress, stateHash, wakeAt } = standing;
+  run.record.status = status;
+  run.wakeAt = nextWakeAt(run.wakeAt, wakeAt, at ?? 0);
   if (progress !== undefined) run.progress = { ...progress };
   if (stateHash !== undefined && at !== undefined) run.stateHashes.set(lengthOf(run), stateHash);
 }
 
-function replaceEntries(
-  { journal, stateHashes, base }: Run,
-  entries: readonly { seq: number; text: string; stateHash?: string | undefined }[],
-): void {
-  for (const { seq, text, stateHash } of entries) {
-    journal[seq - base - 1] = text;
-    if (stateHash !== undefined) stateHashes.set(seq, stateHash);
-  }
-}
-
-/** Schedules a wake-up at `at`, unless an earlier one is set. */
-function wake(run: Run, at: number | undefined): void {
-  setWakeAt(run, earlier(run.record.wakeAt, at));
-}
-
-function setWakeAt(run: Run, wakeAt: number | undefined): void {
-  if (wakeAt !== undefined) run.record.wakeAt = wakeAt;
-}
-
 function describe(run: Run): RunRecord {
-  const { record, progress, epoch, redactions } = run;
+  const { record, progress, epoch, redactions, wakeAt } = run;
   const lease = run.lease && { owner: { ...run.lease.owner }, leaseUntil: run.lease.until };
   const shown = progress ?? unknownProgress(record.status);
-  return { ...structuredClone({ ...record, ...shown }), seq: lengthOf(run), epoch, redactions, ...lease };
+  const counts = { seq: lengthOf(run), epoch, redactions, ...omitUndefined({ wakeAt }) };
+  return { ...structuredClone({ ...record, ...shown }), ...counts, ...lease };
 }
 
-type Place = { position: number; runId: string; seq: number };
-
 /** The feed of a memory store: the places of its entries, in order. `find` returns the run of a place. */
-class MemoryFeed implements StoreFeed {
-  readonly #find: (runId: string) => Run;
-  readonly #cursors = new Map<string, { cursor: string; lease: { owner: Owner; until: number } }>();
-  #places: Place[] = [];
-  #last: FeedPlace = { position: 0, seq: 0 };
-
-  constructor(find: (runId: string) => Run) {
-    this.#find = find;
-  }
-
-  add(runId: string, seq: number): void {
-    this.#last = { position: this.#last.position + 1, seq };
-    this.#places.push({ position: this.#last.position, runId, seq });
-  }
-
-  drop(runIds: readonly string[]): void {
-    const gone = new Set(runIds);
-    if (gone.size > 0) this.#places = this.#places.filter(({ runId }) => !gone.has(runId));
-  }
-
-  async read(query: FeedQuery = {}): Promise<FeedPage> {
-    const { position, seq, limit } = readFeedQuery(query);
-    const from = this.#firstAfter(position);
-    const entries = this.#places.slice(from, from + limit).map(place => this.#readAt(place));
-    return { entries, next: entries.at(-1)?.cursor ?? toCursor({ position, seq }) };
-  }
-
-  async end(): Promise<string> {
-    return toCursor(this.#last);
-  }
-
-  async take(name: string, { owner, until, ...request }: CursorRequest): Promise<TakenCursor> {
-    const known = this.#cursors.get(name);
-    if (known?.lease.owner.id !== owner.id && isHeld(known?.lease, request))
-      return structuredClone({ type: 'held', ...known?.lease }) as TakenCursor;
-    const cursor = known?.cursor ?? toCursor(this.#last);
-    this.#cursors.set(name, { cursor, lease: { owner: { ...owner }, until } });
-    return { type: 'taken', cursor };
-  }
-
-  async save(name: string, ownerId: string, { cursor, until }: { cursor: string; until: number }) {
-    const known = this.#cursors.get(name);
-    if (known?.lease.owner.id !== ownerId) return false;
-    this.#cursors.set(name, { cursor, lease: { ...known.lease, until } });
-    return true;
-  }
-
-  #readAt({ position, runId, seq }: Place): FeedEntry {
-    const { base, journal } = this.#find(runId);
-    const { event } = decodeEntry(runId, seq, journal[seq - base - 1] ?? '', undefined);
-    return { runId, seq, event, cursor: toCursor({ position, seq }) };
-  }
+function makeFeed(find: (runId: string) => Run) {
+  const cursors = new Map<string, { cursor: string; lease: Lease }>();
+  let places: (FeedPlace & { runId: string })[] = [];
+  let last: FeedPlace = { position: 0, seq: 0 };
 
   /** The index of the first place after a position; positions ascend. */
-  #firstAfter(position: number): number {
-    let [low, high] = [0, this.#places.length];
+  function firstAfter(position: number): number {
+    let [low, high] = [0, places.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((this.#places[middle]?.position ?? 0) <= position) low = middle + 1;
+      if ((places[middle]?.position ?? 0) <= position) low = middle + 1;
       else high = middle;
     }
     return low;
   }
-}
 
-type Row = { followedUntil: number; text?: StoredText };
-
-/** The texts of turns in progress, kept with the run that `find` returns; `undefined` for an unknown run. */
-function memoryDeltas(find: (runId: string) => { redactions: number } | undefined): DeltaStore {
-  const rows = new WeakMap<object, Row>();
-  const rowOf = (runId: string): Row => {
-    const run = find(runId);
-    const row = (run && rows.get(run)) ?? { followedUntil: 0 };
-    if (run) rows.set(run, row);
-    return row;
-  };
-  return {
-    async follow(runId, { until }) {
-      const row = rowOf(runId);
-      row.followedUntil = Math.max(row.followedUntil, until);
-      return row.text && { ...row.text };
+  const feed: StoreFeed = {
+    async read(query = {}) {
+      const { limit, ...after } = readFeedQuery(query);
+      const from = firstAfter(after.position);
+      const entries = places.slice(from, from + limit).map(({ runId, ...place }) => {
+        const { base, journal } = find(runId);
+        const { seq, event } = decodeEntry(runId, place.seq, journal[place.seq - base - 1] ?? '');
+        return { runId, seq, event, cursor: toCursor(place) };
+      });
+      return { entries, next: entries.at(-1)?.cursor ?? toCursor(after) };
     },
-    async save(runId, { seq, json, redactions = 0 }, now) {
-      const row = rowOf(runId);
-      if (row.followedUntil <= now || find(runId)?.redactions !== redactions) return false;
-      row.text = { seq, json };
+    end: async () => toCursor(last),
+    async take(name, { until, ...request }) {
+      const known = cursors.get(name);
+      const refusal = refuseClaim(known?.lease, request);
+      if (refusal !== undefined) return structuredClone(refusal);
+      const cursor = known?.cursor ?? toCursor(last);
+      cursors.set(name, { cursor, lease: { owner: { ...request.owner }, until } });
+      return { type: 'taken', cursor };
+    },
+    async save(name, ownerId, { cursor, until }) {
+      const known = cursors.get(name);
+      if (known?.lease.owner.id !== ownerId) return false;
+      cursors.set(name, { cursor, lease: { ...known.lease, until } });
       return true;
     },
-    async clear(runId) {
-      delete rowOf(runId).text;
+  };
+  return {
+    feed,
+    add(runId: string, seq: number): void {
+      last = { position: last.position + 1, seq };
+      places.push({ ...last, runId });
+    },
+    drop(runIds: readonly string[]): void {
+      const gone = new Set(runIds);
+      if (gone.size > 0) places = places.filter(({ runId }) => !gone.has(runId));
     },
   };
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RunEvent, RunStarted } from '../../protocol/event.ts';
-import { isChangedRun } from '../../protocol/listing/work.ts';
-import type { RunStatus, Store } from '../../protocol/store.ts';
+import { isChangedRun, type RunStatus, type Store } from '../../protocol/store.ts';
 import {
   begin,
   type Checks,
