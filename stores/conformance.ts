@@ -67,16 +67,16 @@ export function storeChecks(tested: StoreUnderTest): StoreCheck[] {
   refuseUnknownOptions('storeChecks', tested, NAMES, 'input-invalid');
   const { reopen, openAgain, disconnect } = tested;
   const always = [
-    { ...journalChecks, ...claimChecks, ...contentChecks, ...lookupChecks, ...listChecks, ...blobChecks },
-    { ...deltaChecks, ...feedChecks, ...removalChecks, ...redactionChecks, ...pruneChecks, ...workChecks },
+    ...[journalChecks, claimChecks, contentChecks, lookupChecks, listChecks, blobChecks],
+    ...[deltaChecks, feedChecks, removalChecks, redactionChecks, pruneChecks, workChecks],
   ];
-  const lasting = {
-    ...{ ...lastingJournalChecks, ...lastingContentChecks, ...lastingRemovalChecks },
-    ...{ ...lastingListChecks, ...lastingFeedChecks },
-  };
-  const shared = { ...sharedFeedChecks, ...watchChecks, ...(disconnect && connectionChecks) };
+  const lasting = [
+    ...[lastingJournalChecks, lastingContentChecks, lastingRemovalChecks],
+    ...[lastingListChecks, lastingFeedChecks],
+  ];
+  const shared = [sharedFeedChecks, watchChecks, disconnect ? connectionChecks : {}];
   const timed = withClock(tested);
-  return [...always, reopen ? lasting : {}, openAgain ? shared : {}]
+  return [...always, ...(reopen ? lasting : []), ...(openAgain ? shared : [])]
     .flatMap(checks => Object.entries(checks))
     .map(([name, check]) => ({ name, run: () => runInNewStore(timed, check) }));
 }

@@ -46,12 +46,12 @@ export async function playRun(recording: Recording): Promise<Outcome> {
 async function playOne(recorded: RecordedRun, store: Store): Promise<Outcome> {
   const { started, events } = recorded;
   const { runId, input, stream, paused, continues, config } = started;
-  const { holdsAtEnd } = config;
   const [host, stage] = [new StageHost({ now: started.at, name: 'played_' }), new Stage()];
   const agent = makeAgent(recorded, { host, stage, store });
   const run = await agent.start(input, {
-    ...{ runId, stream },
-    ...omitUndefined({ paused, continues, holdsAtEnd }),
+    runId,
+    stream,
+    ...omitUndefined({ paused, continues, holdsAtEnd: config.holdsAtEnd }),
   });
   const readPlayed = playedEvents(store, runId);
   for (const [place, event] of events.entries()) {
