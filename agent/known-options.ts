@@ -1,7 +1,7 @@
 import type { Retry } from '../engine/services/definition.ts';
 import type { JournalMigration, JournalVersion } from '../engine/versions/migrate-journal.ts';
 import { LIMIT_NAMES, PRICE_NAMES, SETTING_NAMES } from '../protocol/config.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { type NamesOf, namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { AgentOptions, OutputSchema } from './agent-options.ts';
 import type { StartOptions } from './begin-journal.ts';
 
@@ -10,46 +10,17 @@ import type { StartOptions } from './begin-journal.ts';
 /** The options of `createAgent` without what only a store needs. */
 type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations'>;
 
-const LOOP_NAMES: NamesOf<StorelessOptions> = {
-  name: true,
-  description: true,
-  model: true,
-  forkModels: true,
-  instructions: true,
-  runContext: true,
-  tools: true,
-  toolChoice: true,
-  settings: true,
-  providerOptions: true,
-  limits: true,
-  onLimit: true,
-  prices: true,
-  finalAnswer: true,
-  onMessage: true,
-  textFilters: true,
-  maxResultBytes: true,
-  capture: true,
-  toolConcurrency: true,
-  prepareTurn: true,
-  finishers: true,
-  output: true,
-  retry: true,
-  version: true,
-  host: true,
-  watchers: true,
-  makeSupervisor: true,
-};
+const LOOP_NAMES = namesOf<StorelessOptions>()(
+  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices finalAnswer onMessage textFilters maxResultBytes capture toolConcurrency prepareTurn finishers output retry version host watchers makeSupervisor',
+);
 const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
-const RETRY_NAMES: NamesOf<Retry> = { attempts: true, baseMs: true, maxMs: true };
-const OUTPUT_NAMES: NamesOf<Exclude<OutputSchema, { '~standard': unknown }>> = {
-  schema: true,
-  name: true,
-  jsonSchema: true,
-  strict: true,
-};
-const MIGRATION_NAMES: NamesOf<JournalMigration> = { from: true, to: true, migrate: true };
-const VERSION_NAMES: NamesOf<JournalVersion> = { format: true, chart: true, agent: true };
-const CHOICE_NAMES: NamesOf<{ name: string }> = { name: true };
+const RETRY_NAMES = namesOf<Retry>()('attempts baseMs maxMs');
+const OUTPUT_NAMES = namesOf<Exclude<OutputSchema, { '~standard': unknown }>>()(
+  'schema name jsonSchema strict',
+);
+const MIGRATION_NAMES = namesOf<JournalMigration>()('from to migrate');
+const VERSION_NAMES = namesOf<JournalVersion>()('format chart agent');
+const CHOICE_NAMES = namesOf<{ name: string }>()('name');
 
 /** Returns the options of `createAgent`. Throws `agent-invalid` for an unknown name, at any depth. */
 export function knownAgentOptions(options: AgentOptions): AgentOptions {
@@ -89,26 +60,11 @@ function refuseUnknownBelow(of: string, options: Partial<AgentOptions>): void {
 
 type InputOptions = Omit<StartOptions, 'continues' | 'signal'>;
 
-const INPUT_NAMES: NamesOf<InputOptions> = {
-  stream: true,
-  chat: true,
-  labels: true,
-  title: true,
-  limits: true,
-  runContext: true,
-  onLimit: true,
-  paused: true,
-  holdsAtEnd: true,
-  runId: true,
-  launch: true,
-  request: true,
-};
+const INPUT_NAMES = namesOf<InputOptions>()(
+  'stream chat labels title limits runContext onLimit paused holdsAtEnd runId launch request',
+);
 const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, signal: true };
-const LAUNCH_NAMES: NamesOf<NonNullable<StartOptions['launch']>> = {
-  module: true,
-  model: true,
-  request: true,
-};
+const LAUNCH_NAMES = namesOf<NonNullable<StartOptions['launch']>>()('module model request');
 
 /** Returns the options of `agent.start` and `agent.run`. Throws `input-invalid` for an unknown name, at any depth. */
 export function knownStart(options: StartOptions): StartOptions {

@@ -1,11 +1,11 @@
 import { EngineError } from '../protocol/error.ts';
 import { hasLabels, type Labels, readLabels } from '../protocol/listing/label.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 
 /** Options of `agent.open`. `labels`: what the run must be labelled with; it may have other labels too. */
 export type OpenOptions = { labels?: Labels };
-const NAMES: NamesOf<OpenOptions> = { labels: true };
+const NAMES = namesOf<OpenOptions>()('labels');
 
 /** Returns the labels of a run; none for an unknown run or `undefined`. */
 export async function labelsOf(store: Store, runId: string | undefined): Promise<Labels> {

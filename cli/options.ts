@@ -4,15 +4,6 @@ import { userInfo } from 'node:os';
 import { EngineError, messageOf } from '../protocol/error.ts';
 import type { JsonValue } from '../protocol/json.ts';
 
-/** Options of commands that open a store. */
-export type StoreOptions = { db?: string; json?: boolean };
-
-/** Options of commands that show events. */
-export type ShowOptions = StoreOptions & { deltas?: boolean };
-
-/** Options of commands that drive a run. */
-export type DriveOptions = ShowOptions & { agent?: string; by?: string; yes?: boolean };
-
 export const DEFAULT_STORE = '.agentchart/runs.db';
 
 /** Returns the store, a file or the address of a PostgreSQL database: `db` (the `--db` option), else `AGENTCHART_DB`, else the default. */
@@ -52,10 +43,11 @@ export function parseJson(text: string, option: string): JsonValue {
   }
 }
 
-type NumberRule = { what?: string; isWhole?: boolean; from?: number; to?: number; advice?: string };
+/** `what` names the allowed numbers; `advice` follows the error. */
+export type NumberRule = { what?: string; isWhole?: boolean; from?: number; to?: number; advice?: string };
 
 /** Parses a number, by default any. Throws `input-invalid`, which names the option and `what` it must be. */
-export function readNumber(option: string, text: string, rule: NumberRule = {}): number {
+export function readNumber(text: string, option: string, rule: NumberRule = {}): number {
   const { what = 'a number', isWhole = false, from = -Infinity, to = Infinity, advice = '' } = rule;
   const number = Number(text);
   const isNumber = isWhole ? /^-?\d+$/.test(text) : text.trim() !== '' && Number.isFinite(number);
@@ -64,26 +56,15 @@ export function readNumber(option: string, text: string, rule: NumberRule = {}):
 }
 
 /** Parses an entry number. Throws `input-invalid`, which names the option, unless `text` is an integer. */
-export function readEntryNumber(option: string, text: string): number {
+export function readEntryNumber(text: string, option: string): number {
   const advice = ' `agentchart show RUN --events` lists the entries.';
-  return readNumber(option, text, { what: 'an entry number', isWhole: true, advice });
+  return readNumber(text, option, { what: 'an entry number', isWhole: true, advice });
 }
 
-/** Returns the port that `--port` asks for. Throws `input-invalid` for anything else. */
-export function readPort(text: string): number {
-  const what = 'a number from 0 to 65535';
-  const advice = ' 0 picks a free port.';
-  return readNumber('--port', text, { what, isWhole: true, from: 0, to: 65_535, advice });
-}
-
-/** Returns the word that an option gives, `undefined` without one. Throws `input-invalid`, which lists the `known` words. */
-export function readOneOf<Word extends string>(
-  option: string,
-  known: readonly Word[],
-  text: string | undefined,
-): Word | undefined {
+/** Returns the word that an option gives. Throws `input-invalid`, which lists the `known` words. */
+export function readOneOf<Word extends string>(known: readonly Word[], text: string, option: string): Word {
   const word = known.find(one => one === text);
-  if (word !== undefined || text === undefined) return word;
+  if (word !== undefined) return word;
   throw new EngineError(
     'input-invalid',
     `${option} must be one of ${known.join(', ')}, got ${JSON.stringify(text)}.`,
@@ -107,7 +88,7 @@ export function readToken(option: string | undefined): string | undefined {
 const ISO = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
 /** Returns a date (in UTC) or a time with its zone in ms since the epoch. Throws `input-invalid` for anything else. */
-export function readTime(option: string, text: string): number {
+export function readTime(text: string, option: string): number {
   const [, day] = ISO.exec(text) ?? [];
   const time = day === undefined ? Number.NaN : Date.parse(text);
   // Date.parse reads February 30 as March 2.

@@ -4,17 +4,22 @@ import { EngineError } from '../protocol/error.ts';
 import { listAll, type RunRecord, type Store } from '../protocol/store.ts';
 import { type PostgresOptions, postgres } from '../stores/postgres.ts';
 import { sqlite } from '../stores/sqlite.ts';
-import { type StoreOptions, storeFile } from './options.ts';
+import type { StoreOptions } from './command-table.ts';
+import { storeFile } from './options.ts';
 import { CommandLines } from './render/command-lines.ts';
 import { formatStore, isDatabase } from './render/format.ts';
 import { Output } from './render/output.ts';
 
 /** A store that exists, and how the command writes about it. */
 export type Opened = { store: Store; output: Output; commands: CommandLines };
+export type FoundRun = Opened & { record: RunRecord };
+
+/** The options of commands about a run, named by its id or a unique prefix of it. */
+export type OnRun = StoreOptions & { run: string };
 
 /**
- * Runs `work` on the store in this file, or at this address, then closes the store. If calls that timed out are still running, it is
- * closed once they have ended, so that their results are kept; this function does not wait for that.
+ * Runs `work` on the store in this file, or at this address, then closes the store; if calls that timed out still run,
+ * only once they have ended, so that their results are kept. It does not wait for that.
  */
 export async function withStore<Result>(
   place: string | ({ file: string } & Pick<PostgresOptions, 'patienceMs' | 'warn'>),
@@ -45,12 +50,11 @@ export async function withExistingStore<Result>(
 
 /** As `withExistingStore`, with the record of a run: see `findRun`. */
 export async function withRun<Result>(
-  id: string,
-  options: StoreOptions,
-  work: (opened: Opened & { record: RunRecord }) => Promise<Result>,
+  { run, ...options }: OnRun,
+  work: (found: FoundRun) => Promise<Result>,
 ): Promise<Result> {
   return await withExistingStore(options, async opened =>
-    work({ ...opened, record: await findRun(opened.store, id) }),
+    work({ ...opened, record: await findRun(opened.store, run) }),
   );
 }
 

@@ -5,7 +5,7 @@
 
 import { EngineError } from '../protocol/error.ts';
 import { type JsonValue, omitUndefined, toBoundedJson } from '../protocol/json.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { CallView, Reconciliation, Tool, ToolCallContext } from '../protocol/tool.ts';
 import { type ModelOutput, readModelOutput } from './ai-sdk/read-model-output.ts';
 import type { ConvertedTool } from './ai-sdk/tool-types.ts';
@@ -87,14 +87,9 @@ export function aiSdkTools(
   return Object.entries(tools).map(([name, given]) => convert(name, given, settings[name]));
 }
 
-const SETTING_NAMES: NamesOf<AiSdkToolSettings> = {
-  sideEffect: true,
-  retries: true,
-  approval: true,
-  timeoutMs: true,
-  maxResultBytes: true,
-  reconcile: true,
-};
+const SETTING_NAMES = namesOf<AiSdkToolSettings>()(
+  'sideEffect retries approval timeoutMs maxResultBytes reconcile',
+);
 
 function convert(name: string, given: AiSdkTool, settings: AiSdkToolSettings = {}): Tool {
   assertRunsHere(name, given);

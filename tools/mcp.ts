@@ -5,7 +5,7 @@
  */
 
 import { EngineError } from '../protocol/error.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTimeout } from './check-tool-settings.ts';
 import { openHttp, showUrl } from './mcp/http-server.ts';
@@ -44,31 +44,12 @@ export type McpOptions = McpTransport & {
   totalTimeoutMs?: number;
 };
 
-const NAMES: NamesOf<McpOptions> = {
-  command: true,
-  args: true,
-  env: true,
-  cwd: true,
-  url: true,
-  headers: true,
-  fetch: true,
-  name: true,
-  tools: true,
-  trustHints: true,
-  prefix: true,
-  timeoutMs: true,
-  totalTimeoutMs: true,
-};
-const OVERRIDE_NAMES: NamesOf<McpToolOverride> = {
-  sideEffect: true,
-  approval: true,
-  reconcile: true,
-  hidden: true,
-  timeoutMs: true,
-  retries: true,
-  maxResultBytes: true,
-  description: true,
-};
+const NAMES = namesOf<McpOptions>()(
+  'command args env cwd url headers fetch name tools trustHints prefix timeoutMs totalTimeoutMs',
+);
+const OVERRIDE_NAMES = namesOf<McpToolOverride>()(
+  'sideEffect approval reconcile hidden timeoutMs retries maxResultBytes description',
+);
 
 export type McpToolSource = ToolSource & { readonly name: string };
 

@@ -5,7 +5,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { EngineError } from '../protocol/error.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
-import { type NamesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type {
   CallView,
   Reconciliation,
@@ -79,22 +79,9 @@ export type Repetition =
   | { sideEffect?: 'once'; retries?: 0 }
   | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
 
-const NAMES: NamesOf<ToolOptions<StandardSchemaV1, StandardSchemaV1>> = {
-  name: true,
-  description: true,
-  input: true,
-  inputSchema: true,
-  strict: true,
-  output: true,
-  runContext: true,
-  approval: true,
-  sideEffect: true,
-  retries: true,
-  timeoutMs: true,
-  maxResultBytes: true,
-  reconcile: true,
-  run: true,
-};
+const NAMES = namesOf<ToolOptions<StandardSchemaV1, StandardSchemaV1>>()(
+  'name description input inputSchema strict output runContext approval sideEffect retries timeoutMs maxResultBytes reconcile run',
+);
 
 /** The type of the result of a tool that returned `Value`: as JSON, and `null` for nothing. */
 export type AsResult<Value> = unknown extends Value ? Value : Value extends void ? null : AsJson<Value>;

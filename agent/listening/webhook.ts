@@ -3,7 +3,7 @@ import { backOffMs } from '../../protocol/back-off.ts';
 import { hashText } from '../../protocol/content/hash-text.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
 import { listRunEventTypes } from '../../protocol/event.ts';
-import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
+import { namesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
 import type { DeliveryContext, LastingListener } from './listener.ts';
 import { type Notice, noticesOf, STATUS_TOPICS, type WebhookTopic } from './webhook-notice.ts';
 
@@ -19,7 +19,7 @@ export type WebhookOptions = {
   fetch?: typeof fetch;
 };
 
-const NAMES: NamesOf<WebhookOptions> = { url: true, secret: true, on: true, fetch: true };
+const NAMES = namesOf<WebhookOptions>()('url secret on fetch');
 
 const REQUEST_MS = 15_000;
 const BACK_OFF = { baseMs: 500, maxMs: 10 * 60_000 };

@@ -1,54 +1,36 @@
-import { type Breakpoint, breakpointsSchema, HELD_ACTIONS } from '../../protocol/debugger/breakpoint.ts';
+import { type Breakpoint, breakpointsSchema } from '../../protocol/debugger/breakpoint.ts';
 import { describeBreakpoint, nextBreakpointId } from '../../protocol/debugger/describe-breakpoint.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
-import { readRun, submitCommands } from '../change-run.ts';
+import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
-import { readNumber, readOneOf, type ShowOptions } from '../options.ts';
 import { bold } from '../render/output.ts';
+import { readRun, submitCommand } from './change.ts';
 
-type BreakOptions = ShowOptions & {
-  by?: string;
-  id?: string;
-  before?: string;
-  tool?: string;
-  where?: string;
-  turn?: string;
-  costOver?: string;
-  once?: boolean;
-  remove?: string[];
-  clear?: boolean;
-};
-
-/** Implements `agentchart break`: lists the breakpoints of a run, or adds or removes some. */
-export async function setBreakpoints(id: string, options: BreakOptions): Promise<number> {
+/** Lists the breakpoints of a run, or adds or removes some. */
+export const setBreakpoints: Action<'break'> = options => {
   const added = readBreakpoint(options);
-  const { remove = [], clear } = options;
-  if (added === null && remove.length === 0 && clear !== true) return await listBreakpoints(id, options);
-  return await submitCommands(
-    id,
+  const { remove = [], clear = false } = options;
+  if (added === null && remove.length === 0 && !clear) return listBreakpoints(options);
+  return submitCommand(
     options,
     async (run, by) => {
       const { breakpoints: before } = run.context;
       const unknown = remove.find(name => before.every(one => one.id !== name));
       if (unknown !== undefined) throw new EngineError('input-invalid', explainUnknown(unknown, before));
-      const kept = clear === true ? [] : before.filter(one => !remove.includes(one.id));
-      const name = options.id ?? nextBreakpointId(before);
-      const others = kept.filter(one => one.id !== name || added === null);
-      const breakpoints = added === null ? others : [...others, { id: name, ...added }];
+      const kept = clear ? [] : before.filter(one => !remove.includes(one.id));
+      const id = options.id ?? nextBreakpointId(before);
+      const breakpoints = added === null ? kept : [...kept.filter(one => one.id !== id), { id, ...added }];
       return await run.setBreakpoints(checkBreakpoints(breakpoints), { by });
     },
     run => `has ${describeAll(run.context.breakpoints)}.`,
   );
-}
+};
 
-async function listBreakpoints(id: string, options: ShowOptions): Promise<number> {
-  return await readRun(id, options, ({ context }, output) => {
-    for (const one of context.breakpoints) {
-      if (output.json) output.data(one);
-      else output.line(bold(one.id), ` ${describeBreakpoint(one)}`);
-    }
-    if (!output.json && context.breakpoints.length === 0)
+function listBreakpoints(options: GivenTo<'break'>): Promise<number> {
+  return readRun(options, ({ context: { breakpoints } }, output) => {
+    for (const one of breakpoints) output.tell(one, bold(one.id), ` ${describeBreakpoint(one)}`);
+    if (!output.json && breakpoints.length === 0)
       output.line('The run has no breakpoints. To set one: break RUN --before executeTools --tool NAME');
     return EXIT.done;
   });
@@ -65,23 +47,22 @@ function explainUnknown(name: string, breakpoints: readonly Breakpoint[]): strin
   return `The run has no breakpoint ${JSON.stringify(name)}. It has: ${ids}.`;
 }
 
-/** The breakpoint of the options; `null` without one. Throws `input-invalid`, which names the option. */
-function readBreakpoint(options: BreakOptions): Omit<Breakpoint, 'id'> | null {
-  const { before, tool, where, turn, costOver, once } = options;
-  const read = omitUndefined({
-    next: readOneOf('--before', HELD_ACTIONS, before),
+/** The breakpoint of the options; `null` without one. */
+function readBreakpoint(options: GivenTo<'break'>): Omit<Breakpoint, 'id'> | null {
+  const { before: next, tool, where, turn, costOver, once, id } = options;
+  const matched = omitUndefined({
+    next,
     tool,
-    turn: turn === undefined ? undefined : readNumber('--turn', turn),
-    costOver: costOver === undefined ? undefined : readNumber('--cost-over', costOver),
+    turn,
+    costOver,
     where: where === undefined ? undefined : readCondition(where),
   });
-  const isEmpty = Object.keys(read).length === 0;
-  if (isEmpty && (once === true || options.id !== undefined))
-    throw new EngineError(
-      'input-invalid',
-      'Say what the breakpoint matches: --before, --tool, --where, --turn or --cost-over.',
-    );
-  return isEmpty ? null : { ...read, ...(once === true && { once }) };
+  if (Object.keys(matched).length > 0) return { ...matched, ...(once === true && { once }) };
+  if (once !== true && id === undefined) return null;
+  throw new EngineError(
+    'input-invalid',
+    'Say what the breakpoint matches: --before, --tool, --where, --turn or --cost-over.',
+  );
 }
 
 /** Reads `input.cents>10000`. A value that is not JSON is a text. */

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { EngineError } from '../../protocol/error.ts';
+import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 
 type Completed = ReturnType<typeof describeCommands>[number];
@@ -13,8 +14,8 @@ const SHELLS: Readonly<Record<string, (commands: readonly Completed[]) => string
 /** Prints the ids of the last runs, one a line. Bash expands words, so ids with other characters are left out. */
 const RUN_IDS = `agentchart runs --json --limit 50 2>/dev/null | sed -n 's/^{"runId":"\\([A-Za-z0-9_.:-]*\\)".*/\\1/p'`;
 
-/** Implements `agentchart completion`: prints a script for a shell, made from the commands of the program. */
-export function completion(shell: string, _options: object, { parent: program }: Command): number {
+/** Prints a script for a shell, made from the commands of the program. */
+export const completion: Action<'completion'> = ({ shell }, { parent: program }) => {
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (write === undefined)
     throw new EngineError(
@@ -23,7 +24,7 @@ export function completion(shell: string, _options: object, { parent: program }:
     );
   process.stdout.write(write(describeCommands(program)));
   return EXIT.done;
-}
+};
 
 /** The commands as shells complete them. `takesRun`: the first argument is a run. */
 function describeCommands(program: Command | null) {

@@ -18,27 +18,26 @@ import { postgres } from '../../stores/postgres.ts';
 import { backUpDatabase } from '../../stores/sqlite/back-up-database.ts';
 import { describeDatabase as describeSqlite } from '../../stores/sqlite/open-database.ts';
 import { sqlite } from '../../stores/sqlite.ts';
+import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { loadAgent } from '../load-agent.ts';
-import { type StoreOptions, storeFile } from '../options.ts';
+import { storeFile } from '../options.ts';
 import { formatStore, isDatabase } from '../render/format.ts';
 import { bold, Output } from '../render/output.ts';
 import { missingStore } from '../store.ts';
-
-type DoctorOptions = StoreOptions & { agent?: string[] };
 
 type Tables = { version: number | null; current: number; synchronousCommit?: string };
 
 type Counts = Record<Finding['type'] | 'runs', number>;
 
 /**
- * Implements `agentchart doctor`: lists the runs that workers of this release, with the given agents, would not drive.
- * Changes nothing in the store. Exits with 1 if there are such runs, or if the store cannot be used.
+ * Lists the runs that workers of this release, with the given agents, would not drive. Changes nothing in the store.
+ * Exits with 1 if there are such runs, or if the store cannot be used.
  */
-export async function doctor(options: DoctorOptions): Promise<number> {
-  const output = new Output({ json: options.json === true });
-  const file = storeFile(options.db);
-  const loaded = await Promise.all((options.agent ?? []).map(loadAgent));
+export const doctor: Action<'doctor'> = async ({ db, json, agent: modules = [] }) => {
+  const output = new Output({ json });
+  const file = storeFile(db);
+  const loaded = await Promise.all(modules.map(loadAgent));
   try {
     const tables = await describeTables(file);
     showTables(output, file, tables);
@@ -51,7 +50,7 @@ export async function doctor(options: DoctorOptions): Promise<number> {
     output.problem(messageOf(error));
     return EXIT.failed;
   }
-}
+};
 
 async function describeTables(file: string): Promise<Tables> {
   if (isDatabase(file)) return await describePostgres(file);

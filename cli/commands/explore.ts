@@ -15,81 +15,67 @@ import type { RunRecord, Store } from '../../protocol/store.ts';
 import type { Tool, ToolSource } from '../../protocol/tool.ts';
 import { type ConnectedTools, connectTools } from '../../tools/connect-tools.ts';
 import { formatBreachTest } from '../../visualizer/breach-test.ts';
+import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { bareAgent, recallLaunch } from '../launch.ts';
 import { loadAgent } from '../load-agent.ts';
-import { readEntryNumber, readNumber, type StoreOptions } from '../options.ts';
 import { formatPath } from '../render/format.ts';
 import { Output } from '../render/output.ts';
 import { showAhead, showExploration } from '../render/show-exploration.ts';
 import { withRun } from '../store.ts';
 
-type ExploreCommandOptions = StoreOptions & {
-  agent?: string;
-  at?: string;
-  maxStates?: string;
-  connect?: boolean;
-  saveTest?: string;
-};
-
 /** The environment variable of a process that sends its progress to its parent process: `{ states }`. */
 export const REPORTS_PROGRESS = 'AGENTCHART_REPORTS_PROGRESS';
 
-/** Implements `agentchart explore`. Executes nothing; starts tool servers only with `--connect`. */
-export async function exploreAgent(id: string | undefined, options: ExploreCommandOptions): Promise<number> {
-  const output = new Output({ json: options.json === true });
-  const what = 'a positive integer';
-  const maxStates =
-    options.maxStates === undefined
-      ? undefined
-      : readNumber('--max-states', options.maxStates, {
-          what,
-          isWhole: true,
-          from: 1,
-          to: Number.MAX_SAFE_INTEGER,
-        });
+/** What is explored: an agent of a module, from the start or from the last of a run's `entries`. */
+type Explored = {
+  agent: Agent;
+  module?: string;
+  exports: ExploreOptions;
+  entries?: readonly JournalEntry[];
+};
+
+/** Executes nothing; starts tool servers only with `--connect`. */
+export const exploreAgent: Action<'explore'> = async options => {
+  const { run, maxStates, connect, saveTest } = options;
+  const output = new Output(options);
   const explored =
-    id === undefined
+    run === undefined
       ? await findAgent(options)
-      : await withRun(id, options, ({ store, record }) => findExploredRun(store, record, options));
-  const { agent, exports } = explored;
-  const connected = options.connect === true ? await connectTools(sourcesOf(agent)) : undefined;
+      : await withRun({ ...options, run }, ({ store, record }) => findRunAt(store, record, options));
+  const connected = connect === true ? await connectTools(sourcesOf(explored.agent)) : undefined;
   try {
-    const report = walk(explored, connected, { ...exports, ...omitUndefined({ maxStates }) });
+    const report = walk(explored, connected, { ...explored.exports, ...omitUndefined({ maxStates }) });
     if (output.json) output.data(report);
-    else if ('ahead' in report) showAhead(output, report);
-    if (!output.json) showExploration(output, report);
-    if (options.saveTest !== undefined) saveBreachTests(output, options.saveTest, explored, report);
+    else {
+      if ('ahead' in report) showAhead(output, report);
+      showExploration(output, report);
+    }
+    if (saveTest !== undefined) saveBreachTests(output, saveTest, explored, report);
     if (report.breaches.length > 0) return EXIT.failed;
     return report.complete ? EXIT.done : EXIT.incomplete;
   } finally {
     await connected?.close();
   }
-}
+};
 
-async function findAgent({ agent: module, at }: ExploreCommandOptions): Promise<Explored> {
+async function findAgent({ agent: module, at }: GivenTo<'explore'>): Promise<Explored> {
   if (at !== undefined) throw new EngineError('input-invalid', '--at needs a run.');
-  if (module === undefined) {
+  if (module === undefined)
     throw new EngineError(
       'input-invalid',
       'Give a run, or --agent MODULE: the module whose default export is the agent.',
     );
-  }
   return { agent: await loadAgent(module), module, exports: await readExports(module) };
 }
 
-async function findExploredRun(
-  store: Store,
-  record: RunRecord,
-  options: ExploreCommandOptions,
-): Promise<Explored> {
+async function findRunAt(store: Store, record: RunRecord, options: GivenTo<'explore'>): Promise<Explored> {
   const { runId, seq } = record;
-  const at = options.at === undefined ? seq : readEntryNumber('--at', options.at);
+  const { at = seq, agent } = options;
   if (at < 1 || at > seq)
     throw new EngineError('input-invalid', `--at must be an entry of the run, from 1 to ${seq}, got ${at}.`);
   const journal = await readFromStart(store, runId, 'Explore');
-  const entries = journal.filter(entry => entry.seq <= at);
-  return { ...(await findAgentOf(store, record, options.agent)), entries };
+  return { ...(await findAgentOf(store, record, agent)), entries: journal.filter(entry => entry.seq <= at) };
 }
 
 /** The agent of a run. Invariants and samples are the module's own agent's, not those of its sub-agents. */
@@ -150,14 +136,6 @@ function sourcesOf(agent: Agent): ToolSource[] {
     (entry): entry is ToolSource => 'connect' in entry && typeof entry.connect === 'function',
   );
 }
-
-/** What is explored: an agent of a module, from the start or from the last of a run's `entries`. */
-type Explored = {
-  agent: Agent;
-  module?: string;
-  exports: ExploreOptions;
-  entries?: readonly JournalEntry[];
-};
 
 /** Writes a vitest file with a test for each breach that one path shows. Throws `input-invalid` if it cannot be written. */
 function saveBreachTests(

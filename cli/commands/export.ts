@@ -10,38 +10,35 @@ import { toJson } from '../../protocol/json.ts';
 import type { Store } from '../../protocol/store.ts';
 import { playRun } from '../../testing/play/play-run.ts';
 import { formatLiteral } from '../../visualizer/breach-test.ts';
+import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
-import { readVersion, type StoreOptions } from '../options.ts';
+import { readVersion } from '../options.ts';
 import { formatPath, formatSafeJson, showSafely } from '../render/format.ts';
 import type { Output } from '../render/output.ts';
 import { withRun } from '../store.ts';
 
-type ExportOptions = StoreOptions & { out?: string; test?: boolean };
-
 type Recorded = Awaited<ReturnType<typeof recordRun>>;
 
 /**
- * Implements `agentchart export`. Writes a JSON document with the run and the runs that it continues, followed
- * by the parts of its large results, one JSON line each. With `test`, writes a vitest file instead.
+ * Writes a JSON document with the run and the runs that it continues, followed by the parts of its large results, one
+ * JSON line each. With `test`, writes a vitest file instead.
  */
-export async function exportToFile(id: string, { out, test, ...options }: ExportOptions): Promise<number> {
-  return await withRun(id, options, async ({ store, output, record: { runId } }) => {
+export const exportToFile: Action<'export'> = ({ out, test, ...options }) =>
+  withRun(options, async ({ store, output, record: { runId } }) => {
     if (test === true) return await writeTest(store, runId, out, output);
     const exported = await exportRun(store, runId);
-    if (out === undefined) {
-      await writeOut(`${formatSafeJson(exported, output.json ? 0 : 2)}\n`);
-      for await (const part of exportBlobs(store, exported)) await writeOut(`${formatSafeJson(part, 0)}\n`);
-      return EXIT.done;
-    }
-    write(out, `${formatSafeJson(exported, 2)}\n`);
-    for await (const part of exportBlobs(store, exported)) write(out, `${formatSafeJson(part, 0)}\n`, 'a');
+    const indent = out === undefined && output.json ? 0 : 2;
+    await write(out, `${formatSafeJson(exported, indent)}\n`);
+    for await (const part of exportBlobs(store, exported)) await write(out, `${formatSafeJson(part)}\n`, 'a');
+    if (out === undefined) return EXIT.done;
     const entries = exported.journal.length;
     const { stateHash } = exported.end;
-    if (output.json) output.data({ runId, file: out, entries, stateHash });
-    else output.line(`Exported ${runId} to ${formatPath(out)}: ${entries} entries, state ${stateHash}`);
+    output.tell(
+      { runId, file: out, entries, stateHash },
+      `Exported ${runId} to ${formatPath(out)}: ${entries} entries, state ${stateHash}`,
+    );
     return EXIT.done;
   });
-}
 
 async function writeTest(
   store: Store,
@@ -50,10 +47,13 @@ async function writeTest(
   output: Output,
 ): Promise<number> {
   const test = await makeTest(store, runId);
-  if (out !== undefined) write(out, test);
-  if (output.json) output.data(out === undefined ? { runId, test } : { runId, file: out });
-  else if (out === undefined) process.stdout.write(test);
-  else output.line(`Exported ${runId} as a test. To run it: npx vitest run ${formatPath(out)}`);
+  if (out !== undefined || !output.json) await write(out, test);
+  if (out === undefined && output.json) output.data({ runId, test });
+  if (out !== undefined)
+    output.tell(
+      { runId, file: out },
+      `Exported ${runId} as a test. To run it: npx vitest run ${formatPath(out)}`,
+    );
   return EXIT.done;
 }
 
@@ -79,11 +79,12 @@ async function assertPlayable({ recording, outcome }: Recorded, runId: string): 
   });
 }
 
-async function writeOut(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
-}
-
-function write(file: string, text: string, flag: 'w' | 'a' = 'w'): void {
+/** Writes to the file, or to stdout without one. */
+async function write(file: string | undefined, text: string, flag: 'w' | 'a' = 'w'): Promise<void> {
+  if (file === undefined) {
+    if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+    return;
+  }
   try {
     writeFileSync(file, text, { flag });
   } catch (cause) {

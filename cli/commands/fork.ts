@@ -8,51 +8,41 @@ import { EngineError } from '../../protocol/error.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../../protocol/json.ts';
 import { type Answer, commandFor } from '../../protocol/open/answer.ts';
 import type { RunCommand } from '../../protocol/run-command.ts';
-import { printEntries } from '../change-run.ts';
+import type { Action, GivenTo } from '../command-table.ts';
 import { driveRun } from '../drive-run.ts';
 import { EXIT } from '../exit-codes.ts';
 import { absoluteModel, bareAgent, makeOwnAgent, readLaunch, recallLaunch, withAgent } from '../launch.ts';
-import { type DriveOptions, parseJson, readEntryNumber, userName } from '../options.ts';
+import { parseJson, userName } from '../options.ts';
 import { detectEarlyExit } from '../process-end.ts';
 import { bold, cyan } from '../render/output.ts';
 import { withRun } from '../store.ts';
+import { printEntries } from './change.ts';
 
-type ForkOptions = DriveOptions &
-  ForkChanges & {
-    at: string;
-    drive: boolean;
-    message?: string;
-    paused?: boolean;
-    replayTools?: boolean;
-    model?: string;
-  };
-
-/** Implements `agentchart fork`. Shows all events of the fork as JSON, but only new ones as text. */
-export async function fork(id: string, options: ForkOptions): Promise<number> {
-  const at = readEntryNumber('--at', options.at);
-  if (options.message?.trim() === '') throw new EngineError('input-invalid', '--message must not be empty.');
-  const { message, paused, replayTools, by = userName() } = options;
-  const changesFor = readChanges(options, by);
+/** Shows all events of the fork as JSON, but only new ones as text. */
+export const fork: Action<'fork'> = async options => {
+  const { at, message, paused, replayTools, by = userName() } = options;
+  if (message?.trim() === '') throw new EngineError('input-invalid', '--message must not be empty.');
+  const params = readParams(options);
   const model = options.model === undefined ? undefined : await nameModel(options.model);
   const named = omitUndefined({ model: model?.launch });
   return await detectEarlyExit(() =>
-    withRun(id, options, async ({ record, ...opened }) => {
+    withRun(options, async ({ record, ...opened }) => {
       const { store, output, commands } = opened;
+      const { runId } = record;
       const agent = options.drive
         ? await makeOwnAgent(
             record,
             store,
-            { ...(await recallLaunch(store, record.runId)), ...named },
+            { ...(await recallLaunch(store, runId)), ...named },
             { ...readLaunch(options.agent), ...named },
           )
         : bareAgent(record, store);
       return await withAgent(agent, output, async () => {
-        const changes = await changesFor(
-          async () => (await loadRunAt(store, record.runId, at)).state.context,
-        );
+        const context = async () => (await loadRunAt(store, runId, at)).state.context;
+        const changes = await makeChanges(options, params, by, context);
         const how = { message, paused, replayTools, model, commands: changes, by };
-        const run = await (await agent.open(record.runId)).fork({ at, ...how });
-        if (!output.json) output.line(bold(run.id), `  fork of ${record.runId} at entry ${at}`);
+        const run = await (await agent.open(runId)).fork({ at, ...how });
+        if (!output.json) output.line(bold(run.id), `  fork of ${runId} at entry ${at}`);
         const begin = output.json ? null : run.durable;
         if (options.drive) return await driveRun({ ...opened, run, agent, begin, options });
         if (output.json) await printEntries(store, run.id, output);
@@ -61,7 +51,7 @@ export async function fork(id: string, options: ForkOptions): Promise<number> {
       });
     }),
   );
-}
+};
 
 async function nameModel(text: string): Promise<ForkModel> {
   const launch = absoluteModel(text);
@@ -70,38 +60,31 @@ async function nameModel(text: string): Promise<ForkModel> {
   return { launch, provider, model };
 }
 
-type ForkChanges = {
-  setParam?: readonly string[];
-  approve?: string;
-  reject?: string;
-  result?: string;
-  input?: string;
-  output?: string;
-  text?: string;
-};
-
-/** Returns what makes the commands; it reads the original's context at that entry if it needs it. */
-function readChanges(
-  changes: ForkChanges,
-  by: string,
-): (readContext: () => Promise<Context>) => Promise<RunCommand[]> {
-  const { approve, reject, result, text, setParam = [] } = changes;
-  if (changes.input !== undefined && approve === undefined)
+/** The parameters of `--set-param`, `undefined` without one. Refuses options that need another one. */
+function readParams({ input, output, approve, result, setParam }: GivenTo<'fork'>): RunParams | undefined {
+  if (input !== undefined && approve === undefined)
     throw new EngineError('input-invalid', '--input is the edited input of a call: give --approve CALL too.');
-  if ((changes.output === undefined) !== (result === undefined))
+  if ((output === undefined) !== (result === undefined))
     throw new EngineError('input-invalid', 'Give --result CALL and --output JSON together.');
-  const params = Object.fromEntries(setParam.map(readParam));
-  const input = changes.input === undefined ? {} : { input: parseJson(changes.input, '--input') };
-  const output = changes.output === undefined ? null : parseJson(changes.output, '--output');
-  const decide = (callId: string | undefined, answer: Answer) =>
-    callId === undefined ? [] : [commandFor({ kind: 'approval', callId }, answer, { by })];
-  return async readContext => [
-    ...(setParam.length > 0 ? [{ type: 'set-params', params: params as RunParams, by } as const] : []),
-    ...(text === undefined ? [] : [{ type: 'edit-turn', text, by } as const]),
-    ...decide(approve, { type: 'approve', ...input }),
-    ...decide(reject, { type: 'reject' }),
-    ...(result === undefined ? [] : [giveResult(await readContext(), result, output, by)]),
-  ];
+  return setParam && (Object.fromEntries(setParam.map(readParam)) as RunParams);
+}
+
+/** The commands that make the fork different. Reads the original's context at the entry only if it needs it. */
+async function makeChanges(
+  { approve, reject, result, text, input, output }: GivenTo<'fork'>,
+  params: RunParams | undefined,
+  by: string,
+  readContext: () => Promise<Context>,
+): Promise<RunCommand[]> {
+  const decide = (callId: string, answer: Answer) => commandFor({ kind: 'approval', callId }, answer, { by });
+  const changes: RunCommand[] = [];
+  if (params !== undefined) changes.push({ type: 'set-params', params, by });
+  if (text !== undefined) changes.push({ type: 'edit-turn', text, by });
+  if (approve !== undefined) changes.push(decide(approve, { type: 'approve', ...omitUndefined({ input }) }));
+  if (reject !== undefined) changes.push(decide(reject, { type: 'reject' }));
+  if (result !== undefined && output !== undefined)
+    changes.push(giveResult(await readContext(), result, output, by));
+  return changes;
 }
 
 function readParam(text: string): [string, JsonObject[string]] {

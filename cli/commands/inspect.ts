@@ -8,9 +8,10 @@ import { createRunsApp } from '../../server/app.ts';
 import { memory } from '../../stores/memory.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { pageAssets } from '../../visualizer/page-assets.ts';
+import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { bareAgent } from '../launch.ts';
-import { readPort, readVersion, type StoreOptions } from '../options.ts';
+import { readVersion } from '../options.ts';
 import { untilInterrupted } from '../process-end.ts';
 import { Output } from '../render/output.ts';
 import { withRun } from '../store.ts';
@@ -18,21 +19,20 @@ import { makeTest } from './export.ts';
 import { isFile, readExportFile } from './read-export-file.ts';
 import { listen, ServerLog } from './serving.ts';
 
-type InspectOptions = StoreOptions & { port: string };
-
-/** Implements `agentchart inspect`, until SIGINT or SIGTERM. It drives nothing and takes no commands. */
-export async function inspect(named: string, options: InspectOptions): Promise<number> {
-  if (!isFile(named))
-    return await withRun(named, options, async ({ store, output, record }) =>
-      serveReadOnly(nonDrivingStore(store), record.runId, options.port, output),
+/** Serves the page until SIGINT or SIGTERM. Drives nothing and takes no commands. */
+export const inspect: Action<'inspect'> = async options => {
+  const { run, port } = options;
+  if (!isFile(run))
+    return await withRun(options, async ({ store, output, record }) =>
+      serveReadOnly(nonDrivingStore(store), record.runId, port, output),
     );
-  const output = new Output({ json: options.json === true });
-  const { store, runId, problem } = await loadExport(named);
+  const output = new Output(options);
+  const { store, runId, problem } = await loadExport(run);
   if (problem !== undefined) output.problem(`The file is not as it was exported: ${problem}.`);
-  return await serveReadOnly(store, runId, options.port, output);
-}
+  return await serveReadOnly(store, runId, port, output);
+};
 
-async function serveReadOnly(store: Store, runId: string, port: string, output: Output): Promise<number> {
+async function serveReadOnly(store: Store, runId: string, port: number, output: Output): Promise<number> {
   const log = new ServerLog('text');
   const assets = await pageAssets();
   const app = createRunsApp({
@@ -45,12 +45,11 @@ async function serveReadOnly(store: Store, runId: string, port: string, output: 
     exportTest: makeTest,
     log: line => log.problem(line),
   });
-  const serving = await listen(app, { host: '127.0.0.1', port: readPort(port) }, log);
+  const serving = await listen(app, { host: '127.0.0.1', port }, log);
   if (serving === null) return EXIT.failed;
   const interrupted = untilInterrupted();
   const url = `${serving.url}/runs/${encodeURIComponent(runId)}`;
-  if (output.json) output.data({ runId, url });
-  else output.line(url);
+  output.tell({ runId, url }, url);
   output.problem('Read-only. Press Ctrl-C to stop.');
   await interrupted;
   await serving.close();

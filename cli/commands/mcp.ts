@@ -10,24 +10,22 @@ import { omitUndefined } from '../../protocol/json.ts';
 import { Admission } from '../../server/access/admission.ts';
 import { createRunsApp } from '../../server/app.ts';
 import { assertMayBind } from '../../server/bind-address.ts';
+import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { makeAgents } from '../launch.ts';
-import { readPort, readToken, readVersion, storeFile } from '../options.ts';
+import { readToken, readVersion, storeFile } from '../options.ts';
 import { reportUncaught, untilInterrupted } from '../process-end.ts';
 import { withStore } from '../store.ts';
 import { listen, ServerLog, shutDown } from './serving.ts';
-
-type McpOptions = { db?: string; agent?: string[]; port?: string; host: string; token?: string };
 
 /** How long calls in progress may take when the process ends, in ms. */
 const GRACE_MS = 2_000;
 
 /**
- * Implements `agentchart mcp`: offers agents as MCP tools on stdin and stdout, until stdin ends or a signal, or with
- * `--port` over HTTP, until a signal. Runs in progress stay resumable; the next `mcp`, `serve` or `resume` continues
- * them.
+ * On stdin and stdout until stdin ends or a signal, or with `--port` over HTTP until a signal. Runs in progress stay
+ * resumable; the next `mcp`, `serve` or `resume` continues them.
  */
-export async function mcp(options: McpOptions): Promise<number> {
+export const mcp: Action<'mcp'> = async options => {
   const log = new ServerLog('text');
   const file = storeFile(options.db);
   // stdout carries the protocol: output of agent modules and tools goes to stderr.
@@ -61,11 +59,11 @@ export async function mcp(options: McpOptions): Promise<number> {
     await shutDown({ store, serving, graceMs: GRACE_MS, log, closing: [...agents.values()] });
     return EXIT.done;
   });
-}
+};
 
 async function serveHttp(
   front: McpFrontOptions,
-  { port, host, ...options }: McpOptions & { port: string },
+  { port, host, ...options }: GivenTo<'mcp'> & { port: number },
   log: ServerLog,
 ): Promise<McpServing | null> {
   const token = readToken(options.token);
@@ -81,7 +79,7 @@ async function serveHttp(
     log: front.log,
     ...omitUndefined({ token }),
   });
-  const serving = await listen(app, { host, port: readPort(port) }, log);
+  const serving = await listen(app, { host, port }, log);
   if (serving === null) return null;
   log.notice(`listening on ${serving.url}/mcp`);
   return { begun: Promise.resolve(), ended: new Promise(() => {}), ...serving };

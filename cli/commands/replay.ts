@@ -1,39 +1,39 @@
-import { describeSettled, listUnsettled, type Settled } from '../../engine/log/settled.ts';
+import { describeSettled, listUnsettled } from '../../engine/log/settled.ts';
 import { replayExport } from '../../engine/replay/replay-export.ts';
 import type { ReplayedEntry, ReplayObserver, ReplayReport } from '../../engine/replay/replay-journal.ts';
 import { replayRun } from '../../engine/replay/replay-run.ts';
 import { hasEnded } from '../../machines/status.ts';
-import { type ChartState, statePath } from '../../machines/step.ts';
+import { statePath } from '../../machines/step.ts';
 import { omitUndefined } from '../../protocol/json.ts';
+import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
-import { readEntryNumber, type StoreOptions, storeFile } from '../options.ts';
+import { storeFile } from '../options.ts';
 import { CommandLines } from '../render/command-lines.ts';
+import { plural } from '../render/format.ts';
 import { bold, cyan, dim, Output, yellow } from '../render/output.ts';
 import { HEADINGS, showCall } from '../render/show-open.ts';
 import { withRun } from '../store.ts';
 import { isFile, readExportFile } from './read-export-file.ts';
 
-type ReplayOptions = StoreOptions & { until?: string };
-
-/** Implements `agentchart replay`, for a run of the store or an exported file. Loads no agent. */
-export async function replay(named: string, options: ReplayOptions): Promise<number> {
-  const output = new Output({ json: options.json === true });
-  const until = options.until === undefined ? undefined : readEntryNumber('--until', options.until);
+/** Replays a run of the store or an exported file. Loads no agent. */
+export const replay: Action<'replay'> = async ({ run: named, until, ...options }) => {
+  const output = new Output(options);
   const observe = output.json ? makeJsonObserver(output) : makeTerminalObserver(output);
   const report = isFile(named)
     ? await replayFile(named, observe, until)
-    : await withRun(named, options, ({ store, record }) =>
+    : await withRun({ run: named, ...options }, ({ store, record }) =>
         replayRun(store, record.runId, observe, { until }),
       );
-  const commands = new CommandLines(storeFile(options.db));
   if (output.json) output.data(toLine(report, { withPlace: until !== undefined }));
-  else showReport(output, report);
-  if (!output.json && until !== undefined && report.equal)
-    showPlace(output, report, isFile(named) ? null : commands);
+  else {
+    showReport(output, report);
+    const commands = isFile(named) ? null : new CommandLines(storeFile(options.db));
+    if (until !== undefined && report.equal) showPlace(output, report, commands);
+  }
   if (report.problem !== undefined)
     output.problem(`Run ${report.runId}: entry ${report.problem.seq} ${report.problem.message}.`);
   return report.equal ? EXIT.done : EXIT.failed;
-}
+};
 
 async function replayFile(
   file: string,
@@ -81,8 +81,7 @@ function toLine({ end, ...report }: ReplayReport, { withPlace }: { withPlace: bo
 function showReport(output: Output, { equal, entries, of, redacted, comparedWith, end }: ReplayReport): void {
   const fact = output.facts(9);
   fact('entries', entries === of ? String(entries) : `${entries} of ${of}`);
-  if (redacted > 0)
-    fact('redacted', `${redacted} ${redacted === 1 ? 'value' : 'values'}, known only by digest`);
+  if (redacted > 0) fact('redacted', `${plural(redacted, 'value')}, known only by digest`);
   fact('state', end === null ? 'none' : statePath(end.state));
   fact('hash', end?.hash ?? 'none');
   const comparison =
@@ -98,28 +97,22 @@ function showPlace(
   commands: CommandLines | null,
 ): void {
   if (end === null) return;
-  const fact = output.facts(9);
   const { context } = end.state;
+  const fact = output.facts(9);
   fact('why', context.next?.why ?? 'no decision yet');
   const settled = describeSettled(end.state, text => text);
-  if (settled === null) showRunning(output, end.state);
-  else if (settled.status === 'waiting') showOpenCalls(output, settled, context.now);
-  else fact('status', settled.status);
+  if (settled === null) {
+    const calls = listUnsettled(context);
+    for (const { callId, name, status } of calls) output.line(`  ${name} (${callId}), ${status}`);
+    const { attempt, number } = context.turn;
+    if (calls.length === 0) output.line(`  attempt ${attempt} of turn ${number}`);
+  } else if (settled.status === 'waiting') {
+    for (const open of settled.open)
+      if (open.kind !== 'pause') showCall(output, open, HEADINGS[open.kind], context.now);
+    if (settled.paused) output.line(yellow('The run is paused.'));
+  } else fact('status', settled.status);
   if (entries === of) return;
   output.line(yellow(`The journal continues to entry ${of}.`));
   if (commands === null || hasEnded(end.state)) return;
   output.line('To start a new run from here: ', cyan(commands.of('fork', runId, '--at', String(entries))));
-}
-
-function showRunning(output: Output, { context }: ChartState): void {
-  const { turn } = context;
-  const calls = listUnsettled(context);
-  for (const { callId, name, status } of calls) output.line(`  ${name} (${callId}), ${status}`);
-  if (calls.length === 0) output.line(`  attempt ${turn.attempt} of turn ${turn.number}`);
-}
-
-function showOpenCalls(output: Output, settled: Extract<Settled, { status: 'waiting' }>, now: number): void {
-  for (const open of settled.open)
-    if (open.kind !== 'pause') showCall(output, open, HEADINGS[open.kind], now);
-  if (settled.paused) output.line(yellow('The run is paused.'));
 }

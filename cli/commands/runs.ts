@@ -1,54 +1,42 @@
 import { systemHost } from '../../engine/host/host.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import { parseLabels } from '../../protocol/listing/label.ts';
-import {
-  type ListFilter,
-  MOST_LISTED,
-  type RunList,
-  type RunRecord,
-  type RunStatus,
-} from '../../protocol/store.ts';
+import type { RunList, RunRecord, RunStatus } from '../../protocol/store.ts';
+import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
-import { readNumber, readOneOf, readTime, type StoreOptions, storeFile } from '../options.ts';
+import { storeFile } from '../options.ts';
 import { formatDistance, formatStore, showSafely } from '../render/format.ts';
 import { dim, Output } from '../render/output.ts';
 import { STATUS_STYLES } from '../render/show-open.ts';
 import { hasStore, withStore } from '../store.ts';
 
-type RunsOptions = StoreOptions & {
-  status?: string;
-  waiting?: boolean;
-  agent?: string;
-  label?: string[];
-  text?: string;
-  since?: string;
-  before?: string;
-  limit?: string;
-  cursor?: string;
-  wide?: boolean;
-};
-
-/** Implements `agentchart runs`. Reports records that cannot be read and lists the others. */
-export async function runs(options: RunsOptions): Promise<number> {
-  const output = new Output({ json: options.json === true });
+/** Reports records that cannot be read and lists the others. */
+export const runs: Action<'runs'> = async options => {
+  const { db, json, limit, wide = false, label: labels, agent, text, since, before, cursor } = options;
+  const output = new Output({ json });
   const damaged: EngineError[] = [];
-  const filter: ListFilter = { ...readFilter(options), onDamaged: error => damaged.push(error) };
-  const file = storeFile(options.db);
+  const filter = omitUndefined({ status: statusOf(options), labels, agent, text, since, before, cursor });
+  const file = storeFile(db);
   const none: RunList = { runs: [] };
-  const page = hasStore(file) ? await withStore(file, store => store.list(filter)) : none;
+  const listed = { ...filter, limit, onDamaged: (error: EngineError) => damaged.push(error) };
+  const page = hasStore(file) ? await withStore(file, store => store.list(listed)) : none;
   if (output.json) for (const record of page.runs) output.data(record);
-  else if (page.runs.length > 0) showTable(output, page.runs, options.wide === true);
+  else if (page.runs.length > 0) showTable(output, page.runs, wide);
   else if (damaged.length === 0)
-    output.line(`No runs in ${formatStore(file)}${isFiltered(options) ? ' match' : ''}.`);
+    output.line(`No runs in ${formatStore(file)}${Object.keys(filter).length === 0 ? '' : ' match'}.`);
   if (page.next !== undefined)
     output.problem(`There are more runs: repeat the command with --cursor ${page.next}`);
   for (const { message } of damaged) output.problem(message);
   return damaged.length === 0 ? EXIT.done : EXIT.failed;
-}
+};
 
-function isFiltered({ db: _, json: __, limit: ___, wide: ____, ...filters }: RunsOptions): boolean {
-  return Object.values(filters).some(value => value !== undefined);
+function statusOf({ status, waiting }: GivenTo<'runs'>): RunStatus | undefined {
+  if (waiting !== true) return status;
+  if (status === undefined || status === 'waiting') return 'waiting';
+  throw new EngineError(
+    'input-invalid',
+    `--waiting and --status ${status} exclude each other. Give one of them.`,
+  );
 }
 
 const LONGEST_TITLE = 40;
@@ -132,35 +120,4 @@ function describeWait({ status, state, waitsFor = [] }: RunRecord): string {
 
 function cut(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
-}
-
-function readFilter(options: RunsOptions): ListFilter {
-  const { agent, label = [], text, since, before, limit, cursor } = options;
-  return {
-    labels: parseLabels(label),
-    limit: readLimit(limit),
-    ...omitUndefined({
-      status: readStatus(options),
-      agent,
-      text,
-      cursor,
-      since: since === undefined ? undefined : readTime('--since', since),
-      before: before === undefined ? undefined : readTime('--before', before),
-    }),
-  };
-}
-
-function readLimit(text = '50'): number {
-  const what = `a positive integer up to ${MOST_LISTED}`;
-  return readNumber('--limit', text, { what, isWhole: true, from: 1, to: MOST_LISTED });
-}
-
-function readStatus({ status: text, waiting }: RunsOptions): RunStatus | undefined {
-  const status = readOneOf('--status', Object.keys(STATUS_STYLES) as RunStatus[], text);
-  if (waiting !== true) return status;
-  if (status === undefined || status === 'waiting') return 'waiting';
-  throw new EngineError(
-    'input-invalid',
-    `--waiting and --status ${status} exclude each other. Give one of them.`,
-  );
 }

@@ -28,29 +28,16 @@ import { beginWithin } from '../../server/runs/begin-run.ts';
 import type { Serving } from '../../server/serve.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
 import { pageAssets } from '../../visualizer/page-assets.ts';
+import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { bareAgent, makeAgents, makeForkModels, readLaunch } from '../launch.ts';
-import { readPort, readToken, readVersion, storeFile } from '../options.ts';
+import { readToken, readVersion, storeFile } from '../options.ts';
 import { reportUncaught } from '../process-end.ts';
 import { formatStore } from '../render/format.ts';
 import { withStore } from '../store.ts';
 import { exploreInProcess } from './explore-in-process.ts';
 import { makeTest } from './export.ts';
-import { listen, readFormat, readGrace, ServerLog, shutDown, untilStopped } from './serving.ts';
-
-type ServeOptions = {
-  db?: string;
-  agent?: string[];
-  forkModel?: string[];
-  config?: string;
-  host: string;
-  port: string;
-  token?: string;
-  grace: string;
-  drive: boolean;
-  log?: string;
-  configSchema?: boolean;
-};
+import { listen, readFormat, ServerLog, shutDown, untilStopped } from './serving.ts';
 
 /** How long a request waits for PostgreSQL if the process drives no runs, in ms. */
 const REQUEST_PATIENCE_MS = 10_000;
@@ -58,23 +45,25 @@ const REQUEST_PATIENCE_MS = 10_000;
 /** How long the start waits for hidden MCP servers, so that the first requests have their tools, in ms. */
 const HIDDEN_START_MS = 5_000;
 
-/** Implements `agentchart serve`. SIGINT or SIGTERM hands its runs over; a second signal exits at once. */
-export async function serve(options: ServeOptions): Promise<number> {
-  if (options.configSchema === true) return printConfigSchema();
+/** SIGINT or SIGTERM hands its runs over; a second signal exits at once. */
+export const serve: Action<'serve'> = async options => {
+  if (options.configSchema === true) {
+    process.stdout.write(`${JSON.stringify(describeGatewayConfig(), null, 2)}\n`);
+    return EXIT.done;
+  }
   const log = new ServerLog(readFormat(options.log));
   const file = storeFile(options.db);
-  const port = readPort(options.port);
-  const graceMs = readGrace(options.grace);
+  const { host, port, grace: graceMs, drive: drives } = options;
   const token = readToken(options.token);
   const gateway = options.config === undefined ? EMPTY_GATEWAY : await readGatewayConfig(options.config);
   const { callers } = new Tokens(token, gateway.tokens);
-  assertMayBind(options.host, { hasTokens: callers.length > 0 });
+  assertMayBind(host, { hasTokens: callers.length > 0 });
   const warn = (line: string) => log.problem(line);
   reportUncaught({ survives: true, report: warn });
-  const place = { file, warn, ...(!options.drive && { patienceMs: REQUEST_PATIENCE_MS }) };
+  const place = { file, warn, ...(!drives && { patienceMs: REQUEST_PATIENCE_MS }) };
   return await withStore(place, async opened => {
     const work = new WorkMetrics({ store: opened, host: systemHost });
-    const store = options.drive ? work.store : nonDrivingStore(work.store);
+    const store = drives ? work.store : nonDrivingStore(work.store);
     const { forkModels, modelLaunches } = await makeForkModels(options.forkModel);
     const { agents, launches } = await makeAgents(options.agent ?? [], store, forkModels);
     await store.list({ limit: 1 });
@@ -94,14 +83,14 @@ export async function serve(options: ServeOptions): Promise<number> {
       agents,
       launches,
       modelLaunches,
-      address: options.host,
+      address: host,
       version: readVersion(),
       admission,
       ...omitUndefined({ token, tokens: gateway.tokens, corsOrigins: gateway.cors?.origins, assets: page }),
       mounted: [messages, responses, chat, ...fronts],
       agentsByRun,
       work,
-      drives: options.drive,
+      drives,
       fallbackAgentFor: record => bareAgent(record, store),
       ...(launches.size > 0 && {
         exploreAgent: (name, given) => exploreInProcess(launches.get(name)?.module, file, given),
@@ -111,12 +100,12 @@ export async function serve(options: ServeOptions): Promise<number> {
       ...omitUndefined({ onRequest: log.reportRequest }),
     });
     await service.begin(HIDDEN_START_MS);
-    const serving = await listen(app, { host: options.host, port }, log);
+    const serving = await listen(app, { host, port }, log);
     if (serving === null) return EXIT.failed;
     const ended = untilStopped(log);
     const webhooks = sendWebhooks(work.store, gateway.webhooks);
-    announce(log, { serving, file, agents: [...agents.keys()], callers, drives: options.drive });
-    if (options.drive)
+    announce(log, { serving, file, agents: [...agents.keys()], callers, drives: drives });
+    if (drives)
       app.pickUp().then(
         picked => picked.length > 0 && log.notice(`resuming ${picked.join(', ')}`),
         error => log.problem(`Cannot resume runs: ${messageOf(error)}`),
@@ -126,7 +115,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     await shutDown({ serving, store: work.store, graceMs, log, closing: [...agents.values(), service] });
     return EXIT.done;
   });
-}
+};
 
 /** Returns the assets of the page at `/`, or `undefined` if they are unavailable; the API works without them. */
 async function findPage(log: ServerLog): Promise<PageAssets | undefined> {
@@ -159,11 +148,6 @@ function announce(log: ServerLog, { serving, file, agents, callers, drives }: An
   if (named.length > 0 && !callers.some(({ role }) => role === 'operator'))
     lines.push('         No token has the role operator: runs cannot be started, steered or deleted here.');
   log.notice([...lines, 'Press Ctrl-C to stop; runs can be resumed.'].join('\n'));
-}
-
-function printConfigSchema(): number {
-  process.stdout.write(`${JSON.stringify(describeGatewayConfig(), null, 2)}\n`);
-  return EXIT.done;
 }
 
 type FrontsOptions = Required<Pick<ServedRunsOptions, 'store' | 'agents' | 'launches' | 'admission'>> & {

@@ -6,7 +6,6 @@ import type { RequestRecord } from '../../server/access/request-record.ts';
 import type { RunsApp } from '../../server/app.ts';
 import { type Serving, serveRuns } from '../../server/serve.ts';
 import { EXIT } from '../exit-codes.ts';
-import { readNumber } from '../options.ts';
 import { untilInterrupted } from '../process-end.ts';
 import { formatSafeJson } from '../render/format.ts';
 import { Output } from '../render/output.ts';
@@ -66,9 +65,6 @@ export function readFormat(option: string | undefined): LogFormat {
 /** How long tool servers and unresponsive tools may delay the exit of the process, in ms. */
 const EXIT_GRACE_MS = 2_000;
 
-/** The longest grace time, in seconds: process managers kill after half a minute. */
-const LONGEST_GRACE = 3_600;
-
 /**
  * Ends a process that drives runs: it takes no other, lets calls in progress end within `graceMs`, and releases the
  * leases of its runs, so that other processes continue with them at once. Probes are answered meanwhile. Then closes the store, and after it the tool
@@ -95,12 +91,6 @@ export async function shutDown({
   setTimeout(() => process.exit(EXIT.done), EXIT_GRACE_MS).unref();
   await store.close();
   await Promise.allSettled(closing.map(each => each.close()));
-}
-
-/** Reads `--grace`, in seconds; returns ms. Throws `input-invalid`. */
-export function readGrace(text: string): number {
-  const what = `a number of seconds from 0 to ${LONGEST_GRACE}`;
-  return readNumber('--grace', text, { what, from: 0, to: LONGEST_GRACE }) * 1_000;
 }
 
 /** Resolves at the first SIGINT or SIGTERM, and says so; a second one exits at once. */

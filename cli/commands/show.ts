@@ -7,7 +7,7 @@ import { readPages } from '../../engine/journal/read-journal.ts';
 import { listUnsettled, type Settled } from '../../engine/log/settled.ts';
 import { openResult } from '../../engine/run/read-result.ts';
 import { describeWithChildren } from '../../engine/sub-agents/children.ts';
-import type { VersionDifference, VersionReport } from '../../engine/versions/compare-versions.ts';
+import type { VersionReport } from '../../engine/versions/compare-versions.ts';
 import { statusOf } from '../../machines/status.ts';
 import { type ChartState, statePath } from '../../machines/step.ts';
 import { describeBytes } from '../../protocol/content/read-content.ts';
@@ -16,9 +16,9 @@ import type { Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
 import { textOf } from '../../protocol/message.ts';
 import { isDriven, type RunRecord, type Store } from '../../protocol/store.ts';
+import type { Action } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { checkVersions, type Launch, recallLaunch } from '../launch.ts';
-import type { StoreOptions } from '../options.ts';
 import type { CommandLines } from '../render/command-lines.ts';
 import {
   describeEvent,
@@ -34,36 +34,31 @@ import { showEnd, showStatus, showWaiting } from '../render/show-open.ts';
 import { orderEvent } from '../render/terminal-view.ts';
 import { withRun } from '../store.ts';
 
-type ShowOptions = StoreOptions & { events?: boolean; result?: string; agent?: string };
-
-/** Implements `agentchart show`. Needs no agent; with `agent`, also compares versions. */
-export async function show(id: string, options: ShowOptions): Promise<number> {
-  return await withRun(id, options, async ({ store, record, output, commands }) => {
-    if (options.result !== undefined) return await showResult(store, record, options.result);
-    if (options.events === true) return await showEvents(store, record, output);
-    const versions = await checkVersions(store, record, options.agent, output);
+/** Needs no agent; with `agent`, also compares versions. */
+export const show: Action<'show'> = ({ events, result, agent, ...options }) =>
+  withRun(options, async ({ store, record, output, commands }) => {
+    if (result !== undefined) return await showResult(store, record, result);
+    if (events === true) return await showEvents(store, record, output);
+    const versions = await checkVersions(store, record, agent, output);
     if (!versions.opens) return showUnread(output, record, versions);
     const { state } = await loadRun(store, record.runId);
     const launch = await recallLaunch(store, record.runId);
     const settled = await describeWithChildren(store, state, text => text);
-    if (output.json) output.data({ ...summarize({ record, state, settled, launch }), versions });
-    else {
-      const late = await readLateResults(store, record);
-      showRun(output, { record, state, settled, launch, commands, late });
-      showVersions(output, versions);
+    if (output.json) {
+      const { usage, turns, next, parent } = state.context;
+      const facts = { ...omitUndefined({ parent: parent ?? undefined }), ...(settled ?? { usage, turns }) };
+      const shown = { ...record, state: statePath(state), next, launch, ...facts, status: statusOf(state) };
+      output.data({ ...shown, calls: listUnsettled(state.context), versions });
+      return EXIT.done;
     }
+    const late = await readLateResults(store, record);
+    const shown = { record, state, settled, launch, commands, late };
+    showFacts(output, shown);
+    showConversation(output, shown);
+    showSituation(output, shown);
+    showVersions(output, versions);
     return EXIT.done;
   });
-}
-
-type Summary = { record: RunRecord; state: ChartState; settled: Settled | null; launch: Launch };
-
-function summarize({ record, state, settled, launch }: Summary): object {
-  const { usage, turns, next, parent } = state.context;
-  const facts = { ...omitUndefined({ parent: parent ?? undefined }), ...(settled ?? { usage, turns }) };
-  const calls = listUnsettled(state.context);
-  return { ...record, state: statePath(state), next, launch, ...facts, status: statusOf(state), calls };
-}
 
 /** The attempt of late results that do not name one. */
 const LAST_ATTEMPT = Number.POSITIVE_INFINITY;
@@ -92,8 +87,8 @@ async function showEvents(store: Store, { runId }: RunRecord, output: Output): P
   for await (const page of readPages(store, runId))
     for (const { seq, event } of page) {
       const place = `${String(seq).padStart(5)}  ${formatClock(event.at)}  `;
-      if (output.json) output.data(orderEvent({ ...event, runId, seq }));
-      else output.line(dim(place), event.type.padEnd(20), describeEvent(event));
+      const ordered = orderEvent({ ...event, runId, seq });
+      output.tell(ordered, dim(place), event.type.padEnd(20), describeEvent(event));
     }
   return EXIT.done;
 }
@@ -115,39 +110,26 @@ type LateResult = Extract<RunEvent, { type: 'tool.late' }>;
 const SHOWN_ITEMS = 30;
 const MAX_LINE = 160;
 
-function showRun(output: Output, shown: ShownRun): void {
-  showFacts(output, shown);
-  showConversation(output, shown);
-  showSituation(output, shown);
-}
-
 function showFacts(output: Output, { record, state, launch }: ShownRun): void {
   const { agent, config } = state.context;
   const now = systemHost.now();
   const fact = output.facts(10);
   output.line(bold(record.runId));
-  fact(
-    'agent',
-    [agent.name, agent.version ?? '', launch.module === undefined ? '' : `(${formatPath(launch.module)})`]
-      .filter(Boolean)
-      .join(' '),
+  const module = launch.module === undefined ? '' : `(${formatPath(launch.module)})`;
+  fact('agent', [agent.name, agent.version, module].filter(Boolean).join(' '));
+  const model = launch.model?.replace(
+    /^scripted:(.+)$/s,
+    (_, file: string) => `scripted:${formatPath(file)}`,
   );
-  fact('model', formatModel(launch.model) ?? nameModels(config.models));
+  fact('model', model ?? nameModels(config.models));
   if (record.continues !== undefined) fact('continues', record.continues);
   const { parent } = state.context;
   if (parent !== null) fact('parent', `${parent.runId} (call ${parent.callId})`);
   fact('started', `${formatDistance(record.createdAt, now)}, ${record.seq} events`);
-  fact('state', [statePath(state), explainState(state)].filter(Boolean).join(' — '));
+  // A cancellation is not a decision of the chart.
+  const why = statusOf(state) === 'cancelled' ? 'on request' : state.context.next?.why;
+  fact('state', [statePath(state), why].filter(Boolean).join(' — '));
   if (record.status === 'running') fact('driven by', describeDriver(record, now));
-}
-
-/** The reason of the last decision; a cancellation is not a decision of the chart. */
-function explainState({ status, value, context }: ChartState): string {
-  return status === 'done' && value === 'cancelled' ? 'on request' : (context.next?.why ?? '');
-}
-
-function formatModel(model: string | undefined): string | undefined {
-  return model?.replace(/^scripted:(.+)$/s, (_, file: string) => `scripted:${formatPath(file)}`);
 }
 
 function describeDriver(record: RunRecord, now: number): string {
@@ -231,18 +213,12 @@ function showVersions(output: Output, report: VersionReport): void {
   const style = verdict === 'same' || verdict === 'compatible' ? 'cyan' : 'yellow';
   const why = reason === undefined ? '' : `: ${reason}`;
   output.line(dim('versions  '), { style, text: verdict }, why);
-  for (const difference of differences) output.line('  ', describeDifference(difference));
+  for (const { what, name, was, is, effect } of differences) {
+    const change = is === null ? 'removed' : `${was} → ${is}`;
+    const named = [what, name].filter(Boolean).join(' ');
+    output.line(`  ${named} ${was === null ? 'new' : change}: ${effect}`);
+  }
   if (advice !== undefined) output.line('  ', advice);
-}
-
-function describeDifference({ what, name, was, is, effect }: VersionDifference): string {
-  const named = [what, name].filter(Boolean).join(' ');
-  return `${named} ${describeChange(was, is)}: ${effect}`;
-}
-
-function describeChange(was: string | null, is: string | null): string {
-  if (was === null) return 'new';
-  return is === null ? 'removed' : `${was} → ${is}`;
 }
 
 /** Prints what is known about a run whose journal cannot be read. Returns the exit code. */

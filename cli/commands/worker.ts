@@ -9,28 +9,14 @@ import { createGateway } from '../../server/gateway.ts';
 import { WorkMetrics } from '../../server/metrics/work-metrics.ts';
 import { createRunWorker } from '../../server/runs/run-worker.ts';
 import { nonDrivingStore } from '../../stores/non-driving-store.ts';
+import type { Action, GivenTo } from '../command-table.ts';
 import { EXIT } from '../exit-codes.ts';
 import { bareAgent, makeAgents, makeForkModels, readLaunch } from '../launch.ts';
-import { readNumber, readPort, readToken, readVersion, storeFile } from '../options.ts';
+import { readToken, readVersion, storeFile } from '../options.ts';
 import { reportUncaught } from '../process-end.ts';
 import { formatStore } from '../render/format.ts';
 import { withStore } from '../store.ts';
-import { listen, readFormat, readGrace, ServerLog, shutDown, untilStopped } from './serving.ts';
-
-type WorkerOptions = {
-  db?: string;
-  agent?: string[];
-  forkModel?: string[];
-  config?: string;
-  slots: string;
-  grace: string;
-  host: string;
-  port?: string;
-  token?: string;
-  log?: string;
-};
-
-const MOST_SLOTS = 10_000;
+import { listen, readFormat, ServerLog, shutDown, untilStopped } from './serving.ts';
 
 /** How long the start waits for hidden MCP servers, in ms. */
 const HIDDEN_START_MS = 5_000;
@@ -41,12 +27,12 @@ const HIDDEN_START_MS = 5_000;
  */
 const DRIVER_PATIENCE_MS = 10 * 60_000;
 
-/** Implements `agentchart worker`. SIGINT or SIGTERM hands its runs over; a second signal exits at once. */
-export async function work(options: WorkerOptions): Promise<number> {
+/** SIGINT or SIGTERM hands its runs over; a second signal exits at once. */
+export const worker: Action<'worker'> = async options => {
   const log = new ServerLog(readFormat(options.log));
   const problem = (line: string) => log.problem(line);
   const file = storeFile(options.db);
-  const [slots, graceMs] = [readSlots(options.slots), readGrace(options.grace)];
+  const { slots, grace: graceMs } = options;
   reportUncaught({ survives: true, report: problem });
   return await withStore({ file, patienceMs: DRIVER_PATIENCE_MS, warn: problem }, async opened => {
     const metrics = new WorkMetrics({ store: opened, host: systemHost, slots });
@@ -99,10 +85,10 @@ export async function work(options: WorkerOptions): Promise<number> {
     clearInterval(stayAlive);
     return EXIT.done;
   });
-}
+};
 
 /** The agents of the runs that requests to `/v1` begin, if there is a configuration of them. */
-async function makeGateway({ config }: WorkerOptions, store: Store, log: (line: string) => void) {
+async function makeGateway({ config }: GivenTo<'worker'>, store: Store, log: (line: string) => void) {
   if (config === undefined) return undefined;
   const { model } = readLaunch(undefined);
   return createGateway({ store, config: await readGatewayConfig(config), log, ...omitUndefined({ model }) });
@@ -111,7 +97,7 @@ async function makeGateway({ config }: WorkerOptions, store: Store, log: (line: 
 type Probed = { store: Store; metrics: WorkMetrics; log: ServerLog };
 
 /** Serves `/healthz`, `/readyz`, `/metrics` and the runs, if there is a port; `null` if it cannot listen. */
-async function serveProbes(options: WorkerOptions, { store, metrics, log }: Probed) {
+async function serveProbes(options: GivenTo<'worker'>, { store, metrics, log }: Probed) {
   if (options.port === undefined) return undefined;
   const token = readToken(options.token);
   assertMayBind(options.host, { hasTokens: token !== undefined });
@@ -126,10 +112,5 @@ async function serveProbes(options: WorkerOptions, { store, metrics, log }: Prob
     log: line => log.problem(line),
     ...omitUndefined({ token, onRequest: log.reportRequest }),
   });
-  return await listen(app, { host: options.host, port: readPort(options.port) }, log);
-}
-
-function readSlots(text: string): number {
-  const what = `a whole number from 1 to ${MOST_SLOTS}`;
-  return readNumber('--slots', text, { what, isWhole: true, from: 1, to: MOST_SLOTS });
+  return await listen(app, { host: options.host, port: options.port }, log);
 }

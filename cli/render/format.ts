@@ -21,6 +21,11 @@ export function formatPath(path: string): string {
   return isAbsolute(short) || short.startsWith(`..${sep}..`) ? absolute : short;
 }
 
+/** `1 run`, `2 runs`. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 /** Formats a duration in ms: `12 ms`, `1.4 s`, `3 min`, `2 h`, `5 days`. */
 export function formatSpan(ms: number): string {
   const [seconds, minutes, hours] = [ms / 1000, ms / 60_000, ms / 3_600_000];

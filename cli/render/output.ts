@@ -37,7 +37,7 @@ export class Output {
   readonly #write: (text: string) => boolean;
   #isMidLine = false;
 
-  constructor({ json }: { json: boolean }) {
+  constructor({ json = false }: { json?: boolean | undefined }) {
     this.json = json;
     this.#people = json ? process.stderr : process.stdout;
     this.isLive = !json && process.stdout.isTTY === true;
@@ -78,6 +78,12 @@ export class Output {
 
   data(value: unknown): void {
     this.#write(`${formatSafeJson(value)}\n`);
+  }
+
+  /** Writes `value` as JSON, or else a line for people. */
+  tell(value: object, ...segments: Segment[]): void {
+    if (this.json) this.data(value);
+    else this.line(...segments);
   }
 
   problem(message: string): void {

@@ -222,7 +222,7 @@ type ViewOptions = {
   /** The fold before the first entry to show; `null` to show the run from its first event. */
   begin: { state: ChartState; seq: number } | null;
   /** `deltas`: JSON output includes them. */
-  options: { deltas?: boolean };
+  options: { deltas?: boolean | undefined };
 };
 
 /** Returns the view for the format of `output`: JSON Lines or text. */

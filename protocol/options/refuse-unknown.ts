@@ -6,6 +6,18 @@ type NameIn<Options> = Options extends unknown ? keyof Options & string : never;
 /** The names of an options type, of each member of a union. The compiler refuses a list that lacks one or has another. */
 export type NamesOf<Options> = { readonly [Name in NameIn<Options>]: true };
 
+type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text;
+type Differing<One, Other> = Exclude<One, Other> | Exclude<Other, One>;
+
+/** Makes a `NamesOf` of the names, separated by spaces: `namesOf<{ by: string }>()('by')`. */
+export function namesOf<Options>() {
+  return <Text extends string>(
+    names: [Differing<NameIn<Options>, Words<Text>>] extends [never]
+      ? Text
+      : `missing or unknown: ${Differing<NameIn<Options>, Words<Text>>}`,
+  ) => Object.fromEntries(names.split(' ').map(name => [name, true])) as NamesOf<Options>;
+}
+
 /**
  * Throws unless `given` is an object whose own names are all in `known`. A name with the value `undefined` counts too: a
  * typo is one whatever its value. Symbols are no options. Allocates nothing unless it throws.

@@ -1,0 +1,479 @@
+/**
+ * The commands of the command line as data: their arguments and options, and what `--help` says about them. `commands/`
+ * implements them, with the types of their arguments and options from here; `program.ts` builds the program from both.
+ */
+import type { Command } from 'commander';
+import { HELD_ACTIONS } from '../protocol/debugger/breakpoint.ts';
+import { parseLabels } from '../protocol/listing/label.ts';
+import { type NumberRule, parseJson, readEntryNumber, readNumber, readOneOf, readTime } from './options.ts';
+
+/** `read` makes the value that the command gets of the text; it throws `input-invalid`, which names the option. */
+export type DeclaredOption = {
+  help: string;
+  read?(given: string & string[], option: string): unknown;
+  /** What `read` gets without the option. */
+  preset?: string;
+  /** The option may be repeated; `read` gets all texts. */
+  isMany?: true;
+  isRequired?: true;
+};
+
+/** An option that is only a help text gives the command its text. */
+type Parameters = Readonly<Record<`--${string}` | `<${string}` | `[${string}`, string | DeclaredOption>>;
+
+/** `heading`: the heading of this command and those after it in `--help`. */
+export type DeclaredCommand = Parameters & { heading?: string; summary: string; description: string };
+
+const read = <Value, Given = string>(help: string, reader: (given: Given, option: string) => Value) => ({
+  help,
+  read: reader,
+});
+const json = (help: string) => read(help, parseJson);
+const entry = (help: string) => read(help, readEntryNumber);
+const time = (help: string) => read(help, readTime);
+const number = (help: string, rule?: NumberRule) =>
+  read(help, (text: string, option) => readNumber(text, option, rule));
+const many = (help: string) => ({ ...read(help, (texts: string[]) => texts), isMany: true }) as const;
+const labels = (help: string) => ({ ...read(help, parseLabels), isMany: true }) as const;
+const required = <Declared extends DeclaredOption>(option: Declared) =>
+  ({ ...option, isRequired: true }) as const;
+const preset = <Declared extends DeclaredOption>(text: string, option: Declared) => ({
+  ...option,
+  preset: text,
+});
+const address = (help: string) =>
+  preset(
+    '127.0.0.1',
+    read(help, (text: string) => text),
+  );
+const oneOf = <const Word extends string>(words: readonly Word[], help: string) =>
+  read(help, (text: string, option) => readOneOf(words, text, option));
+
+const WHOLE = { isWhole: true, from: 1, to: Number.MAX_SAFE_INTEGER };
+const PORT = {
+  what: 'a number from 0 to 65535',
+  isWhole: true,
+  from: 0,
+  to: 65_535,
+  advice: ' 0 picks a free port.',
+};
+
+/** Seconds, read as ms. Process managers kill after half a minute. */
+const GRACE = { what: 'a number of seconds from 0 to 3600', from: 0, to: 3_600 };
+const grace = preset(
+  '10',
+  read(
+    'how long calls in progress may take after SIGTERM or Ctrl-C; the rest is handed over',
+    (text: string, option) => readNumber(text, option, GRACE) * 1_000,
+  ),
+);
+
+const RUN = 'run id, or a unique prefix of one';
+const CALL = 'id of an open call, listed by `show RUN`';
+const AGENT = 'module whose default export is the agent';
+const DB =
+  'SQLite file that holds the runs, or postgres://… (default: $AGENTCHART_DB, or .agentchart/runs.db)';
+const FORK_MODEL = 'a further model for forks of runs, such as openai:gpt-5; repeatable';
+const BY = 'name to record as the author (default: the OS user)';
+
+/** The options of commands that open a store. */
+const STORE = {
+  '--db <file>': DB,
+  '--json': 'print JSON Lines to stdout; messages go to stderr',
+} as const;
+/** The options of commands that show events. */
+const SHOWING = { ...STORE, '--deltas': 'with --json: include streamed text and progress' } as const;
+/** The options of commands that drive a run. */
+const DRIVING_UNNAMED = { ...SHOWING, '--agent <module>': AGENT } as const;
+const DRIVING = { ...DRIVING_UNNAMED, '--by <name>': BY } as const;
+const DRIVING_RUN = { '<run>': RUN, ...DRIVING } as const;
+const DECIDING = { '<run>': RUN, '<call>': CALL, ...DRIVING } as const;
+
+export const COMMANDS = {
+  run: {
+    heading: 'Start and resume:',
+    summary: 'start a run',
+    description:
+      'Start a run and drive it until it ends or has to wait. Reads the input from stdin if no text is given.',
+    '[input...]': 'task for the agent',
+    ...DRIVING,
+    '--yes': 'approve every call that needs approval',
+    '--no-stream': 'do not stream model responses',
+    '--label <name=value>': labels('label to find the run by, such as user=7; repeatable'),
+    '--title <text>': 'title of the run in lists (default: the first line of the input)',
+    '--continues <run>': 'start from the transcript of an ended run; uses its agent by default',
+    '--context <json>': json('run context, for an agent that requires one'),
+  },
+  resume: {
+    summary: 'resume a run, or follow it',
+    description: 'Resume a run whose process ended. If another process is driving it, follow it instead.',
+    ...DRIVING_RUN,
+    '--yes': 'approve every call that needs approval',
+  },
+  send: {
+    summary: 'send a message to a run',
+    description:
+      'Send a message that the model reads in its next turn. Calls that wait for approval keep waiting, unless the agent is configured to reject them.',
+    '<run>': RUN,
+    '<text...>': 'message text',
+    ...DRIVING,
+  },
+  fork: {
+    summary: 'start a new run from an entry of another',
+    description:
+      'Start a new run from a copy of another journal up to an entry, and drive it. Calls that were running at that entry are in doubt in the new run.',
+    ...DRIVING_RUN,
+    '--at <seq>': required(entry('last entry to copy; `show RUN --events` lists the entries')),
+    '--message <text>': 'message to send to the new run first',
+    '--paused': 'rest after that entry, before anything follows from it',
+    '--replay-tools': 'take the results of equal calls from the original; execute no tool',
+    '--model <model>': 'another model, such as openai:gpt-5 or scripted:FILE',
+    '--set-param <name=json>': many('a parameter for the next turns; repeatable'),
+    '--approve <call>': 'approve this call',
+    '--reject <call>': 'reject this call',
+    '--result <call>': 'give this call the result in --output',
+    '--input <json>': json('the edited input, for --approve'),
+    '--output <json>': json('the result, for --result'),
+    '--text <text>': "another text for the latest turn's reply",
+    '--no-drive': 'create the run without driving it',
+  },
+  migrate: {
+    summary: 'convert a run of an older version',
+    description:
+      'Create a new run from one of an older version, using the migrations of its agent and of this release. The old run is not changed. Calls that were running are in doubt in the new run.',
+    '<run>': RUN,
+    ...STORE,
+    '--agent <module>': AGENT,
+    '--as <id>': 'id of the new run; needed to migrate the same run again',
+  },
+  serve: {
+    summary: 'start the HTTP API and the web page',
+    description:
+      'Serve the runs API and its web page, and drive the runs of the given agents. Resumes runs whose process ended.',
+    '--agent <module>': many(`${AGENT}; repeatable`),
+    '--fork-model <model>': many(FORK_MODEL),
+    '--config <file>': 'JSON file with the models and MCP servers that /v1/responses offers',
+    '--host <host>': address('address to listen on; any but a loopback address needs a token'),
+    '--port <port>': preset('4100', number('port to listen on; 0 picks a free one', PORT)),
+    '--db <file>': DB,
+    '--token <token>': "the operator's token (default: $AGENTCHART_TOKEN, or none)",
+    '--grace <seconds>': grace,
+    '--no-drive': 'leave the runs to workers: start, show and decide runs, and drive none',
+    '--log <format>': 'text, or json for one line per request (default: $AGENTCHART_LOG, or text)',
+    '--config-schema': 'print the JSON Schema of the configuration file and exit',
+  },
+  worker: {
+    summary: 'drive the runs of a store',
+    description:
+      'Drive the runs of the given agents that no other process drives: new and decided runs of `serve --no-drive`, runs whose process ended, and runs whose deadline has come. Any number of workers share a store. SIGTERM hands the runs over to other workers.',
+    '--agent <module>': many(`${AGENT}; repeatable`),
+    '--fork-model <model>': many(FORK_MODEL),
+    '--slots <number>': preset(
+      '32',
+      number('how many runs to drive at once', {
+        ...WHOLE,
+        what: 'a whole number from 1 to 10000',
+        to: 10_000,
+      }),
+    ),
+    '--db <file>': DB,
+    '--grace <seconds>': grace,
+    '--config <file>': 'also drive the runs of /v1 requests, with this configuration of `serve`',
+    '--port <port>': number('serve /healthz, /readyz and /metrics on this port; 0 picks a free one', PORT),
+    '--host <host>': address('address of that port; any but a loopback address needs a token'),
+    '--token <token>': 'the token for /metrics (default: $AGENTCHART_TOKEN, or none)',
+    '--log <format>': 'text, or json for one line per message (default: $AGENTCHART_LOG, or text)',
+  },
+  mcp: {
+    summary: 'offer agents as MCP tools',
+    description:
+      'Offer each agent as a tool of an MCP server, on stdin and stdout or over HTTP. Approvals and questions reach the client as forms, or as tasks. Resumes runs whose process ended.',
+    '--agent <module>': many(`${AGENT}; repeatable`),
+    '--port <port>': number('serve Streamable HTTP at /mcp on this port instead; 0 picks a free one', PORT),
+    '--host <host>': address('address to listen on; any but a loopback address needs a token'),
+    '--db <file>': DB,
+    '--token <token>': 'the token of HTTP clients (default: $AGENTCHART_TOKEN, or none)',
+  },
+  approve: {
+    heading: 'Decide about open calls:',
+    summary: 'approve a call',
+    description: 'Approve a call that waits for approval, and resume the run.',
+    ...DECIDING,
+    '--input <json>': json('run the call with this input instead of the proposed one'),
+    '--digest <digest>': 'approve only if the call has this digest',
+    '--sticky': 'also approve later calls of the same tool in this run',
+  },
+  reject: {
+    summary: 'reject a call',
+    description: 'Reject a call that waits for approval, and resume the run. The model reads the rejection.',
+    ...DECIDING,
+    '--reason <text>': 'reason to give to the model',
+  },
+  answer: {
+    summary: 'supply the result of a call',
+    description:
+      'Supply the result of a client tool call, or of a call that waits for approval, which then does not run. Resumes the run.',
+    ...DECIDING,
+    '--output <json>': required(json('result of the call')),
+  },
+  resolve: {
+    summary: 'resolve a call in doubt',
+    description:
+      'Resolve a call in doubt: one that was started and whose outcome is unknown. Give exactly one of --retry, --happened and --failed.',
+    ...DECIDING,
+    '--retry': 'the call did not happen: run it again',
+    '--force': 'with --retry: run it even if an earlier attempt may still take effect',
+    '--happened <json>': json('the call happened, with this result'),
+    '--failed <text>': 'the call failed, for this reason (shown to the model)',
+  },
+  pause: {
+    heading: 'Control a run:',
+    summary: 'pause a run',
+    description:
+      'Pause a run before its next model call or batch of tools. Returns at once; work in progress completes.',
+    '<run>': RUN,
+    ...SHOWING,
+  },
+  unpause: {
+    summary: 'unpause a run',
+    description: 'Unpause a run and drive it.',
+    '<run>': RUN,
+    ...DRIVING_UNNAMED,
+  },
+  step: {
+    summary: 'run one step, then pause',
+    description: 'Run one model call or one batch of tools, then pause.',
+    '<run>': RUN,
+    ...DRIVING_UNNAMED,
+  },
+  break: {
+    summary: 'hold a run before an action',
+    description:
+      "Set a breakpoint: the run pauses before an action that matches all of --before, --tool, --where, --turn and --cost-over. Without options, list the run's breakpoints.",
+    '<run>': RUN,
+    ...STORE,
+    '--before <action>': oneOf(HELD_ACTIONS, 'callModel, executeTools, interruptForApproval, finish, …'),
+    '--tool <name>': 'one of the calls is of this tool',
+    '--where <condition>': "the input of such a call, such as 'input.cents>10000'",
+    '--turn <number>': number('the turn of the action; a model call begins a turn'),
+    '--cost-over <number>': number('the run has cost more than this'),
+    '--once': 'remove the breakpoint when the run continues from it',
+    '--id <id>': 'name of the breakpoint, replaces one of the same name (default: b1, b2, …)',
+    '--remove <id>': many('remove this breakpoint; repeatable'),
+    '--clear': 'remove all breakpoints',
+    '--by <name>': BY,
+  },
+  edit: {
+    summary: "edit the model's reply, or the input of a call",
+    description:
+      'Edit the latest reply of a run at rest, before its calls start. With a call, edit only the input of that call. Give options, or JSON on stdin: a reply is { "text", "calls": [{ "callId", "name", "input" }] }. A call without callId is new; a call that is not listed is dropped. A paused run stays paused.',
+    '<run>': RUN,
+    '[call]': CALL,
+    ...DRIVING,
+    '--show': 'print the reply, or the input of the call, as JSON to edit',
+    '--text <text>': 'replace the text of the reply',
+    '--calls <json>': json('replace the calls of the reply'),
+    '--turn <number>': number('edit only if this is the latest turn'),
+    '--input <json>': json('replace the input of the call'),
+    '--digest <digest>': 'edit only if the call has this digest',
+  },
+  cancel: {
+    summary: 'cancel a run',
+    description: 'Cancel a run and abort its model and tool calls.',
+    '<run>': RUN,
+    ...SHOWING,
+    '--reason <text>': 'reason to record in the journal',
+    '--by <name>': BY,
+  },
+  runs: {
+    heading: 'Inspect:',
+    summary: 'list runs',
+    description: 'List runs, newest first, with what they wait for.',
+    ...STORE,
+    '--status <status>': oneOf(
+      ['running', 'waiting', 'finished', 'failed', 'cancelled'],
+      'only runs that are running, waiting, finished, failed or cancelled',
+    ),
+    '--waiting': 'only runs that wait; the same as --status waiting',
+    '--agent <name>': 'only runs of this agent',
+    '--label <name=value>': labels('only runs with this label; repeatable'),
+    '--text <text>': 'only runs with this text in their title',
+    '--since <time>': time(
+      'only runs started at this time or later, such as 2026-11-22 or 2026-11-22T08:00Z',
+    ),
+    '--before <time>': time('only runs started before this time'),
+    '--limit <number>': preset(
+      '50',
+      number('maximum number of runs to list, up to 1000', {
+        ...WHOLE,
+        what: 'a positive integer up to 1000',
+        to: 1_000,
+      }),
+    ),
+    '--wide': 'do not fit the list to the terminal: whole ids, titles and names',
+    '--cursor <cursor>': 'continue a list where its page ended; needs the same filters',
+  },
+  show: {
+    summary: 'show a run',
+    description: 'Show the state of a run, its conversation, and what it waits for.',
+    '<run>': RUN,
+    ...STORE,
+    '--events': 'list the journal instead',
+    '--result <call>': 'print the full result of this call as JSON instead',
+    '--agent <module>': 'agent module to compare the run with: lists version differences',
+  },
+  export: {
+    summary: 'export a run to a file',
+    description: 'Export a run as JSON: its journal, its state hash, and the runs that it continues.',
+    '<run>': RUN,
+    ...STORE,
+    '--test': 'export a vitest file that replays the run without API keys',
+    '--out <file>': 'file to write (default: stdout)',
+  },
+  replay: {
+    summary: 'check that a journal reproduces the state',
+    description:
+      'Fold the journal of a run again and compare the states. Executes nothing and writes nothing. Exits with 1 if a state differs.',
+    '<run>': `${RUN}; or a file written by \`export\``,
+    ...STORE,
+    '--until <seq>': entry('stop after this entry and show the state of the run there'),
+  },
+  inspect: {
+    summary: 'open a run in the debugger, read-only',
+    description:
+      'Serve the web page for one run, on this machine only, until you stop it. Executes nothing and writes nothing.',
+    '<run>': `${RUN}; or a file written by \`export\``,
+    ...STORE,
+    '--port <port>': preset('0', number('port to listen on; 0 picks a free one', PORT)),
+  },
+  doctor: {
+    summary: 'list the runs that a deploy would strand',
+    description:
+      'List the unfinished runs that workers of this release, with the given agents, would not drive: each with the reason and what to do. Also list runs in doubt and runs whose process is gone, and check the database. Reads the list of runs, not their journals. Changes nothing. Exits with 1 if a run would be stranded.',
+    ...STORE,
+    '--agent <module>': many(`${AGENT}; repeatable; without it, agents are not compared`),
+  },
+  traces: {
+    summary: "send a run's spans to OpenTelemetry",
+    description:
+      "Make the spans of a run and of its sub-agents' runs from their journals, and post them to an OTLP receiver. Sending them again changes nothing: the ids are the same. Without --otlp, print them.",
+    '<run>': RUN,
+    ...STORE,
+    '--otlp <url>': 'receiver to post to, such as http://localhost:4318, at its /v1/traces',
+    '--content': 'include messages, arguments and results',
+  },
+  explore: {
+    summary: 'check every path of an agent, or what may still happen to a run',
+    description:
+      "Walk every path through the chart with the agent's tools, approvals and limits, and check the invariants at every step. With a run, start from its current state, and also print the states that it can reach, who has to approve, and what it may still spend. Executes nothing. Exits with 1 if an invariant is violated, and with 5 if none is but not every state was reached.",
+    '[run]': `${RUN}; without it, from the start`,
+    ...STORE,
+    '--agent <module>': `${AGENT}; for a run, the module that started it by default`,
+    '--at <seq>': entry("explore from this entry of the run (default: the run's last)"),
+    '--max-states <number>': number('stop after this many states (default: 12000)', {
+      ...WHOLE,
+      what: 'a positive integer',
+    }),
+    '--connect': "start the agent's tool servers to list their tools; no tool is called",
+    '--save-test <file>': 'write a vitest file with a test for each violated invariant',
+  },
+  diagram: {
+    summary: 'print the chart',
+    description: 'Print the statechart that every run follows. Give exactly one format.',
+    '--mermaid': 'Mermaid state diagram',
+    '--json': 'JSON: states and edges',
+    '--svg': 'SVG image with light and dark themes',
+  },
+  delete: {
+    heading: 'Back up and delete data:',
+    summary: 'delete a run',
+    description:
+      'Delete a run with its journal, its large results and the runs of its sub-agents. Refused while a process drives the run or another run continues it.',
+    '<run>': RUN,
+    ...STORE,
+    '--cascade': 'also delete runs that continue it or wait for one of its sub-agents',
+  },
+  prune: {
+    summary: 'delete runs that ended before a time',
+    description:
+      'Delete the runs that ended before a time, with the runs of their sub-agents. Spares runs that a process drives or that a later run continues.',
+    ...STORE,
+    '--before <time>': required(time('date or time, such as 2026-11-01 or 2026-11-01T08:00:00Z')),
+    '--status <status>': oneOf(
+      ['finished', 'failed', 'cancelled'],
+      'only these: finished, failed or cancelled',
+    ),
+    '--label <name=value>': labels('only runs with this label; repeatable'),
+    '--dry-run': 'delete nothing; print how many runs would be deleted',
+  },
+  backup: {
+    summary: 'copy the store to a new file',
+    description:
+      'Copy all runs to a new file while other processes keep using the store. The file is a complete store: open it with --db.',
+    '<file>': 'file to create; refused if it exists',
+    ...STORE,
+  },
+  redact: {
+    summary: 'redact values in the journal of a run',
+    description:
+      'Replace values in the journal with their SHA-256 digests, and delete the copies in the store. `show RUN --events --json` prints the entries that the paths refer to.',
+    '<run>': RUN,
+    ...STORE,
+    '--path <pointer>': required(
+      many('JSON Pointer that starts with an entry number, such as /1/input/0/content/0/text; repeatable'),
+    ),
+    '--by <name>': BY,
+  },
+  completion: {
+    heading: 'Help:',
+    summary: 'print a completion script for a shell',
+    description:
+      'Print a script that completes commands, options and run ids, for bash, zsh or fish. Load it when the shell starts: source <(agentchart completion bash), the same for zsh, or agentchart completion fish | source.',
+    '<shell>': 'bash, zsh or fish',
+  },
+} as const satisfies Readonly<Record<string, DeclaredCommand>>;
+
+export type CommandName = keyof typeof COMMANDS;
+
+/** The arguments and options of a command by name, as the command gets them. */
+type Given<Declared> = { [Form in keyof Declared as NameOf<Form>]: ValueOf<Form, Declared[Form]> };
+export type GivenTo<Name extends CommandName> = Given<(typeof COMMANDS)[Name]>;
+export type StoreOptions = Given<typeof STORE>;
+/** The options of commands that drive a run; some have no `by` or `yes`. */
+export type DriveOptions = Given<typeof DRIVING_UNNAMED> & {
+  by?: string | undefined;
+  yes?: boolean | undefined;
+};
+
+/** What implements a command. Returns the exit code. */
+export type Action<Name extends CommandName> = (
+  given: GivenTo<Name>,
+  command: Command,
+) => number | Promise<number>;
+
+/** `--dry-run <x>` is `dryRun`, `<text...>` is `text`. */
+type NameOf<Form> = Form extends `--no-${infer Name}`
+  ? Name
+  : Form extends `--${infer Name} ${string}` | `--${infer Name}`
+    ? CamelCase<Name>
+    : Form extends `<${infer Name}...>` | `[${infer Name}...]` | `<${infer Name}>` | `[${infer Name}]`
+      ? Name
+      : never;
+
+type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : Name;
+
+type ValueOf<Form, Declared> = Declared extends { read(given: never, option: string): infer Value }
+  ? Declared extends { isRequired: true } | { preset: string }
+    ? Value
+    : Value | undefined
+  : Form extends `${string}...${string}`
+    ? readonly string[]
+    : Form extends `<${string}`
+      ? string
+      : Form extends `--no-${string}`
+        ? boolean
+        : Form extends `[${string}` | `${string} <${string}`
+          ? string | undefined
+          : boolean | undefined;
