@@ -9,12 +9,21 @@ import type {
   PrepareTurn,
   Retry,
 } from '../engine/services/definition.ts';
-import type { JournalMigration } from '../engine/versions/migrate-journal.ts';
+import type { JournalMigration, JournalVersion } from '../engine/versions/migrate-journal.ts';
 import type { ModelAdapter } from '../protocol/adapter.ts';
-import { DEFAULT_LIMITS, type Limits, limitsSchema, type Prices } from '../protocol/config.ts';
+import {
+  DEFAULT_LIMITS,
+  LIMIT_NAMES,
+  type Limits,
+  limitsSchema,
+  PRICE_NAMES,
+  type Prices,
+  SETTING_NAMES,
+} from '../protocol/config.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Finisher } from '../protocol/finisher.ts';
 import { type JsonObject, omitUndefined } from '../protocol/json.ts';
+import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 import type { AgentTool, Tool } from '../protocol/tool.ts';
 import type { Settings, ToolChoice } from '../protocol/turn.ts';
@@ -163,6 +172,56 @@ export type ContextCheck<Tools, RunContext> = [Unmet<Tools, RunContext>] extends
   ? unknown
   : { runContext: StandardSchemaV1<unknown, Unmet<Tools, RunContext>> };
 
+/** The options of `createAgent` without what only a store needs. */
+type StorelessOptions = Omit<AgentOptions, 'store' | 'durability' | 'migrations'>;
+
+const LOOP_NAMES = optionNames<StorelessOptions>()(
+  'name description model forkModels instructions runContext tools toolChoice settings providerOptions limits onLimit prices finalAnswer onMessage textFilters maxResultBytes capture toolConcurrency prepareTurn finishers output retry version host watchers makeSupervisor',
+);
+const AGENT_NAMES: NamesOf<AgentOptions> = { ...LOOP_NAMES, store: true, durability: true, migrations: true };
+const RETRY_NAMES = optionNames<Retry>()('attempts baseMs maxMs');
+const OUTPUT_NAMES = optionNames<Exclude<OutputSchema, { '~standard': unknown }>>()(
+  'schema name jsonSchema strict',
+);
+const MIGRATION_NAMES = optionNames<JournalMigration>()('from to migrate');
+const VERSION_NAMES = optionNames<JournalVersion>()('format chart agent');
+const CHOICE_NAMES = optionNames<{ name: string }>()('name');
+
+/** Returns the options of `createAgent`. Throws `agent-invalid` for an unknown name, at any depth. */
+export function knownAgentOptions(options: AgentOptions): AgentOptions {
+  refuseUnknownOptions('createAgent', options, AGENT_NAMES);
+  return refuseUnknownBelow('createAgent', options);
+}
+
+/** As `knownAgentOptions`, for `agentServices` and `agentInput`. */
+export function knownLoopOptions<Options extends Partial<StorelessOptions>>(
+  of: string,
+  options: Options,
+): Options {
+  refuseUnknownOptions(of, options, LOOP_NAMES);
+  return refuseUnknownBelow(of, options);
+}
+
+function refuseUnknownBelow<Options extends Partial<AgentOptions>>(of: string, options: Options): Options {
+  const { limits, retry, settings, toolChoice, output, prices = {}, migrations = [] } = options;
+  const refuse = (name: string, given: unknown, known: Readonly<Record<string, true>>) => {
+    if (given !== undefined) refuseUnknownOptions(`${name} of ${of}`, given, known);
+  };
+  refuse('limits', limits, LIMIT_NAMES);
+  refuse('retry', retry, RETRY_NAMES);
+  refuse('settings', settings, SETTING_NAMES);
+  if (typeof toolChoice === 'object') refuse('toolChoice', toolChoice, CHOICE_NAMES);
+  if (output !== undefined && typeof output === 'object' && !('~standard' in output))
+    refuse('output', output, OUTPUT_NAMES);
+  for (const [model, price] of Object.entries(prices)) refuse(`prices["${model}"]`, price, PRICE_NAMES);
+  for (const [index, step] of migrations.entries()) {
+    refuse(`migrations[${index}]`, step, MIGRATION_NAMES);
+    refuse(`migrations[${index}].from`, step.from, VERSION_NAMES);
+    refuse(`migrations[${index}].to`, step.to, VERSION_NAMES);
+  }
+  return options;
+}
+
 const DEFAULT_RETRY: Retry = { attempts: 3, baseMs: 500, maxMs: 30_000 };
 const DEFAULT_CONCURRENCY = 64;
 
@@ -170,45 +229,36 @@ const DEFAULT_CONCURRENCY = 64;
 export function defineAgent(options: AgentOptions): AgentDefinition {
   const {
     name,
-    model,
-    version,
-    instructions,
-    providerOptions,
+    description = name,
+    tools = [],
+    toolChoice = 'auto',
     prices,
-    prepareTurn,
     maxResultBytes,
     capture,
   } = options;
   check(typeof name === 'string' && name !== '', 'name must be a non-empty string.');
-  const { description = name } = options;
   check(typeof description === 'string' && description !== '', 'description must be a non-empty string.');
-  const models = listModels(model);
+  const models = listModels(options.model);
   const forkModels = [...(options.forkModels ?? [])];
-  checkParts(options, [...models, ...forkModels]);
+  checkParts(tools, options.store, [...models, ...forkModels]);
   const limits = { ...DEFAULT_LIMITS, ...omitUndefined(options.limits ?? {}) };
   const retry = { ...DEFAULT_RETRY, ...omitUndefined(options.retry ?? {}) };
   const toolConcurrency = options.toolConcurrency ?? DEFAULT_CONCURRENCY;
   checkLimits(limits);
-  check(Number.isInteger(retry.attempts) && retry.attempts > 0, 'retry.attempts must be a positive integer.');
-  check(
-    Number.isInteger(toolConcurrency) && toolConcurrency > 0,
-    'toolConcurrency must be a positive integer.',
-  );
-  check(
-    maxResultBytes === undefined || (Number.isSafeInteger(maxResultBytes) && maxResultBytes > 0),
-    'maxResultBytes must be a positive integer.',
-  );
+  checkPositive('retry.attempts', retry.attempts);
+  checkPositive('toolConcurrency', toolConcurrency);
+  if (maxResultBytes !== undefined) checkPositive('maxResultBytes', maxResultBytes);
   check(capture === undefined || capture === 'requests', "capture must be 'requests' or absent.");
   checkPrices(limits, prices, [...models, ...forkModels]);
   const validateRunContext = runContextValidator(name, options.runContext);
-  assertHasContext({ name, validateRunContext }, options.tools ?? []);
-  const toolChoice = options.toolChoice ?? 'auto';
-  assertToolChoice({ name, toolChoice }, listTools(options.tools ?? []));
+  assertHasContext({ name, validateRunContext }, tools);
+  assertToolChoice({ name, toolChoice }, listTools(tools));
+  const { version, instructions, providerOptions, prepareTurn } = options;
   return {
     name,
     models,
     forkModels,
-    tools: options.tools ?? [],
+    tools,
     toolChoice,
     settings: options.settings ?? {},
     limits,
@@ -221,25 +271,26 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     retry,
     migrations: checkMigrations(options.migrations ?? []),
     ...omitUndefined({ output: options.output && outputContract(name, options.output) }),
-    ...omitUndefined({
-      version,
-      instructions,
-      validateRunContext,
-      providerOptions,
-      prices,
-      prepareTurn,
-      maxResultBytes,
-      capture,
-    }),
+    ...omitUndefined({ version, instructions, validateRunContext, providerOptions, prices, prepareTurn }),
+    ...omitUndefined({ maxResultBytes, capture }),
   };
+}
+
+function checkPositive(name: string, value: number): void {
+  check(Number.isSafeInteger(value) && value > 0, `${name} must be a positive integer.`);
+}
+
+/** Throws unless `schema` is a Standard Schema. */
+function checkSchema(what: string, schema: StandardSchemaV1 | undefined, or = ''): void {
+  check(
+    typeof schema?.['~standard']?.validate === 'function',
+    `The ${what} must be a Standard Schema (zod, valibot, arktype, …)${or}.`,
+  );
 }
 
 function runContextValidator(agent: string, schema: StandardSchemaV1 | undefined) {
   if (schema === undefined) return undefined;
-  check(
-    typeof schema['~standard']?.validate === 'function',
-    `The runContext of agent "${agent}" must be a Standard Schema (zod, valibot, arktype, …).`,
-  );
+  checkSchema(`runContext of agent "${agent}"`, schema);
   return (value: unknown) => validateWith(schema, value);
 }
 
@@ -249,7 +300,7 @@ function listModels(model: AgentOptions['model']): readonly ModelAdapter[] {
 }
 
 /** Throws `agent-invalid` for a model, tool or store that is none: without a check of types, it would fail later. */
-function checkParts({ tools = [], store }: AgentOptions, models: readonly unknown[]): void {
+function checkParts(tools: AgentOptions['tools'] & object, store: unknown, models: readonly unknown[]): void {
   const hasMethod = (value: unknown, name: string): boolean =>
     typeof value === 'object' && value !== null && typeof Reflect.get(value, name) === 'function';
   for (const model of models)
@@ -277,10 +328,7 @@ function describe(value: unknown): string {
 function outputContract(agent: string, output: OutputSchema): OutputContract {
   const { schema, name, jsonSchema, strict } =
     '~standard' in output ? { schema: output } : (output as Exclude<OutputSchema, StandardSchemaV1>);
-  check(
-    typeof schema?.['~standard']?.validate === 'function',
-    `The output of agent "${agent}" must be a Standard Schema (zod, valibot, arktype, …), or { schema, name?, jsonSchema?, strict? }.`,
-  );
+  checkSchema(`output of agent "${agent}"`, schema, ', or { schema, name?, jsonSchema?, strict? }');
   const objectSchema = buildObjectSchema({
     of: `the output of agent "${agent}"`,
     option: 'output.jsonSchema',

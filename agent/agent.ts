@@ -3,8 +3,9 @@ import type { RunOptions } from '../engine/driver/run-options.ts';
 import { type Host, systemHost } from '../engine/host/host.ts';
 import { driverOptions, isOwnerDead } from '../engine/host/owner.ts';
 import { InheritedTranscripts } from '../engine/journal/load-history.ts';
-import type { LoadedRun } from '../engine/journal/load-run.ts';
+import { type LoadedRun, loadRun } from '../engine/journal/load-run.ts';
 import type { Settled } from '../engine/log/settled.ts';
+import { checkRun } from '../engine/migrations/check-run.ts';
 import { type MigrateOptions, migrateRun } from '../engine/migrations/migrate-run.ts';
 import { Run } from '../engine/run/run.ts';
 import type { AgentDefinition } from '../engine/services/definition.ts';
@@ -13,35 +14,48 @@ import { explainMissingModel } from '../engine/services/prepare-request.ts';
 import type { Service } from '../engine/services/service.ts';
 import { type ChildRequest, narrowLimits } from '../engine/sub-agents/sub-agent-runs.ts';
 import type { VersionReport } from '../engine/versions/compare-versions.ts';
+import { versionMismatch } from '../engine/versions/version-mismatch.ts';
 import { type AgentMachine, agentMachine } from '../machines/agent.ts';
 import type { ServiceName } from '../protocol/effect.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
+import { hasLabels, type Labels, readLabels } from '../protocol/listing/label.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Store } from '../protocol/store.ts';
 import type { AgentTool, SubAgentTool, Tool } from '../protocol/tool.ts';
 import { memory } from '../stores/memory.ts';
 import { filterText } from '../text/text-filter.ts';
 import { listTools, ToolConnection } from '../tools/connect-tools.ts';
-import { type AgentOptions, assertToolChoice, type ContextCheck, defineAgent } from './agent-options.ts';
+import {
+  type AgentOptions,
+  assertToolChoice,
+  type ContextCheck,
+  defineAgent,
+  knownAgentOptions,
+} from './agent-options.ts';
 import { type AnswerOf, type AsToolOptions, asTool } from './as-tool.ts';
 import {
   beginJournal,
   cancelOn,
+  type InputOptions,
+  knownInput,
+  knownStart,
   type ResolvedStart,
   type StartArguments,
   type StartOptions,
 } from './begin-journal.ts';
-import { checkAgainst, loadChecked } from './check-versions.ts';
-import { knownAgentOptions, knownInput, knownStart } from './known-options.ts';
 import { type AgentListener, AgentListeners, type LastingListener } from './listening/agent-listeners.ts';
 import { restoreRun } from './restore-run.ts';
 import { assertToolsAccept, readRunContext, readRunContextNow } from './run-context.ts';
-import { assertLabels, labelsOf, type OpenOptions } from './run-labels.ts';
 import { BEGIN_CHILD, foreignRun, namesOf, placedOptions, type SubAgent, SubAgents } from './sub-agents.ts';
 
 const AGENT = Symbol.for('agentchart.agent');
+
+/** Options of `agent.open`. `labels`: what the run must be labelled with; it may have other labels too. */
+export type OpenOptions = { labels?: Labels };
+const OPEN_NAMES = optionNames<OpenOptions>()('labels');
 
 /**
  * An agent: model, tools, instructions and limits. It has no state; its runs are in its store.
@@ -139,7 +153,9 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     assertToolChoice(this.#definition, tools);
     const runContext = await readRunContext(this.#definition, options.runContext);
     await assertToolsAccept(this.name, tools, runContext);
-    const inheritedLabels = options.inheritedLabels ?? (await labelsOf(this.store, options.continues));
+    const { continues } = options;
+    const older = continues === undefined ? undefined : await this.store.get(continues);
+    const inheritedLabels = options.inheritedLabels ?? older?.labels ?? {};
     const start = { ...options, inheritedLabels, runId, tools, runContext };
     const started = this.#describeStart(input, start);
     return await Run.begin({ ...this.#runOptions(runId), ...awaited }, started, inherited);
@@ -165,8 +181,20 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
    * const settled = await run.settled();
    */
   async open(runId: string, options: OpenOptions = {}): Promise<Run<Tools, Output>> {
-    await assertLabels(this.store, runId, options);
+    refuseUnknownOptions('agent.open', options, OPEN_NAMES, 'input-invalid');
+    if (options.labels !== undefined) await this.#assertLabels(runId, readLabels(options.labels));
     return await this.#attach(runId);
+  }
+
+  /** Does not reveal which labels a run has. An unknown run passes. */
+  async #assertLabels(runId: string, labels: Labels): Promise<void> {
+    const record = await this.store.get(runId);
+    if (record === undefined || hasLabels(record.labels, labels)) return;
+    throw new EngineError(
+      'run-foreign',
+      `Run ${runId} does not have the labels ${JSON.stringify(labels)}. Open it with the labels that it was started with, or without any.`,
+      { runId, labels: { ...labels } },
+    );
   }
 
   /** Returns this agent or the sub-agent with this name. Throws `run-foreign` if there is none. */
@@ -217,7 +245,13 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     const owner = (await this.store.get(runId))?.agent ?? this.name;
     const below = owner === this.name ? undefined : this.#subAgents.findAbove(owner);
     if (below !== undefined) return await below.check(runId);
-    return await checkAgainst(this.#definition, await this.#tools.connect(), this.store, runId);
+    const { name, version, models, migrations } = this.#definition;
+    const present = {
+      agent: { name, ...omitUndefined({ version }) },
+      models: models.map(({ provider, model }) => ({ provider, model })),
+      tools: await this.#tools.connect(),
+    };
+    return await checkRun(this.store, runId, present, migrations);
   }
 
   /**
@@ -252,10 +286,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   }
 
   /** Returns the input for `createActor(machine, { input })`. Throws the errors of `start` about options. */
-  input(
-    input: string | readonly Item[],
-    options: Omit<StartOptions<RunContext>, 'signal' | 'continues'> = {},
-  ): RunStarted {
+  input(input: string | readonly Item[], options: InputOptions<RunContext> = {}): RunStarted {
     const runId = options.runId ?? this.#host.newId('run');
     const runContext = readRunContextNow(this.#definition, options.runContext);
     const tools = listTools(this.#definition.tools);
@@ -285,13 +316,17 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
     return new Agent(defineAgent(placed), placed, this.store, this);
   }
 
+  /** For `chart-mismatch` the error includes the report of `check`, with the migrations of the run's agent. */
   async #load(runId: string): Promise<LoadedRun> {
-    const ownerOf = async () => (await this.store.get(runId))?.agent ?? this.name;
-    return await loadChecked(
-      this.store,
-      runId,
-      async () => this.#agentNamed(await ownerOf(), runId).#definition,
-    );
+    try {
+      return await loadRun(this.store, runId);
+    } catch (error) {
+      const owner = (await this.store.get(runId))?.agent ?? this.name;
+      const { migrations } = this.#agentNamed(owner, runId).#definition;
+      if (!(error instanceof EngineError) || error.code !== 'chart-mismatch') throw error;
+      const report = await checkRun(this.store, runId, undefined, migrations);
+      throw report.opens ? error : versionMismatch(report);
+    }
   }
 
   #describeStart(input: string | readonly Item[], start: ResolvedStart): RunStarted {

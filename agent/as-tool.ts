@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import type { Settled } from '../engine/log/settled.ts';
 import { answerOfChild } from '../engine/sub-agents/sub-agent-runs.ts';
 import { omitUndefined } from '../protocol/json.ts';
-import { namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { lazySchema } from '../protocol/schemas/lazy-schema.ts';
 import type { SubAgentTool, Tool } from '../protocol/tool.ts';
 import type { ApprovalRule } from '../tools/approval-rule.ts';
@@ -19,7 +19,7 @@ export type AsToolOptions<Name extends string = string> = {
   approval?: ApprovalRule<{ input: string }>;
 };
 
-const NAMES = namesOf<AsToolOptions>()('name description approval');
+const NAMES = optionNames<AsToolOptions>()('name description approval');
 
 /** The type of a sub-agent's result: the value of its `output` schema, or else its text. */
 export type AnswerOf<Output> = unknown extends Output ? unknown : Output extends undefined ? string : Output;

@@ -4,7 +4,7 @@ import type { RequestRecord } from '../engine/log/request-ids.ts';
 import type { Run } from '../engine/run/run.ts';
 import { type AgentDefinition, runConfigOf } from '../engine/services/definition.ts';
 import { chartIdentity } from '../machines/snapshot.ts';
-import type { Limits } from '../protocol/config.ts';
+import { LIMIT_NAMES, type Limits } from '../protocol/config.ts';
 import { digestTools } from '../protocol/content/digest.ts';
 import { EngineError } from '../protocol/error.ts';
 import { JOURNAL_FORMAT, type RunStarted } from '../protocol/event.ts';
@@ -12,6 +12,7 @@ import { type Item, itemSchema } from '../protocol/item.ts';
 import { type JsonValue, omitUndefined } from '../protocol/json.ts';
 import { type Labels, readTitle } from '../protocol/listing/label.ts';
 import { chatLabels, givenLabelsOf, readGivenLabels } from '../protocol/listing/reserved-label.ts';
+import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool } from '../protocol/tool.ts';
 import { checkLimits, checkPrices } from './agent-options.ts';
 
@@ -55,6 +56,34 @@ export type StartOptions<RunContext = unknown> = {
 export type StartArguments<RunContext> = undefined extends RunContext
   ? [options?: StartOptions<RunContext>]
   : [options: StartOptions<RunContext> & { runContext: RunContext }];
+
+/** The options that the first event of a run comes from. */
+export type InputOptions<RunContext = unknown> = Omit<StartOptions<RunContext>, 'continues' | 'signal'>;
+
+const INPUT_NAMES = optionNames<InputOptions>()(
+  'stream chat labels title limits runContext onLimit paused holdsAtEnd runId launch request',
+);
+const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, signal: true };
+const LAUNCH_NAMES = optionNames<NonNullable<StartOptions['launch']>>()('module model request');
+
+/** Returns the options of `agent.start` and `agent.run`. Throws `input-invalid` for an unknown name, at any depth. */
+export function knownStart(options: StartOptions): StartOptions {
+  return checkStart('agent.start', options, START_NAMES);
+}
+
+/** As `knownStart`, for `agent.input` and `agentInput`. */
+export function knownInput(of: string, options: InputOptions): InputOptions {
+  return checkStart(of, options, INPUT_NAMES);
+}
+
+/** Every run begins here: without `limits` and `launch`, it only looks names up. */
+function checkStart(of: string, options: StartOptions, known: Readonly<Record<string, true>>): StartOptions {
+  refuseUnknownOptions(of, options, known, 'input-invalid');
+  const { limits, launch } = options;
+  if (limits !== undefined) refuseUnknownOptions(`limits of ${of}`, limits, LIMIT_NAMES, 'input-invalid');
+  if (launch !== undefined) refuseUnknownOptions(`launch of ${of}`, launch, LAUNCH_NAMES, 'input-invalid');
+  return options;
+}
 
 /** Cancels the run when `signal` is aborted, unless the run has ended. */
 export function cancelOn(signal: AbortSignal | undefined, run: Run): void {

@@ -133,7 +133,7 @@ export {
 } from '../text/trim-transcript.ts';
 export type { ApprovalRule } from '../tools/approval-rule.ts';
 export { type ToolOptions, tool } from '../tools/tool.ts';
-export { Agent, createAgent, isAgent } from './agent.ts';
+export { Agent, createAgent, isAgent, type OpenOptions } from './agent.ts';
 export type { AgentOptions, OutputSchema } from './agent-options.ts';
 export type { AsToolOptions } from './as-tool.ts';
 export type { StartOptions } from './begin-journal.ts';
@@ -142,7 +142,5 @@ export type {
   DeliveryContext,
   JournaledEvent,
   LastingListener,
-} from './listening/listener.ts';
-export { type WebhookOptions, webhook } from './listening/webhook.ts';
-export type { WebhookTopic } from './listening/webhook-notice.ts';
-export type { OpenOptions } from './run-labels.ts';
+} from './listening/agent-listeners.ts';
+export { type WebhookOptions, type WebhookTopic, webhook } from './listening/webhook.ts';

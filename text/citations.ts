@@ -1,7 +1,7 @@
 import { toolResults } from '../machines/tool-results.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Finisher, FinisherInput, ToolResult } from '../protocol/finisher.ts';
-import { namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { filterText, type TextFilter } from './text-filter.ts';
 
 /** A source that an answer may cite; `id` is the text of its marker. */
@@ -21,7 +21,7 @@ export type CitationOptions = {
   textFilters?: readonly (() => TextFilter)[];
 };
 
-const NAMES = namesOf<CitationOptions>()('sources marker format textFilters');
+const NAMES = optionNames<CitationOptions>()('sources marker format textFilters');
 
 /**
  * Returns a finisher that replaces citation markers such as `[doc:report.md]` by numbers and adds a list of the sources

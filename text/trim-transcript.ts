@@ -1,7 +1,7 @@
 import { readContent } from '../protocol/content/read-content.ts';
 import { EngineError } from '../protocol/error.ts';
 import type { Item, Part, ToolResultItem } from '../protocol/item.ts';
-import { type NamesOf, namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { type NamesOf, optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 
 export type TrimOptions = {
   /** Items that are always kept, by predicate or by `id`. */
@@ -13,7 +13,7 @@ export type FitOptions = TrimOptions & {
   tokensOf?: (item: Item) => number;
 };
 
-const TRIM_NAMES = namesOf<TrimOptions>()('pinned');
+const TRIM_NAMES = optionNames<TrimOptions>()('pinned');
 const FIT_NAMES: NamesOf<FitOptions> = { ...TRIM_NAMES, tokensOf: true };
 
 /** Returns the kept items in their order, or the transcript itself if nothing is removed. */

@@ -5,7 +5,7 @@
 
 import { EngineError } from '../protocol/error.ts';
 import { type JsonValue, omitUndefined, toBoundedJson } from '../protocol/json.ts';
-import { namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { CallView, Reconciliation, Tool, ToolCallContext } from '../protocol/tool.ts';
 import { type ModelOutput, readModelOutput } from './ai-sdk/read-model-output.ts';
 import type { ConvertedTool } from './ai-sdk/tool-types.ts';
@@ -87,7 +87,7 @@ export function aiSdkTools(
   return Object.entries(tools).map(([name, given]) => convert(name, given, settings[name]));
 }
 
-const SETTING_NAMES = namesOf<AiSdkToolSettings>()(
+const SETTING_NAMES = optionNames<AiSdkToolSettings>()(
   'sideEffect retries approval timeoutMs maxResultBytes reconcile',
 );
 

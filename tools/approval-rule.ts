@@ -1,5 +1,5 @@
 import { EngineError } from '../protocol/error.ts';
-import { namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import { type Approval, type CallView, readApproval, type Tool } from '../protocol/tool.ts';
 
 /**
@@ -45,8 +45,8 @@ export async function applyApprovalRule<Input, RunContext>(
   );
 }
 
-const APPROVAL_NAMES = namesOf<Exclude<Approval, boolean>>()('required reason expiresInMs');
-const PURE_NAMES = namesOf<PureRule>()('pure rule');
+const APPROVAL_NAMES = optionNames<Exclude<Approval, boolean>>()('required reason expiresInMs');
+const PURE_NAMES = optionNames<PureRule>()('pure rule');
 
 /** Throws `agent-invalid` for an unknown member of a rule or of what its function returned. */
 export function refuseUnknownApproval(tool: string, approval: unknown): void {

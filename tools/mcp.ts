@@ -5,7 +5,7 @@
  */
 
 import { EngineError } from '../protocol/error.ts';
-import { namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type { Tool, ToolSource } from '../protocol/tool.ts';
 import { isTimeout } from './check-tool-settings.ts';
 import { openHttp, showUrl } from './mcp/http-server.ts';
@@ -44,10 +44,10 @@ export type McpOptions = McpTransport & {
   totalTimeoutMs?: number;
 };
 
-const NAMES = namesOf<McpOptions>()(
+const NAMES = optionNames<McpOptions>()(
   'command args env cwd url headers fetch name tools trustHints prefix timeoutMs totalTimeoutMs',
 );
-const OVERRIDE_NAMES = namesOf<McpToolOverride>()(
+const OVERRIDE_NAMES = optionNames<McpToolOverride>()(
   'sideEffect approval reconcile hidden timeoutMs retries maxResultBytes description',
 );
 

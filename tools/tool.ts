@@ -5,7 +5,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { EngineError } from '../protocol/error.ts';
 import { type JsonObject, type JsonValue, omitUndefined } from '../protocol/json.ts';
-import { namesOf, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
+import { optionNames, refuseUnknownOptions } from '../protocol/options/refuse-unknown.ts';
 import type {
   CallView,
   Reconciliation,
@@ -79,7 +79,7 @@ export type Repetition =
   | { sideEffect?: 'once'; retries?: 0 }
   | { sideEffect: Exclude<SideEffect, 'once'>; retries?: number };
 
-const NAMES = namesOf<ToolOptions<StandardSchemaV1, StandardSchemaV1>>()(
+const NAMES = optionNames<ToolOptions<StandardSchemaV1, StandardSchemaV1>>()(
   'name description input inputSchema strict output runContext approval sideEffect retries timeoutMs maxResultBytes reconcile run',
 );
 

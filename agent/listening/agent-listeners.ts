@@ -5,10 +5,25 @@ import { type Host, warn } from '../../engine/host/host.ts';
 import { isOwnerDead, makeOwner } from '../../engine/host/owner.ts';
 import { FeedFollower, type FeedReader } from '../../engine/listening/feed-follower.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import type { FeedEntry, Store } from '../../protocol/store.ts';
-import type { AgentListener, JournaledEvent, LastingListener } from './listener.ts';
+import type { RunEvent } from '../../protocol/event.ts';
+import type { FeedEntry, RunRecord, Store } from '../../protocol/store.ts';
+/** A journal entry for listeners. */
+export type JournaledEvent = RunEvent & { runId: string; seq: number };
 
-export type { AgentListener, LastingListener };
+/** The callback of `agent.on`. `run` is the run's record, which may already include later events. */
+export type AgentListener = (event: JournaledEvent, run: RunRecord) => unknown;
+
+/** The context of a delivery. `signal` is aborted when it must stop. */
+export type DeliveryContext = { store: Store; host: Host; signal: AbortSignal };
+
+/**
+ * A listener whose cursor is stored under `name`: it continues at the cursor after a restart, and only one process at a
+ * time delivers. `deliver` is called with the next event after its promise has resolved. `webhook` creates one.
+ */
+export type LastingListener = {
+  readonly name: string;
+  deliver(event: JournaledEvent, run: RunRecord, context: DeliveryContext): Promise<void>;
+};
 
 const LISTENERS = new WeakMap<object, AgentListeners>();
 

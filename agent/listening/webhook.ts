@@ -1,11 +1,22 @@
 import { type Host, sleep } from '../../engine/host/host.ts';
+import { loadRun } from '../../engine/journal/load-run.ts';
+import { describeSettled, type Open } from '../../engine/log/settled.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { hashText } from '../../protocol/content/hash-text.ts';
 import { EngineError, messageOf } from '../../protocol/error.ts';
-import { listRunEventTypes } from '../../protocol/event.ts';
-import { namesOf, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
-import type { DeliveryContext, LastingListener } from './listener.ts';
-import { type Notice, noticesOf, STATUS_TOPICS, type WebhookTopic } from './webhook-notice.ts';
+import { listRunEventTypes, type RunEvent } from '../../protocol/event.ts';
+import { type JsonObject, omitUndefined, toJson } from '../../protocol/json.ts';
+import { optionNames, refuseUnknownOptions } from '../../protocol/options/refuse-unknown.ts';
+import type { RunRecord, RunStatus, Store } from '../../protocol/store.ts';
+import type { DeliveryContext, JournaledEvent, LastingListener } from './agent-listeners.ts';
+
+/**
+ * A topic of a webhook: `waiting` (a run waits for a decision), the status with which a run ended, or the type of a
+ * journal event.
+ */
+export type WebhookTopic = Exclude<RunStatus, 'running'> | RunEvent['type'];
+
+export const STATUS_TOPICS: readonly string[] = ['waiting', 'finished', 'failed', 'cancelled'];
 
 /** The options of `webhook`. */
 export type WebhookOptions = {
@@ -19,7 +30,7 @@ export type WebhookOptions = {
   fetch?: typeof fetch;
 };
 
-const NAMES = namesOf<WebhookOptions>()('url secret on fetch');
+const NAMES = optionNames<WebhookOptions>()('url secret on fetch');
 
 const REQUEST_MS = 15_000;
 const BACK_OFF = { baseMs: 500, maxMs: 10 * 60_000 };
@@ -167,4 +178,62 @@ function readSecret(secret: string): Uint8Array<ArrayBuffer> {
     const message = `The secret of webhook() is not base64 after ${PREFIX}.`;
     throw new EngineError('agent-invalid', message, null, { cause });
   }
+}
+
+/** A message of a webhook. Repeated deliveries have the same id. */
+export type Notice = { id: string; type: string; at: number; data: JsonObject };
+
+const MOST_OPEN = 20;
+const LONGEST_INPUT = 4_000;
+const LONGEST_REASON = 1_000;
+
+/** Returns the messages about an entry. A status counts once its entry is the last of the run. */
+async function noticesOf(
+  event: JournaledEvent,
+  run: RunRecord,
+  topics: ReadonlySet<string>,
+  store: Store,
+): Promise<Notice[]> {
+  const { runId, seq, at, type } = event;
+  const { status } = run;
+  const make = (what: string, of: string, data: JsonObject): Notice => ({
+    id: `msg_${hashText(`${runId}:${what}`).slice(0, 32)}`,
+    type: of,
+    at,
+    data: { ...describeRun(run), seq, ...data },
+  });
+  const callId = 'callId' in event ? event.callId : undefined;
+  const notices = topics.has(type) ? [make(String(seq), type, omitUndefined({ callId }))] : [];
+  if (run.seq !== seq || !topics.has(status)) return notices;
+  const waits = status === 'waiting' ? await describeWaits(store, runId) : { key: '', data: {} };
+  return waits === null ? notices : [...notices, make(`${status}:${waits.key}`, `run.${status}`, waits.data)];
+}
+
+function describeRun(run: RunRecord): JsonObject {
+  const { runId, agent, title, labels, status, state, parent, turns, tokens, cost, errorCode } = run;
+  const facts = { runId, agent, title, labels, status, state, turns, tokens, cost };
+  return { ...facts, ...omitUndefined({ parent, errorCode }) };
+}
+
+/**
+ * Describes what a run itself waits for: the runs of sub-agents have their own messages. `null` for nothing. `key`
+ * identifies the set.
+ */
+async function describeWaits(store: Store, runId: string): Promise<{ data: JsonObject; key: string } | null> {
+  const settled = describeSettled((await loadRun(store, runId)).state, text => text);
+  if (settled?.status !== 'waiting') return null;
+  const { open, paused } = settled;
+  if (open.length === 0) return null;
+  return {
+    data: { open: open.slice(0, MOST_OPEN).map(describeOpen), paused },
+    key: open.map(one => (one.kind === 'pause' ? one.id : `${one.id}:${one.digest}`)).join(),
+  };
+}
+
+function describeOpen({ reason, ...open }: Open): JsonObject {
+  const why = omitUndefined({ reason: reason?.slice(0, LONGEST_REASON) });
+  if (open.kind === 'pause') return { ...open, ...why };
+  const { input, '~answer': _, ...facts } = open;
+  const isLong = JSON.stringify(input).length > LONGEST_INPUT;
+  return { ...facts, ...why, ...(isLong ? { inputOmitted: true } : { input: toJson(input) }) };
 }

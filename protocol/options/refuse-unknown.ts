@@ -9,8 +9,8 @@ export type NamesOf<Options> = { readonly [Name in NameIn<Options>]: true };
 type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text;
 type Differing<One, Other> = Exclude<One, Other> | Exclude<Other, One>;
 
-/** Makes a `NamesOf` of the names, separated by spaces: `namesOf<{ by: string }>()('by')`. */
-export function namesOf<Options>() {
+/** Makes a `NamesOf` of the names, separated by spaces: `optionNames<{ by: string }>()('by')`. */
+export function optionNames<Options>() {
   return <Text extends string>(
     names: [Differing<NameIn<Options>, Words<Text>>] extends [never]
       ? Text

@@ -1,7 +1,6 @@
 /** The schema of the JSON file of `agentchart serve --config FILE`, which `read-gateway-config.ts` reads. */
 import * as z from 'zod';
-import { webhook } from '../../../agent/listening/webhook.ts';
-import { STATUS_TOPICS, type WebhookTopic } from '../../../agent/listening/webhook-notice.ts';
+import { STATUS_TOPICS, type WebhookTopic, webhook } from '../../../agent/listening/webhook.ts';
 import { messageOf } from '../../../protocol/error.ts';
 import { listRunEventTypes } from '../../../protocol/event.ts';
 import { type JsonObject, omitUndefined } from '../../../protocol/json.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { scripted } from '../../../adapters/scripted.ts';
 import { createAgent } from '../../../agent/agent.ts';
-import type { LastingListener } from '../../../agent/listening/listener.ts';
+import type { LastingListener } from '../../../agent/listening/agent-listeners.ts';
 import { makeAgent as launchAgent } from '../../../cli/launch.ts';
 import type { Store } from '../../../protocol/store.ts';
 import { memory } from '../../../stores/memory.ts';
