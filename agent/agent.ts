@@ -39,9 +39,9 @@ import { type AnswerOf, type AsToolOptions, asTool } from './as-tool.ts';
 import {
   beginJournal,
   cancelOn,
-  type InputOptions,
   knownInput,
   knownStart,
+  type LoopStart,
   type ResolvedStart,
   type StartArguments,
   type StartOptions,
@@ -286,7 +286,7 @@ export class Agent<Tools extends AgentTool = AgentTool, Output = unknown, RunCon
   }
 
   /** Returns the input for `createActor(machine, { input })`. Throws the errors of `start` about options. */
-  input(input: string | readonly Item[], options: InputOptions<RunContext> = {}): RunStarted {
+  input(input: string | readonly Item[], options: LoopStart<RunContext> = {}): RunStarted {
     const runId = options.runId ?? this.#host.newId('run');
     const runContext = readRunContextNow(this.#definition, options.runContext);
     const tools = listTools(this.#definition.tools);

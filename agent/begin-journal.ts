@@ -57,10 +57,10 @@ export type StartArguments<RunContext> = undefined extends RunContext
   ? [options?: StartOptions<RunContext>]
   : [options: StartOptions<RunContext> & { runContext: RunContext }];
 
-/** The options that the first event of a run comes from. */
-export type InputOptions<RunContext = unknown> = Omit<StartOptions<RunContext>, 'continues' | 'signal'>;
+/** The options of `agent.start` for a loop that an actor runs. */
+export type LoopStart<RunContext = unknown> = Omit<StartOptions<RunContext>, 'continues' | 'signal'>;
 
-const INPUT_NAMES = optionNames<InputOptions>()(
+const INPUT_NAMES = optionNames<LoopStart>()(
   'stream chat labels title limits runContext onLimit paused holdsAtEnd runId launch request',
 );
 const START_NAMES: NamesOf<StartOptions> = { ...INPUT_NAMES, continues: true, signal: true };
@@ -72,7 +72,7 @@ export function knownStart(options: StartOptions): StartOptions {
 }
 
 /** As `knownStart`, for `agent.input` and `agentInput`. */
-export function knownInput(of: string, options: InputOptions): InputOptions {
+export function knownInput(of: string, options: LoopStart): LoopStart {
   return checkStart(of, options, INPUT_NAMES);
 }
 

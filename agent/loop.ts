@@ -7,16 +7,13 @@ import type { RunStarted } from '../protocol/event.ts';
 import type { Item } from '../protocol/item.ts';
 import { listTools, ToolConnection } from '../tools/connect-tools.ts';
 import { type AgentOptions, defineAgent, knownLoopOptions } from './agent-options.ts';
-import { beginJournal, type InputOptions, knownInput } from './begin-journal.ts';
+import { beginJournal, knownInput, type LoopStart } from './begin-journal.ts';
 import { readRunContextNow } from './run-context.ts';
 
 /** The options of `createAgent` for a loop that an actor runs, without a store. Default name: `agent`. */
 export type LoopOptions = Omit<AgentOptions, 'name' | 'store' | 'durability' | 'migrations'> & {
   name?: string;
 };
-
-/** The options of `agent.start` for such a loop. */
-export type LoopStart = InputOptions;
 
 const named = (options: LoopOptions): AgentOptions & { host?: Host } => ({ name: 'agent', ...options });
 

@@ -17,4 +17,5 @@ export type { ChartEvent, RunEvent, RunStarted } from '../protocol/event.ts';
 export type { OpenCall, Settled } from '../protocol/run-view.ts';
 export type { Tool, ToolCallContext } from '../protocol/tool.ts';
 export { type ToolOptions, tool } from '../tools/tool.ts';
-export { agentInput, agentServices, type LoopOptions, type LoopStart } from './loop.ts';
+export type { LoopStart } from './begin-journal.ts';
+export { agentInput, agentServices, type LoopOptions } from './loop.ts';

@@ -130,12 +130,8 @@ const AMBIGUOUS: Readonly<Record<string, readonly string[]>> = {
   Lease: ['engine/driver/lease.ts', 'stores/lease.ts'],
   MessageWriter: ['fronts/ai-sdk-ui/write-messages.ts', 'server/messages/message-writer.ts'],
   Moment: ['engine/host/host.ts', 'explore/invariant.ts'],
-  Notice: [
-    'agent/listening/webhook-notice.ts',
-    'protocol/effect.ts',
-    'visualizer/page/model/status-notices.ts',
-  ],
-  OpenOptions: ['adapters/conformance/call.ts', 'agent/run-labels.ts'],
+  Notice: ['agent/listening/webhook.ts', 'protocol/effect.ts', 'visualizer/page/model/status-notices.ts'],
+  OpenOptions: ['adapters/conformance/call.ts', 'agent/agent.ts'],
   Opened: ['cli/store.ts', 'server/runs/run-registry.ts'],
   Outcome: [
     'adapters/conformance/call.ts',
@@ -236,7 +232,7 @@ const AMBIGUOUS: Readonly<Record<string, readonly string[]>> = {
   request: ['stores/conformance/check.ts', 'visualizer/page/data/request.ts'],
   requestOf: ['adapters/conformance/call.ts', 'engine/log/request-ids.ts'],
   resultOf: ['fronts/mcp/tool-result.ts', 'machines/calls.ts'],
-  send: ['adapters/conformance/call.ts', 'cli/commands/steer.ts'],
+  send: ['adapters/conformance/call.ts', 'cli/commands/change.ts'],
   settle: ['explore/reference-model.ts', 'fronts/mcp/follow-run.ts', 'stores/conformance/check.ts'],
   shorten: ['adapters/turn/json-access.ts', 'cli/render/format.ts', 'visualizer/page/render/show-safely.ts'],
   showSafely: ['cli/render/format.ts', 'visualizer/page/render/show-safely.ts'],
