@@ -1,12 +1,11 @@
-import type { Context } from '../../machines/context.ts';
 import { hasEnded, isAtRest } from '../../machines/status.ts';
-import { statePath } from '../../machines/step.ts';
+import { type ChartState, statePath } from '../../machines/step.ts';
 import type { JournalEntry } from '../../protocol/event.ts';
 import { shortenOwnerName } from '../../protocol/owner-name.ts';
 import type { Store } from '../../protocol/store.ts';
-import { type Fold, loadRun } from '../journal/load-run.ts';
+import type { Fold } from '../journal/load-run.ts';
 import { readJournal } from '../journal/read-journal.ts';
-import { childIdsOf } from '../sub-agents/sub-agent-runs.ts';
+import { childrenBelow } from '../sub-agents/children.ts';
 
 /** A run is quarantined after this many processes in a row died without making progress on it. */
 export const MAX_CRASHES = 5;
@@ -31,8 +30,11 @@ const NO_PROGRESS: ReadonlySet<JournalEntry['event']['type']> = new Set([
  * claims in a row replaced a process that had died, with no progress in between, not even by a sub-agent of an open
  * call.
  */
-export async function detectCrashLoop(store: Store, loaded: Fold, runId: string): Promise<string | null> {
-  const { state, seq } = loaded;
+export async function detectCrashLoop(
+  store: Store,
+  { state, seq }: Fold,
+  runId: string,
+): Promise<string | null> {
   if (hasEnded(state) || isAtRest(state)) return null;
   let last: string | undefined;
   let crashes = 0;
@@ -45,26 +47,18 @@ export async function detectCrashLoop(store: Store, loaded: Fold, runId: string)
       last ??= event.replaces;
       crashes += 1;
       if (crashes < MAX_CRASHES) continue;
-      const hasProgress = await childMadeProgress(store, state.context, event.at);
-      return hasProgress ? null : explain(loaded, last);
+      const since = event.at;
+      for await (const { context } of childrenBelow(store, state)) {
+        const journal = await readJournal(store, context.runId);
+        if (journal.some(({ event: its }) => its.at >= since && !NO_PROGRESS.has(its.type))) return null;
+      }
+      return explain(state, last);
     }
   }
   return null;
 }
 
-/** Whether a sub-agent of an open call, at any depth, made progress since a time in ms since the epoch. */
-async function childMadeProgress(store: Store, context: Context, since: number): Promise<boolean> {
-  for (const childId of childIdsOf(context)) {
-    if ((await store.get(childId)) === undefined) continue;
-    const entries = await readJournal(store, childId);
-    if (entries.some(({ event }) => event.at >= since && !NO_PROGRESS.has(event.type))) return true;
-    const { state } = await loadRun(store, childId);
-    if (await childMadeProgress(store, state.context, since)) return true;
-  }
-  return false;
-}
-
-function explain({ state }: Fold, last: string): string {
+function explain(state: ChartState, last: string): string {
   const running = state.context.calls.filter(({ status }) => status === 'running');
   const calls = running.map(({ name, callId }) => `${name} (${callId})`).join(', ');
   const where = calls === '' ? statePath(state) : `${statePath(state)}, running ${calls}`;

@@ -90,7 +90,7 @@ export class Driver {
     return this.#log.state;
   }
 
-  /** Drives until the run rests or has ended, or another process drives it. Rejects if the store or a service fails. */
+  /** Rejects if the store or a service fails. */
   async drive(): Promise<DriveOutcome> {
     this.#log.follow({
       onInput: effects => {
@@ -126,9 +126,8 @@ export class Driver {
   async #cancel(options: CommandOptions & { reason?: string }): Promise<AppendOutcome> {
     for (const { stop } of this.#running.values()) stop.abort(new Cancelled('The run was cancelled.'));
     await this.#servicesEnd(this.#options.graceMs);
-    return this.#isOver
-      ? { type: 'driver-changed' }
-      : await this.#log.append([state => cancelRun(state, options)]);
+    if (this.#isOver) return { type: 'driver-changed' };
+    return await this.#log.append([state => cancelRun(state, options)]);
   }
 
   /**

@@ -2,22 +2,27 @@ import type { Store } from '../../protocol/store.ts';
 import { type Host, settledWithin } from '../host/host.ts';
 import type { DriveOutcome } from './driver.ts';
 
-/** A run that this process drives. */
+/** A run that this process drives: `yield` gives it up (see `Driver.yield`), `parentId` is the run above, if any. */
 interface Drive {
-  /** The run above, for a sub-agent's run. */
   readonly parentId: string | undefined;
-  /** Gives the run up: see `Driver.yield`. */
   yield(graceMs: number): Promise<void>;
 }
 
 /** How long the leases may take to be released after the grace time, in ms: the store may be away. */
 const RELEASE_MS = 5_000;
 
-/** The runs of one store that this process drives. */
+/**
+ * The runs of one store that this process drives.
+ *
+ * A run that is being claimed counts as one, since its claim may commit at any time. While the process drains, a run that
+ * is added is given up at once, and none is claimed.
+ */
 export class Drives {
   readonly #drives = new Map<Drive, Promise<unknown>>();
-  #lostLeases = 0;
+  readonly #claims = new Set<Promise<unknown>>();
   #draining: { graceMs: number } | null = null;
+  /** How many runs another process took over from this one. */
+  lostLeases = 0;
 
   /** Whether this process gives up all runs of the store, and claims none. */
   get isDraining(): boolean {
@@ -28,17 +33,18 @@ export class Drives {
     return this.#drives.size;
   }
 
-  /** How many runs another process took over from this one. */
-  get lostLeases(): number {
-    return this.#lostLeases;
+  /** Counts a claim until it settles; the run that it gives is added before. */
+  async claiming<Claimed>(claim: Promise<Claimed>): Promise<Claimed> {
+    this.#claims.add(claim);
+    return await claim.finally(() => this.#claims.delete(claim));
   }
 
-  /** Adds a run until `done` settles. While the process drains, the run is given up at once. */
+  /** Adds a run until `done` settles. */
   add(drive: Drive, done: Promise<DriveOutcome>): void {
     this.#drives.set(drive, done);
     const remove = () => void this.#drives.delete(drive);
     done.then(outcome => {
-      if (outcome === 'superseded') this.#lostLeases += 1;
+      if (outcome === 'superseded') this.lostLeases += 1;
       remove();
     }, remove);
     if (this.#draining !== null) void drive.yield(this.#draining.graceMs);
@@ -56,13 +62,13 @@ export class Drives {
   async drain(host: Pick<Host, 'setTimer'>, graceMs: number): Promise<number> {
     this.#draining = { graceMs };
     await settledWithin(host, graceMs + RELEASE_MS, [this.#yieldAll(graceMs)]);
-    return this.#drives.size;
+    return this.#drives.size + this.#claims.size;
   }
 
   async #yieldAll(graceMs: number): Promise<void> {
-    while (this.#drives.size > 0) {
+    while (this.#drives.size + this.#claims.size > 0) {
       for (const drive of this.#drives.keys()) void drive.yield(graceMs);
-      await Promise.allSettled(this.#drives.values());
+      await Promise.allSettled([...this.#claims, ...this.#drives.values()]);
     }
   }
 }
@@ -71,9 +77,7 @@ const drivesByStore = new WeakMap<Store, Drives>();
 
 /** The runs of a store that this process drives. */
 export function drivesOf(store: Store): Drives {
-  const known = drivesByStore.get(store);
-  if (known !== undefined) return known;
-  const drives = new Drives();
+  const drives = drivesByStore.get(store) ?? new Drives();
   drivesByStore.set(store, drives);
   return drives;
 }

@@ -2,6 +2,7 @@ import { type AnyActorRef, type CallbackActorLogic, fromCallback } from 'xstate'
 import type { Context } from '../../machines/context.ts';
 import { describeCancel } from '../../machines/settled.ts';
 import type { ModelAdapter } from '../../protocol/adapter.ts';
+import { backOffMs } from '../../protocol/back-off.ts';
 import type { Delta, Notice, ServiceInput, ServiceName } from '../../protocol/effect.ts';
 import { EngineError, isThrown, messageOf } from '../../protocol/error.ts';
 import type { ChartEvent } from '../../protocol/event.ts';
@@ -10,7 +11,7 @@ import { type NamesOf, refuseUnknownOptions } from '../../protocol/options/refus
 import type { Tool } from '../../protocol/tool.ts';
 import type { Settings } from '../../protocol/turn.ts';
 import { cutText } from '../../text/cut-text.ts';
-import { GRACE_MS, type Host, settledWithin, systemHost } from '../host/host.ts';
+import { GRACE_MS, type Host, settledWithin, sleep, systemHost } from '../host/host.ts';
 import type { PrepareTurn } from '../services/definition.ts';
 import { makeModelTurn } from '../services/model-turn.ts';
 import {
@@ -22,7 +23,6 @@ import {
   Stopped,
   Yielding,
 } from '../services/service.ts';
-import { type PersistCalls, SnapshotBarrier } from './snapshot-barrier.ts';
 
 /*
  * The live services: XState actors of the machine, without a store and a driver.
@@ -98,7 +98,10 @@ function actorOf(service: Service, options: LiveOptions): ServiceActor {
     throw new EngineError('agent-invalid', message);
   }
   return fromCallback(({ sendBack, input, self }) => {
-    const live = new LiveService(parentOf(self), sendBack, input, { ...options, patienceMs });
+    const machine = self._parent;
+    if (machine === undefined)
+      throw new Error('A service cannot run alone: pass it to agentMachine.provide({ actors }).');
+    const live = new LiveService(machine, sendBack, input, { ...options, patienceMs });
     live.run(service);
     return () => live.end();
   });
@@ -163,7 +166,11 @@ class LiveService {
     if (this.#failure === null || this.#stop.isStopped) return;
     const { error, reason } = this.#failure;
     const isTaken = this.#send({ type: 'run.quarantined', reason: cutText(reason, LONGEST_REASON_BYTES) });
-    if (!isTaken) reportDefect(error);
+    // A defect, in a state that cannot be quarantined: raised as an uncaught error.
+    if (!isTaken)
+      queueMicrotask(() => {
+        throw error;
+      });
   }
 
   #giveUp(error: unknown, reason: string): void {
@@ -201,7 +208,7 @@ class LiveService {
     const { unbegun, calls } = liveRunOf(this.#machine);
     const { signal: stopped } = this.#stop;
     const host = this.#host;
-    const snapshot = () => persistedSnapshot(this.#machine);
+    const snapshot = () => JSON.parse(JSON.stringify(this.#machine.getPersistedSnapshot?.() ?? null));
     const barrier = persist && new SnapshotBarrier({ persist, patienceMs, host, calls, snapshot, stopped });
     return {
       host,
@@ -230,22 +237,88 @@ class LiveService {
   }
 }
 
-/** Raises an uncaught error: the service has a defect, in a state that cannot be quarantined. */
-function reportDefect(error: unknown): void {
-  queueMicrotask(() => {
-    throw error;
-  });
-}
+/** The calls of `persist` for one actor, by all its services. `returned` resolves once the latest has returned. */
+type PersistCalls = { returned: Promise<unknown> };
 
-function persistedSnapshot(machine: AnyActorRef): JsonValue {
-  return JSON.parse(JSON.stringify(machine.getPersistedSnapshot?.() ?? null));
-}
+type BarrierOptions = Required<Pick<LiveOptions, 'persist' | 'patienceMs' | 'host'>> & {
+  calls: PersistCalls;
+  snapshot(): JsonValue;
+  /** Aborted when the service has to stop. */
+  stopped: AbortSignal;
+};
 
-function parentOf(self: AnyActorRef): AnyActorRef {
-  const parent = self._parent;
-  if (parent === undefined)
-    throw new Error('A service cannot run alone: pass it to agentMachine.provide({ actors }).');
-  return parent;
+/** The waits between calls of `persist` that fail. */
+const BACK_OFF = { baseMs: 200, maxMs: 5_000 };
+
+/**
+ * The barrier of a service that an actor runs: stores the actor's snapshot.
+ *
+ * K1 `persist` is called once at a time for an actor, so an older snapshot never replaces a newer one. A call that does
+ *    not return holds up the next one.
+ * K2 `pass` resolves only after a `persist` that began after the call of `pass` and succeeded. Calls of `pass` during a
+ *    `persist` share the next one.
+ * K3 Once a pass has failed, the later ones fail too, without a call of `persist`.
+ */
+class SnapshotBarrier {
+  readonly #options: BarrierOptions;
+  #latest: Promise<void> = Promise.resolve();
+  #next: Promise<void> | null = null;
+
+  constructor(options: BarrierOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves once everything reported so far is stored. Rejects with the reason when patience ends, and when the service
+   * has to stop.
+   */
+  pass(): Promise<void> {
+    if (this.#next === null) {
+      this.#next = this.#latest.then(() => this.#store());
+      this.#latest = this.#next;
+    }
+    return this.#next;
+  }
+
+  async #store(): Promise<void> {
+    const { host, patienceMs, stopped } = this.#options;
+    const begun = host.monotonic();
+    const leftMs = () => patienceMs - (host.monotonic() - begun);
+    for (let failures = 1; ; failures += 1) {
+      const outcome = await this.#call(leftMs());
+      if (outcome === 'stored') return;
+      if (outcome === 'unanswered') throw new Error(`persist has not returned within ${patienceMs} ms`);
+      const waitMs = backOffMs(failures, BACK_OFF, host.random());
+      if (waitMs >= leftMs()) {
+        const times = failures === 1 ? 'once' : `${failures} times within ${patienceMs} ms`;
+        throw new Error(`persist failed ${times}, at last: ${messageOf(outcome.error)}`);
+      }
+      await sleep(host, waitMs, stopped);
+    }
+  }
+
+  /** Calls `persist` once no earlier call is in progress, and waits for it up to `ms`. */
+  async #call(ms: number): Promise<'stored' | 'unanswered' | { error: unknown }> {
+    const { host, calls, persist, snapshot, stopped } = this.#options;
+    if (stopped.aborted) return 'unanswered';
+    let outcome: 'stored' | 'unanswered' | { error: unknown } = 'unanswered';
+    const over = new AbortController();
+    const abandoned = new AbortController();
+    calls.returned = calls.returned
+      .then(async () => {
+        if (abandoned.signal.aborted) return;
+        this.#next = null;
+        await persist(snapshot(), { signal: abandoned.signal });
+        outcome = 'stored';
+      })
+      .catch(error => {
+        outcome = { error };
+      })
+      .then(() => over.abort());
+    await sleep(host, ms, AbortSignal.any([stopped, over.signal]));
+    if (!over.signal.aborted) abandoned.abort();
+    return outcome;
+  }
 }
 
 /** Options of `fromAdapter`. */

@@ -31,8 +31,8 @@ export class Supervisor implements RunSupervisor {
   readonly #parts: RunParts;
   readonly #log: RunLog;
   readonly #snapshots: Snapshots;
-  #inherited: readonly Item[] | undefined;
   readonly #drives: Drives;
+  inherited: readonly Item[] | undefined;
   #stage: Stage = { type: 'idle' };
   /** How often this handle has given the run up. */
   #yields = 0;
@@ -43,7 +43,7 @@ export class Supervisor implements RunSupervisor {
     this.#options = parts.options;
     this.#log = parts.log;
     this.#drives = drivesOf(parts.options.store);
-    this.#inherited = parts.inherited;
+    this.inherited = parts.inherited;
     this.#snapshots = new Snapshots(parts.options, parts.loaded);
   }
 
@@ -51,7 +51,6 @@ export class Supervisor implements RunSupervisor {
     return this.#stage.type === 'driving' ? this.#stage.driver : null;
   }
 
-  /** Whether more events are expected, as far as this process has read the journal. */
   get activity(): 'running' | 'at-rest' | 'ended' {
     const { state } = this.#log;
     if (this.driver !== null) return 'running';
@@ -59,17 +58,10 @@ export class Supervisor implements RunSupervisor {
     return isAtRest(state) ? 'at-rest' : 'running';
   }
 
-  /** The error that stopped driving in this process; `null` without one. */
   get failure(): { error: unknown } | null {
     return this.#stage.type === 'failed' ? this.#stage : null;
   }
 
-  /** The transcript of the runs that this run continues; `undefined` until it is loaded. */
-  get inherited(): readonly Item[] | undefined {
-    return this.#inherited;
-  }
-
-  /** Reads the entries of other processes, unless a driver in this process does. */
   async refresh(): Promise<void> {
     if (this.driver === null) await this.#log.catchUp();
   }
@@ -111,13 +103,12 @@ export class Supervisor implements RunSupervisor {
       if (this.#stage.type === 'driving') await this.#stage.done;
       await this.refresh();
       const settled = this.driver === null ? describeNow(this.#log.state, this.#options) : null;
-      const { context } = this.#log.state;
-      if (settled?.status === 'waiting' && suspendedCalls(context).length > 0) {
-        if (await this.#deliverAnswers()) continue;
-        return await addChildren(this.#options.store, this.#log.state.context, settled);
+      if (settled !== null) {
+        const { context } = this.#log.state;
+        const hasChildren = settled.status === 'waiting' && suspendedCalls(context).length > 0;
+        if (hasChildren && (await this.#deliverAnswers())) continue;
+        return await addChildren(this.#options.store, this.#log.state, settled);
       }
-      if (settled?.status === 'cancelled') return await addChildren(this.#options.store, context, settled);
-      if (settled !== null) return settled;
       if (this.driver !== null || (await this.#endIfOverdue())) continue;
       if (yields === this.#yields && (await this.tryToDrive())) continue;
       await sleep(this.#options.host, POLL_MS);
@@ -162,7 +153,6 @@ export class Supervisor implements RunSupervisor {
     await Promise.all([...below, this.driver?.yield(graceMs)]);
   }
 
-  /** The run above, for a sub-agent's run. */
   get parentId(): string | undefined {
     return this.#log.state.context.parent?.runId;
   }
@@ -181,21 +171,20 @@ export class Supervisor implements RunSupervisor {
     return (await this.put([state => cancelRun(state, cancelling)])).accepted;
   }
 
-  /** Starts driving a run that was just created and claimed. A store that grants no leases gives epoch 0: others drive it. */
+  /** A store that grants no leases gives epoch 0: others drive the run. */
   begin(epoch: number, leasedAt: Moment, inherited: readonly Item[]): void {
-    this.#inherited = inherited;
+    this.inherited = inherited;
     if (epoch === 0) return;
     this.#log.startDriving(epoch);
     this.#drive(epoch, leasedAt);
   }
 
-  /** Claims the run and starts driving it. Returns false if another process holds the lease. */
   async tryToDrive(): Promise<boolean> {
     const stage = this.#stage;
     if (stage.type === 'driving') return true;
     if (stage.type === 'claiming') return await stage.claimed;
     if (this.#drives.isDraining) return false;
-    const claimed = this.#claim(stage);
+    const claimed = this.#drives.claiming(this.#claim(stage));
     this.#stage = { type: 'claiming', claimed };
     return await claimed;
   }
@@ -206,7 +195,6 @@ export class Supervisor implements RunSupervisor {
     this.tryToDrive().catch(() => {});
   }
 
-  /** Sets a timer that drives a resting run when an approval expires. It does not keep the process alive. */
   wakeAtExpiry(): void {
     this.#cancelWake();
     const { timer } = this.#log.state.context;
@@ -254,22 +242,21 @@ export class Supervisor implements RunSupervisor {
   async #loadInherited(): Promise<readonly Item[]> {
     const { inherited } = this.#parts.loaded;
     if (inherited !== undefined) return inherited;
-    const cached = this.#inherited;
+    const { inherited: cached } = this;
     const loading = this.#options.loadInherited(this.#log.state.context.continues);
-    this.#inherited = await (cached === undefined
-      ? loading
-      : loading.catch(error => useIfGone(cached, error)));
-    return this.#inherited;
+    this.inherited = await loading.catch(error => {
+      if (cached !== undefined && error instanceof EngineError && error.code === 'run-unknown') return cached;
+      throw error;
+    });
+    return this.inherited;
   }
 
-  /** Cancels a sub-agent's run if its parent no longer waits for it. */
   async #endIfOrphaned(): Promise<void> {
     const { state } = this.#log;
     const reason = hasEnded(state) ? null : await findOrphan(this.#options.store, state.context);
     if (reason !== null) await this.#log.append([current => cancelRun(current, { reason })]);
   }
 
-  /** Pauses the run if several processes in a row died while driving it. */
   async #quarantineIfCrashing(): Promise<void> {
     const reason = await detectCrashLoop(this.#options.store, this.#log.durable, this.#log.runId);
     if (reason !== null) await this.#log.append([() => ({ type: 'run.quarantined', reason })]);
@@ -297,7 +284,7 @@ export class Supervisor implements RunSupervisor {
       },
     );
     done.then(
-      outcome => (outcome === 'yielded' ? undefined : this.#checkForWork()),
+      outcome => void (outcome === 'yielded' || this.#checkForWork()),
       () => {},
     );
     this.#stage = { type: 'driving', driver, done };
@@ -342,10 +329,4 @@ export class Supervisor implements RunSupervisor {
     if (!(await deliverToParent({ store, host }, state.context, settled))) return;
     await (await openParent?.(parent.runId))?.settled();
   }
-}
-
-/** The cached transcript, unless the error is another one than that a run is unknown. */
-function useIfGone(cached: readonly Item[], error: unknown): readonly Item[] {
-  if (error instanceof EngineError && error.code === 'run-unknown') return cached;
-  throw error;
 }

@@ -1,31 +1,9 @@
 /** The points where tests and crash drills can stop or delay a process. */
-export type FaultPoint =
-  | 'create.before'
-  | 'create.after'
-  | 'append.before'
-  | 'append.after'
-  | 'claim.before'
-  | 'claim.after'
-  | 'renew.before'
-  | 'renew.after'
-  | 'effect.before'
-  | 'effect.after'
-  | 'model.before'
-  | 'model.after'
-  | 'tool.before'
-  | 'tool.after'
-  | 'reconcile.before'
-  | 'reconcile.after'
-  | 'report.before'
-  | 'report.after'
-  | 'snapshot.before'
-  | 'snapshot.after'
-  | 'blob.before'
-  | 'blob.after'
-  | 'input.before'
-  | 'input.after'
-  | 'release.before'
-  | 'release.after';
+export type FaultPoint = `${FaultStep}.${'before' | 'after'}`;
+
+type FaultStep =
+  | ('create' | 'append' | 'claim' | 'renew' | 'release' | 'input' | 'report' | 'effect')
+  | ('model' | 'tool' | 'reconcile' | 'snapshot' | 'blob');
 
 /** Injected time, ids and randomness. `systemHost` is the default; it works in browsers too. */
 export interface Host {
@@ -114,17 +92,27 @@ export function sleep(
   });
 }
 
+/** The value of `work` if it settles within `ms` and before `signal` is aborted; otherwise `null`. */
+export async function endWithin<Value>(
+  work: Promise<Value>,
+  host: Pick<Host, 'setTimer'>,
+  ms: number,
+  signal?: AbortSignal,
+): Promise<Value | null> {
+  const over = new AbortController();
+  const late = sleep(host, ms, signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]));
+  const ended = await Promise.race([work, late.then(() => null)]);
+  over.abort();
+  return ended;
+}
+
 /** Resolves once all of `work` has settled, at the latest after `ms`. Returns whether all has. */
 export async function settledWithin(
   host: Pick<Host, 'setTimer'>,
   ms: number,
   work: readonly Promise<unknown>[],
 ): Promise<boolean> {
-  const patience = new AbortController();
-  const settled = Promise.allSettled(work).then(() => true);
-  const isSettled = await Promise.race([settled, sleep(host, ms, patience.signal).then(() => false)]);
-  patience.abort();
-  return isSettled;
+  return (await endWithin(Promise.allSettled(work), host, ms)) !== null;
 }
 
 /** Reports a problem to whoever operates this process: by default, Node prints the line on stderr. */

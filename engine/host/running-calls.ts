@@ -1,4 +1,4 @@
-import { type Host, runSoon, sleep } from './host.ts';
+import { runSoon } from './host.ts';
 
 /**
  * The number of tool functions still running in this process, by run and call, even if this process no longer drives
@@ -13,24 +13,23 @@ let recording = new Set<Promise<unknown>>();
 export function trackCall(runId: string, callId: string, ended: Promise<unknown>): void {
   const key = keyOf(runId, callId);
   const calls = running;
-  const records = recording;
   calls.set(key, (calls.get(key) ?? 0) + 1);
-  records.add(ended);
-  const forget = () => {
-    records.delete(ended);
+  trackRecord(ended, () => {
     const left = (calls.get(key) ?? 1) - 1;
     if (left === 0) calls.delete(key);
     else calls.set(key, left);
-  };
-  ended.then(forget, forget);
+  });
 }
 
-/** Makes `callsEnded` wait until `recorded` settles. */
-export function trackRecord(recorded: Promise<unknown>): void {
+/** Makes `callsEnded` wait until `recorded` settles, and then calls `forget`. */
+export function trackRecord(recorded: Promise<unknown>, forget = () => {}): void {
   const records = recording;
   records.add(recorded);
-  const forget = () => records.delete(recorded);
-  recorded.then(forget, forget);
+  const end = () => {
+    records.delete(recorded);
+    forget();
+  };
+  recorded.then(end, end);
 }
 
 /** Whether a function of the call is still running in this process. */
@@ -41,22 +40,6 @@ export function isCallRunning(runId: string, callId: string): boolean {
 /** Returns the number of running calls and pending records. */
 export function countRunningCalls(): number {
   return recording.size;
-}
-
-/** How long the function of a timed-out call may take to end, in ms, before the call becomes in doubt. */
-const RETURN_GRACE_MS = 1_000;
-
-/** Returns the outcome of a call if it ends within its grace time; otherwise `null`. */
-export async function endWithin<Outcome>(
-  called: Promise<Outcome>,
-  host: Host,
-  signal: AbortSignal,
-): Promise<Outcome | null> {
-  const stop = new AbortController();
-  const late = sleep(host, RETURN_GRACE_MS, AbortSignal.any([signal, stop.signal])).then(() => null);
-  const ended = await Promise.race([called, late]);
-  stop.abort();
-  return ended;
 }
 
 /** Resolves once no call runs in this process and all outcomes are recorded. Does not keep the process alive. */

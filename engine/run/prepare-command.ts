@@ -7,7 +7,7 @@ import { type CommandStore, RunBlobs } from '../journal/run-blobs.ts';
 import { boundCommand, type Command, type MakeCommand, makeDecision, makeInput } from '../log/command.ts';
 import { type Refusal, refuse } from '../log/refusal.ts';
 import { recordRequest, recordRequests } from '../log/request-ids.ts';
-import { becameOnce } from '../services/call-run.ts';
+import { becameOnce } from '../services/tool-batch.ts';
 import type { CallRouter } from './call-router.ts';
 import { editCall, editTurn } from './edits.ts';
 

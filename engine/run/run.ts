@@ -21,6 +21,7 @@ import type {
   YieldOptions,
 } from '../../protocol/run-command.ts';
 import type { AgentTool } from '../../protocol/tool.ts';
+import { drivesOf } from '../driver/drives.ts';
 import type { RunOptions, RunSupervisor } from '../driver/run-options.ts';
 import { Supervisor } from '../driver/supervisor.ts';
 import {
@@ -127,13 +128,17 @@ export class Run<Tools = AgentTool, Output = unknown> implements RunHandle {
     const { store, host, owner, isDead, leaseMs } = options;
     const { state } = initial(started);
     const leasedAt = momentOf(host);
-    host.reach?.('create.before');
-    const claim = { owner, isDead, leaseMs, now: leasedAt.wall };
-    const { epoch, seq } = await store.create(started, claim, { events: [], ...standingOf(state) });
-    host.reach?.('create.after');
-    const run = new Run<Tools, Output>(options, { state, seq, redactions: 0, snapshotSeq: 0 }, inherited);
-    run.#supervisor.begin(epoch, leasedAt, inherited);
-    return run;
+    const drives = drivesOf(store);
+    const create = async () => {
+      host.reach?.('create.before');
+      const claim = drives.isDraining ? undefined : { owner, isDead, leaseMs, now: leasedAt.wall };
+      const { epoch, seq } = await store.create(started, claim, { events: [], ...standingOf(state) });
+      host.reach?.('create.after');
+      const run = new Run<Tools, Output>(options, { state, seq, redactions: 0, snapshotSeq: 0 }, inherited);
+      run.#supervisor.begin(epoch, leasedAt, inherited);
+      return run;
+    };
+    return await drives.claiming(create());
   }
 
   /**

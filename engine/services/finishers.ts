@@ -18,15 +18,12 @@ export function makeFinishers(finishers: readonly Finisher[], output: OutputCont
     if (output === undefined) return void scope.report({ type: 'finishers.completed', text });
     const checked = await checkOutput(output, text);
     if (scope.stop.isStopped) return;
+    const { next } = scope.context();
+    const isIncomplete = next?.type === 'finish' && next.reason !== undefined;
     if ('output' in checked) scope.report({ type: 'finishers.completed', text, output: checked.output });
-    else if (isIncomplete(scope)) scope.report({ type: 'finishers.completed', text });
+    else if (isIncomplete) scope.report({ type: 'finishers.completed', text });
     else scope.report({ type: 'finishers.rejected', code: 'output-invalid', feedback: checked.fault });
   };
-}
-
-function isIncomplete(scope: ServiceScope): boolean {
-  const { next } = scope.context();
-  return next?.type === 'finish' && next.reason !== undefined;
 }
 
 /** Returns the text after all finishers; `undefined` if one rejected it or the run was aborted. */
@@ -36,6 +33,7 @@ async function applyFinishers(
 ): Promise<string | undefined> {
   const context = scope.context();
   const transcript = [...(await scope.inherited()), ...context.transcript];
+  const reject = (feedback: string) => void scope.report({ type: 'finishers.rejected', feedback });
   let text = context.answer?.text ?? '';
   for (const finish of finishers) {
     const input = {
@@ -51,31 +49,26 @@ async function applyFinishers(
       const outcome = await finish(input, { signal: scope.stop.signal });
       if (scope.stop.isStopped) return undefined;
       if (outcome === undefined) continue;
-      if ('reject' in outcome) return sendBack(scope, outcome.reject);
+      if ('reject' in outcome) return reject(outcome.reject);
       text = outcome.text ?? text;
     } catch (error) {
       if (scope.stop.isStopped) return undefined;
-      return sendBack(scope, `The answer could not be checked: ${messageOf(error)}`);
+      return reject(`The answer could not be checked: ${messageOf(error)}`);
     }
   }
   return text;
 }
 
-function sendBack(scope: ServiceScope, feedback: string): undefined {
-  scope.report({ type: 'finishers.rejected', feedback });
-}
-
-type CheckedOutput = { output: JsonValue } | { fault: string };
-
 /** Parses the answer as JSON, optionally in a code fence, and validates it. Never rejects. */
-export async function checkOutput({ validate }: OutputContract, text: string): Promise<CheckedOutput> {
-  if (isTooDeep(text)) {
+export async function checkOutput(
+  { validate }: OutputContract,
+  text: string,
+): Promise<{ output: JsonValue } | { fault: string }> {
+  if (isTooDeep(text))
     return { fault: `The answer is nested more than ${DEEPEST_JSON} levels deep. Answer again, with less.` };
-  }
   const value = parseAnswer(text);
-  if (value === undefined) {
+  if (value === undefined)
     return { fault: 'The answer is not valid JSON. Answer again with the JSON object alone: no other text.' };
-  }
   try {
     const validation = await validate(value);
     if (validation.valid) return { output: toJson(validation.value) };
@@ -98,8 +91,7 @@ function parseAnswer(text: string): JsonValue | undefined {
 
 function withoutFence(text: string): string {
   const firstLine = text.indexOf('\n');
-  if (firstLine === -1 || !text.endsWith(FENCE) || !OPENING.test(text.slice(0, firstLine).trimEnd())) {
+  if (firstLine === -1 || !text.endsWith(FENCE) || !OPENING.test(text.slice(0, firstLine).trimEnd()))
     return text;
-  }
   return text.slice(firstLine + 1, -FENCE.length);
 }

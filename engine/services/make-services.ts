@@ -12,8 +12,7 @@ import { makeToolBatch } from './tool-batch.ts';
 
 /*
  * Services: the code that carries out the chart's effects. `model-turn.ts` makes model calls, `tool-batch.ts` runs
- * tools (`call-run.ts` runs one call), `finishers.ts` checks the answer, and `timer.ts` waits. `service.ts` defines the
- * interface to the driver.
+ * tools, `finishers.ts` checks the answer, and the timer waits. `service.ts` defines the interface to the driver.
  */
 
 type ServiceParts = {
@@ -24,46 +23,15 @@ type ServiceParts = {
 
 /** Returns the services of an agent, which all its runs share. */
 export function makeServices(
-  definition: AgentDefinition,
+  { output, finishers, toolConcurrency: concurrency, ...turn }: AgentDefinition,
   { connectTools, subAgents, watchers }: ServiceParts,
 ): Readonly<Record<ServiceName, Service>> {
-  const {
-    models,
-    forkModels,
-    instructions,
-    settings,
-    providerOptions,
-    prepareTurn,
-    textFilters,
-    retry,
-    output,
-    capture,
-  } = definition;
+  const format = omitUndefined({ output: output?.format, watchers });
   return {
-    modelTurn: makeModelTurn({
-      models,
-      forkModels,
-      connectTools,
-      settings,
-      textFilters,
-      retry,
-      ...omitUndefined({
-        instructions,
-        providerOptions,
-        prepareTurn,
-        output: output?.format,
-        watchers,
-        capture,
-      }),
-    }),
-    toolBatch: makeToolBatch({
-      connectTools,
-      subAgents,
-      concurrency: definition.toolConcurrency,
-      retryBaseMs: retry.baseMs,
-    }),
+    modelTurn: makeModelTurn({ ...turn, ...format, connectTools }),
+    toolBatch: makeToolBatch({ connectTools, subAgents, concurrency, retryBaseMs: turn.retry.baseMs }),
     timer,
-    finishers: makeFinishers(definition.finishers, output),
+    finishers: makeFinishers(finishers, output),
   };
 }
 

@@ -3,18 +3,17 @@ import type { CapturedExchange } from '../../protocol/adapter.ts';
 import { backOffMs } from '../../protocol/back-off.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import { codeOf, EngineError, isThrown, messageOf, ProviderError, setupError } from '../../protocol/error.ts';
-import type { QualifiedCall } from '../../protocol/event.ts';
 import type { BlobReference, Item } from '../../protocol/item.ts';
 import { omitUndefined } from '../../protocol/json.ts';
-import type { ModelTurn, ToolCall } from '../../protocol/turn.ts';
-import type { TextFilter } from '../../text/text-filter.ts';
+import { refusalOf, textOf } from '../../protocol/message.ts';
+import type { ModelTurn, Skipped, ToolCall, TurnDelta } from '../../protocol/turn.ts';
+import { chainFilters, type TextFilter } from '../../text/text-filter.ts';
 import type { DriveWatcher } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
 import type { Retry } from './definition.ts';
 import { type PreparedTurn, prepareRequest, type TurnParts } from './prepare-request.ts';
 import { makeIdsUnique, qualifyCalls } from './qualify-calls.ts';
 import { type Report, type Service, type ServiceScope, Stopped } from './service.ts';
-import { TurnDisplay } from './show-turn.ts';
 
 type ModelTurnParts = Omit<TurnParts, 'tools'> & {
   connectTools(): Promise<TurnParts['tools']>;
@@ -67,11 +66,8 @@ function watchCall(
   watchers: readonly DriveWatcher[],
   call: () => Promise<ModelTurn>,
 ): Promise<ModelTurn> {
-  return watchers.reduce<() => Promise<ModelTurn>>(
-    (work, watcher) => () =>
-      watcher.aroundModelCall?.({ runId, turn, model, attempt, instructions }, work) ?? work(),
-    call,
-  )();
+  const about = { runId, turn, model, attempt, instructions };
+  return watchers.reduce((work, watcher) => () => watcher.aroundModelCall?.(about, work) ?? work(), call)();
 }
 
 async function callModel(
@@ -82,8 +78,16 @@ async function callModel(
 ): Promise<ModelTurn> {
   const display = new TurnDisplay(scope, context, filters, () => usedCallIds(scope, inherited));
   const options = { signal: scope.stop.signal, ...omitUndefined({ capture: exchanges }) };
-  const turn = streams(context) ? await readStream() : await adapter.generate(request, options);
-  if (turn.finishReason === 'error') throw endedInError(turn, adapter);
+  const { provider, model } = adapter;
+  const failure = { provider, model, status: null, retryAfterMs: null, raw: null, retryable: true };
+  // Planning turns of a `separate` answer are not shown, so they are not streamed.
+  const streams = context.stream && (context.config.finalAnswer !== 'separate' || context.turn.final);
+  const turn = streams ? await readStream() : await adapter.generate(request, options);
+  if (turn.finishReason === 'error')
+    throw new ProviderError(turn.text || 'The provider ended the turn with an error.', {
+      ...failure,
+      code: 'server',
+    });
   if (!scope.stop.isStopped) display.finish(turn);
   return turn;
 
@@ -92,11 +96,7 @@ async function callModel(
       if (delta.type === 'turn') return delta.turn;
       if (!scope.stop.isStopped) display.take(delta);
     }
-    throw new ProviderError('The stream ended without a turn.', {
-      ...origin(adapter),
-      code: 'malformed-stream',
-      retryable: true,
-    });
+    throw new ProviderError('The stream ended without a turn.', { ...failure, code: 'malformed-stream' });
   }
 }
 
@@ -110,20 +110,6 @@ async function storeCapture(
   return await blobs.capture(copies).catch(() => undefined);
 }
 
-/** Planning turns of a `separate` answer are not shown, so they are not streamed. */
-function streams({ stream, config, turn }: Context): boolean {
-  return stream && (config.finalAnswer !== 'separate' || turn.final);
-}
-
-function endedInError(turn: ModelTurn, adapter: PreparedTurn['adapter']): ProviderError {
-  const message = turn.text === '' ? 'The provider ended the turn with an error.' : turn.text;
-  return new ProviderError(message, { ...origin(adapter), code: 'server', retryable: true });
-}
-
-function origin({ provider, model }: PreparedTurn['adapter']) {
-  return { provider, model, status: null, retryAfterMs: null, raw: null };
-}
-
 async function completeTurn(
   scope: ServiceScope,
   turn: ModelTurn,
@@ -132,16 +118,19 @@ async function completeTurn(
 ): Promise<Report> {
   const { host } = scope;
   const { runId, runContext } = scope.context();
+  const { provider, model } = adapter;
   const { items, toolCalls, renamed } = nameCalls(turn, scope, inherited);
-  const calls: QualifiedCall[] =
-    toolCalls.length === 0
-      ? []
-      : await qualifyCalls(toolCalls, { runId, runContext, now: host.now(), tools });
-  const dropped = droppedItems(scope.context(), request.transcript, adapter.provider);
+  const qualifying = { runId, runContext, now: host.now(), tools };
+  const calls = toolCalls.length === 0 ? [] : await qualifyCalls(toolCalls, qualifying);
+  const dropped = droppedItems(scope.context(), request.transcript, provider);
   const canContinue = !renamed && isFullHistory && request.transcript.length > 0;
+  const { continuation: token } = turn;
+  const { instructions = '' } = request;
+  const continuation = canContinue &&
+    token !== undefined && { provider, model, instructions: digestOf(instructions), token };
   return {
     type: 'turn.completed',
-    provider: adapter.provider,
+    provider,
     model: turn.model,
     finishReason: turn.finishReason,
     text: turn.text,
@@ -152,17 +141,9 @@ async function completeTurn(
     ...omitUndefined({
       dropped: dropped.length === 0 ? undefined : dropped,
       captured,
-      continuation: canContinue ? continuationOf(turn, adapter, request) : undefined,
+      continuation: continuation || undefined,
     }),
   };
-}
-
-function continuationOf(
-  { continuation: token }: ModelTurn,
-  { provider, model }: PreparedTurn['adapter'],
-  { instructions = '' }: PreparedTurn['request'],
-) {
-  return token === undefined ? undefined : { provider, model, instructions: digestOf(instructions), token };
 }
 
 /** The ids of items with another provider's opaque data; reported once, by the provider's first turn after theirs. */
@@ -223,10 +204,125 @@ function describeFailure(
     startedAt,
   } as const;
   if (!retryable) return failed;
-  return { ...failed, retryAt: host.now() + waitBefore(context.turn.attempt, retryAfterMs, retry, host) };
+  const waitMs = backOffMs(context.turn.attempt, retry, host.random());
+  return { ...failed, retryAt: host.now() + Math.max(waitMs, retryAfterMs ?? 0) };
 }
 
-/** At least the wait that the provider asked for. */
-function waitBefore(attempt: number, retryAfterMs: number | null, retry: Retry, host: Host): number {
-  return Math.max(backOffMs(attempt, retry, host.random()), retryAfterMs ?? 0);
+/**
+ * Streams a turn's text to readers and reports it to the chart.
+ *
+ * T1 `text.started` is reported at most once per turn, if and only if text is streamed.
+ * T2 `calls.started` is reported at most once per turn, if and only if the turn has calls.
+ * T3 Pieces of calls carry only ids that the calls keep in the journal.
+ * T4 A generated turn leads to the same reports, in the same order, as the same turn streamed.
+ */
+class TurnDisplay {
+  readonly #scope: ServiceScope;
+  readonly #place: { turn: number; attempt: number };
+  readonly #filter: TextFilter;
+  /** Text is shown immediately; with `held`, only after the turn proved to be the answer. */
+  readonly #visible: boolean;
+  readonly #held: boolean;
+  readonly #findUsed: () => Set<string>;
+  #used: Set<string> | undefined;
+  #textStarted = false;
+  #callsStarted = false;
+  #streamed = false;
+  /** What the stream skipped before the text. */
+  #skipped: Skipped = {};
+
+  constructor(
+    scope: ServiceScope,
+    context: Context,
+    filters: readonly (() => TextFilter)[],
+    /** Returns the ids of the calls before this turn, as a new set. */
+    findUsed: () => Set<string>,
+  ) {
+    this.#scope = scope;
+    this.#place = { turn: context.turn.number, attempt: context.turn.attempt };
+    this.#filter = chainFilters(filters);
+    this.#findUsed = findUsed;
+    this.#visible = context.config.finalAnswer === 'live' || context.turn.final;
+    this.#held = context.config.finalAnswer === 'held' && !context.turn.final;
+  }
+
+  /** Handles a delta of a streamed turn. */
+  take(delta: Exclude<TurnDelta, { type: 'turn' }>): void {
+    switch (delta.type) {
+      case 'text':
+        if (delta.text === '') return;
+        this.#streamed = true;
+        this.#showText(delta.text, delta);
+        return;
+      case 'reasoning':
+        if (this.#visible) this.#scope.publish({ ...delta, type: 'reasoning.delta', ...this.#place });
+        return;
+      case 'call_started':
+        this.#startCalls();
+        this.#publishCall({ index: delta.index, name: delta.name, text: '', ...this.#freshId(delta.callId) });
+        return;
+      case 'call_arguments':
+        if (delta.text !== '') this.#publishCall({ index: delta.index, text: delta.text });
+        return;
+    }
+  }
+
+  /** Shows the rest of the complete turn. */
+  finish(turn: ModelTurn): void {
+    let refusals = 0;
+    for (const item of turn.items) {
+      if (item.type === 'tool_call') this.#startCalls();
+      if (!this.#streamed && item.type === 'message')
+        this.#showText(textOf(item), refusals > 0 ? { refusals } : {});
+      if (refusalOf(item) !== '') refusals += 1;
+    }
+    const hasCalls = turn.toolCalls.some(call => call.executedBy !== 'provider');
+    if (hasCalls) this.#startCalls();
+    if (this.#held && !hasCalls) this.#release(turn);
+    if (this.#textStarted) this.#publishText(this.#filter.end());
+  }
+
+  #release({ text, items }: ModelTurn): void {
+    if (text === '') return;
+    for (const item of this.#streamed ? items : [])
+      if (item.type === 'reasoning' && item.text !== '')
+        this.#scope.publish({ type: 'reasoning.delta', ...this.#place, text: item.text });
+    this.#startText();
+    this.#publishText(this.#filter.push(text));
+  }
+
+  #showText(text: string, { refusals, sealed }: Skipped): void {
+    if (!this.#visible || text === '') return;
+    this.#skipped = omitUndefined({ refusals, sealed });
+    this.#startText();
+    this.#publishText(this.#filter.push(text));
+  }
+
+  #startText(): void {
+    if (this.#textStarted) return;
+    this.#textStarted = true;
+    this.#scope.report({ type: 'text.started' });
+  }
+
+  #startCalls(): void {
+    if (this.#callsStarted) return;
+    this.#callsStarted = true;
+    this.#scope.report({ type: 'calls.started' });
+  }
+
+  #publishCall(piece: { index: number; callId?: string; name?: string; text: string }): void {
+    this.#scope.publish({ type: 'call.delta', ...this.#place, ...piece });
+  }
+
+  /** The id, unless the run has used it: such a call gets another id once the turn is complete. */
+  #freshId(callId: string | undefined): { callId?: string } {
+    this.#used ??= this.#findUsed();
+    if (callId === undefined || this.#used.has(callId)) return {};
+    this.#used.add(callId);
+    return { callId };
+  }
+
+  #publishText(text: string): void {
+    if (text !== '') this.#scope.publish({ type: 'text.delta', ...this.#place, text, ...this.#skipped });
+  }
 }

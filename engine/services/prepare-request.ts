@@ -3,53 +3,40 @@ import type { ModelAdapter } from '../../protocol/adapter.ts';
 import { digestOf } from '../../protocol/content/digest.ts';
 import { EngineError } from '../../protocol/error.ts';
 import type { Item } from '../../protocol/item.ts';
-import { type JsonObject, omitUndefined } from '../../protocol/json.ts';
+import { omitUndefined } from '../../protocol/json.ts';
 import { type Tool, toolDefinition } from '../../protocol/tool.ts';
-import type {
-  ModelRequest,
-  OutputFormat,
-  Settings,
-  ToolChoice,
-  ToolDefinition,
-} from '../../protocol/turn.ts';
-import type { Instructions, PrepareTurn } from './definition.ts';
+import type { ModelRequest, OutputFormat, ToolChoice, ToolDefinition } from '../../protocol/turn.ts';
+import type { AgentDefinition, Instructions } from './definition.ts';
 
 /** The parts of an agent that make up a request. */
-export type TurnParts = {
-  models: readonly ModelAdapter[];
+export type TurnParts = Pick<
+  AgentDefinition,
+  'models' | 'instructions' | 'settings' | 'providerOptions' | 'prepareTurn'
+> & {
   /** Default: none. */
   forkModels?: readonly ModelAdapter[];
-  instructions?: Instructions;
   tools: ReadonlyMap<string, Tool>;
-  settings: Settings;
-  providerOptions?: JsonObject;
   output?: OutputFormat;
-  prepareTurn?: PrepareTurn;
 };
 
-/** A request with the adapter and the tools for the turn. */
-export type PreparedTurn = {
-  adapter: ModelAdapter;
-  request: ModelRequest;
-  tools: ReadonlyMap<string, Tool>;
-  /** The request has the run's full history, not a transcript prepared for this turn. */
-  isFullHistory: boolean;
-};
+/** `isFullHistory`: the request has the run's full history, not a transcript prepared for this turn. */
+export type PreparedTurn = Awaited<ReturnType<typeof prepareRequest>>;
 
 /** Returns the request for the current turn. `inherited` is the transcript that the run continues. */
-export async function prepareRequest(
-  parts: TurnParts,
-  context: Context,
-  inherited: readonly Item[],
-): Promise<PreparedTurn> {
+export async function prepareRequest(parts: TurnParts, context: Context, inherited: readonly Item[]) {
   const history = inherited.length === 0 ? context.transcript : [...inherited, ...context.transcript];
   const { params } = context;
   const preparation =
     (await parts.prepareTurn?.({ ...context, transcript: history, runContext: context.runContext })) ?? {};
   const adapter = preparation.model ?? adapterOf(parts, context);
-  if (adapter === undefined) throw missingModel(parts, context);
+  if (adapter === undefined) {
+    const { code, reason, advice } = describeMissing(parts, context);
+    const { runId } = context;
+    throw new EngineError(code, `Run ${runId} has no model here: ${reason}. ${advice}`, { runId });
+  }
   const names = preparation.tools ?? params.tools;
-  const tools = names === undefined ? parts.tools : pickTools(parts.tools, names);
+  const tools: ReadonlyMap<string, Tool> =
+    names === undefined ? parts.tools : new Map([...parts.tools].filter(([name]) => names.includes(name)));
   const instructions = params.instructions ?? writeInstructions(parts.instructions, context);
   const providerOptions = params.providerOptions ?? parts.providerOptions;
   const transcript = preparation.transcript ?? history;
@@ -63,7 +50,8 @@ export async function prepareRequest(
       instructions,
       providerOptions,
       continuation: isFullHistory ? continuationFor(adapter, context, instructions) : undefined,
-      output: mayAnswer(context) ? parts.output : undefined,
+      // With a `separate` answer, the output schema applies only to the final turn.
+      output: context.config.finalAnswer !== 'separate' || context.turn.final ? parts.output : undefined,
       afterDraft: context.turn.final && context.lastTurn?.draft ? true : undefined,
     }),
   };
@@ -115,17 +103,6 @@ function describeMissing({ models }: Models, { turn, config: { forkModel } }: Co
   };
 }
 
-function missingModel(parts: Models, context: Context): EngineError {
-  const { code, reason, advice } = describeMissing(parts, context);
-  const { runId } = context;
-  return new EngineError(code, `Run ${runId} has no model here: ${reason}. ${advice}`, { runId });
-}
-
-/** With a `separate` answer, the output schema applies only to the final turn. */
-function mayAnswer({ config, turn }: Context): boolean {
-  return config.finalAnswer !== 'separate' || turn.final;
-}
-
 /** The token is valid only for the provider, model and instructions of the turn that returned it. */
 function continuationFor({ provider, model }: ModelAdapter, { continuation }: Context, instructions = '') {
   if (continuation?.provider !== provider || continuation.model !== model) return undefined;
@@ -137,10 +114,6 @@ function chooseTools({ turn, turns, config }: Context, asked: ToolChoice | undef
   if (turn.final) return 'none';
   if (asked !== undefined) return asked;
   return turns === 0 || config.toolChoice === 'none' ? config.toolChoice : 'auto';
-}
-
-function pickTools(tools: ReadonlyMap<string, Tool>, names: readonly string[]): ReadonlyMap<string, Tool> {
-  return new Map([...tools].filter(([name]) => names.includes(name)));
 }
 
 const definitions = new WeakMap<ReadonlyMap<string, Tool>, ToolDefinition[]>();

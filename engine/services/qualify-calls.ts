@@ -20,23 +20,20 @@ export function qualifyCalls(calls: readonly ToolCall[], options: QualifyOptions
 
 async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<QualifiedCall> {
   const { callId, name } = call;
-  const tool = options.tools.get(name);
+  const { runId, runContext, tools } = options;
+  const tool = tools.get(name);
   const tooDeep = depthFault(call.input);
-  if (tooDeep !== undefined)
-    return invalidCall(call, call.arguments, `The arguments are not valid: ${tooDeep}.`);
-  const input = call.input ?? call.arguments;
-  if (tool === undefined) return invalidCall(call, input, describeUnknown(name, options.tools));
-  if (call.error !== undefined) return invalidCall(call, input, `The arguments are not valid: ${call.error}`);
+  const input = tooDeep === undefined ? (call.input ?? call.arguments) : call.arguments;
+  const made = () => ({ callId, name, input, digest: digestCall(name, input) });
+  const invalid = (error: string) => ({ ...made(), ...INVALID, error: `Not run: ${error}` });
+  if (tooDeep !== undefined) return invalid(`The arguments are not valid: ${tooDeep}.`);
+  if (tool === undefined) return invalid(describeUnknown(name, tools));
+  if (call.error !== undefined) return invalid(`The arguments are not valid: ${call.error}`);
   const validation = await tool.validate(input);
-  if (!validation.valid)
-    return invalidCall(call, input, `The arguments are not valid: ${validation.message}`);
-  const { runId, runContext } = options;
+  if (!validation.valid) return invalid(`The arguments are not valid: ${validation.message}`);
   const approval = await askApproval(tool, { callId, runId, name, input, runContext });
   return {
-    callId,
-    name,
-    input,
-    digest: digestCall(name, input),
+    ...made(),
     sideEffect: tool.sideEffect,
     reconcilable: tool.reconcile !== undefined,
     executedBy: tool.run === undefined ? 'client' : 'engine',
@@ -49,19 +46,7 @@ async function qualifyCall(call: ToolCall, options: QualifyOptions): Promise<Qua
   };
 }
 
-function invalidCall({ callId, name }: ToolCall, input: JsonValue, error: string): QualifiedCall {
-  return {
-    callId,
-    name,
-    input,
-    digest: digestCall(name, input),
-    sideEffect: 'none',
-    reconcilable: false,
-    executedBy: 'engine',
-    gate: false,
-    error: `Not run: ${error}`,
-  };
-}
+const INVALID = { sideEffect: 'none', reconcilable: false, executedBy: 'engine', gate: false } as const;
 
 /** Digests, schemas and stores process values recursively, so deeper input is rejected first. */
 function depthFault(input: JsonValue | undefined): string | undefined {
@@ -79,9 +64,10 @@ function describeUnknown(name: string, tools: ReadonlyMap<string, Tool>): string
   return `There is no tool "${name}". ${known}`;
 }
 
-type Gate = Exclude<Approval, boolean>;
-
-async function askApproval(tool: Tool, call: Parameters<Tool['approval']>[0]): Promise<Gate> {
+async function askApproval(
+  tool: Tool,
+  call: Parameters<Tool['approval']>[0],
+): Promise<Exclude<Approval, boolean>> {
   try {
     const gate = readApproval(await tool.approval(call));
     if (gate !== undefined) return gate;

@@ -1,7 +1,62 @@
-import type { Call } from '../../machines/context.ts';
-import { isThrown } from '../../protocol/error.ts';
-import { becameOnce, CallRun, ONCE_NOW, type ToolBatchParts } from './call-run.ts';
-import { type Service, Stopped } from './service.ts';
+import { findCall, mayRunUnrecorded } from '../../machines/calls.ts';
+import type { Call, CallResult } from '../../machines/context.ts';
+import { backOffMs } from '../../protocol/back-off.ts';
+import { readContent, textOfParts } from '../../protocol/content/read-content.ts';
+import { InDoubt, isThrown, messageOf } from '../../protocol/error.ts';
+import type { Spent } from '../../protocol/event.ts';
+import { type JsonValue, omitUndefined } from '../../protocol/json.ts';
+import type { Tool, ToolCallContext } from '../../protocol/tool.ts';
+import { cutText, fitsBytes, MODEL_READS_BYTES } from '../../text/cut-text.ts';
+import { endWithin, sleep } from '../host/host.ts';
+import { isCallRunning, trackCall, withinCall } from '../host/running-calls.ts';
+import type { PlayedCall } from '../journal/recorded-calls.ts';
+import { maxResultBytesOf } from '../journal/run-blobs.ts';
+import type { Settled } from '../log/settled.ts';
+import {
+  answerOfChild,
+  childRunIdOf,
+  type RunHandle,
+  type SubAgentRuns,
+  shareLimits,
+  spentBy,
+} from '../sub-agents/sub-agent-runs.ts';
+import { readOutput } from './read-output.ts';
+import {
+  Cancelled,
+  LONGEST_REASON_BYTES,
+  type Service,
+  type ServiceScope,
+  Stopped,
+  Yielding,
+} from './service.ts';
+
+/** The parts of an agent that run its tool batches. */
+type ToolBatchParts = {
+  connectTools(): Promise<ReadonlyMap<string, Tool>>;
+  concurrency: number;
+  /** The first wait before a call is retried, in ms; it doubles. */
+  retryBaseMs: number;
+  subAgents: SubAgentRuns;
+};
+
+const INTERRUPTED = 'The process that ran it stopped before its outcome was recorded';
+const ONCE_NOW = `${INTERRUPTED}, and its tool must not run twice now.`;
+const IN_ANOTHER_STORE =
+  'It was started when this run was in another store, and this store has no record of its child run.';
+
+/** Without a store, the original's results are out of reach. */
+const OUT_OF_REACH: PlayedCall = {
+  missing:
+    'Not executed: this run plays the results of another one, and has no store. Retry executes the call.',
+};
+
+/** How long the function of a timed-out `once` call may take to end, in ms, before the call becomes in doubt. */
+const RETURN_GRACE_MS = 1_000;
+
+/** Whether the tool is now declared `once`, although the call was recorded with a lesser side effect. */
+export function becameOnce({ sideEffect }: Call, tool: Tool | undefined): boolean {
+  return sideEffect !== 'once' && tool?.sideEffect === 'once';
+}
 
 /**
  * Returns the service that runs a batch of calls.
@@ -20,6 +75,7 @@ import { type Service, Stopped } from './service.ts';
  *    there, and never in doubt, was not executed.
  * B7 Events of other processes may arrive before a batch is durable and change its calls: a call runs only while the
  *    chart has it as running, and the batch continues until none of its calls is left.
+ * B8 The run of a sub-agent survives this process: it is cancelled only with its parent, and given up with its parent.
  */
 export function makeToolBatch(parts: ToolBatchParts): Service {
   return async scope => {
@@ -29,15 +85,13 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
     for (const call of scope.context().calls.filter(({ status }) => status === 'running')) {
       const { callId } = call;
       const run = new CallRun(scope, call, tools.get(call.name), parts);
-      if (run.isPlayed) {
-        await run.play();
-        continue;
-      }
-      if (isUnbegun(call)) continue;
-      const isOnceNow = becameOnce(call, tools.get(call.name));
-      scope.report(
-        isOnceNow ? { type: 'tool.doubted', callId, reason: ONCE_NOW } : { type: 'tool.interrupted', callId },
-      );
+      if (run.isPlayed) await run.play();
+      else if (!isUnbegun(call))
+        scope.report(
+          becameOnce(call, tools.get(call.name))
+            ? { type: 'tool.doubted', callId, reason: ONCE_NOW }
+            : { type: 'tool.interrupted', callId },
+        );
     }
     const started = new Set<string>();
     let place = 0;
@@ -48,7 +102,7 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
         const call = calls[place % calls.length];
         place += 1;
         if (call === undefined || started.has(call.callId)) continue;
-        if (awaitsStart(call)) return call;
+        if (call.status === 'queued' || call.status === 'reconciling') return call;
         if (isUnbegun(call)) return { ...call, attempt: call.attempt - 1 };
       }
       return undefined;
@@ -56,24 +110,390 @@ export function makeToolBatch(parts: ToolBatchParts): Service {
     const work = async () => {
       for (let call = takeNext(); call !== undefined; call = takeNext()) {
         started.add(call.callId);
-        await settleCall(new CallRun(scope, call, tools.get(call.name), parts));
+        const run = new CallRun(scope, call, tools.get(call.name), parts);
+        try {
+          await (call.status === 'reconciling' ? run.recover() : run.execute());
+        } catch (error) {
+          if (!isThrown(error, Stopped)) throw error;
+        }
       }
     };
-    const workers: Promise<void>[] = [];
     const count = Math.min(parts.concurrency, scope.context().batch);
-    while (workers.length < count) workers.push(work());
-    await Promise.all(workers);
+    await Promise.all(Array.from({ length: count }, work));
   };
 }
 
-function awaitsStart({ status }: Call): boolean {
-  return status === 'queued' || status === 'reconciling';
+/** How one attempt ended. `threw` and `lost` have the words for the model. */
+type Outcome =
+  | Ended
+  /** The run of a sub-agent has ended. */
+  | { type: 'answered'; output: JsonValue; isError: boolean; spent: Spent }
+  /** The run of a sub-agent rests and resumes later. */
+  | { type: 'suspended'; childRunId: string }
+  /** The run of a sub-agent may exist in another store. */
+  | { type: 'unknown'; reason: string }
+  /** A limit of the run leaves nothing for that of a sub-agent, so none was started. */
+  | { type: 'refused'; reason: string };
+
+/** `lost`: it is unknown whether the side effect happened; unless `returned`, the function may still be running. */
+type Ended =
+  | { type: 'returned'; output: unknown }
+  | { type: 'threw'; reason: string }
+  | { type: 'lost'; reason: string; returned: boolean };
+
+/** `text`: the JSON of the output, if it is known. */
+type FullResult = { output: JsonValue; isError: boolean; text?: string };
+
+/** Runs one call until it has a result, is in doubt, or waits. */
+class CallRun {
+  readonly #call: Call;
+  readonly #scope: ServiceScope;
+  readonly #tool: Tool | undefined;
+  readonly #parts: ToolBatchParts;
+  readonly #key: string;
+  #attempt: number;
+  /** A note for the model about the parts of the input that could not be checked. */
+  #unchecked: string | undefined;
+
+  constructor(scope: ServiceScope, call: Call, tool: Tool | undefined, parts: ToolBatchParts) {
+    const { runId, turn } = scope.context();
+    this.#scope = scope;
+    this.#call = call;
+    this.#tool = tool;
+    this.#parts = parts;
+    this.#key = call.key ?? `${runId}:${turn.number}:${call.callId}`;
+    this.#attempt = call.attempt;
+  }
+
+  /** Runs the call, with retries, and reports its outcome. */
+  async execute(): Promise<void> {
+    if (this.isPlayed) return await this.play();
+    const tool = this.#tool;
+    const { name, input, attempt, doubt } = this.#call;
+    const wasInterrupted = attempt > 0 && doubt === undefined;
+    if (wasInterrupted && becameOnce(this.#call, tool)) {
+      this.#reportStart();
+      return this.#doubt(ONCE_NOW);
+    }
+    if (tool?.run === undefined)
+      return await this.#settleInvalid(`The agent no longer has a tool "${name}".`);
+    const validation = await tool.validate(input);
+    if (!validation.valid)
+      return await this.#settleInvalid(`The arguments are not valid: ${validation.message}`);
+    this.#unchecked = validation.unchecked;
+    for (let failures = 0; ; failures += 1) {
+      const outcome = await this.#attemptOnce(tool, validation.value);
+      if (this.#scope.stop.isStopped) return await this.#keepEvidence(outcome);
+      switch (outcome.type) {
+        case 'returned':
+          return await this.#settle(outcome.output);
+        case 'answered':
+          return await this.#reportResult(outcome, outcome.spent);
+        case 'suspended':
+          return this.#suspend(outcome.childRunId);
+        case 'unknown':
+          return this.#doubt(outcome.reason);
+        case 'refused':
+          return await this.#fail(`Not run: ${outcome.reason}`);
+        default:
+      }
+      const { type, reason } = outcome;
+      if (this.#isOnce && type === 'lost')
+        return await this.#reconcile(reason, () => this.#fail(`${reason} It did not happen.`));
+      if (this.#isOnce || failures >= tool.retries) return await this.#fail(reason);
+      const stopped = AbortSignal.any([this.#scope.stop.signal, this.#scope.yielding]);
+      const waitMs = backOffMs(failures + 1, { baseMs: this.#parts.retryBaseMs });
+      await sleep(this.#scope.host, waitMs, stopped);
+      if (stopped.aborted) return;
+    }
+  }
+
+  /**
+   * Recovers a call that another process started: asks the tool whether it happened, and runs it only if it did not and
+   * can no longer happen.
+   */
+  async recover(): Promise<void> {
+    if (this.isPlayed) return await this.play();
+    await this.#reconcile(`${INTERRUPTED}.`, () => this.execute());
+  }
+
+  /** Whether the call has to be played and not executed: the run plays results, and no person decided to retry it. */
+  get isPlayed(): boolean {
+    return this.#scope.context().config.playsResultsOf !== undefined && this.#call.doubt === undefined;
+  }
+
+  /** Settles the call with its result in the run whose results this one plays, or puts it in doubt without one. */
+  async play(): Promise<void> {
+    const played = (await this.#scope.play?.(this.#scope.context(), this.#call)) ?? OUT_OF_REACH;
+    const { callId } = this.#call;
+    const result = 'missing' in played ? null : await this.#bound(played);
+    if (!this.#is('running')) this.#reportStart();
+    if (result !== null && 'from' in played)
+      this.#scope.report({ type: 'tool.settled', callId, ...result, played: played.from });
+    else if ('missing' in played)
+      this.#scope.report({ type: 'tool.doubted', callId, reason: played.missing, returned: true });
+  }
+
+  /**
+   * Without a definite answer, the call becomes in doubt. `happened: false` is definite only if no attempt could still
+   * be running when the tool was asked, or if the answer is `final`.
+   */
+  async #reconcile(reason: string, whenNot: () => Promise<void>): Promise<void> {
+    const { callId, name, input } = this.#call;
+    const tool = this.#tool;
+    if (tool?.reconcile === undefined) return this.#doubt(reason);
+    const validation = await tool.validate(input);
+    const { runId, runContext } = this.#scope.context();
+    const view = { callId, runId, name, runContext, input: validation.valid ? validation.value : input };
+    await this.#scope.durable();
+    if (!this.#is('reconciling') && !this.#is('running')) return;
+    this.#scope.host.reach?.('reconcile.before');
+    try {
+      const alive = await this.#findLiveAttempt();
+      const found = await tool.reconcile(view, this.#toolContext(this.#scope.stop.signal));
+      this.#scope.host.reach?.('reconcile.after');
+      if (this.#scope.stop.isStopped) return;
+      if ('happened' in found && found.happened === true) return await this.#settle(found.output);
+      // Only an explicit `happened: false` allows another attempt.
+      if (!('happened' in found) || found.happened !== false) return this.#doubt(reason);
+      if (alive !== null && found.final !== true)
+        return this.#doubt(`${reason} It has not happened so far, but may yet: ${alive}.`);
+    } catch (error) {
+      if (this.#scope.stop.isStopped || isThrown(error, Stopped)) return;
+      return this.#doubt(`${reason} Asking whether it happened failed: ${messageOf(error)}`);
+    }
+    await whenNot();
+  }
+
+  async #findLiveAttempt(): Promise<string | null> {
+    const { callId, attempt } = this.#call;
+    if (this.#isRunningHere) return `attempt ${this.#attempt} still runs in this process`;
+    return attempt === 0 ? null : await this.#scope.findLiveAttempt({ callId, attempt });
+  }
+
+  /** Settles a call that cannot run. The chart requires a reported start before a result. */
+  async #settleInvalid(message: string): Promise<void> {
+    this.#reportStart();
+    await this.#fail(`${this.#call.attempt > 0 ? 'Not run again' : 'Not run'}: ${message}`);
+  }
+
+  #reportStart(): void {
+    this.#attempt += 1;
+    const { callId } = this.#call;
+    this.#scope.report({ type: 'tool.started', callId, attempt: this.#attempt, key: this.#key });
+  }
+
+  get #isOnce(): boolean {
+    return this.#call.sideEffect === 'once' || becameOnce(this.#call, this.#tool);
+  }
+
+  get #isRunningHere(): boolean {
+    return isCallRunning(this.#scope.context().runId, this.#call.callId);
+  }
+
+  #is(status: Call['status']): boolean {
+    return findCall(this.#scope.context(), this.#call.callId)?.status === status;
+  }
+
+  async #attemptOnce(tool: Tool, input: unknown): Promise<Outcome> {
+    const { commitsInBackground, unbegun } = this.#scope;
+    const mayRunNow = commitsInBackground && this.#attempt === 0 && tool.sideEffect === 'none';
+    this.#reportStart();
+    unbegun?.set(this.#call.callId, this.#attempt);
+    if (!mayRunNow || !mayRunUnrecorded(this.#call)) await this.#scope.durable();
+    if (!this.#is('running')) throw new Stopped('The call is no longer running in the chart.');
+    this.#scope.assertDriving();
+    unbegun?.delete(this.#call.callId);
+    this.#scope.host.reach?.('tool.before');
+    const isSubAgent = this.#parts.subAgents.has(tool.name);
+    const outcome = await (isSubAgent ? this.#askSubAgent(input) : this.#callWithin(tool, input));
+    this.#scope.host.reach?.('tool.after');
+    return outcome;
+  }
+
+  async #callWithin(tool: Tool, input: unknown): Promise<Outcome> {
+    const { timeoutMs } = tool;
+    const { host, stop } = this.#scope;
+    if (timeoutMs === undefined) return await this.#callTool(tool, input, stop.signal);
+    const timeout = new AbortController();
+    const called = this.#callTool(tool, input, AbortSignal.any([stop.signal, timeout.signal]));
+    const inTime = await endWithin(called, host, timeoutMs);
+    if (inTime !== null) return inTime;
+    const reason = `The tool did not answer within ${timeoutMs} ms.`;
+    timeout.abort(new Error(reason));
+    const ended = this.#isOnce ? await endWithin(called, host, RETURN_GRACE_MS, stop.signal) : null;
+    if (ended === null) void called.then(rest => this.#keepEvidence(rest)).catch(() => {});
+    if (ended?.type === 'returned') return ended;
+    return { type: 'lost', reason, returned: ended !== null };
+  }
+
+  #callTool(tool: Tool, input: unknown, signal: AbortSignal): Promise<Ended> {
+    const { callId } = this.#call;
+    const { runId } = this.#scope.context();
+    const context = this.#toolContext(signal);
+    const call = async (): Promise<Ended> => {
+      try {
+        const running = { runId, callId, tool: tool.name };
+        return { type: 'returned', output: await withinCall(running, () => tool.run?.(input, context)) };
+      } catch (error) {
+        const reason = messageOf(error);
+        if (isThrown(error, InDoubt)) return { type: 'lost', reason, returned: true };
+        return signal.aborted
+          ? { type: 'lost', reason: `The call was aborted: ${reason}`, returned: true }
+          : { type: 'threw', reason };
+      }
+    };
+    const called = call();
+    trackCall(runId, callId, called);
+    return called;
+  }
+
+  /** Drives the run of a sub-agent until it rests or has ended. */
+  async #askSubAgent(input: unknown): Promise<Outcome> {
+    const { stop, yielding } = this.#scope;
+    const { subAgents } = this.#parts;
+    const { callId, name, attempt } = this.#call;
+    const signal = AbortSignal.any([stop.signal, yielding]);
+    const parent = this.#scope.context();
+    const runId = childRunIdOf(this.#key, parent.runId);
+    const found = await subAgents.lookFor(runId, parent.runId);
+    if (found === 'unknown' && attempt > 0) return { type: 'unknown', reason: IN_ANOTHER_STORE };
+    const share = shareLimits(parent, tool => subAgents.has(tool));
+    if (share.type === 'spent' && found !== 'there') return { type: 'refused', reason: share.reason };
+    let isAwaited = true;
+    try {
+      const child = await subAgents.begin(name, {
+        runId,
+        limits: share.type === 'spent' ? {} : share.limits,
+        stream: parent.stream,
+        runContext: parent.runContext,
+        parent: { runId: parent.runId, callId },
+        input: typeof input === 'object' && input !== null && 'input' in input ? String(input.input) : '',
+        isAwaited: () => isAwaited && !signal.aborted,
+        ...omitUndefined({ inheritedLabels: parent.labels }),
+      });
+      const settled = await settleUnlessStopped(child, signal);
+      if (settled.status === 'waiting') return { type: 'suspended', childRunId: runId };
+      const answer = answerOfChild(child.context.agent.name, settled);
+      // The parent's clock counts the time of its batch, so the child's time must not count again.
+      return { type: 'answered', ...answer, spent: { ...spentBy(child.context), activeMs: 0 } };
+    } finally {
+      isAwaited = false;
+    }
+  }
+
+  #toolContext(signal: AbortSignal): ToolCallContext {
+    const { callId } = this.#call;
+    const { runId, runContext } = this.#scope.context();
+    const progress = (data: JsonValue) => this.#scope.publish({ type: 'tool.progress', callId, data });
+    return { signal, key: this.#key, callId, runId, attempt: this.#attempt, runContext, progress };
+  }
+
+  async #settle(output: unknown): Promise<void> {
+    await this.#reportResult(readResult(output, { isFaultError: true }));
+  }
+
+  async #fail(output: string): Promise<void> {
+    await this.#reportResult({ output, isError: true });
+  }
+
+  /** A result that came too late, while it was stored, is kept as evidence. */
+  async #reportResult(full: FullResult, spent?: Spent): Promise<void> {
+    const result = await this.#bound(full);
+    const { callId } = this.#call;
+    const report = { type: 'tool.settled', callId, ...result, ...omitUndefined({ spent }) } as const;
+    if (!this.#scope.report(report) && this.#isOnce) this.#recordLate(result);
+  }
+
+  #suspend(childRunId: string): void {
+    this.#scope.report({ type: 'tool.suspended', callId: this.#call.callId, childRunId });
+  }
+
+  #recordLate({ shown: _, ...result }: CallResult): void {
+    this.#scope.recordLate({ callId: this.#call.callId, attempt: this.#attempt, ...result });
+  }
+
+  #doubt(reason: string): void {
+    const { callId, attempt } = this.#call;
+    const hasReturned = this.#attempt > attempt && !this.#isRunningHere;
+    this.#scope.report({
+      type: 'tool.doubted',
+      callId,
+      reason: cutText(reason, LONGEST_REASON_BYTES),
+      ...(hasReturned && { returned: true }),
+    });
+  }
+
+  /**
+   * Reports the outcome of an abandoned attempt if the chart still accepts it, and otherwise records it as late. A
+   * failure of a `once` call is recorded too: it shows that the attempt can have no further side effect.
+   */
+  async #keepEvidence(outcome: Outcome): Promise<void> {
+    const late = resultIfReturned(outcome);
+    if (late === null) return;
+    const bound = await this.#bound(late);
+    const { shown: _, ...result } = bound;
+    const { isError } = result;
+    if (!isError && this.#scope.report({ type: 'tool.settled', callId: this.#call.callId, ...result }))
+      return;
+    const isWanted = !isError || !(this.#scope.stop.signal.reason instanceof Cancelled);
+    if (this.#isOnce && isWanted) this.#recordLate(bound);
+  }
+
+  /** The result for the journal, shortened if necessary, with the text for the model. */
+  async #bound({ output, isError, text = JSON.stringify(output) }: FullResult): Promise<CallResult> {
+    const { blobs } = this.#scope;
+    const { callId, input } = this.#call;
+    const unchecked = this.#unchecked;
+    const context = this.#scope.context();
+    const maxBytes = maxResultBytesOf(context, callId);
+    const isLarge = blobs !== null && !fitsBytes(text, maxBytes);
+    const bound = isLarge ? await blobs.put(output, readText(output, text), maxBytes) : { output };
+    const read = readText(bound.output, text);
+    const edited = findCall(context, callId)?.edited === true;
+    if (!edited && unchecked === undefined && (isLarge || fitsBytes(read, MODEL_READS_BYTES)))
+      return { ...bound, isError };
+    const note =
+      (unchecked === undefined ? '' : `[${unchecked}]\n`) +
+      (edited ? `[A person changed the input to ${JSON.stringify(input)}.]\n` : '');
+    return { ...bound, isError, shown: note + cutText(read, Math.min(maxBytes, MODEL_READS_BYTES)) };
+  }
 }
 
-async function settleCall(run: CallRun): Promise<void> {
+async function settleUnlessStopped(child: RunHandle, signal: AbortSignal): Promise<Settled> {
+  const stopped = Promise.withResolvers<'stopped'>();
+  const stop = () => stopped.resolve('stopped');
+  signal.addEventListener('abort', stop);
+  if (signal.aborted) stop();
   try {
-    await (run.call.status === 'reconciling' ? run.recover() : run.execute());
-  } catch (error) {
-    if (!isThrown(error, Stopped)) throw error;
+    const settled = await Promise.race([child.settled(), stopped.promise]);
+    if (settled !== 'stopped') return settled;
+    if (signal.reason instanceof Cancelled) await child.cancel({ reason: 'its parent run was cancelled' });
+    if (signal.reason instanceof Yielding) await child.yield(signal.reason);
+    throw new Stopped('The call is no longer needed.');
+  } finally {
+    signal.removeEventListener('abort', stop);
   }
+}
+
+/** The result of a function that has returned or thrown, and so can have no further side effect; else `null`. */
+function resultIfReturned(outcome: Outcome): FullResult | null {
+  if (outcome.type === 'returned') return readResult(outcome.output, { isFaultError: false });
+  if (outcome.type === 'threw' || (outcome.type === 'lost' && outcome.returned))
+    return { output: outcome.reason, isError: true };
+  return null;
+}
+
+/** A fault, such as an output that is no JSON, is the result. */
+function readResult(output: unknown, { isFaultError }: { isFaultError: boolean }): FullResult {
+  const read = readOutput(output);
+  if ('fault' in read) return { output: read.fault, isError: isFaultError };
+  return { output: read.value, isError: false, text: read.text };
+}
+
+/** The text that the model reads of an output, whose JSON is `text`. */
+function readText(output: JsonValue, text: string): string {
+  const content = readContent(output);
+  if (content !== undefined) return textOfParts(content.parts);
+  return typeof output === 'string' ? output : text;
 }

@@ -4,13 +4,12 @@
  */
 import { findCall } from '../../machines/calls.ts';
 import type { Context } from '../../machines/context.ts';
-import { partsOf } from '../../machines/settled.ts';
-import { hasEnded, isAtRest } from '../../machines/status.ts';
+import { describeWaiting, partsOf } from '../../machines/settled.ts';
+import { hasEnded, isAtRest, statusOf } from '../../machines/status.ts';
 import type { ChartState } from '../../machines/step.ts';
 import { EngineError } from '../../protocol/error.ts';
 import { callsOf } from '../../protocol/event.ts';
 import type { CommandOptions } from '../../protocol/run-command.ts';
-import type { JsonCall } from '../../protocol/run-view.ts';
 import { isDriven, type Owner, type Store } from '../../protocol/store.ts';
 import { type DriveWatcher, watchEnd } from '../events/watch-drive.ts';
 import type { Host } from '../host/host.ts';
@@ -249,53 +248,41 @@ export async function findOrphan(store: Store, { parent }: Context): Promise<str
   return await findOrphan(store, state.context);
 }
 
-type Waiting = Extract<Settled, { status: 'waiting' }>;
+/**
+ * The children of a run as they are stored, at any depth, each before its own. `idsIn`: which children of a run to visit.
+ * A fork of the parent is not a child's parent.
+ */
+export async function* childrenBelow(
+  store: Store,
+  state: ChartState,
+  idsIn: (state: ChartState) => string[] = ({ context }) => childIdsOf(context),
+): AsyncGenerator<ChartState, void> {
+  for (const childId of idsIn(state)) {
+    if ((await store.get(childId)) === undefined) continue;
+    const { state: child } = await loadRun(store, childId);
+    if (child.context.parent?.runId !== state.context.runId) continue;
+    yield child;
+    yield* childrenBelow(store, child, idsIn);
+  }
+}
 
 /**
- * Adds what the children wait for, as stored, to what the run waits for. With a paused child, the run is paused too.
+ * Adds what the children wait for, or their unsettled calls if the run was cancelled. With a paused child, the run is
+ * paused too.
  */
-async function withChildren(store: Store, context: Context, settled: Waiting): Promise<Waiting> {
-  const open = [...settled.open];
-  for (const { childRunId } of suspendedCalls(context)) {
-    const state = await loadChild(store, childRunId, context.runId);
-    if (state === undefined) continue;
-    const own = describeSettled(state, text => text);
-    if (own?.status !== 'waiting') continue;
-    open.push(...(await withChildren(store, state.context, own)).open);
+export async function addChildren(store: Store, state: ChartState, settled: Settled): Promise<Settled> {
+  if (settled.status === 'waiting') {
+    const awaitedBy = (above: ChartState) =>
+      statusOf(above) === 'waiting' ? suspendedCalls(above.context).map(call => call.childRunId) : [];
+    const open = [...settled.open];
+    for await (const child of childrenBelow(store, state, awaitedBy))
+      if (statusOf(child) === 'waiting') open.push(...describeWaiting(child.context).open);
+    return { ...settled, ...partsOf(open), paused: open.some(({ kind }) => kind === 'pause') };
   }
-  return { ...settled, ...partsOf(open), paused: open.some(({ kind }) => kind === 'pause') };
-}
-
-async function listUnsettledBelow(store: Store, context: Context): Promise<JsonCall[]> {
-  const unsettled: JsonCall[] = [];
-  for (const childId of childIdsOf(context)) {
-    const state = await loadChild(store, childId, context.runId);
-    if (state === undefined) continue;
-    unsettled.push(...listUnsettled(state.context), ...(await listUnsettledBelow(store, state.context)));
-  }
-  return unsettled;
-}
-
-/** Loads a child of this run; a fork of the parent is not its parent. */
-async function loadChild(store: Store, childId: string, parentId: string): Promise<ChartState | undefined> {
-  if ((await store.get(childId)) === undefined) return undefined;
-  const { state } = await loadRun(store, childId);
-  return state.context.parent?.runId === parentId ? state : undefined;
-}
-
-/** Adds what the children wait for, or their unsettled calls if the run was cancelled. */
-export async function addChildren(store: Store, context: Context, settled: Settled): Promise<Settled> {
-  switch (settled.status) {
-    case 'waiting':
-      return await withChildren(store, context, settled);
-    case 'cancelled':
-      return {
-        ...settled,
-        unsettled: [...settled.unsettled, ...(await listUnsettledBelow(store, context))],
-      };
-    default:
-      return settled;
-  }
+  if (settled.status !== 'cancelled') return settled;
+  const unsettled = [...settled.unsettled];
+  for await (const { context } of childrenBelow(store, state)) unsettled.push(...listUnsettled(context));
+  return { ...settled, unsettled };
 }
 
 /** Describes a stored run, including the open calls of its children; returns `null` if the run still has work to do. */
@@ -305,5 +292,5 @@ export async function describeWithChildren(
   showText: (text: string) => string,
 ): Promise<Settled | null> {
   const settled = describeSettled(state, showText);
-  return settled === null ? null : await addChildren(store, state.context, settled);
+  return settled === null ? null : await addChildren(store, state, settled);
 }

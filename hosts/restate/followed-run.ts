@@ -56,7 +56,7 @@ class FollowedRun implements RunSupervisor {
       await this.refresh();
       const settled = describeNow(log.state, options);
       if (settled !== null && !(await this.#hasAnswersToCome(settled)))
-        return await addChildren(options.store, log.state.context, settled);
+        return await addChildren(options.store, log.state, settled);
       if (settled !== null || isAtRest(log.state)) await sleep(options.host, POLL_MS);
       else if (!(await this.#endIfOverdue())) await this.#waitForRest();
     }
