@@ -292,30 +292,33 @@ describe('a process that drains', () => {
     expect(await claimsOf(store, id)).toHaveLength(1);
   });
 
-  test.each(['claim', 'create'])('gives up a run that it was taking when it began to drain (%s)', async taking => {
-    const inner = memory();
-    const begun = await makeProcess(inner, 'gone', { sideEffect: 'none' }).agent.start('go');
-    await begun.yield({ graceMs: 0 });
-    const gate = makeGate<void>();
-    const store = watchStore(inner, { before: method => (method === taking ? gate.promise : undefined) });
-    const one = makeProcess(store, 'one', { sideEffect: 'none' });
-    const run = taking === 'claim' ? await one.agent.open(begun.id) : undefined;
-    const taken = run === undefined ? one.agent.start('go', { runId: 'late' }) : run.settled();
-    void taken.catch(() => {});
-    await one.host.idle();
-    let isDrained = false;
-    const drained = drivesOf(store)
-      .drain(one.host, 1_000)
-      .finally(() => {
-        isDrained = true;
-      });
-    await one.host.idle();
-    expect(isDrained).toBe(false);
-    gate.open();
-    await one.host.advance(1_010);
-    expect(await drained).toBe(0);
-    expect(await inner.get(run?.id ?? 'late')).not.toHaveProperty('owner');
-  });
+  test.each(['claim', 'create'])(
+    'gives up a run that it was taking when it began to drain (%s)',
+    async taking => {
+      const inner = memory();
+      const begun = await makeProcess(inner, 'gone', { sideEffect: 'none' }).agent.start('go');
+      await begun.yield({ graceMs: 0 });
+      const gate = makeGate<void>();
+      const store = watchStore(inner, { before: method => (method === taking ? gate.promise : undefined) });
+      const one = makeProcess(store, 'one', { sideEffect: 'none' });
+      const run = taking === 'claim' ? await one.agent.open(begun.id) : undefined;
+      const taken = run === undefined ? one.agent.start('go', { runId: 'late' }) : run.settled();
+      void taken.catch(() => {});
+      await one.host.idle();
+      let isDrained = false;
+      const drained = drivesOf(store)
+        .drain(one.host, 1_000)
+        .finally(() => {
+          isDrained = true;
+        });
+      await one.host.idle();
+      expect(isDrained).toBe(false);
+      gate.open();
+      await one.host.advance(1_010);
+      expect(await drained).toBe(0);
+      expect(await inner.get(run?.id ?? 'late')).not.toHaveProperty('owner');
+    },
+  );
 
   test('leaves a run that it begins afterwards to other processes', async () => {
     const store = memory();
