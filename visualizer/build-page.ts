@@ -23,7 +23,6 @@ export type PageFiles = {
 /** The style sheets of the page, in order: a later one may build on an earlier one. */
 const STYLES = ['tokens', 'parts', 'shell', 'run', 'panes', 'steering', 'views', 'inbox', 'compare', 'ahead'];
 
-/** The script that the HTML loads. */
 const ENTRY = 'page.js';
 
 const PAGE = fileURLToPath(new URL('./page/', import.meta.url));

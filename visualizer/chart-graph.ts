@@ -5,7 +5,6 @@
  */
 import { agentMachine } from '../machines/agent.ts';
 
-/** A state of the chart. */
 export type ChartState = {
   /** The path of state names, joined by dots; empty for the root. */
   id: string;
@@ -19,7 +18,6 @@ export type ChartState = {
   states: ChartState[];
 };
 
-/** A transition of the chart. */
 export type ChartEdge = {
   from: string;
   to: string;

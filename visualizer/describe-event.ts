@@ -6,14 +6,12 @@ import type { JsonValue } from '../protocol/json.ts';
 import { textOf } from '../protocol/message.ts';
 import { shortenOwnerName } from '../protocol/owner-name.ts';
 import type { Usage } from '../protocol/turn.ts';
+import { nameModels } from './name-models.ts';
 
 /** How a surface formats the parts of an event. */
 export type EventFormat = {
-  /** Puts a text on one line of at most `length` characters. */
   shorten(text: string, length: number): string;
-  /** Names a call: by its id, or by its tool. */
   nameCall(callId: string): string;
-  /** Formats a duration in ms. */
   formatSpan(ms: number): string;
   /** Formats the time of day of a time in ms since the epoch. */
   formatClock(at: number): string;
@@ -23,7 +21,6 @@ type Of<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
 
 const SHORT = 120;
 
-/** Why a call was interrupted. */
 export const INTERRUPTED = 'interrupted: its process stopped before the outcome was recorded';
 
 /**
@@ -124,11 +121,6 @@ const NUMBER = new Intl.NumberFormat('en');
 /** `1,200 tokens in, 3 out`. */
 export function describeUsage({ inputTokens, outputTokens }: Usage): string {
   return `${NUMBER.format(inputTokens)} tokens in, ${NUMBER.format(outputTokens)} out`;
-}
-
-/** `openai:gpt-5, then anthropic:claude`. */
-export function nameModels(models: readonly { provider: string; model: string }[]): string {
-  return models.map(({ provider, model }) => `${provider}:${model}`).join(', then ');
 }
 
 /** A JSON value on one line; strings without quotes, images and files in a few words. */

@@ -74,7 +74,6 @@ function drawEdge({ from, to, labels, points, label, count }: PlacedEdge): strin
 
 const HEAD = { length: 7, half: 3.5 };
 
-/** A line and its arrow head. */
 function drawArrow(points: readonly Point[]): string {
   const [before, tip] = points.slice(-2);
   if (tip === undefined || before === undefined) return '';
@@ -91,7 +90,6 @@ function direction(from: Point, to: Point): [number, number] {
   return [Math.sign(to.x - from.x), Math.sign(to.y - from.y)];
 }
 
-/** A dot above the initial state. */
 function drawStart({ states, initial }: PlacedChart): string {
   const first = states.find(({ id }) => id === initial);
   if (first === undefined) return '';

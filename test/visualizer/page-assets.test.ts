@@ -13,7 +13,7 @@ test.each(['/', '/runs/run_1'])(
     expect(paths).toEqual(
       expect.arrayContaining(['/assets/icon.svg', '/assets/page.css', '/assets/page.js']),
     );
-    for (const path of paths) expect(find(path)?.body.length).toBeGreaterThan(100);
+    for (const path of paths) expect(find(path)?.body.length).toBeGreaterThan(50);
     expect(html(view)).not.toMatch(/<style|style="|<script(?! type="module" src)|\son\w+="/);
     expect(find('/assets/../package.json')).toBeUndefined();
     expect(find('/assets/page.js')?.type).toBe('text/javascript; charset=utf-8');

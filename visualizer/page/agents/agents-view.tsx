@@ -1,24 +1,28 @@
-import { useEffect } from 'preact/hooks';
 import type { AgentView, ToolSummary } from '../../../protocol/run-view.ts';
-import { nameModels } from '../../describe-event.ts';
+import { nameModels } from '../../name-models.ts';
 import { Explorer, type Play } from '../ahead/explorer.tsx';
 import { playExample } from '../app/played.ts';
+import { useTitle } from '../app/router.ts';
 import { type AgentSummary, request } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
-import { formatCost, formatCount, formatJson, formatNumber, formatSpan } from '../render/format.ts';
+import {
+  formatCost,
+  formatCount,
+  formatJson,
+  formatNumber,
+  formatSpan,
+  joinFacts,
+} from '../render/format.ts';
 import { Markdown } from '../ui/markdown.tsx';
 import { type Fact, Facts, FoldedText, Problem, Safe } from '../ui/text.tsx';
 
-/** The agents that the server drives, or one of them. */
 export function AgentsView({ name }: { name: string | null }) {
   return name === null ? <AgentList /> : <OneAgent key={name} name={name} />;
 }
 
 function AgentList() {
   const { answer, problem } = useRead(() => request<{ agents: AgentSummary[] }>('/agents'), []);
-  useEffect(() => {
-    document.title = 'Agents · Agentchart';
-  }, []);
+  useTitle('Agents');
   return (
     <main class="agents">
       <h1 tabIndex={-1}>Agents</h1>
@@ -31,26 +35,22 @@ function AgentList() {
                 <Safe text={name} />
               </a>
             </h2>
-            {description === undefined ? null : (
-              <p>
-                <Safe text={description} />
-              </p>
-            )}
-            <p class="muted">
-              <Safe
-                text={[
-                  nameModels(models) || 'no model',
-                  ...(version === undefined ? [] : [`version ${version}`]),
-                ].join(' · ')}
-              />
-              {tools === undefined ? '' : ` · ${formatCount(tools, 'tool')}`}
-            </p>
+            {description !== undefined && <Safe in="p" text={description} />}
+            <Safe
+              in="p"
+              class="muted"
+              text={joinFacts(
+                nameModels(models) || 'no model',
+                version !== undefined && `version ${version}`,
+                tools !== undefined && formatCount(tools, 'tool'),
+              )}
+            />
           </li>
         ))}
       </ul>
-      {answer?.agents.length === 0 ? (
+      {answer?.agents.length === 0 && (
         <p class="empty">This server has no agents. Start it with: agentchart serve --agent MODULE</p>
-      ) : null}
+      )}
     </main>
   );
 }
@@ -58,9 +58,7 @@ function AgentList() {
 function OneAgent({ name }: { name: string }) {
   const path = `/agents/${encodeURIComponent(name)}`;
   const { answer: agent, problem } = useRead(() => request<AgentView>(path), [path]);
-  useEffect(() => {
-    document.title = `${name} · Agentchart`;
-  }, [name]);
+  useTitle(name);
   return (
     <main class="agent">
       <p>
@@ -71,7 +69,7 @@ function OneAgent({ name }: { name: string }) {
         <Safe text={name} />
       </h1>
       <Problem text={problem} />
-      {agent === null ? null : <AgentFacts agent={agent} />}
+      {agent && <AgentFacts agent={agent} />}
     </main>
   );
 }
@@ -82,11 +80,7 @@ function AgentFacts({ agent }: { agent: AgentView }) {
   const { description, instructions, tools, sources } = agent;
   return (
     <>
-      {description === undefined ? null : (
-        <p>
-          <Safe text={description} />
-        </p>
-      )}
+      {description !== undefined && <Safe in="p" text={description} />}
       <Facts class="facts" of={listFacts(agent)} />
       <section>
         <h2>Exploration</h2>
@@ -103,13 +97,13 @@ function AgentFacts({ agent }: { agent: AgentView }) {
       </section>
       <section>
         <h2>Tools</h2>
-        {tools.length === 0 && sources === 0 ? <p class="muted">None.</p> : null}
+        {tools.length === 0 && sources === 0 && <p class="muted">None.</p>}
         <ul class="cards">
           {tools.map(tool => (
             <ToolCard key={tool.name} tool={tool} />
           ))}
         </ul>
-        {sources === 0 ? null : (
+        {sources > 0 && (
           <p class="muted">{`And the tools of ${formatCount(sources, 'tool server')}, known once it is connected.`}</p>
         )}
       </section>
@@ -167,33 +161,22 @@ const GATES = {
 const EXECUTORS = { engine: '', client: 'a client runs it', agent: 'a sub-agent' } as const;
 
 function ToolCard({ tool }: { tool: ToolSummary }) {
-  const { name, description, inputSchema, sideEffect, approval, reason, executedBy, server, timeoutMs } =
-    tool;
-  const facts = [
+  const { name, description, inputSchema, sideEffect, reason, server, retries, timeoutMs } = tool;
+  const facts = joinFacts(
     EFFECTS[sideEffect],
-    GATES[approval],
-    ...(EXECUTORS[executedBy] === '' ? [] : [EXECUTORS[executedBy]]),
-    ...(tool.reconcilable ? ['can find out the outcome of a call in doubt'] : []),
-    ...(tool.retries === 0 ? [] : [formatCount(tool.retries, 'retry', 'retries')]),
-    ...(timeoutMs === undefined ? [] : [`times out after ${formatSpan(timeoutMs)}`]),
-    ...(server === undefined ? [] : [`from ${server}`]),
-  ];
+    GATES[tool.approval],
+    EXECUTORS[tool.executedBy],
+    tool.reconcilable && 'can find out the outcome of a call in doubt',
+    retries > 0 && formatCount(retries, 'retry', 'retries'),
+    timeoutMs !== undefined && `times out after ${formatSpan(timeoutMs)}`,
+    server !== undefined && `from ${server}`,
+  );
   return (
     <li class={`card effect-${sideEffect}`}>
-      <h3>
-        <Safe text={name} class="mono" />
-      </h3>
-      <p>
-        <Safe text={description} />
-      </p>
-      <p class="muted">
-        <Safe text={facts.join(' · ')} />
-      </p>
-      {reason === undefined ? null : (
-        <p class="muted">
-          <Safe text={`Reason for approval: ${reason}`} />
-        </p>
-      )}
+      <Safe in="h3" class="mono" text={name} />
+      <Safe in="p" text={description} />
+      <Safe in="p" class="muted" text={facts} />
+      {reason !== undefined && <Safe in="p" class="muted" text={`Reason for approval: ${reason}`} />}
       <FoldedText summary="Input schema" text={formatJson(inputSchema)} kind="mono" />
     </li>
   );

@@ -8,9 +8,9 @@ import type { RunView, StreamedEvent } from '../data/request.ts';
 import { Folded } from '../model/journal-fold.ts';
 import { formatCount } from '../render/format.ts';
 import { RunView as RunPanes } from '../run/run-view.tsx';
+import { Button } from '../ui/button.tsx';
 import { Safe } from '../ui/text.tsx';
 
-/** A path that did not happen, in the view of a run. */
 export function ExampleView({ example }: { example: Example }) {
   const run = useMemo(() => runOf(example), [example]);
   const source = useMemo(() => playedSource(run), [run]);
@@ -18,20 +18,14 @@ export function ExampleView({ example }: { example: Example }) {
   return (
     <div class="example">
       <div class="example-bar" role="status">
-        <strong>
-          <Safe text={title} />
-        </strong>
+        <Safe in="strong" text={title} />
         <Safe text={message} />
         <span class="muted">{`${formatCount(path.length, 'entry', 'entries')}, nothing executed`}</span>
         <span class="space" />
-        {invariant === undefined ? null : (
-          <button type="button" onClick={() => saveTest(example, invariant)}>
-            Save as test
-          </button>
+        {invariant !== undefined && (
+          <Button label="Save as test" onClick={() => saveTest(example, invariant)} />
         )}
-        <button type="button" class="primary" onClick={() => history.back()}>
-          Back
-        </button>
+        <Button label="Back" class="primary" onClick={() => history.back()} />
       </div>
       <RunPanes source={source} runId={run.view.runId} />
     </div>
@@ -51,7 +45,6 @@ function saveTest({ past, path }: Example, invariant: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** Returns the path as a run. */
 export function runOf({ past, path, of: title }: Example): EmbeddedRun {
   const [first] = past.length === 0 ? path.map(({ event }) => event) : past;
   const runId = first?.type === 'run.started' ? first.runId : 'run_explored';

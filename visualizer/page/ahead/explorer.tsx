@@ -8,6 +8,7 @@ import { describeUnfinished, NOT_PROVED } from '../../describe-exploration.ts';
 import { readError } from '../data/request.ts';
 import { describeRefusal } from '../data/send-command.ts';
 import { formatCount, formatNumber } from '../render/format.ts';
+import { Button } from '../ui/button.tsx';
 import { Details, Problem, Safe } from '../ui/text.tsx';
 
 /** Plays a path; `invariant` is the one that breaks at its end. */
@@ -17,32 +18,37 @@ export type Play = (
 ) => void;
 
 type ExplorerProps = {
-  /** The path of the agent or the run in the API. */
   path: string;
   query?: string;
   /** The maximum of states of the first exploration. */
   maxStates: number;
-  /** What the button does. */
   label: string;
   onPlay: Play;
-  /** What the report says beyond breaches. */
   children?(report: Report): ComponentChildren;
 };
 
-/** Explores on the server, and shows the progress and the report. */
 export function Explorer({ path, query = '', maxStates, label, onPlay, children }: ExplorerProps) {
   const most = useSignal(maxStates);
   const exploration = explorationOf(path);
-  const report = exploration?.report ?? null;
+  const { report = null, states = null } = exploration ?? {};
   const start = (states: number) => {
     most.value = states;
     void explore(path, `${query}&maxStates=${states}`);
   };
   return (
     <div class="explorer">
-      <Start exploration={exploration} label={label} onStart={() => start(maxStates)} />
+      <p class="buttons" role="status">
+        {states === null ? (
+          <Button label={label} onClick={() => start(maxStates)} />
+        ) : (
+          <>
+            <Button label="Stop" onClick={exploration?.stop} />
+            <span class="muted">{`${formatNumber(states)} states…`}</span>
+          </>
+        )}
+      </p>
       <Problem text={exploration?.problem} />
-      {report === null ? null : (
+      {report && (
         <>
           <Breaches report={report} onPlay={onPlay} />
           <Unfinished
@@ -58,9 +64,7 @@ export function Explorer({ path, query = '', maxStates, label, onPlay, children 
               <ul class="notes muted">
                 <li>{`${formatCount(report.invariants.length, 'invariant')} checked at each step`}</li>
                 {report.notes.map(note => (
-                  <li key={note}>
-                    <Safe text={note} />
-                  </li>
+                  <Safe key={note} in="li" text={note} />
                 ))}
               </ul>
             )}
@@ -71,37 +75,12 @@ export function Explorer({ path, query = '', maxStates, label, onPlay, children 
   );
 }
 
-type StartProps = { exploration: Exploration | undefined; label: string; onStart(): void };
-
-function Start({ exploration, label, onStart }: StartProps) {
-  const states = exploration?.states ?? null;
-  return (
-    <p class="buttons" role="status">
-      {states === null || exploration === undefined ? (
-        <button type="button" onClick={onStart}>
-          {label}
-        </button>
-      ) : (
-        <>
-          <button type="button" onClick={exploration.stop}>
-            Stop
-          </button>
-          <span class="muted">{`${formatNumber(states)} states…`}</span>
-        </>
-      )}
-    </p>
-  );
-}
-
-/** The most states that the server explores. */
 const MOST_STATES = 200_000;
 
-/** How many times as many states the next exploration walks. */
 const FURTHER = 4;
 
 type UnfinishedProps = { report: Report; states: number; onExplore: ((states: number) => void) | null };
 
-/** What was not walked to its end, and what would complete it. */
 function Unfinished({ report: { unfinished }, states, onExplore }: UnfinishedProps) {
   if (unfinished.length === 0) return null;
   return (
@@ -109,16 +88,12 @@ function Unfinished({ report: { unfinished }, states, onExplore }: UnfinishedPro
       <p>Not walked to the end:</p>
       <ul class="notes">
         {unfinished.map(walks => (
-          <li key={walks.paths}>
-            <Safe text={describeUnfinished(walks)} />
-          </li>
+          <Safe key={walks.paths} in="li" text={describeUnfinished(walks)} />
         ))}
       </ul>
-      {onExplore === null ? null : (
+      {onExplore && (
         <p class="buttons">
-          <button type="button" onClick={() => onExplore(states)}>
-            {`Explore ${formatNumber(states)} states`}
-          </button>
+          <Button label={`Explore ${formatNumber(states)} states`} onClick={() => onExplore(states)} />
         </p>
       )}
     </div>
@@ -132,16 +107,12 @@ function Breaches({ report: { breaches, complete }, onPlay }: { report: Report; 
     <ul class="breaches">
       {breaches.map(({ invariant, message, path }) => (
         <li key={invariant}>
-          <strong>
-            <Safe text={invariant} />
-          </strong>
+          <Safe in="strong" text={invariant} />
           <Safe text={message} />
-          <button
-            type="button"
+          <Button
+            label={`Play ${formatCount(path.length, 'entry', 'entries')}`}
             onClick={() => onPlay(path, { title: `Counterexample: ${invariant}`, message, invariant })}
-          >
-            {`Play ${formatCount(path.length, 'entry', 'entries')}`}
-          </button>
+          />
         </li>
       ))}
     </ul>
@@ -202,20 +173,16 @@ async function explore(path: string, query: string): Promise<void> {
   }
 }
 
-async function readReport(
-  path: string,
-  stopped: AbortSignal,
-  onStates: (states: number) => void,
-): Promise<Report> {
+type OnStates = (states: number) => void;
+
+async function readReport(path: string, stopped: AbortSignal, onStates: OnStates): Promise<Report> {
   const response = await fetch(path, { credentials: 'same-origin', signal: stopped });
   if (!response.ok || response.body === null) throw await readError(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = '';
-  for (;;) {
+  for (let text = ''; ; ) {
     const { done, value } = await reader.read();
     if (done) throw new Error('The exploration ended without a report.');
-    text += value;
-    const frames = text.split('\n\n');
+    const frames = `${text}${value}`.split('\n\n');
     text = frames.pop() ?? '';
     for (const frame of frames) {
       const [, name, data = ''] = /^event: (\w+)\ndata: (.*)$/m.exec(frame) ?? [];

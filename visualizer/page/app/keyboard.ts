@@ -14,9 +14,7 @@ export type Shortcut = {
 
 const groups = signal<readonly { title: string; shortcuts: readonly Shortcut[] }[]>([]);
 
-/** The keys of the views that are shown, for the list that `?` opens. */
 export const shownShortcuts = groups;
-/** Whether the list of keys is open. */
 export const helpIsOpen = signal(false);
 
 /** Keys that work while the component is shown. They do nothing while a person types. */
@@ -30,7 +28,6 @@ export function useShortcuts(title: string, shortcuts: readonly Shortcut[]): voi
   }, shortcuts);
 }
 
-/** Starts to listen for keys. */
 export function watchKeys(): void {
   document.addEventListener('keydown', stopRepeats, true);
   document.addEventListener('keydown', event => {

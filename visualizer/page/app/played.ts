@@ -6,10 +6,8 @@ import { address, navigate } from './router.ts';
 /** A path to play: events that did not happen, after the entries of a run, or from a start. */
 export type Example = {
   title: string;
-  /** The title of the run, or the name of the agent. */
   of: string;
   message: string;
-  /** The invariant that breaks, if one does. */
   invariant?: string;
   past: readonly StreamedEvent[];
   path: readonly PathEntry[];

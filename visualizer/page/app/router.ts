@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 
-/** The views of the page, by their paths. */
 export type Route =
   | { view: 'runs'; query: URLSearchParams }
   | { view: 'inbox' }
@@ -11,9 +11,7 @@ export type Route =
 
 const place = signal(new URL(location.href));
 
-/** The address that the page shows. */
 export const address = computed(() => place.value);
-/** The view of the address. */
 export const route = computed(() => readRoute(place.value));
 
 function readRoute({ pathname, searchParams }: URL): Route {
@@ -38,11 +36,16 @@ function decode(part: string): string {
   }
 }
 
-/** Goes to an address of the page. */
 export function navigate(href: string): void {
   history.pushState(null, '', href);
   place.value = new URL(location.href);
   scrollTo(0, 0);
+}
+
+export function useTitle(name: string): void {
+  useEffect(() => {
+    document.title = `${name} · Agentchart`;
+  }, [name]);
 }
 
 /** Sets or removes parameters of the address without a new entry in the browser's history. */

@@ -1,6 +1,5 @@
 // visualizer/page/app: the frame of the page: routes, navigation, sign-in and the keyboard.
 
-import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { tokenName } from '../data/caller.ts';
@@ -8,8 +7,8 @@ import { describeThrown, RequestError, request } from '../data/request.ts';
 import { lostSince } from '../data/server-watch.ts';
 import { formatClock } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
-import { Problem } from '../ui/text.tsx';
-import { NameField, submitOnEnter } from '../ui/two-presses.tsx';
+import { Button } from '../ui/button.tsx';
+import { Form, NameField } from '../ui/two-presses.tsx';
 import { helpIsOpen, shownShortcuts } from './keyboard.ts';
 import { route } from './router.ts';
 
@@ -19,12 +18,11 @@ const LINKS = [
   { href: '/agents', name: 'Agents', view: 'agents' },
 ] as const;
 
-/** The frame of all views: the navigation, the person's name, and the list of keys. */
 export function Shell({ children, live }: { children: ComponentChildren; live: boolean }) {
   return (
     <>
-      {live ? <TopBar /> : null}
-      {live ? <LostServer /> : null}
+      {live && <TopBar />}
+      {live && <LostServer />}
       {children}
       <KeyHelp />
     </>
@@ -54,9 +52,7 @@ function TopBar() {
           <span>Deciding as</span> <bdi>{showSafely(tokenName())}</bdi>
         </span>
       )}
-      <button type="button" class="quiet keys" aria-label="Keys" onClick={() => (helpIsOpen.value = true)}>
-        ?
-      </button>
+      <Button class="quiet keys" aria-label="Keys" label="?" onClick={() => (helpIsOpen.value = true)} />
     </nav>
   );
 }
@@ -65,9 +61,7 @@ function LostServer() {
   const since = lostSince.value;
   return (
     <p class="lost" role="status">
-      {since === null
-        ? ''
-        : `The server has not answered since ${formatClock(since)}; the page keeps trying.`}
+      {since !== null && `The server has not answered since ${formatClock(since)}; the page keeps trying.`}
     </p>
   );
 }
@@ -83,25 +77,24 @@ function KeyHelp() {
   return (
     <dialog ref={dialog} class="key-help" aria-labelledby="key-help" onClose={close}>
       <h2 id="key-help">Keys</h2>
-      {open
-        ? shownShortcuts.value.map(({ title, shortcuts }) => (
-            <section key={title}>
-              <h3>{title}</h3>
-              <dl>
-                {shortcuts.map(({ keys, does }) => (
-                  <div key={does}>
-                    <dt>
-                      {keys.map(key => (
-                        <kbd key={key}>{NAMES[key] ?? key}</kbd>
-                      ))}
-                    </dt>
-                    <dd>{does}</dd>
-                  </div>
-                ))}
-              </dl>
-            </section>
-          ))
-        : null}
+      {open &&
+        shownShortcuts.value.map(({ title, shortcuts }) => (
+          <section key={title}>
+            <h3>{title}</h3>
+            <dl>
+              {shortcuts.map(({ keys, does }) => (
+                <div key={does}>
+                  <dt>
+                    {keys.map(key => (
+                      <kbd key={key}>{NAMES[key] ?? key}</kbd>
+                    ))}
+                  </dt>
+                  <dd>{does}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
       <form method="dialog">
         <button type="submit">Close</button>
       </form>
@@ -121,37 +114,28 @@ const NAMES: Readonly<Record<string, string>> = {
 export function SignIn() {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    problem.value = '';
+  const signIn = async (): Promise<string | null> => {
     try {
       await request('/session', { token: field.current?.value ?? '' });
       location.reload();
+      return null;
     } catch (error) {
-      problem.value = describeFailure(error);
       field.current?.select();
+      const isWrong = error instanceof RequestError && error.status === 401;
+      return isWrong ? WRONG_TOKEN : describeThrown(error);
     }
   };
   return (
     <main class="sign-in">
       <h1>Agentchart</h1>
       <p>This server requires a token to sign in.</p>
-      <form onSubmit={submit} onKeyDown={submitOnEnter}>
+      <Form label="Sign in" run={signIn}>
         <label for="token">Token</label>
         <input ref={field} type="password" id="token" name="token" required autocomplete="current-password" />
-        <button type="submit" class="primary">
-          Sign in
-        </button>
-      </form>
-      <Problem text={problem.value} />
+      </Form>
     </main>
   );
 }
 
-const problem = signal('');
-
-function describeFailure(error: unknown): string {
-  if (error instanceof RequestError && error.status === 401)
-    return 'Wrong token. Use the token that the server was started with (AGENTCHART_TOKEN or --token).';
-  return describeThrown(error);
-}
+const WRONG_TOKEN =
+  'Wrong token. Use the token that the server was started with (AGENTCHART_TOKEN or --token).';

@@ -1,5 +1,4 @@
 import type { ComponentChildren } from 'preact';
-import { CompareView } from '../compare/compare-view.tsx';
 import type { Source } from '../data/source.ts';
 import { InboxView } from '../inbox/inbox-view.tsx';
 import { RunsView } from '../views/runs-view.tsx';
@@ -7,9 +6,10 @@ import { later } from './later.tsx';
 import { playedExample } from './played.ts';
 import type { Route } from './router.ts';
 
-/** The views with the chart's code or with Markdown are files of their own. */
+/** The views that the list does not need are files of their own. */
 const RunView = later(async () => (await import('../run/run-view.tsx')).RunView);
 const ExampleView = later(async () => (await import('../ahead/example-view.tsx')).ExampleView);
+const CompareView = later(async () => (await import('../compare/compare-view.tsx')).CompareView);
 const AgentsView = later(async () => (await import('../agents/agents-view.tsx')).AgentsView);
 
 /** Draws the view of an address. A new view needs a case here and its own folder. */

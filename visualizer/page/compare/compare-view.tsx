@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { useTitle } from '../app/router.ts';
 import { RequestError, type RunView, runPath, type StreamedEvent } from '../data/request.ts';
 import { useRead } from '../data/server-watch.ts';
 import type { Source } from '../data/source.ts';
@@ -10,6 +11,7 @@ import { describeEvent } from '../render/describe-event.ts';
 import { type Pair, pairEqual } from '../render/diff-lines.ts';
 import { formatCost, formatCount, formatNumber, formatSpan, roundNumber } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
+import { Button } from '../ui/button.tsx';
 import { StatusBadge } from '../ui/icon.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { LongText, Problem, Safe } from '../ui/text.tsx';
@@ -28,30 +30,28 @@ export function CompareView({ source, left, right }: { source: Source; left: str
     once: true,
   });
   const current = useSignal(-1);
+  useTitle('Compare');
   useEffect(() => {
-    document.title = 'Compare · Agentchart';
     current.value = found?.first ?? -1;
   }, [found, current]);
   return (
     <main class="compare">
       <h1 tabIndex={-1}>Compare runs</h1>
       <Problem text={problem} />
-      {found === null ? null : (
+      {found && (
         <>
           <Facts left={found.left} right={found.right} />
           <p class="difference">
             {describeDifference(found)}
-            {found.first < 0 ? null : (
-              <button
-                type="button"
+            {found.first >= 0 && (
+              <Button
+                label="Show it"
                 onClick={() => {
                   current.value = -1;
                   current.value = found.first;
                   document.querySelector('.aligned')?.scrollIntoView({ block: 'end' });
                 }}
-              >
-                Show it
-              </button>
+              />
             )}
           </p>
           <VirtualList
@@ -69,16 +69,8 @@ export function CompareView({ source, left, right }: { source: Source; left: str
 }
 
 async function compare(source: Source, left: string, right: string): Promise<Compared> {
-  const [one, other] = await Promise.all([readSide(source, left), readSide(source, right)]).catch(explain);
-  const aligned = alignRuns(one.events, other.events, {
-    left: describeWith(one),
-    right: describeWith(other),
-    shape: event => {
-      const side = one.events.includes(event) ? one : other;
-      return `${event.type} ${'callId' in event ? side.nameCall(event.callId) : ''}`;
-    },
-  });
-  return { left: one, right: other, ...aligned };
+  const sides = await Promise.all([readSide(source, left), readSide(source, right)]).catch(explain);
+  return { left: sides[0], right: sides[1], ...alignRuns(...sides) };
 }
 
 function explain(error: unknown): never {
@@ -105,16 +97,6 @@ async function readSide(source: Source, runId: string): Promise<Side> {
   return { view, events, nameCall: callId => names.get(callId) ?? callId };
 }
 
-/** Returns an entry without times and lineage, which differ in every run, to compare two entries. */
-function describeWith({ nameCall }: Side): Describe {
-  return event => {
-    if (event.type !== 'run.started')
-      return describeEvent({ ...event, at: 0, ...('startedAt' in event && { startedAt: 0 }) }, nameCall);
-    const { forkOf: _, ...started } = event;
-    return describeEvent(started, nameCall);
-  };
-}
-
 function describeDifference({ rows, first }: Compared): string {
   const row = rows[first];
   if (row === undefined) return 'Both runs did the same.';
@@ -123,15 +105,14 @@ function describeDifference({ rows, first }: Compared): string {
   return `The first difference is at entry ${at}. ${formatCount(differing, 'entry', 'entries')} of ${formatNumber(rows.length)} differ. `;
 }
 
-const FACTS: readonly { name: string; of(view: RunView): number; format(value: number): string }[] = [
-  { name: 'Turns', of: view => view.turns, format: formatNumber },
-  { name: 'Calls', of: view => view.toolCalls, format: formatNumber },
-  { name: 'Tokens', of: view => view.tokens, format: formatNumber },
-  { name: 'Cost', of: view => view.cost, format: formatCost },
-  { name: 'At work', of: view => view.activeMs, format: formatSpan },
-];
+const FACTS = [
+  ['Turns', 'turns', formatNumber],
+  ['Calls', 'toolCalls', formatNumber],
+  ['Tokens', 'tokens', formatNumber],
+  ['Cost', 'cost', formatCost],
+  ['At work', 'activeMs', formatSpan],
+] as const;
 
-/** The models that answered, in the order of their first turn. */
 function modelsOf({ events }: Side): string {
   const named = events.flatMap(event => (event.type === 'turn.completed' ? [event.model] : []));
   return [...new Set(named)].join(', ') || '–';
@@ -165,9 +146,9 @@ function Facts({ left: one, right: other }: { left: Side; right: Side }) {
           models.map(text => <Safe key={text} text={text} />),
           compared(models[0], models[1]),
         )}
-        {FACTS.filter(({ name, of }) => name !== 'Cost' || of(left) > 0 || of(right) > 0).map(
-          ({ name, of, format }) =>
-            row(name, [format(of(left)), format(of(right))], describeChange(of(left), of(right), format)),
+        {FACTS.filter(([, key]) => key !== 'cost' || left.cost > 0 || right.cost > 0).map(
+          ([name, key, format]) =>
+            row(name, [format(left[key]), format(right[key])], describeChange(left[key], right[key], format)),
         )}
         {row(
           'Answer',
@@ -195,7 +176,7 @@ function RunName({ view }: { view: RunView }) {
       <span class="muted">
         <Safe text={agent} /> <span class="mono">{showSafely(runId)}</span>
       </span>
-      {forkOf === undefined ? null : (
+      {forkOf && (
         <span class="muted">
           fork of{' '}
           <a href={`${runPath(forkOf.runId)}?at=${forkOf.at}`} class="mono">
@@ -240,28 +221,30 @@ type AlignedRow = {
 /** Entries about claims differ in every run and say nothing about what the run did. */
 const SKIPPED: ReadonlySet<string> = new Set(['run.claimed', 'run.noted', 'run.redacted']);
 
-/**
- * Returns the content of an entry for comparison, without values that differ in every run, such as ids, times and
- * processes.
- */
-type Describe = (event: StreamedEvent) => string;
+/** An entry's content, without the times and the lineage, which differ in every run. */
+function describeContent({ nameCall }: Side, event: StreamedEvent): string {
+  const timeless = { ...event, at: 0, ...('startedAt' in event && { startedAt: 0 }) };
+  if (event.type !== 'run.started') return describeEvent(timeless, nameCall);
+  const { forkOf: _, ...started } = event;
+  return describeEvent(started, nameCall);
+}
 
 /**
  * Aligns two journals: equal entries up to the first difference, then entries of the same type about the same tool.
  * `first` is the index of the first row that is not `same`; -1 for equal journals.
  */
-function alignRuns(
-  left: readonly StreamedEvent[],
-  right: readonly StreamedEvent[],
-  describe: { left: Describe; right: Describe; shape: Describe },
-): { rows: AlignedRow[]; first: number } {
-  const old = left.filter(({ type }) => !SKIPPED.has(type));
-  const now = right.filter(({ type }) => !SKIPPED.has(type));
+function alignRuns(left: Side, right: Side): { rows: AlignedRow[]; first: number } {
+  const kept = ({ events }: Side) => events.filter(({ type }) => !SKIPPED.has(type));
+  const [old, now] = [kept(left), kept(right)];
   const rows: AlignedRow[] = [];
   const isSame = (one: StreamedEvent, other: StreamedEvent): boolean =>
-    one.type === other.type && describe.left(one) === describe.right(other);
+    one.type === other.type && describeContent(left, one) === describeContent(right, other);
   const pair = (one: StreamedEvent, other: StreamedEvent): void => {
     rows.push({ kind: isSame(one, other) ? 'same' : 'changed', left: one, right: other });
+  };
+  const shapeOf = (event: StreamedEvent): string => {
+    const { nameCall } = event.runId === left.view.runId ? left : right;
+    return `${event.type} ${'callId' in event ? nameCall(event.callId) : ''}`;
   };
   let common = 0;
   for (; common < Math.min(old.length, now.length); common += 1) {
@@ -275,7 +258,7 @@ function alignRuns(
     { length: Math.max(rest.length, others.length) },
     (_, at): Pair<StreamedEvent> => [rest[at], others[at]],
   );
-  for (const [one, other] of pairEqual(rest, others, describe.shape) ?? inOrder) {
+  for (const [one, other] of pairEqual(rest, others, shapeOf) ?? inOrder) {
     if (one !== undefined && other !== undefined) pair(one, other);
     else if (one !== undefined) rows.push({ kind: 'left', left: one });
     else if (other !== undefined) rows.push({ kind: 'right', right: other });

@@ -1,13 +1,10 @@
 import type { RunView, StreamedEvent } from './request.ts';
 import type { Source } from './source.ts';
 
-/** The element that holds a run in a document that plays it offline. */
 const PLACE = 'script[type="application/json"]#run';
 
-/** How many entries are drawn first. */
 const TAIL = 192;
 
-/** A run that is played without a server. */
 export type EmbeddedRun = { view: RunView; entries: StreamedEvent[] };
 
 /** The run that this document holds; `null` if it holds none and belongs to a server. */

@@ -11,7 +11,6 @@ const LOOK_EVERY_MS = 400;
 const POLL_MS = 5_000;
 /** How long entries and live output are gathered before they are drawn. */
 const GATHER_MS = 60;
-/** How many earlier entries are loaded at once. */
 const PAGE = 2_000;
 
 /** `look` schedules a read of the run's view; `end` stops following. */

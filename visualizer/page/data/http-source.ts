@@ -2,7 +2,6 @@ import { request, runPath } from './request.ts';
 import { lookForServer } from './server-watch.ts';
 import type { EntriesPage, ListNews, RunNews, Source } from './source.ts';
 
-/** How many entries a run's view is drawn from first. */
 const TAIL = 192;
 
 /**
@@ -33,7 +32,6 @@ export function httpSource(runId?: string): Source {
 const CHANNEL = 'agentchart.stream';
 const GATHER_MS = 25;
 const RECONNECT_MS = 1_000;
-/** The most runs of one stream of the server. */
 const MOST_RUNS = 32;
 
 type Wants = { tab: string; runs: Record<string, number>; list: boolean };
@@ -62,7 +60,6 @@ class SharedStream {
   #connected = '';
   #gathering: ReturnType<typeof setTimeout> | undefined;
 
-  /** Follows a run. Returns a function that stops following. */
   follow(runId: string, after: () => number, listen: (news: RunNews) => void): () => void {
     this.#runs.set(runId, { after, listen });
     this.#announce();
@@ -73,7 +70,6 @@ class SharedStream {
     };
   }
 
-  /** Follows the list of runs and the inbox. Returns a function that stops following. */
   followList(listen: (news: ListNews) => void): () => void {
     this.#lists.add(listen);
     this.#announce();

@@ -11,10 +11,13 @@ export type {
 /** The path of a run, in the API and in the page. */
 export const runPath = (runId: string): string => `/runs/${encodeURIComponent(runId)}`;
 
+/** The path of two runs beside each other, in the page. */
+export const comparePath = (left: string, right: string): string =>
+  `/compare/${encodeURIComponent(left)}..${encodeURIComponent(right)}`;
+
 /** A journal entry as the event stream sends it. */
 export type StreamedEvent = RunEvent & { runId: string; seq: number };
 
-/** What went wrong, for a person. */
 export function describeThrown(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -66,7 +69,6 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Returns the error in a response. */
 export async function readError(response: Response): Promise<RequestError> {
   const { status } = response;
   try {

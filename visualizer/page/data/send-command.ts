@@ -12,14 +12,12 @@ import type { EntriesPage } from './source.ts';
 const RETRY_MS = 500;
 const MOST_RETRIES = 4;
 
-/** The outcome of a sent command, as far as it is known. */
 export type Outcome =
   | { type: 'taken'; view: RunView | null; message?: string }
   | { type: 'refused'; message: string };
 
 type CommandPlace = {
   runId: string;
-  /** The last entry that the page has. */
   after: number;
   /** Called when the reply is lost, before the journal is read. */
   onLost(message: string): void;
@@ -71,7 +69,6 @@ export async function sendOnce<Reply>(path: string, body: object): Promise<Reply
   }
 }
 
-/** Whether it is unknown if the server accepted the command. */
 function isLost(error: unknown): boolean {
   return error instanceof RequestError && (error.status === 0 || error.status >= 500);
 }
@@ -117,7 +114,6 @@ function makeId(): string {
     .join('');
 }
 
-/** Explains an error to a person. */
 export function describeRefusal(error: unknown): string {
   if (!(error instanceof RequestError)) return describeThrown(error);
   if (error.code !== 'already-decided') return error.message;

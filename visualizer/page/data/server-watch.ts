@@ -12,14 +12,12 @@ export const lostSince = signal<number | null>(null);
 let timer: ReturnType<typeof setTimeout> | undefined;
 let isLooking = false;
 
-/** Watches whether the server answers, in every view. */
 export function watchServer(): void {
   for (const type of ['online', 'offline']) addEventListener(type, () => void lookForServer());
   document.addEventListener('visibilitychange', () => void lookForServer());
   void lookForServer();
 }
 
-/** Finds out at once whether the server answers. */
 export async function lookForServer(): Promise<void> {
   if (isLooking) return;
   isLooking = true;

@@ -1,29 +1,32 @@
 // visualizer/page/inbox: the open decisions of all runs.
 
-import { useComputed, useSignal } from '@preact/signals';
+import { computed, type Signal, signal, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { shortenOwnerName } from '../../../protocol/owner-name.ts';
 import type { InboxItem } from '../../../protocol/run-view.ts';
 import { useShortcuts } from '../app/keyboard.ts';
-import { navigate } from '../app/router.ts';
+import { navigate, useTitle } from '../app/router.ts';
 import { mayDecide, mayOnlyRead } from '../data/caller.ts';
-import { type RunView, request, runPath, type StreamedEvent } from '../data/request.ts';
+import { describeThrown, type RunView, request, runPath, type StreamedEvent } from '../data/request.ts';
 import { sendCommand } from '../data/send-command.ts';
 import { useRead } from '../data/server-watch.ts';
 import type { EntriesPage, Source } from '../data/source.ts';
-import { formatAgo, formatDay, formatMoment, formatSpan } from '../render/format.ts';
+import { formatAgo, formatDay, formatMoment, formatSpan, joinFacts } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
-import { ActContext } from '../run/decisions/act-context.ts';
 import { DecisionForms } from '../run/decisions/decision-forms.tsx';
-import { type Act, keyOf as decisionKey } from '../run/decisions/open-decisions.ts';
-import { OvertakenNotes, useOvertaken } from '../run/decisions/overtaken.tsx';
+import {
+  type Act,
+  ActContext,
+  keyOf as decisionKey,
+  OvertakenNotes,
+  useOvertaken,
+} from '../run/decisions/open-decisions.tsx';
+import { Button } from '../ui/button.tsx';
 import { SeenBox, seenPart } from '../ui/scrolling.tsx';
 import { Problem, ReadableValue, Safe } from '../ui/text.tsx';
-import { InboxModel, keyOf } from './inbox-model.ts';
 
 const KINDS = { approval: 'approve', result: 'answer', doubt: 'in doubt' } as const;
 
-/** Every open decision of all runs, decided in place. */
 export function InboxView({ source }: { source: Source }) {
   const model = useMemo(() => new InboxModel(source), [source]);
   useLayoutEffect(() => model.follow(), [model]);
@@ -41,9 +44,7 @@ export function InboxView({ source }: { source: Source }) {
     items.map(({ call }) => call),
     item?.call,
   );
-  useEffect(() => {
-    document.title = items.length === 0 ? 'Inbox · Agentchart' : `(${items.length}) Inbox · Agentchart`;
-  }, [items.length]);
+  useTitle(`${items.length === 0 ? '' : `(${items.length}) `}Inbox`);
   const choose = (place: number): void => {
     const next = items[Math.min(Math.max(0, place), items.length - 1)];
     if (next === undefined) return;
@@ -83,28 +84,95 @@ export function InboxView({ source }: { source: Source }) {
             />
           ))}
         </ul>
-        {items.length === 0 && model.isRead.value ? (
+        {items.length === 0 && model.isRead.value && (
           <p class="empty">Nothing to decide. Runs that need a person appear here.</p>
-        ) : null}
-        {model.next.value === null ? null : (
-          <button type="button" onClick={() => void model.read(model.next.peek())}>
-            Show more
-          </button>
+        )}
+        {model.next.value !== null && (
+          <Button label="Show more" onClick={() => void model.read(model.next.peek())} />
         )}
       </div>
-      {item === undefined ? null : (
+      {item && (
         <Decision key={decisionKey(item.call)} item={item} onTaken={message => taken(item, message)} />
       )}
     </main>
   );
 }
 
+const ITEMS = 100;
+
+function keyOf({ runId, call }: InboxItem): string {
+  return `${runId}/${call.callId}`;
+}
+
+/**
+ * The open decisions of all runs, kept up to date by the browser's stream.
+ *
+ * I1 Items are ordered by the time at which their call began to wait, newest first. Calls of one turn keep their order.
+ * I2 The stream's items of a run replace its earlier items.
+ */
+class InboxModel {
+  readonly #source: Source;
+  readonly #runs = signal<ReadonlyMap<string, readonly InboxItem[]>>(new Map());
+  readonly problem = signal('');
+  readonly isRead = signal(false);
+  /** The cursor of the next page; `null` at the end. */
+  readonly next = signal<string | null>(null);
+  readonly items = computed(() =>
+    [...this.#runs.value.values()].flat().sort((left, right) => right.since - left.since),
+  );
+
+  constructor(source: Source) {
+    this.#source = source;
+  }
+
+  /** Reads the first page and follows changes. Returns a function that stops following. */
+  follow(): () => void {
+    return this.#source.followList(({ type, data }) => {
+      if (type === 'ready') return void this.read();
+      if (type === 'summary') return;
+      const { runId, items = [] } = data as { runId: string; items?: InboxItem[] };
+      this.#set(runId, items);
+    });
+  }
+
+  /** Reads the next page, or the first one again. */
+  async read(cursor: string | null = null): Promise<void> {
+    try {
+      const place = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+      const page = await request<{ items: InboxItem[]; next?: string }>(`/inbox?limit=${ITEMS}${place}`);
+      const found = Map.groupBy(page.items, ({ runId }) => runId);
+      this.#runs.value = cursor === null ? found : new Map([...this.#runs.peek(), ...found]);
+      this.next.value = page.next ?? null;
+      this.problem.value = '';
+    } catch (error) {
+      this.problem.value = describeThrown(error);
+    }
+    this.isRead.value = true;
+  }
+
+  /** Removes an item that was decided here, before the stream reports the decision. */
+  forget(item: InboxItem): void {
+    const items = this.#runs.peek().get(item.runId) ?? [];
+    this.#set(
+      item.runId,
+      items.filter(one => keyOf(one) !== keyOf(item)),
+    );
+  }
+
+  #set(runId: string, items: readonly InboxItem[]): void {
+    const runs = new Map(this.#runs.peek());
+    if (items.length === 0) runs.delete(runId);
+    else runs.set(runId, items);
+    this.#runs.value = runs;
+  }
+}
+
 /** Shows a notice when the selected decision was made elsewhere. The next decision takes its place. */
 function useFollowChoice(
-  chosen: { value: string | null; peek(): string | null },
+  chosen: Signal<string | null>,
   item: InboxItem | undefined,
   items: readonly InboxItem[],
-  notice: { value: string },
+  notice: Signal<string>,
 ): void {
   useEffect(() => {
     const key = chosen.peek();
@@ -141,7 +209,6 @@ function InboxRow({ item, isChosen, onChoose }: { item: InboxItem; isChosen: boo
   );
 }
 
-/** The effect of each command, in words. */
 const DONE: Readonly<Record<string, string>> = {
   approve: 'Approved',
   reject: 'Rejected',
@@ -149,9 +216,7 @@ const DONE: Readonly<Record<string, string>> = {
   resolve: 'Resolved',
 };
 
-type DecisionProps = { item: InboxItem; onTaken(message: string): void };
-
-function Decision({ item, onTaken }: DecisionProps) {
+function Decision({ item, onTaken }: { item: InboxItem; onTaken(message: string): void }) {
   const { kind, call, title, agent, since, rootId, runId } = item;
   const problem = useSignal('');
   const act: Act = async ({ type, runId: run = runId, ...body }) => {
@@ -162,38 +227,34 @@ function Decision({ item, onTaken }: DecisionProps) {
     else problem.value = outcome.message;
     return outcome.type === 'taken' ? null : outcome.message;
   };
-  const left = useComputed(() => (call.expiresAt === undefined ? null : call.expiresAt - Date.now()));
+  const facts = joinFacts(
+    showSafely(agent),
+    `waits since ${formatMoment(since)}`,
+    call.expiresAt !== undefined && `expires in ${formatSpan(Math.max(0, call.expiresAt - Date.now()))}`,
+  );
   return (
     <article class="decision" aria-label={`${KINDS[kind]}: ${showSafely(call.name)}`}>
       <header>
         <h2>
           <Safe text={call.name} class="mono" />
         </h2>
-        <p>
-          <Safe text={title || agent} />
-        </p>
+        <Safe in="p" text={title || agent} />
         <p class="muted">
           <a href={runPath(item.runId)}>Open the run</a>
-          {rootId === runId ? null : (
+          {rootId !== runId && (
             <>
               {' · '}
               <a href={runPath(rootId)}>Its parent</a>
             </>
           )}
           {' · '}
-          <Safe text={agent} />
-          {` · waits since ${formatMoment(since)}`}
-          {left.value === null ? '' : ` · expires in ${formatSpan(Math.max(0, left.value))}`}
+          <Safe text={facts} />
         </p>
       </header>
       <div class="inbox-body">
-        {call.reason === undefined ? null : (
-          <p class="reason">
-            <Safe text={call.reason} />
-          </p>
-        )}
-        {kind === 'doubt' ? <WhyInDoubt runId={call.runId} callId={call.callId} /> : null}
-        {call.sideEffect === 'once' ? <p class="muted">This call must not run twice.</p> : null}
+        {call.reason !== undefined && <Safe in="p" class="reason" text={call.reason} />}
+        {kind === 'doubt' && <WhyInDoubt runId={call.runId} callId={call.callId} />}
+        {call.sideEffect === 'once' && <p class="muted">This call must not run twice.</p>}
         <h3>Input</h3>
         <SeenBox id={keyOf(item)} label={`Input of ${showSafely(call.name)}`}>
           <ReadableValue value={call.input} />
@@ -201,18 +262,17 @@ function Decision({ item, onTaken }: DecisionProps) {
       </div>
       <footer>
         <Problem text={problem.value} />
-        {mayDecide() ? (
+        {mayDecide() && (
           <ActContext.Provider value={act}>
             <DecisionForms call={call} unseen={seenPart(keyOf(item)).value < 1} isKeyed />
           </ActContext.Provider>
-        ) : null}
-        {mayOnlyRead() ? <p class="muted">Read-only: you cannot decide here.</p> : null}
+        )}
+        {mayOnlyRead() && <p class="muted">Read-only: you cannot decide here.</p>}
       </footer>
     </article>
   );
 }
 
-/** The journal's facts about a call in doubt. */
 function WhyInDoubt({ runId, callId }: { runId: string; callId: string }) {
   const { answer: facts } = useRead(() => explainDoubt(runId, callId), [runId, callId]);
   return (
@@ -236,7 +296,6 @@ function WhyInDoubt({ runId, callId }: { runId: string; callId: string }) {
 const PAGE = 1_000;
 const MOST_PAGES = 10;
 
-/** An entry of the journal and what it means, for a person. */
 type Fact = { seq: number; text: string };
 
 /** Explains why a call is in doubt: the entries about its start and later events, oldest first. */

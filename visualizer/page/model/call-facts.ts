@@ -9,7 +9,6 @@ import type { JsonOpenCall } from '../data/request.ts';
 import type { Folded } from './journal-fold.ts';
 import type { ActivityKind } from './time-line.ts';
 
-/** What the story tells of a call, after the turn that made it. */
 export type CallEvent = Extract<
   StoryEvent,
   { type: 'call.asked' | 'call.decided' | 'call.started' | 'call.suspended' | 'call.settled' | 'note' }
@@ -34,7 +33,6 @@ export type CallFacts = QualifiedCall & {
   starts: { at: number; attempt: number }[];
   settledAt: number | null;
   result: CallResult | null;
-  /** The decisions about the call, oldest first. */
   decisions: { what: string; at: number; by?: string | undefined; reason?: string | undefined }[];
   edited: JsonValue | null;
   doubt: string | null;
@@ -44,7 +42,6 @@ export type CallFacts = QualifiedCall & {
   childRunId: string | null;
   /** An outcome that arrived after the run had moved on. */
   late: { output: JsonValue; isError: boolean; contradicts: string | null } | null;
-  /** What the call asks now. */
   open: JsonOpenCall | null;
   progress: unknown;
 };
@@ -57,7 +54,6 @@ export type CallSource = {
   isAtEnd: boolean;
 };
 
-/** The facts of a call up to an entry. */
 export function factsAt({ call, told }: CallRecord, at: number, source: CallSource): CallFacts {
   const { folded, progress, isAtEnd } = source;
   const facts: CallFacts = {

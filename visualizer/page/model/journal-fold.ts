@@ -79,12 +79,10 @@ export class Folded {
     return this.state === null || this.problem !== null ? null : statePath(this.state);
   }
 
-  /** How often the journal took an edge of the drawing. */
   edgeCount(id: string): number {
     return this.#counts.edges[EDGE_PLACES.get(id) ?? -1] ?? 0;
   }
 
-  /** How often the journal entered a state. */
   stateCount(id: string): number {
     return this.#counts.states[STATE_PLACES.get(id) ?? -1] ?? 0;
   }
@@ -161,12 +159,10 @@ function countOne(counts: Uint32Array, place: number | undefined): void {
   if (place !== undefined) counts[place] = (counts[place] ?? 0) + 1;
 }
 
-/** The name of the decision's guard in the chart. */
 function nameChoice(decision: NextAction): string {
   return decision.type === 'finish' && decision.finishers ? 'finish, to be checked' : decision.type;
 }
 
-/** The number of entries between two checkpoints. */
 export const CHECKPOINT_EVERY = 256;
 /** How many folds near the last position are cached, so that a step folds one entry. */
 const MOST_NEAR = 300;
@@ -191,12 +187,10 @@ export class FoldedJournal {
     this.#last = begin;
   }
 
-  /** The fold at the last entry. */
   get last(): Folded {
     return this.#last;
   }
 
-  /** Folds the next entry. */
   take(event: StreamedEvent): Folded {
     const folded = this.#last.take(event.seq, event);
     this.#last = folded;

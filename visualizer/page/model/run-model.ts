@@ -49,7 +49,6 @@ export class RunModel {
     return status === 'finished' || status === 'failed' || status === 'cancelled';
   });
   readonly live = computed(() => (this.fold.context?.cancelling ? null : this.#live.value));
-  /** The path of the last state. */
   readonly path = computed(() => this.#pathNow());
   /** The text that this page got of each attempt that is over, by `attemptKey`. */
   readonly streamed = new Map<string, string>();
@@ -78,14 +77,12 @@ export class RunModel {
     return this.#story;
   }
 
-  /** The fold at an entry. */
   foldAt(seq: number): Folded {
     void this.last.value;
     void this.first.value;
     return seq < 1 ? Folded.start : this.#story.folds.at(seq);
   }
 
-  /** The fold at the last entry. */
   get fold(): Folded {
     return this.foldAt(this.last.value);
   }
@@ -168,7 +165,6 @@ export class RunModel {
     this.#show(this.#teller.takeTextSoFar(soFar));
   }
 
-  /** Applies live output. */
   takeDelta(delta: Delta): void {
     this.#show(this.#teller.takeDelta(delta));
   }

@@ -12,7 +12,6 @@ import type { CallEvent, CallRecord } from './call-facts.ts';
 import { Folded, FoldedJournal } from './journal-fold.ts';
 import { type Activity, kindOf } from './time-line.ts';
 
-/** A model call that ended, as the entry has it; `cost` in dollars. */
 export type TurnRecord = {
   seq: number;
   turn: number;
@@ -57,13 +56,11 @@ type Content =
       followed: { seq: number; callId: string }[];
     };
 
-/** One block of the conversation, as the journal has it. */
 export type Block = { key: string; seq: number; at: number } & Content;
 
 type Told<Type extends StoryEvent['type']> = Extract<StoryEvent, { type: Type }>;
 type Of<Type extends StreamedEvent['type']> = Extract<Told<'note'>['event'], { type: Type }>;
 type From = { seq: number; at: number };
-/** The reply of a turn that an item is a part of. */
 type Reply = { draft: boolean; preamble: boolean; attempt: string };
 
 /** Names an attempt of a turn: `turn/attempt`. */
@@ -77,7 +74,6 @@ const MOST_FOLLOWED = 8;
 export class RunStory {
   readonly folds: FoldedJournal;
   readonly activities: Activity[] = [];
-  /** The conversation. */
   readonly blocks: Block[] = [];
   /** The model calls and tool calls, for the waterfall. */
   readonly rows: (TurnRecord | CallRecord)[] = [];
@@ -89,7 +85,6 @@ export class RunStory {
     this.folds = new FoldedJournal(read, begin);
   }
 
-  /** The name of a call's tool. */
   nameOf(callId: string): string {
     return this.calls.get(callId)?.call.name ?? callId;
   }

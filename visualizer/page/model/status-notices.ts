@@ -1,6 +1,13 @@
 import type { OpenCallKind } from '../../../protocol/run-view.ts';
-import type { RunView } from '../data/request.ts';
-import { openDecisions } from '../run/decisions/open-decisions.ts';
+import type { JsonOpenCall, RunView } from '../data/request.ts';
+
+/** Returns the calls of a run and its sub-agents that a person has to decide, doubts first. */
+export function openDecisions(view: RunView | null): JsonOpenCall[] {
+  const calls = (view?.open ?? []).flatMap(open => (open.kind === 'pause' ? [] : [open]));
+  return ORDER.flatMap(kind => calls.filter(call => call.kind === kind));
+}
+
+const ORDER = ['doubt', 'approval', 'result'] as const;
 
 /** A notice in the run's header. `runs` are the runs that it links to. */
 export type Notice = {

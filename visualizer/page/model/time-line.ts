@@ -24,7 +24,6 @@ const KINDS: Readonly<Record<string, ActivityKind>> = {
   'resting.inDoubt': 'doubt',
 };
 
-/** The activity of a run in a state of the chart. */
 export function kindOf(path: string): ActivityKind {
   return KINDS[path] ?? KINDS[path.split('.')[0] ?? ''] ?? 'none';
 }
@@ -77,7 +76,6 @@ export class TimeLine {
     else this.spans.push(span);
   }
 
-  /** Returns the position of an entry, 0 to 1. */
   placeOf(seq: number): number {
     const first = this.#activities[0]?.seq ?? 1;
     return this.#places[Math.max(0, Math.min(seq - first, this.#places.length - 1))] ?? 0;

@@ -16,7 +16,6 @@ export function formatClock(at: number): string {
   return clock.format(at);
 }
 
-/** The local date and time of a time in ms since the epoch. */
 export function formatDay(at: number): string {
   return day.format(at);
 }
@@ -27,7 +26,6 @@ export function formatMoment(at: number): string {
   return isToday ? formatClock(at) : formatDay(at);
 }
 
-/** A number with thousands separators. */
 export function formatNumber(value: number): string {
   return number.format(value);
 }
@@ -67,6 +65,11 @@ export function formatCount(value: number, one: string, many = `${one}s`): strin
   return `${formatNumber(value)} ${value === 1 ? one : many}`;
 }
 
+/** The facts that there are, on one line. */
+export function joinFacts(...facts: (string | false | null)[]): string {
+  return facts.filter(Boolean).join(' · ');
+}
+
 /** Dollars as prices of models need them: `$0`, `$0.0477`, `$12.30`. */
 export function formatCost(dollars: number): string {
   if (dollars === 0) return '$0';
@@ -82,7 +85,6 @@ export function formatLength(length: number): string {
     : `${(length / 1_000_000).toFixed(1)} M characters`;
 }
 
-/** A value as indented JSON; strings as they are. */
 export function formatJson(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? '');
 }

@@ -10,7 +10,6 @@ import { useDesk } from './desk.ts';
 const FIRST_STATES = 3_000;
 const PAGE = 2_000;
 
-/** What may still happen after the entry at the cursor. */
 export function AheadPane() {
   const { model, source } = useDesk();
   const { runId } = model;
@@ -73,11 +72,11 @@ function Ahead({ report, onPlay }: { report: Report; onPlay: Play }) {
             </button>
           </li>
         ))}
-        {ahead.length === 0 ? (
+        {ahead.length === 0 && (
           <li class="muted">
             {complete ? 'No other state: the run has ended.' : 'None where the walks came.'}
           </li>
-        ) : null}
+        )}
       </ul>
       <h3>Who must agree</h3>
       <Facts

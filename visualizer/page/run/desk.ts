@@ -8,11 +8,9 @@ import type { Source } from '../data/source.ts';
 import type { RunModel } from '../model/run-model.ts';
 import { TimeLine } from '../model/time-line.ts';
 
-/** The panes in the middle. */
 export const TABS = ['conversation', 'waterfall', 'journal', 'tree', 'ahead'] as const;
 export type Tab = (typeof TABS)[number];
 
-/** The shared state of a run's view: its model, and the state that all panes share. */
 export class Desk {
   readonly model: RunModel;
   readonly source: Source;
@@ -39,7 +37,6 @@ export class Desk {
     return this.source.live && mayOperate() && !this.model.ended.value;
   }
 
-  /** The time line of the journal as it is. */
   get timeLine(): TimeLine {
     const told = this.model.told.value;
     if (this.#line?.told !== told) this.#line = { told, line: new TimeLine(this.model.story.activities) };
@@ -68,10 +65,8 @@ export class Desk {
   }
 }
 
-/** The desk of the run that is shown. */
 export const DeskContext = createContext<Desk | null>(null);
 
-/** The desk, for the parts of a run's view. */
 export function useDesk(): Desk {
   const desk = useContext(DeskContext);
   if (desk === null) throw new Error('This part belongs into the view of a run.');

@@ -4,6 +4,7 @@ import type { Context } from '../../../machines/context.ts';
 import { readContent } from '../../../protocol/content/read-content.ts';
 import type { Effect } from '../../../protocol/effect.ts';
 import { textOf } from '../../../protocol/message.ts';
+import type { Usage } from '../../../protocol/turn.ts';
 import { useShortcuts } from '../app/keyboard.ts';
 import { later } from '../app/later.tsx';
 import { mayOperate } from '../data/caller.ts';
@@ -22,6 +23,7 @@ import {
   formatState,
 } from '../render/format.ts';
 import { shorten, showSafely } from '../render/show-safely.ts';
+import { Button } from '../ui/button.tsx';
 import { type Fact, Facts, LongText, ReadableValue, Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';
@@ -50,14 +52,12 @@ export function Inspector() {
       <Facts of={listFacts(event, model)} />
       <fieldset class="tabs small" aria-label="Part of the entry">
         {VIEWS.map(name => (
-          <button
+          <Button
             key={name}
-            type="button"
+            label={name}
             aria-pressed={chosen.value === name}
             onClick={() => (chosen.value = name)}
-          >
-            {name}
-          </button>
+          />
         ))}
       </fieldset>
       <section
@@ -76,11 +76,11 @@ export function Inspector() {
           />
         )}
       </section>
-      {'captured' in event && source.live ? (
+      {'captured' in event && source.live && (
         <p>
           <a href={`${runPath(model.runId)}/entries/${at}/requests`}>Request to the provider and its reply</a>
         </p>
-      ) : null}
+      )}
       <EntryActions event={event} />
     </aside>
   );
@@ -95,12 +95,10 @@ function Reply({ event, isToldBeside }: { event: StreamedEvent; isToldBeside: bo
   const told = isToldBeside ? `The text of ${formatLength(text.length)} is in the conversation.` : text;
   return (
     <>
-      {text === '' ? null : <LongText text={told} kind={isToldBeside ? 'mono' : 'prose'} />}
+      {text !== '' && <LongText text={told} kind={isToldBeside ? 'mono' : 'prose'} />}
       {calls.map(({ callId, name, input }) => (
         <section key={callId} class="replied">
-          <h3>
-            <Safe text={name} class="mono" />
-          </h3>
+          <Safe in="h3" text={name} class="mono" />
           <ReadableValue value={input} />
         </section>
       ))}
@@ -118,9 +116,7 @@ function readPart(
     case 'Request':
       return before === null ? 'Before this entry there was no run.' : describeRequest(before);
     case 'Effects':
-      return effects.length === 0
-        ? 'The chart requested no effects.'
-        : effects.map(describeEffect).join('\n');
+      return effects.map(describeEffect).join('\n') || 'The chart requested no effects.';
     case 'Raw event':
       return formatEvent(event);
   }
@@ -132,14 +128,13 @@ function describeEffect(effect: Effect): string {
       return `start ${effect.service} ${formatJson(effect.input).replace(/\s+/g, ' ')}`;
     case 'stop':
       return `stop ${effect.id}`;
-    case 'publish':
-      return effect.notice.type === 'decided'
-        ? `publish decided: ${effect.notice.next.type}`
-        : `publish ${effect.notice.type}`;
+    case 'publish': {
+      const { notice } = effect;
+      return `publish ${notice.type}${notice.type === 'decided' ? `: ${notice.next.type}` : ''}`;
+    }
   }
 }
 
-/** Describes the request of a model call at this position. */
 function describeRequest({ config, params, turn, transcript, inbox }: Context): string {
   const model = config.models[turn.model];
   return [
@@ -153,57 +148,53 @@ function describeRequest({ config, params, turn, transcript, inbox }: Context): 
 
 const ForkPanel = later(async () => (await import('./forking/fork-panel.tsx')).ForkPanel);
 
-/** The actions for an entry. */
 function EntryActions({ event }: { event: StreamedEvent }) {
   const desk = useDesk();
   const copied = useSignal(false);
   const mayFork = desk.source.live && mayOperate();
   const isForking = useSignal(false);
   const buttons = useRef<HTMLDivElement>(null);
-  const fork = async (): Promise<void> => {
-    isForking.value = !isForking.peek();
-  };
+  const fork = async () => (isForking.value = !isForking.peek());
   const leave = (): void => {
     isForking.value = false;
     buttons.current?.querySelector('button')?.focus();
   };
   const next = desk.isSteered ? breakpointBeforeNext(desk) : undefined;
-  const breakHere = async (): Promise<void> => {
-    if (next !== undefined) desk.breaking.value = next;
-  };
+  const breakHere = async () => (desk.breaking.value = next ?? null);
   const copy = async (): Promise<void> => {
     const url = new URL(location.href);
     url.searchParams.set('at', String(event.seq));
     await navigator.clipboard?.writeText(url.href).catch(() => {});
     copied.value = true;
-    setTimeout(() => {
-      copied.value = false;
-    }, 1_500);
+    setTimeout(() => (copied.value = false), 1_500);
   };
   const actions = [
-    ...(mayFork ? [{ key: 'f', does: 'fork here', label: 'Fork here…', act: fork }] : []),
-    ...(next === undefined
-      ? []
-      : [{ key: 'b', does: 'break before the next action', label: 'Break before this', act: breakHere }]),
+    { key: 'f', may: mayFork, does: 'fork here', label: 'Fork here…', act: fork },
+    {
+      key: 'b',
+      may: next !== undefined,
+      does: 'break before the next action',
+      label: 'Break before this',
+      act: breakHere,
+    },
     {
       key: 'y',
+      may: true,
       does: 'copy a link to this entry',
       label: copied.value ? 'Copied' : 'Copy link',
       act: copy,
     },
-  ];
+  ].filter(({ may }) => may);
   useShortcuts(
     'Entry',
     actions.map(({ key, does, act }) => ({ keys: [key], does, run: () => void act() })),
   );
   return (
     <>
-      {mayFork && isForking.value ? <ForkPanel at={event.seq} onLeave={leave} /> : null}
+      {mayFork && isForking.value && <ForkPanel at={event.seq} onLeave={leave} />}
       <div class="buttons entry-actions" ref={buttons}>
         {actions.map(({ key, label, act }) => (
-          <ActionButton key={key} act={act} keys={key}>
-            {label}
-          </ActionButton>
+          <ActionButton key={key} label={label} act={act} keys={key} />
         ))}
       </div>
     </>
@@ -212,7 +203,6 @@ function EntryActions({ event }: { event: StreamedEvent }) {
 
 const SHORT = 160;
 
-/** Returns the facts of an entry, by name. */
 function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
   switch (event.type) {
     case 'turn.completed': {
@@ -249,35 +239,16 @@ function listFacts(event: StreamedEvent, model: RunModel): Fact[] {
   }
 }
 
-const HIDDEN = new Set([
-  'type',
-  'at',
-  'seq',
-  'runId',
-  'generation',
-  'config',
-  'tools',
-  'format',
-  'chart',
-  'requestId',
-]);
+/** The members of entries that are shown elsewhere, or say nothing to a person. */
+const HIDDEN = new Set('type at seq runId generation config tools format chart requestId'.split(' '));
 
 const pair = (name: string, value: string): Fact => [name, value];
 
-function describeTokens({
-  inputTokens,
-  outputTokens,
-  cachedInputTokens,
-}: {
-  inputTokens: number;
-  outputTokens: number;
-  cachedInputTokens: number | null;
-}): string {
+function describeTokens({ inputTokens, outputTokens, cachedInputTokens }: Usage): string {
   const cached = cachedInputTokens ? ` (${formatNumber(cachedInputTokens)} cached)` : '';
   return `${formatNumber(inputTokens)} in${cached} → ${formatNumber(outputTokens)}`;
 }
 
-/** Returns the text of an entry that is not a reply: a message, a result, a decision. */
 function readReply(event: StreamedEvent): string {
   switch (event.type) {
     case 'run.started':

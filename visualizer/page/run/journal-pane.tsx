@@ -7,7 +7,6 @@ import { useDesk } from './desk.ts';
 
 const ROW = 30;
 
-/** The journal: one line an entry. Choosing one moves the cursor. */
 export function JournalPane() {
   const { model } = useDesk();
   const { story } = model;
@@ -46,7 +45,6 @@ export function JournalPane() {
   );
 }
 
-/** Whether the entry is a claim that replaced a dead process. */
 function isTakeover(event: { type: string; replaces?: string }): boolean {
   return event.type === 'run.claimed' && event.replaces !== undefined;
 }

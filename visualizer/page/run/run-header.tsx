@@ -1,5 +1,5 @@
 import { mayOperate } from '../data/caller.ts';
-import { type RunView, runPath } from '../data/request.ts';
+import { comparePath, type RunView, runPath } from '../data/request.ts';
 import type { Connection } from '../model/run-model.ts';
 import { statusNotices } from '../model/status-notices.ts';
 import {
@@ -9,15 +9,16 @@ import {
   formatDay,
   formatNumber,
   formatSpan,
+  joinFacts,
 } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
+import { Button } from '../ui/button.tsx';
 import { StatusBadge } from '../ui/icon.tsx';
 import { Safe } from '../ui/text.tsx';
 import { ActionButton } from '../ui/two-presses.tsx';
 import { useDesk } from './desk.ts';
 import { heldAt } from './steering/breakpoints.ts';
 
-/** The header of a run: title, status, usage, notices and actions. */
 export function RunHeader() {
   const { model, source, timeLine } = useDesk();
   const view = model.view.value;
@@ -25,66 +26,51 @@ export function RunHeader() {
   return (
     <header class="run-header">
       <div class="title-line">
-        {source.live ? (
+        {source.live && (
           <a class="up" href="/" aria-label="All runs">
             Runs /
           </a>
-        ) : null}
+        )}
         <h1 tabIndex={-1}>
-          {view === null ? (
-            <span class="mono">{model.runId}</span>
-          ) : (
-            <Safe text={view.title || model.runId} />
-          )}
+          <Safe text={view?.title || model.runId} class={view === null ? 'mono' : ''} />
         </h1>
-        {view === null ? null : <Safe text={view.agent} class="agent" />}
-        {view === null ? null : <StatusBadge status={view.status} />}
-        <p class="facts">{view === null ? '' : describeSpent(view, timeLine.restMs)}</p>
+        {view && <Safe text={view.agent} class="agent" />}
+        {view && <StatusBadge status={view.status} />}
+        <p class="facts">{view && describeSpent(view, timeLine.restMs)}</p>
         <span class="space" />
-        {source.live && mayOperate() ? <Buttons /> : null}
+        {source.live && mayOperate() && <Buttons />}
         <p class="connection" role="status" data-is={connection.value.type}>
           {source.live ? describeConnection(connection.value) : 'Recording, read-only'}
         </p>
       </div>
-      {view === null ? null : <Lineage view={view} />}
-      <div class="notices">{view === null ? null : <Notices view={view} />}</div>
+      {view && <Lineage view={view} />}
+      <div class="notices">{view && <Notices view={view} />}</div>
       <p class="spoken" aria-live="polite">
-        {view === null ? '' : `${view.status}: ${path.value}`}
+        {view && `${view.status}: ${path.value}`}
       </p>
     </header>
   );
 }
 
 function describeConnection(connection: Connection): string {
-  switch (connection.type) {
-    case 'connecting':
-      return 'Connecting…';
-    case 'live':
-      return 'Live';
-    case 'away':
-      return `No response since ${formatClock(connection.since)}; retrying`;
-    case 'ended':
-      return 'Ended';
-  }
+  if (connection.type === 'away') return `No response since ${formatClock(connection.since)}; retrying`;
+  return { connecting: 'Connecting…', live: 'Live', ended: 'Ended' }[connection.type];
 }
 
 function describeSpent(view: RunView, restMs: number): string {
   const { usage, cost, turns, toolCalls, limits, activeMs } = view;
   const near = (spent: number, limit: number | undefined): string =>
     limit !== undefined && spent * 2 >= limit ? ` of ${formatNumber(limit)}` : '';
-  return [
+  return joinFacts(
     `${formatCount(turns, 'turn')}${near(turns, limits.turns)}`,
     `${formatCount(toolCalls, 'call')}${near(toolCalls, limits.toolCalls)}`,
-    ...(usage === null
-      ? []
-      : [`${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tokens`]),
-    ...(cost > 0 ? [formatCost(cost)] : []),
+    usage && `${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tokens`,
+    cost > 0 && formatCost(cost),
     `${formatSpan(activeMs)} at work`,
-    ...(restMs > 1_000 ? [`${formatSpan(restMs)} at rest`] : []),
-  ].join(' · ');
+    restMs > 1_000 && `${formatSpan(restMs)} at rest`,
+  );
 }
 
-/** The origin of the run and its driver. */
 function Lineage({ view }: { view: RunView }) {
   const { source } = useDesk();
   const { continues, parent, forkOf, driver, createdAt, runId } = view;
@@ -98,29 +84,21 @@ function Lineage({ view }: { view: RunView }) {
     <p class="lineage">
       <span class="mono id">{showSafely(runId)}</span>
       <span>started {formatDay(createdAt)}</span>
-      {forkOf === undefined ? null : (
+      {forkOf && (
         <span>
           fork of {link(forkOf.runId, forkOf.at)} at entry {forkOf.at}
-          {source.live ? (
+          {source.live && (
             <>
-              {' '}
-              (
-              <a href={`/compare/${encodeURIComponent(forkOf.runId)}..${encodeURIComponent(runId)}`}>
-                compare
-              </a>
-              )
+              {' ('}
+              <a href={comparePath(forkOf.runId, runId)}>compare</a>)
             </>
-          ) : null}
+          )}
         </span>
       )}
-      {continues === undefined ? null : <span>continues {link(continues)}</span>}
-      {parent === undefined ? null : <span>sub-agent of {link(parent.runId)}</span>}
-      {driver === null ? null : (
-        <span>
-          driven by process {driver.pid} on {showSafely(driver.host)}
-        </span>
-      )}
-      {source.live ? <Downloads runId={runId} /> : null}
+      {continues !== undefined && <span>continues {link(continues)}</span>}
+      {parent && <span>sub-agent of {link(parent.runId)}</span>}
+      {driver && <span>{`driven by process ${driver.pid} on ${showSafely(driver.host)}`}</span>}
+      {source.live && <Downloads runId={runId} />}
     </p>
   );
 }
@@ -139,9 +117,7 @@ function Downloads({ runId }: { runId: string }) {
         </a>
       ))}
       {PICTURES.map(([kind, label, title]) => (
-        <button key={kind} type="button" class="quiet link" title={title} onClick={() => savePicture(kind)}>
-          {label}
-        </button>
+        <Button key={kind} label={label} class="quiet link" title={title} onClick={() => savePicture(kind)} />
       ))}
     </>
   );
@@ -156,7 +132,6 @@ const PICTURES = [
   ['png', 'PNG', 'The same picture as a PNG'],
 ] as const;
 
-/** How many runs a notice links to. */
 const MOST_LINKS = 4;
 
 function Notices({ view }: { view: RunView }) {
@@ -167,14 +142,13 @@ function Notices({ view }: { view: RunView }) {
       {statusNotices(view, mayContinue).map(({ tone, title, text, runs = [] }) => (
         <div key={`${title} ${text}`} class={`notice ${tone}`}>
           <strong>{showSafely(title)}</strong>
-          {text === '' ? null : <Safe text={` ${text}`} />}
-          {source.live
-            ? runs.slice(0, MOST_LINKS).map((run, place) => (
-                <a key={run} href={runPath(run)}>
-                  {runs.length === 1 ? 'Open its run' : `Open run ${place + 1}`}
-                </a>
-              ))
-            : null}
+          {text !== '' && <Safe text={` ${text}`} />}
+          {source.live &&
+            runs.slice(0, MOST_LINKS).map((run, place) => (
+              <a key={run} href={runPath(run)}>
+                {runs.length === 1 ? 'Open its run' : `Open run ${place + 1}`}
+              </a>
+            ))}
           {runs.length > MOST_LINKS ? ` and ${runs.length - MOST_LINKS} more in the tree` : ''}
         </div>
       ))}
@@ -191,23 +165,23 @@ function Buttons() {
   const held = heldAt(desk) !== null;
   const asks =
     settled?.status === 'waiting' && view.calls.some(({ status: at }) => at !== 'ready' && at !== 'queued');
+  const way = (label: string, command: string) => (
+    <ActionButton label={label} act={() => desk.act(command)} />
+  );
   return (
     <div class="buttons">
-      {status === 'running' && driver === null && availableAgent ? (
-        <ActionButton act={() => desk.act('resume')}>Resume</ActionButton>
-      ) : null}
-      {active && !paused ? <ActionButton act={() => desk.act('pause')}>Pause</ActionButton> : null}
-      {active && paused && !held ? (
-        <ActionButton act={() => desk.act('unpause')}>Continue</ActionButton>
-      ) : null}
-      {active && paused && !held && !asks ? (
-        <ActionButton act={() => desk.act('step')}>Step</ActionButton>
-      ) : null}
-      {active ? (
-        <ActionButton class="danger" confirm={() => 'Really cancel?'} act={() => desk.act('cancel')}>
-          Cancel run
-        </ActionButton>
-      ) : null}
+      {status === 'running' && driver === null && availableAgent && way('Resume', 'resume')}
+      {active && !paused && way('Pause', 'pause')}
+      {active && paused && !held && way('Continue', 'unpause')}
+      {active && paused && !held && !asks && way('Step', 'step')}
+      {active && (
+        <ActionButton
+          label="Cancel run"
+          class="danger"
+          confirm={() => 'Really cancel?'}
+          act={() => desk.act('cancel')}
+        />
+      )}
     </div>
   );
 }

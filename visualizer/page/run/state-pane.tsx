@@ -45,21 +45,20 @@ export function StatePane() {
             <div key={key}>
               <dt class="mono">{breakAtDots(key)}</dt>
               <dd>
-                {was === undefined ? null : <del>{shorten(sketchValue(was), SHORT)}</del>}
-                {is === undefined ? null : <ins>{shorten(sketchValue(is), SHORT)}</ins>}
+                {was !== undefined && <del>{shorten(sketchValue(was), SHORT)}</del>}
+                {is !== undefined && <ins>{shorten(sketchValue(is), SHORT)}</ins>}
               </dd>
             </div>
           ))}
         </dl>
       )}
-      {all.value || changes.length > 0 ? null : (
+      {!all.value && changes.length === 0 && (
         <p class="muted">Nothing: this entry is not part of the state.</p>
       )}
     </section>
   );
 }
 
-/** A path that may be broken into lines after its dots. */
 function breakAtDots(path: string) {
   return path.split('.').map((name, place) => (
     <span key={`${place} ${name}`}>

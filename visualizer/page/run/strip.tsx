@@ -5,6 +5,7 @@ import type { CallEvent } from '../model/call-facts.ts';
 import type { RunStory } from '../model/run-story.ts';
 import type { ActivityKind, TimeLine } from '../model/time-line.ts';
 import { formatClock, formatNumber } from '../render/format.ts';
+import { Button } from '../ui/button.tsx';
 import { Icon } from '../ui/icon.tsx';
 import { useDesk } from './desk.ts';
 
@@ -12,7 +13,6 @@ const WIDTH = 10_000;
 const PLAY_MS = 350;
 const PAGE = 20;
 
-/** The names of the activities on the time line. */
 export const ACTIVITY_NAMES: readonly (readonly [ActivityKind, string])[] = [
   ['model', 'model'],
   ['tool', 'tool'],
@@ -62,9 +62,7 @@ export function Strip() {
     <section class="strip" aria-label="Time">
       <div class="transport">
         {buttons.map(([label, icon, act], place) => (
-          <button key={place} type="button" aria-label={label} onClick={act}>
-            <Icon name={icon} />
-          </button>
+          <Button key={place} aria-label={label} label={<Icon name={icon} />} onClick={act} />
         ))}
       </div>
       <Track line={timeLine} story={model.story} onChoose={chooseOrFollow} />
@@ -177,7 +175,6 @@ function Bars({ line, story }: BarsProps) {
   return shown;
 }
 
-/** The entries with which people decided about calls. */
 function decisionsOf(story: RunStory): number[] {
   return [...story.calls.values()]
     .flatMap(({ told }) => told)

@@ -16,7 +16,6 @@ const NAMES: Readonly<Record<Tab, string>> = {
   ahead: 'What may still happen',
 };
 
-/** The panes in the middle, one at a time. */
 export function Tabs() {
   const { model, tab, source } = useDesk();
   const tabs: readonly Tab[] = source.live ? TABS : TABS.filter(name => name !== 'ahead');

@@ -1,10 +1,10 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { type RunView, request, runPath } from '../data/request.ts';
-import { formatCost, formatCount } from '../render/format.ts';
+import { openDecisions } from '../model/status-notices.ts';
+import { formatCost, formatCount, joinFacts } from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
 import { StatusBadge } from '../ui/icon.tsx';
 import { Safe } from '../ui/text.tsx';
-import { openDecisions } from './decisions/open-decisions.ts';
 import { useDesk } from './desk.ts';
 
 type Node = { callId: string; name: string; view: RunView | null };
@@ -15,7 +15,7 @@ export function TreePane() {
   const view = model.view.value;
   return (
     <div class="scroll tree">
-      {view === null ? null : (
+      {view && (
         <ul>
           <li>
             <Line view={view} isHere />
@@ -41,15 +41,11 @@ function Children({ of, depth }: { of: string; depth: number }) {
         one.type === 'call.suspended' ? [{ id: one.childRunId, callId: call.callId, name: call.name }] : [],
       ),
     );
-    void Promise.all(
-      children.map(async ({ id, callId, name }) => ({
-        callId,
-        name,
-        view: await request<RunView>(runPath(id)).catch(() => null),
-      })),
-    ).then(read => {
-      nodes.value = read;
+    const read = async ({ id, ...call }: (typeof children)[number]): Promise<Node> => ({
+      ...call,
+      view: await request<RunView>(runPath(id)).catch(() => null),
     });
+    void Promise.all(children.map(read)).then(found => (nodes.value = found));
   });
   if (nodes.value.length === 0) return depth === 0 ? <p class="muted">This run has no sub-agents.</p> : null;
   return (
@@ -63,7 +59,7 @@ function Children({ of, depth }: { of: string; depth: number }) {
           ) : (
             <Line view={view} isHere={false} />
           )}
-          {view === null || depth >= DEEPEST ? null : <Children of={view.runId} depth={depth + 1} />}
+          {view && depth < DEEPEST && <Children of={view.runId} depth={depth + 1} />}
         </li>
       ))}
     </ul>
@@ -79,12 +75,12 @@ function Line({ view, isHere }: { view: RunView; isHere: boolean }) {
       <Safe text={view.agent} class="agent" />
       {isHere ? title : <a href={runPath(view.runId)}>{title}</a>}
       <span class="muted">
-        {[
-          view.state ?? '',
+        {joinFacts(
+          view.state,
           formatCount(view.turns, 'turn'),
-          ...(view.cost > 0 ? [formatCost(view.cost)] : []),
-          ...(open > 0 ? [formatCount(open, 'open decision')] : []),
-        ].join(' · ')}
+          view.cost > 0 && formatCost(view.cost),
+          open > 0 && formatCount(open, 'open decision'),
+        )}
       </span>
     </p>
   );

@@ -1,7 +1,7 @@
 import { type CallRecord, factsAt } from '../model/call-facts.ts';
 import type { TurnRecord } from '../model/run-story.ts';
 import type { ActivityKind, TimeLine } from '../model/time-line.ts';
-import { formatCost, formatNumber, formatSpan, formatValue } from '../render/format.ts';
+import { formatCost, formatNumber, formatSpan, formatValue, joinFacts } from '../render/format.ts';
 import { shorten } from '../render/show-safely.ts';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { useDesk } from './desk.ts';
@@ -62,19 +62,16 @@ function TurnRow({ turn: { turn, attempt, cost, ended }, line }: { turn: TurnRec
   const { startedAt: from, at: to } = ended;
   const hasFailed = ended.type === 'turn.failed';
   const usage = hasFailed ? null : ended.usage;
-  const about = hasFailed
-    ? [`attempt ${attempt} failed: ${shorten(ended.error.code, 40)}`]
-    : [
-        ...(usage === null
-          ? []
-          : [`${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tok`]),
-        ...(cost > 0 ? [formatCost(cost)] : []),
-      ];
+  const about = joinFacts(
+    hasFailed && `attempt ${attempt} failed: ${shorten(ended.error.code, 40)}`,
+    usage && `${formatNumber(usage.inputTokens)} → ${formatNumber(usage.outputTokens)} tok`,
+    cost > 0 && formatCost(cost),
+  );
   const kind = hasFailed ? 'failed' : 'model';
   return (
     <>
       <span class="name mono">turn {turn}</span>
-      <span class="what">{about.join(' · ')}</span>
+      <span class="what">{about}</span>
       <Bars line={line} spans={[{ kind, from, to }]} label={formatSpan(to - from)} />
     </>
   );
@@ -97,16 +94,10 @@ function CallRow({ record, line, now }: { record: CallRecord; line: TimeLine; no
   );
 }
 
-/** The first values of a call's input. */
 function sketchInput({ call: { input } }: CallRecord): string {
   if (typeof input !== 'object' || input === null) return formatValue(input, 40);
-  return shorten(
-    Object.values(input)
-      .slice(0, 3)
-      .map(value => formatValue(value, 30))
-      .join(' · '),
-    50,
-  );
+  const values = Object.values(input).slice(0, 3);
+  return shorten(joinFacts(...values.map(value => formatValue(value, 30))), 50);
 }
 
 /** `from` and `to` in ms since the epoch. */

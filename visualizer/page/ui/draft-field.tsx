@@ -22,33 +22,22 @@ type TextFieldProps = {
   required?: boolean;
   spoken?: boolean;
   placeholder?: string;
-  /** What is wrong with the text; empty if nothing is. */
   problem?: string;
   /** Texts to choose from, of a field with one row. */
   options?: readonly string[];
 };
 
-/** A text field with its label and its problem. */
-export function TextField({
-  label,
-  value,
-  onText,
-  rows = 1,
-  mono,
-  required,
-  spoken,
-  placeholder,
-  problem = '',
-  options,
-}: TextFieldProps) {
+export function TextField({ label, onText, rows = 1, mono = false, problem = '', ...props }: TextFieldProps) {
+  const { value, required = false, spoken, placeholder = '', options } = props;
   const id = useId();
   const shared = {
     id,
     value,
-    required: required === true,
-    placeholder: placeholder ?? '',
-    class: mono === true ? 'mono' : '',
-    ...(problem === '' ? {} : { 'aria-invalid': true, 'aria-describedby': `${id}-problem` }),
+    required,
+    placeholder,
+    class: mono ? 'mono' : '',
+    onInput: ({ currentTarget }: { currentTarget: { value: string } }) => onText(currentTarget.value),
+    ...(problem !== '' && { 'aria-invalid': true, 'aria-describedby': `${id}-problem` }),
   };
   return (
     <div class="field">
@@ -56,22 +45,11 @@ export function TextField({
         {label}
       </label>
       {rows === 1 ? (
-        <input
-          type="text"
-          maxLength={2_000}
-          {...shared}
-          list={options && `${id}-options`}
-          onInput={event => onText(event.currentTarget.value)}
-        />
+        <input type="text" maxLength={2_000} {...shared} list={options && `${id}-options`} />
       ) : (
-        <textarea
-          rows={rows}
-          spellcheck={mono !== true}
-          {...shared}
-          onInput={event => onText(event.currentTarget.value)}
-        />
+        <textarea rows={rows} spellcheck={!mono} {...shared} />
       )}
-      {options === undefined ? null : (
+      {options && (
         <datalist id={`${id}-options`}>
           {options.map(option => (
             <option key={option} value={option} />
@@ -85,10 +63,9 @@ export function TextField({
   );
 }
 
-type FieldProps = Omit<TextFieldProps, 'value' | 'onText'> & { draft: Signal<string>; draftKey: string };
+type DraftFieldProps = Omit<TextFieldProps, 'value' | 'onText'> & { draft: Signal<string>; draftKey: string };
 
-/** A text field for a draft. */
-export function DraftField({ draft, draftKey, ...rest }: FieldProps) {
+export function DraftField({ draft, draftKey, ...rest }: DraftFieldProps) {
   const take = (text: string): void => {
     draft.value = text;
     keepDraft(draftKey, text);
@@ -96,43 +73,18 @@ export function DraftField({ draft, draftKey, ...rest }: FieldProps) {
   return <TextField {...rest} value={draft.value} onText={take} />;
 }
 
-/** A JSON value, or a description of the problem. */
 export type ReadJson = { value: JsonValue } | { problem: string };
 
-/** Reads what a person typed as JSON. */
 export function readJson(text: string): ReadJson {
   try {
     return { value: JSON.parse(text) };
   } catch (error) {
-    const what = describeThrown(error);
-    return { problem: `Invalid JSON: ${what}. Put text in "quotes".` };
+    return { problem: `Invalid JSON: ${describeThrown(error)}. Put text in "quotes".` };
   }
 }
 
-type JsonFieldProps = { label: string; draft: Signal<string>; draftKey: string; before?: JsonValue };
-
-/** The number of rows for a JSON text. */
 export function jsonRows(text: string): number {
   return Math.min(16, Math.max(3, text.split('\n').length));
-}
-
-/** A JSON editor. With `before`, it shows the changes against it below the text. */
-function JsonField({ before, draft, ...rest }: JsonFieldProps) {
-  const now = readJson(draft.value);
-  return (
-    <>
-      <DraftField draft={draft} rows={jsonRows(draft.value)} mono {...rest} />
-      {before === undefined ? null : (
-        <div class="changes" aria-live="polite">
-          {'problem' in now ? (
-            <p class="problem">{showSafely(now.problem)}</p>
-          ) : (
-            <Diff before={JSON.stringify(before, null, 2)} after={JSON.stringify(now.value, null, 2)} />
-          )}
-        </div>
-      )}
-    </>
-  );
 }
 
 /** The initial text for a JSON editor. */
@@ -142,12 +94,11 @@ export function editableJson(value: JsonValue): string {
 
 const PREFIX = 'agentchart.draft.';
 
-/** Returns the unsent text of a field, which is kept over a reload. `key` names the field, such as `RUN/CALL/edit`. */
+/** The unsent text of a field. `key` names the field, such as `RUN/CALL/edit`. */
 export function readDraft(key: string): string | null {
   return sessionStorage.getItem(PREFIX + key);
 }
 
-/** Keeps a draft. */
 export function keepDraft(key: string, text: string): void {
   try {
     sessionStorage.setItem(PREFIX + key, text);
@@ -156,32 +107,26 @@ export function keepDraft(key: string, text: string): void {
   }
 }
 
-/** Returns the unsent texts of the fields whose keys begin with `key`. */
+const namesOf = (key: string): string[] =>
+  Object.keys(sessionStorage).filter(name => name.startsWith(PREFIX + key));
+
+/** The unsent texts of the fields whose keys begin with `key`. */
 export function readDrafts(key: string): string[] {
-  return Object.keys(sessionStorage).flatMap(name =>
-    name.startsWith(PREFIX + key) ? [sessionStorage.getItem(name) ?? ''] : [],
-  );
+  return namesOf(key).map(name => sessionStorage.getItem(name) ?? '');
 }
 
 /** Whether there is unsent text in fields whose keys begin with `key`. */
 export function hasDrafts(key: string): boolean {
-  return readDrafts(key).length > 0;
+  return namesOf(key).length > 0;
 }
 
 /** Forgets the drafts whose keys begin with `key`. */
 export function dropDrafts(key: string): void {
-  for (const name of Object.keys(sessionStorage))
-    if (name.startsWith(PREFIX + key)) sessionStorage.removeItem(name);
+  for (const name of namesOf(key)) sessionStorage.removeItem(name);
 }
 
-type CheckProps = {
-  label: ComponentChildren;
-  checked: boolean;
-  onCheck(isOn: boolean): void;
-  class?: string;
-};
+type CheckProps = { label: string; checked: boolean; onCheck(isOn: boolean): void; class?: string };
 
-/** A labelled checkbox. `onCheck` gets its new state; the caller holds it in `checked`. */
 export function Check({ label, checked, onCheck, class: name = 'check' }: CheckProps) {
   return (
     <label class={name}>
@@ -189,6 +134,11 @@ export function Check({ label, checked, onCheck, class: name = 'check' }: CheckP
       {label}
     </label>
   );
+}
+
+/** A labelled checkbox over a signal. */
+export function Flag({ flag, ...rest }: { flag: Signal<boolean>; label: string; class?: string }) {
+  return <Check {...rest} checked={flag.value} onCheck={isOn => (flag.value = isOn)} />;
 }
 
 type ChoiceProps = {
@@ -217,61 +167,64 @@ export function Choice({ options, onChoose, ...rest }: ChoiceProps) {
   );
 }
 
+/** `ask` returns what a press asks, or what is wrong with the value; `run` sends it at once. */
+type Does<Value> =
+  | { ask(value: Value): Question | string }
+  | { /** Resolves to a problem for the person, or `null`. */ run(value: Value): Promise<string | null> };
+
+const asks = <Value,>(does: Does<Value>, value: Value): Question | string =>
+  'ask' in does ? does.ask(value) : { words: '', act: () => does.run(value) };
+
 type TextFormProps = Pick<TextFieldProps, 'rows' | 'mono' | 'required'> & {
   /** The label of the button; `field` is the one of the text. */
   label: string;
   field: string;
-  /** The text is JSON, and changes are shown against `before`, if that is given. */
-  json?: true;
-  before?: JsonValue;
   draftKey: string;
   start?: string;
-  /** The text before the field. */
   intro?: string;
   children?: ComponentChildren;
-} & (
-    | { ask(text: string): Question | string }
-    | { /** Resolves to a problem for the person, or `null`. */ run(text: string): Promise<string | null> }
-  );
+} & (({ json?: never } & Does<string>) | ({ json: true; before?: JsonValue } & Does<JsonValue>));
 
 /**
- * A form with one text. `ask` returns what a press asks, or what is wrong with the text; `run` sends it at once. What was
- * typed is kept until it is accepted; the caller drops the draft.
+ * A form with one text, or one JSON value, whose changes against `before` are shown. What was typed is kept until it is
+ * accepted; the caller drops the draft.
  */
 export function TextForm(props: TextFormProps) {
-  const { label, field, draftKey, intro, json, before, rows, mono, required, children } = props;
-  const draft = useDraft(draftKey, props.start);
-  const problem = useSignal('');
-  const take = async (sent: Promise<unknown>): Promise<void> => {
-    const refusal = await sent;
-    problem.value = typeof refusal === 'string' ? refusal : '';
+  const { label, field, draftKey, start, intro, rows, mono, required, json, children } = props;
+  const draft = useDraft(draftKey, start);
+  const before = 'before' in props ? props.before : undefined;
+  const ask = (): Question | string => {
+    if (!props.json) return asks(props, draft.value);
+    const read = readJson(draft.value);
+    if ('value' in read) return asks(props, read.value);
+    // The changes below the text say what is wrong with it.
+    return before === undefined ? read.problem : '';
   };
-  const read = (asked: Question | string): Question | null => {
-    problem.value = typeof asked === 'string' ? asked : '';
-    return typeof asked === 'string' ? null : { ...asked, act: () => take(asked.act()) };
-  };
-  const does =
-    'ask' in props
-      ? { ask: () => read(props.ask(draft.value)) }
-      : { run: () => take(props.run(draft.value)) };
-  const shared = { label: field, draft, draftKey };
+  const looks = json ? { rows: jsonRows(draft.value), mono: true } : omitUndefined({ rows, mono, required });
   return (
-    <Form label={label} problem={problem.value} {...does}>
-      {intro === undefined ? null : <p>{intro}</p>}
-      {json ? (
-        <JsonField {...shared} {...omitUndefined({ before })} />
-      ) : (
-        <DraftField {...shared} {...omitUndefined({ rows, mono, required })} />
-      )}
+    <Form label={label} ask={ask}>
+      {intro && <p>{intro}</p>}
+      <DraftField label={field} draft={draft} draftKey={draftKey} {...looks} />
+      {before !== undefined && <Changes before={before} now={readJson(draft.value)} />}
       {children}
     </Form>
   );
 }
 
+function Changes({ before, now }: { before: JsonValue; now: ReadJson }) {
+  return (
+    <div class="changes" aria-live="polite">
+      {'problem' in now ? (
+        <p class="problem">{showSafely(now.problem)}</p>
+      ) : (
+        <Diff before={JSON.stringify(before, null, 2)} after={JSON.stringify(now.value, null, 2)} />
+      )}
+    </div>
+  );
+}
+
 type InputEditorProps = {
-  /** The label of the field. */
   label: string;
-  /** The label of the button. */
   submit: string;
   /** The hint if the input was sent without a change. */
   unchanged: string;
@@ -285,13 +238,10 @@ type InputEditorProps = {
 
 /** Edits the input of a call, with the changes below the text. */
 export function InputEditor({ label, submit, unchanged, draftKey, input, words, send }: InputEditorProps) {
-  const ask = (text: string): Question | string => {
-    const edited = readJson(text);
-    // The changes below the text say what is wrong with it.
-    if ('problem' in edited) return '';
-    if (canonicalJson(edited.value) === canonicalJson(input)) return unchanged;
-    const act = () => send(edited.value);
-    return { words: words?.(edited.value) ?? '', key: JSON.stringify(edited.value), act };
+  const ask = (edited: JsonValue): Question | string => {
+    const key = canonicalJson(edited);
+    if (key === canonicalJson(input)) return unchanged;
+    return { words: words?.(edited) ?? '', key, act: () => send(edited) };
   };
   const shared = { json: true, before: input, start: editableJson(input), draftKey, ask } as const;
   return <TextForm label={submit} field={label} {...shared} />;

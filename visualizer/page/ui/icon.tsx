@@ -22,7 +22,6 @@ export function Icon({ name }: { name: keyof typeof PATHS }) {
   );
 }
 
-/** The status of a run, in its colour and in words. */
 export function StatusBadge({ status }: { status: RunSummary['status'] }) {
   return <span class={`status is-${status}`}>{status}</span>;
 }

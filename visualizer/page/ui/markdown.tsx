@@ -1,5 +1,5 @@
 import { Lexer, type Token, type Tokens } from 'marked';
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { cutText, showSafely } from '../render/show-safely.ts';
 import { LongText, MoreButton } from './text.tsx';
@@ -50,23 +50,11 @@ function drawBlock(token: Token, key: number, depth: number): ComponentChildren 
     case 'def':
       return null;
     case 'heading':
-      return (
-        <p key={key} class={`heading level-${(token as Tokens.Heading).depth}`}>
-          {drawInline(token.tokens, depth)}
-        </p>
-      );
+      return h('p', { key, class: `heading level-${token.depth}` }, drawInline(token.tokens, depth));
     case 'code':
-      return (
-        <pre key={key}>
-          <code>{(token as Tokens.Code).text}</code>
-        </pre>
-      );
+      return h('pre', { key }, <code>{token.text}</code>);
     case 'blockquote':
-      return (
-        <blockquote key={key}>
-          <Blocks tokens={token.tokens ?? []} depth={depth + 1} />
-        </blockquote>
-      );
+      return h('blockquote', { key }, <Blocks tokens={token.tokens ?? []} depth={depth + 1} />);
     case 'list':
       return drawList(token as Tokens.List, key, depth);
     case 'table':
@@ -84,7 +72,7 @@ function drawBlock(token: Token, key: number, depth: number): ComponentChildren 
 function drawList({ ordered, start, items }: Tokens.List, key: number, depth: number) {
   const rows = items.map(({ tokens, task, checked }, index) => (
     <li key={index}>
-      {task && boxOf(checked)}
+      {task && (checked === true ? '☑ ' : '☐ ')}
       {tokens.map((token, place) =>
         token.type === 'text'
           ? drawInline(token.tokens ?? [token], depth + 1)
@@ -92,35 +80,18 @@ function drawList({ ordered, start, items }: Tokens.List, key: number, depth: nu
       )}
     </li>
   ));
-  return ordered ? (
-    <ol key={key} start={start === '' ? 1 : start}>
-      {rows}
-    </ol>
-  ) : (
-    <ul key={key}>{rows}</ul>
-  );
+  return ordered ? h('ol', { key, start: start === '' ? 1 : start }, rows) : <ul key={key}>{rows}</ul>;
 }
 
 function drawTable({ header, rows }: Tokens.Table, key: number, depth: number) {
+  const drawRow = (tag: 'th' | 'td', cells: readonly Tokens.TableCell[], place = 0) => (
+    <tr key={place}>{cells.map(({ tokens }, index) => h(tag, { key: index }, drawInline(tokens, depth)))}</tr>
+  );
   return (
     <div key={key} class="table">
       <table>
-        <thead>
-          <tr>
-            {header.map(({ tokens }, index) => (
-              <th key={index}>{drawInline(tokens, depth)}</th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((cells, index) => (
-            <tr key={index}>
-              {cells.map(({ tokens }, place) => (
-                <td key={place}>{drawInline(tokens, depth)}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
+        <thead>{drawRow('th', header)}</thead>
+        <tbody>{rows.map((cells, index) => drawRow('td', cells, index))}</tbody>
       </table>
     </div>
   );
@@ -133,17 +104,15 @@ function drawInline(tokens: readonly Token[] | undefined, depth: number): Compon
       drawInline('tokens' in token ? token.tokens : undefined, depth + 1);
     switch (token.type) {
       case 'strong':
-        return <strong key={key}>{inner()}</strong>;
       case 'em':
-        return <em key={key}>{inner()}</em>;
       case 'del':
-        return <del key={key}>{inner()}</del>;
+        return h(token.type, { key }, inner());
       case 'codespan':
-        return <code key={key}>{(token as Tokens.Codespan).text}</code>;
+        return <code key={key}>{token.text}</code>;
       case 'br':
         return <br key={key} />;
       case 'escape':
-        return (token as Tokens.Escape).text;
+        return token.text;
       case 'link':
         return drawLink(token as Tokens.Link, key, inner);
       case 'text':
@@ -154,7 +123,7 @@ function drawInline(tokens: readonly Token[] | undefined, depth: number): Compon
   });
 }
 
-/** Renders a link. Links lead only to web pages, show their target, and send no referrer. */
+/** Links lead only to web pages, show their target, and send no referrer. */
 function drawLink({ href, raw }: Tokens.Link, key: number, inner: () => ComponentChildren) {
   if (!/^https?:\/\//i.test(href)) return raw;
   return (
@@ -162,8 +131,4 @@ function drawLink({ href, raw }: Tokens.Link, key: number, inner: () => Componen
       {inner()}
     </a>
   );
-}
-
-function boxOf(checked: boolean | undefined): string {
-  return checked === true ? '☑ ' : '☐ ';
 }

@@ -3,10 +3,11 @@
 import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { Button } from './button.tsx';
 import { dropDrafts, hasDrafts } from './draft-field.tsx';
 
 /** A button and the form that it opens. `draftKey` begins the keys of the form's drafts. */
-export type Panel = { label: string; draftKey: string; make(): ComponentChildren };
+export type Panel = { label: string; draftKey: string; form: ComponentChildren };
 
 type PanelsProps = {
   panels: readonly Panel[];
@@ -48,33 +49,32 @@ export function Panels({ panels, open, alone, children, after }: PanelsProps) {
     asks.value = true;
     place.current?.querySelector<HTMLElement>('.discard')?.focus();
   };
+  const toggle = (label: string): void => {
+    open.value = open.peek() === label ? null : label;
+  };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: Escape in a field or a button of the panel reaches it here.
     <div class="panels" ref={place} onKeyDown={leave}>
-      <div class="panel">{shown?.make()}</div>
+      <div class="panel" key={shown?.draftKey ?? ''}>
+        {shown?.form}
+      </div>
       <p class="asks" role="status">
-        {asks.value ? 'Discard what you typed? Enter discards it.' : ''}
+        {asks.value && 'Discard what you typed? Enter discards it.'}
       </p>
       <div class="buttons">
-        {shown !== undefined && shown.label === alone
-          ? null
-          : [
-              children,
-              panels.map(({ label }) => (
-                <button
-                  key={label}
-                  type="button"
-                  aria-expanded={open.value === label}
-                  onClick={() => (open.value = open.peek() === label ? null : label)}
-                >
-                  {label}
-                </button>
-              )),
-            ]}
-        {shown === undefined ? null : (
-          <button type="button" class="discard" onClick={discard} onBlur={() => (asks.value = false)}>
-            Discard
-          </button>
+        {(shown === undefined || shown.label !== alone) && [
+          children,
+          panels.map(({ label }) => (
+            <Button
+              key={label}
+              label={label}
+              aria-expanded={open.value === label}
+              onClick={() => toggle(label)}
+            />
+          )),
+        ]}
+        {shown && (
+          <Button label="Discard" class="discard" onClick={discard} onBlur={() => (asks.value = false)} />
         )}
         {after}
       </div>

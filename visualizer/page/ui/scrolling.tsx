@@ -61,7 +61,6 @@ type VirtualListProps = {
   rowHeight: number;
   /** Draws a row. It has to be exactly `rowHeight` high. */
   row(index: number): ComponentChildren;
-  /** The name of the list for people who do not see it. */
   label: string;
   class?: string;
   /** The row to keep in sight; the list scrolls when it changes. */

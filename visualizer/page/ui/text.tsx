@@ -4,21 +4,23 @@ import { isJsonObject, type JsonValue } from '../../../protocol/json.ts';
 import { diffLines } from '../render/diff-lines.ts';
 import { formatJson, formatLength } from '../render/format.ts';
 import { cutText, showSafely } from '../render/show-safely.ts';
+import { Button } from './button.tsx';
 
-/** How many characters are shown at first. */
 const FIRST = { prose: 20_000, mono: 4_000, discarded: 4_000 } as const;
 const MORE = 60_000;
 
-/** A text from outside, safe to show and isolated in its direction. */
-export function Safe({ text, class: name }: { text: string; class?: string }) {
-  return (
-    <bdi dir="auto" class={name ?? ''}>
+type SafeProps = { text: string; class?: string; in?: 'p' | 'li' | 'strong' | 'h3' | 'dd' };
+
+/** A text from outside, safe to show and isolated in its direction; with `in`, in an element of its own. */
+export function Safe({ text, class: name = '', in: Place }: SafeProps) {
+  const isolated = (
+    <bdi dir="auto" class={Place === undefined ? name : ''}>
       {showSafely(text)}
     </bdi>
   );
+  return Place === undefined ? isolated : <Place class={name}>{isolated}</Place>;
 }
 
-/** What is wrong, read out at once. */
 export function Problem({ text = '' }: { text?: string | undefined }) {
   return (
     <p class="problem" role="alert">
@@ -27,16 +29,13 @@ export function Problem({ text = '' }: { text?: string | undefined }) {
   );
 }
 
-/** Facts by name. */
 export function Facts({ of, class: name = 'facts-table' }: { of: readonly Fact[]; class?: string }) {
   return (
     <dl class={name}>
       {of.map(([fact, value], index) => (
         <div key={index}>
           <dt>{showSafely(fact)}</dt>
-          <dd>
-            <Safe text={value} />
-          </dd>
+          <Safe in="dd" text={value} />
         </div>
       ))}
     </dl>
@@ -61,14 +60,10 @@ export function LongText({ text, kind }: LongTextProps) {
   );
 }
 
-/** The button that adds more of a text; nothing if there is no more. `left` in characters. */
+/** The button that adds more of a text, if there is more. `left` in characters. */
 export function MoreButton({ left, onMore }: { left: number; onMore(): void }) {
   if (left <= 0) return null;
-  return (
-    <button type="button" class="quiet" onClick={onMore}>
-      {`Show more (${formatLength(left)} left)`}
-    </button>
-  );
+  return <Button class="quiet" label={`Show more (${formatLength(left)} left)`} onClick={onMore} />;
 }
 
 const LONG = 90;
@@ -90,11 +85,7 @@ export function ReadableValue({ value }: { value: JsonValue }) {
             <Safe text={name} class="mono" />
           </dt>
           <dd>
-            {isProse(member) ? (
-              <LongText text={member} kind="prose" />
-            ) : (
-              <LongText text={typeof member === 'string' ? member : formatJson(member)} kind="mono" />
-            )}
+            <LongText text={formatJson(member)} kind={isProse(member) ? 'prose' : 'mono'} />
           </dd>
         </div>
       ))}
@@ -138,7 +129,6 @@ export function Diff({ before, after }: { before: string; after: string }) {
   );
 }
 
-/** A long text that unfolds. */
 export function FoldedText({ text, kind, ...rest }: Omit<DetailsProps, 'children'> & LongTextProps) {
   return <Details {...rest}>{() => <LongText text={text} kind={kind} />}</Details>;
 }

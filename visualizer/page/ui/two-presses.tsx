@@ -14,8 +14,7 @@ const APART_MS = 600;
  */
 export type Question = { words: string; key?: string; act(): Promise<unknown> };
 
-/** What two presses need of the element that has the control, and of the control. */
-export type TwoPresses<Scope extends HTMLElement> = {
+type TwoPresses<Scope extends HTMLElement> = {
   /** What the first press asks; empty if nothing is asked. */
   asked: string;
   isBusy: boolean;
@@ -86,9 +85,9 @@ export function useTwoPresses<Scope extends HTMLElement>(apartMs = APART_MS): Tw
 }
 
 type ActionButtonProps = {
+  label: ComponentChildren;
   /** The action. While it runs, the button is busy and ignores presses. */
   act(): Promise<unknown>;
-  children: ComponentChildren;
   class?: string;
   /** Returns the label that asks for a second press; empty to act at once. */
   confirm?(): string;
@@ -96,24 +95,24 @@ type ActionButtonProps = {
 };
 
 /** A button for an asynchronous action. */
-export function ActionButton({ act, children, confirm, keys, ...rest }: ActionButtonProps) {
+export function ActionButton({ label, act, confirm, keys, class: name = '' }: ActionButtonProps) {
   const { asked, isBusy, press, scope } = useTwoPresses<HTMLSpanElement>(0);
   return (
     <span class="two-presses" {...scope}>
       <button
         type="button"
-        class={`${rest.class ?? ''} ${asked === '' ? '' : 'asking'}`}
+        class={`${name} ${asked === '' ? '' : 'asking'}`}
         aria-busy={isBusy}
         onClick={event => press(event, { words: confirm?.() ?? '', act })}
       >
-        {asked || children}
-        {keys === undefined || asked !== '' ? null : (
+        {asked || label}
+        {keys !== undefined && asked === '' && (
           <span class="key" aria-hidden="true">
             {keys}
           </span>
         )}
       </button>
-      {confirm === undefined ? null : (
+      {confirm && (
         <span class="spoken" role="status">
           {asked}
         </span>
@@ -125,28 +124,37 @@ export function ActionButton({ act, children, confirm, keys, ...rest }: ActionBu
 type FormProps = {
   children: ComponentChildren;
   label: string;
+  class?: string;
+  isPrimary?: boolean;
+  /** What is shown as wrong; without it, what the action resolved to. */
   problem?: string;
 } & (
-  | { run(): Promise<unknown> }
-  | { /** Returns what a press asks; `null` if there is a problem. */ ask(): Question | null }
+  | { /** Acts at once. Resolves to a problem for the person, or `null`. */ run(): Promise<string | null> }
+  | { /** Returns what a press asks, or what is wrong. */ ask(): Question | string }
 );
 
-/** Ctrl+Enter in a field is a press of the form's button. */
-export function submitOnEnter(event: KeyboardEvent & { currentTarget: HTMLFormElement }): void {
-  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
-}
-
-/** A form with one button, which is busy while the form's action works. `problem` is shown above the button. */
-export function Form({ children, label, problem, ...does }: FormProps) {
+/**
+ * A form with one button, which is busy while the form's action works. Ctrl+Enter in a field is a press of the button, and
+ * a problem is shown above it.
+ */
+export function Form({ children, label, class: name = '', isPrimary = true, ...does }: FormProps) {
   const { asked, isBusy, press, scope } = useTwoPresses<HTMLFormElement>();
+  const refusal = useSignal('');
+  const act = async (question: Question): Promise<void> => {
+    const problem = await question.act();
+    refusal.value = typeof problem === 'string' ? problem : '';
+  };
   const submit = (event: Event): void => {
     event.preventDefault();
-    if (scope.ref.current?.reportValidity() === true)
-      press(event, 'ask' in does ? does.ask() : { words: '', act: does.run });
+    if (scope.ref.current?.reportValidity() !== true) return;
+    const question = 'ask' in does ? does.ask() : { words: '', act: does.run };
+    refusal.value = typeof question === 'string' ? question : '';
+    press(event, typeof question === 'string' ? null : { ...question, act: () => act(question) });
   };
   return (
     <form
       {...scope}
+      class={name}
       onSubmit={event => event.preventDefault()}
       onKeyDown={event => {
         if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event);
@@ -154,9 +162,9 @@ export function Form({ children, label, problem, ...does }: FormProps) {
       }}
     >
       {children}
-      <Problem text={problem} />
-      {'ask' in does ? <Asked words={asked} /> : null}
-      <button type="submit" class="primary" aria-busy={isBusy} onClick={submit}>
+      <Problem text={does.problem ?? refusal.value} />
+      {'ask' in does && <Asked words={asked} />}
+      <button type="submit" class={isPrimary ? 'primary' : ''} aria-busy={isBusy} onClick={submit}>
         {label}
       </button>
     </form>

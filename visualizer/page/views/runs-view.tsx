@@ -1,22 +1,38 @@
 // visualizer/page/views: the list of runs and the form for a new one.
 
-import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks';
+import { type Signal, signal, useSignal } from '@preact/signals';
+import { useLayoutEffect, useMemo } from 'preact/hooks';
 import { omitUndefined } from '../../../protocol/json.ts';
-import { nameModels } from '../../describe-event.ts';
-import { navigate, setQuery } from '../app/router.ts';
+import { nameModels } from '../../name-models.ts';
+import { navigate, setQuery, useTitle } from '../app/router.ts';
 import { mayOperate } from '../data/caller.ts';
-import { type AgentSummary, describeThrown, type RunSummary, request, runPath } from '../data/request.ts';
+import {
+  type AgentSummary,
+  comparePath,
+  describeThrown,
+  type RunSummary,
+  request,
+  runPath,
+} from '../data/request.ts';
 import { startRun } from '../data/send-command.ts';
+import { useRead } from '../data/server-watch.ts';
 import type { Source } from '../data/source.ts';
-import { formatAgo, formatCost, formatCount, formatDay, formatNumber, formatSpan } from '../render/format.ts';
+import {
+  formatAgo,
+  formatCost,
+  formatCount,
+  formatDay,
+  formatNumber,
+  formatSpan,
+  joinFacts,
+} from '../render/format.ts';
 import { showSafely } from '../render/show-safely.ts';
+import { Button } from '../ui/button.tsx';
 import { Choice, DraftField, dropDrafts, useDraft } from '../ui/draft-field.tsx';
 import { StatusBadge } from '../ui/icon.tsx';
 import { VirtualList } from '../ui/scrolling.tsx';
 import { Problem, Safe } from '../ui/text.tsx';
-import { ActionButton, submitOnEnter } from '../ui/two-presses.tsx';
-import { type RunFilter, RunList, readFilter } from './run-list.ts';
+import { ActionButton, Form } from '../ui/two-presses.tsx';
 
 const STATUSES = ['all', 'waiting', 'running', 'finished', 'failed', 'cancelled'] as const;
 const TIMES = [
@@ -29,7 +45,6 @@ const ROW_HEIGHT = 44;
 /** The most runs of one bulk request. */
 const MOST_AT_ONCE = 100;
 
-/** The list of runs: those that wait first, then the newest. */
 export function RunsView({ source, query }: { source: Source; query: URLSearchParams }) {
   const filter = readFilter(query);
   const key = JSON.stringify(filter);
@@ -39,9 +54,8 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
   const notice = useSignal('');
   const waiting = list.waiting.value;
   const runs = [...waiting, ...list.others.value];
-  useEffect(() => {
-    document.title = waiting.length === 0 ? 'Runs · Agentchart' : `(${waiting.length}) Runs · Agentchart`;
-  }, [waiting.length]);
+  useTitle(`${waiting.length === 0 ? '' : `(${waiting.length}) `}Runs`);
+  const isMore = list.next.value !== null;
   return (
     <main class="list">
       <div class="list-main">
@@ -52,9 +66,9 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
         <p class="notice" role="status">
           {showSafely(notice.value)}
         </p>
-        {runs.length === 0 && list.isRead.value ? <p class="empty">{describeEmpty(filter)}</p> : null}
-        {runs.length === 0 ? null : <Heads />}
-        {runs.length === 0 ? null : (
+        {runs.length === 0 && list.isRead.value && <p class="empty">{describeEmpty(filter)}</p>}
+        {runs.length > 0 && <Heads />}
+        {runs.length > 0 && (
           <VirtualList
             label="Runs"
             class="runs"
@@ -64,16 +78,12 @@ export function RunsView({ source, query }: { source: Source; query: URLSearchPa
           />
         )}
         <p class="muted count">
-          {list.isRead.value ? describeCount(waiting.length, runs.length, list.next.value) : 'Reading…'}{' '}
-          {waiting.length === 0 ? null : <a href="/inbox">Decide in the inbox</a>}{' '}
-          {list.next.value === null ? null : (
-            <ActionButton class="quiet" act={() => list.readMore()}>
-              Show more
-            </ActionButton>
-          )}
+          {list.isRead.value ? describeCount(waiting.length, runs.length, isMore) : 'Reading…'}{' '}
+          {waiting.length > 0 && <a href="/inbox">Decide in the inbox</a>}{' '}
+          {isMore && <ActionButton class="quiet" label="Show more" act={() => list.readMore()} />}
         </p>
       </div>
-      {mayOperate() ? <NewRun onStarted={runId => navigate(runPath(runId))} /> : null}
+      {mayOperate() && <NewRun onStarted={runId => navigate(runPath(runId))} />}
     </main>
   );
 }
@@ -83,8 +93,8 @@ function describeEmpty({ status, text, agent, label, hours }: RunFilter): string
   return isAll ? 'No runs yet. Start one on this page, or with: agentchart run' : 'No runs match.';
 }
 
-function describeCount(waiting: number, shown: number, next: string | null): string {
-  const more = next === null ? '' : '; there are more';
+function describeCount(waiting: number, shown: number, isMore: boolean): string {
+  const more = isMore ? '; there are more' : '';
   return `${formatCount(shown, 'run')}${waiting === 0 ? '' : `, ${formatNumber(waiting)} waiting`}${more}.`;
 }
 
@@ -112,14 +122,12 @@ function Filters({ filter }: { filter: RunFilter }) {
       />
       <fieldset aria-label="Status">
         {STATUSES.map(name => (
-          <button
+          <Button
             key={name}
-            type="button"
+            label={name}
             aria-pressed={name === filter.status}
             onClick={() => setQuery({ status: name === 'all' ? null : name })}
-          >
-            {name}
-          </button>
+          />
         ))}
       </fieldset>
     </search>
@@ -134,7 +142,6 @@ type BulkProps = {
 
 type BulkAnswer = { results: { runId: string; accepted: boolean; message?: string }[] };
 
-/** What can be done with the chosen runs. */
 function Bulk({ chosen, runs, notice }: BulkProps) {
   const ids = runs.filter(({ runId }) => chosen.value.has(runId)).map(({ runId }) => runId);
   if (ids.length === 0 || !mayOperate()) return null;
@@ -156,34 +163,31 @@ function Bulk({ chosen, runs, notice }: BulkProps) {
   return (
     <fieldset class="bulk" aria-label="Chosen runs">
       <span>{formatCount(ids.length, 'run')} chosen</span>
-      <ActionButton act={() => submit('resume', 'resumed')}>Resume</ActionButton>
+      <ActionButton label="Resume" act={() => submit('resume', 'resumed')} />
       <ActionButton
+        label="Cancel"
         class="danger"
         confirm={() => 'Really cancel them?'}
         act={() => submit('cancel', 'cancelled')}
-      >
-        Cancel
-      </ActionButton>
-      {ids.length === 2 ? <a href={`/compare/${ids.map(encodeURIComponent).join('..')}`}>Compare</a> : null}
-      <button type="button" class="quiet" onClick={() => (chosen.value = new Set())}>
-        Clear
-      </button>
+      />
+      {ids.length === 2 && <a href={comparePath(ids[0] ?? '', ids[1] ?? '')}>Compare</a>}
+      <Button class="quiet" label="Clear" onClick={() => (chosen.value = new Set())} />
     </fieldset>
   );
 }
+
+const HEADS = ['Status', 'Title', 'Agent', 'Why', 'At work', 'Cost', 'Tokens', 'Changed'];
+const COLUMNS = ['', 'title', 'agent', 'reason', 'number worked', 'number', 'number', 'time'];
 
 /** The names of the columns. A row says the same by its own texts. */
 function Heads() {
   return (
     <div class="row-heads cells" aria-hidden="true">
-      <span>Status</span>
-      <span class="title">Title</span>
-      <span class="agent">Agent</span>
-      <span class="reason">Why</span>
-      <span class="number worked">At work</span>
-      <span class="number">Cost</span>
-      <span class="number">Tokens</span>
-      <span class="time">Changed</span>
+      {HEADS.map((name, place) => (
+        <span key={name} class={COLUMNS[place]}>
+          {name}
+        </span>
+      ))}
     </div>
   );
 }
@@ -234,61 +238,153 @@ const DRAFT = 'new-run';
 
 /** The form that starts a run. `onStarted` gets its id. */
 function NewRun({ onStarted }: { onStarted(runId: string): void }) {
-  const agents = useSignal<AgentSummary[]>([]);
-  const chosen = useSignal('');
+  const chosen = useSignal<string | undefined>(undefined);
   const input = useDraft(DRAFT);
-  const problem = useSignal('');
-  const busy = useSignal(false);
-  const report = (error: unknown) => (problem.value = describeThrown(error));
-  useEffect(() => {
-    request<{ agents: AgentSummary[] }>('/agents').then(({ agents: served }) => {
-      agents.value = served;
-      chosen.value = served[0]?.name ?? '';
-    }, report);
-  }, []);
-  const start = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    if (busy.peek()) return;
-    busy.value = true;
-    problem.value = '';
+  const { answer, problem } = useRead(() => request<{ agents: AgentSummary[] }>('/agents'), [], {
+    once: true,
+  });
+  const agents = answer?.agents ?? [];
+  const agent = agents.find(({ name }) => name === chosen.value) ?? agents[0];
+  const start = async (): Promise<string | null> => {
     try {
-      const agent = omitUndefined({ agent: chosen.value || undefined });
-      const run = await startRun({ input: input.value, ...agent });
+      const run = await startRun({ input: input.value, ...omitUndefined({ agent: agent?.name }) });
       dropDrafts(DRAFT);
       onStarted(run.runId);
+      return null;
     } catch (error) {
-      report(error);
+      return describeThrown(error);
     }
-    busy.value = false;
   };
-  const agent = agents.value.find(({ name }) => name === chosen.value);
   return (
-    <form class="new-run" onSubmit={event => void start(event)} onKeyDown={submitOnEnter}>
+    <Form class="new-run" label="Start" run={start}>
       <h2>New run</h2>
       <div class="field">
         <label for="agent">Agent</label>
         <Choice
           id="agent"
           name="agent"
-          value={chosen.value}
-          options={agents.value.map(({ name }) => name)}
+          value={agent?.name ?? ''}
+          options={agents.map(({ name }) => name)}
           onChoose={name => (chosen.value = name)}
         />
-        <p class="muted hint">{agent === undefined ? '' : describeAgent(agent)}</p>
+        <p class="muted hint">{agent && describeAgent(agent)}</p>
       </div>
       <DraftField label="Input" draft={input} draftKey={DRAFT} rows={4} required />
-      <button type="submit" class="primary" aria-busy={busy.value}>
-        Start
-      </button>
-      <Problem text={problem.value} />
-    </form>
+      <Problem text={problem} />
+    </Form>
   );
 }
 
 function describeAgent({ version, models, tools }: AgentSummary): string {
-  return [
-    ...(version === undefined ? [] : [`version ${version}`]),
+  return joinFacts(
+    version !== undefined && `version ${version}`,
     nameModels(models) || 'no model',
-    ...(tools === undefined ? [] : [tools === 1 ? '1 tool' : `${tools} tools`]),
-  ].join(' · ');
+    tools !== undefined && formatCount(tools, 'tool'),
+  );
+}
+
+const PAGE = 200;
+const GATHER_MS = 250;
+
+type Listed = { runs: RunSummary[]; next?: string };
+
+/** The filter of the list, from the parameters of the address; empty values for all. */
+type RunFilter = {
+  status: string;
+  /** A part of the title. */
+  text: string;
+  agent: string;
+  /** `NAME=VALUE`. */
+  label: string;
+  /** Created in the last this many hours. */
+  hours: string;
+};
+
+function readFilter(query: URLSearchParams): RunFilter {
+  const of = (name: string): string => query.get(name) ?? '';
+  return {
+    status: of('status') || 'all',
+    text: of('text'),
+    agent: of('agent'),
+    label: of('label'),
+    hours: of('hours'),
+  };
+}
+
+/**
+ * The runs that match a filter: those that wait first, then the newest. `next` is the cursor of the runs that are not
+ * read yet.
+ */
+class RunList {
+  readonly #source: Source;
+  readonly #filter: RunFilter;
+  readonly #since: string;
+  #soon: ReturnType<typeof setTimeout> | undefined;
+  #pages = 1;
+  readonly waiting = signal<readonly RunSummary[]>([]);
+  readonly others = signal<readonly RunSummary[]>([]);
+  readonly next = signal<string | null>(null);
+  readonly problem = signal('');
+  readonly isRead = signal(false);
+
+  constructor(source: Source, filter: RunFilter) {
+    this.#source = source;
+    this.#filter = filter;
+    const hours = Number(filter.hours);
+    this.#since = hours > 0 ? String(Date.now() - hours * 3_600_000) : '';
+  }
+
+  /** Reads the list and follows changes. Returns a function that stops following. */
+  follow(): () => void {
+    void this.read();
+    const end = this.#source.followList(({ type }) => {
+      if (type === 'inbox') return;
+      clearTimeout(this.#soon);
+      this.#soon = setTimeout(() => void this.read(), GATHER_MS);
+    });
+    return () => {
+      clearTimeout(this.#soon);
+      end();
+    };
+  }
+
+  /** Reads all pages that were read before again. */
+  async read(): Promise<void> {
+    const { status } = this.#filter;
+    try {
+      const takesWaiting = status === 'all' || status === 'waiting';
+      const [waiting, others] = await Promise.all([
+        this.#readPages('waiting', takesWaiting ? Number.POSITIVE_INFINITY : 0),
+        this.#readPages(status === 'all' ? '' : status, status === 'waiting' ? 0 : this.#pages),
+      ]);
+      this.waiting.value = waiting.runs;
+      this.others.value = others.runs.filter(run => run.status !== 'waiting');
+      this.next.value = others.next ?? null;
+      this.problem.value = '';
+    } catch (error) {
+      this.problem.value = describeThrown(error);
+    }
+    this.isRead.value = true;
+  }
+
+  async readMore(): Promise<void> {
+    this.#pages += 1;
+    await this.read();
+  }
+
+  async #readPages(status: string, most: number): Promise<Listed> {
+    const { text, agent, label } = this.#filter;
+    const runs: RunSummary[] = [];
+    let next: string | undefined;
+    for (let page = 0; page < most; page += 1) {
+      const filter = { status, text, agent, label, since: this.#since, cursor: next ?? '' };
+      const query = new URLSearchParams({ limit: String(PAGE) });
+      for (const [name, value] of Object.entries(filter)) if (value !== '') query.set(name, value);
+      const found: Listed = await request(`/runs?${query}`);
+      runs.push(...found.runs);
+      next = found.next;
+      if (next === undefined) break;
+    }
+    return { runs, ...omitUndefined({ next }) };
+  }
 }

@@ -3,6 +3,7 @@ import { useRef } from 'preact/hooks';
 import type { NextAction } from '../../../../protocol/effect.ts';
 import { edgeId, stateId } from '../../../chart-graph.ts';
 import { later } from '../../app/later.tsx';
+import { Button } from '../../ui/button.tsx';
 import { Safe } from '../../ui/text.tsx';
 import { statesAhead } from '../ahead-pane.tsx';
 import { useDesk } from '../desk.ts';
@@ -11,7 +12,6 @@ import { Breakpoints } from '../steering/breakpoints-panel.tsx';
 import { SKETCH_ARROWS, SKETCH_BOXES, SKETCH_SIZE, type SketchArrow } from './chart-sketch.ts';
 import type { ChartProps } from './full-chart.tsx';
 
-/** The drawing of the whole chart is a file of its own. */
 const FullChart = later(async () => (await import('./full-chart.tsx')).FullChart);
 
 const APART = 9;
@@ -34,30 +34,29 @@ export function ChartPane() {
     full.current?.close();
     desk.breaking.value = { next };
   };
+  const drawn = { folded, path, breaks, onClick: breakAt };
   return (
     <section class={`pane chart-pane ${desk.isSteered ? 'steered' : ''}`}>
       <h2>
         Chart at entry {model.at.value}
-        <button
-          type="button"
+        <Button
           class="quiet"
+          label="Full chart"
           onClick={() => {
             isFull.value = true;
             full.current?.showModal();
           }}
-        >
-          Full chart
-        </button>
+        />
       </h2>
-      <CompactChart folded={folded} path={path} breaks={breaks} onClick={breakAt} />
+      <CompactChart {...drawn} />
       <Why why={why} path={path} />
       <Breakpoints />
-      {folded.problem === null ? null : <p class="problem">{folded.problem}</p>}
+      {folded.problem !== null && <p class="problem">{folded.problem}</p>}
       <dialog ref={full} class="full-chart" aria-label="Full chart" onClose={() => (isFull.value = false)}>
         <form method="dialog">
           <button type="submit">Close</button>
         </form>
-        {isFull.value ? <FullChart folded={folded} path={path} breaks={breaks} onClick={breakAt} /> : null}
+        {isFull.value && <FullChart {...drawn} />}
       </dialog>
     </section>
   );
@@ -125,9 +124,9 @@ function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
             <text x={x} y={y} text-anchor={anchor}>
               {id.split('.').at(-1)}
             </text>
-            {breaks.has(id) ? <circle class="break" cx={box.x + 8} cy={box.y + 8} r={4.5} /> : null}
+            {breaks.has(id) && <circle class="break" cx={box.x + 8} cy={box.y + 8} r={4.5} />}
             <text class="count" x={box.x + box.width - 7} y={box.y + 12} text-anchor="end">
-              {count > 0 ? `×${count}` : ''}
+              {count > 0 && `×${count}`}
             </text>
           </g>
         );
@@ -136,25 +135,16 @@ function CompactChart({ folded, path, breaks, onClick }: ChartProps) {
   );
 }
 
-function Arrow({
-  arrow: { x, from, to, states, back },
-  latest,
-}: {
-  arrow: SketchArrow;
-  latest: readonly string[];
-}) {
-  const is = (ids: string[]): boolean => ids.some(id => latest.includes(id));
+type ArrowProps = { arrow: SketchArrow; latest: readonly string[] };
+
+function Arrow({ arrow: { x, from, to, states, back }, latest }: ArrowProps) {
+  const isLatest = (edgeOf: (id: string) => string): boolean =>
+    states.some(id => latest.includes(edgeOf(id)));
+  const there = isLatest(id => edgeId('deciding', id));
   return (
     <>
-      <Line
-        x={back ? x - APART : x}
-        from={from}
-        to={to}
-        latest={is(states.map(id => edgeId('deciding', id)))}
-      />
-      {back ? (
-        <Line x={x + APART} from={to} to={from} latest={is(states.map(id => edgeId(id, 'deciding')))} />
-      ) : null}
+      <Line x={back ? x - APART : x} from={from} to={to} latest={there} />
+      {back && <Line x={x + APART} from={to} to={from} latest={isLatest(id => edgeId(id, 'deciding'))} />}
     </>
   );
 }

@@ -5,12 +5,10 @@ import type { Folded } from '../../model/journal-fold.ts';
 export type ChartProps = {
   folded: Folded;
   path: string;
-  /** The states with breakpoints. */
   breaks: ReadonlySet<string>;
   onClick(event: MouseEvent): void;
 };
 
-/** The whole chart with every edge, at a fold. */
 export function FullChart({ folded, path, breaks, onClick }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {

@@ -12,8 +12,9 @@ import {
   formatValue,
 } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
+import { Button } from '../../ui/button.tsx';
 import { Details, Diff, FoldedText, Problem, Safe } from '../../ui/text.tsx';
-import { keyOf } from '../decisions/open-decisions.ts';
+import { keyOf } from '../decisions/open-decisions.tsx';
 import { useDesk } from '../desk.ts';
 import type { Chosen } from '../steering/breakpoints.ts';
 
@@ -31,7 +32,6 @@ const STATUS_WORDS: Readonly<Record<string, string>> = {
   unsettled: 'no result',
 };
 
-/** A tool call in the conversation, as it was at the cursor. */
 export function CallCard({ record }: { record: CallRecord }) {
   const desk = useDesk();
   const { model, deciding } = desk;
@@ -49,41 +49,33 @@ export function CallCard({ record }: { record: CallRecord }) {
       aria-label={`Call of ${showSafely(call.name)}, ${formatValue(call.input, 40)}`}
     >
       <header>
-        <h3>
-          <Safe text={call.name} class="mono" />
-        </h3>
+        <Safe in="h3" text={call.name} class="mono" />
         <span class="time">{describeTime(call)}</span>
         <span class="badge">{STATUS_WORDS[call.status] ?? call.status}</span>
-        {open !== null && mayDecide() ? (
-          <button
-            type="button"
+        {open && mayDecide() && (
+          <Button
             class="quiet"
+            label="Decide"
             onClick={() => {
               deciding.value = keyOf(open);
               document.querySelector<HTMLElement>('#decision-title')?.focus();
             }}
-          >
-            Decide
-          </button>
-        ) : null}
-        {desk.isSteered ? (
-          <button
-            type="button"
+          />
+        )}
+        {desk.isSteered && (
+          <Button
             class="quiet"
+            label="Break…"
             title={`Break before calls of ${showSafely(call.name)}`}
             onClick={() => (desk.breaking.value = breakBefore(call))}
-          >
-            Break…
-          </button>
-        ) : null}
+          />
+        )}
       </header>
       <div class="call-story">
         {describeHistory(call).map(line => (
-          <p key={line}>
-            <Safe text={line} />
-          </p>
+          <Safe key={line} in="p" text={line} />
         ))}
-        {call.childRunId === null ? null : (
+        {call.childRunId !== null && (
           <p>
             A sub-agent runs this call: <a href={runPath(call.childRunId)}>{showSafely(call.childRunId)}</a>
           </p>
@@ -123,10 +115,10 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
   const bad = result?.isError === true;
   return (
     <div class="call-result">
-      {result === null ? null : <Output what={bad ? status : 'result'} output={result.output} />}
-      {data === undefined ? null : <Output what="data, not read by models" output={data} />}
-      {result?.shown === undefined ? null : <Output what="shown to the model" output={result.shown} />}
-      {result?.blob === undefined ? null : (
+      {result && <Output what={bad ? status : 'result'} output={result.output} />}
+      {data !== undefined && <Output what="data, not read by models" output={data} />}
+      {result?.shown !== undefined && <Output what="shown to the model" output={result.shown} />}
+      {result?.blob && (
         <p class="whole">
           <a
             href={`${runPath(runId)}/results/${encodeURIComponent(callId)}/download`}
@@ -134,10 +126,8 @@ function Result({ call, runId }: { call: CallFacts; runId: string }) {
           >{`Download the full result (${formatNumber(result.blob.bytes)} bytes)`}</a>
         </p>
       )}
-      {late === null ? null : (
-        <Output what={late.isError ? 'late error' : 'late result'} output={late.output} />
-      )}
-      {late?.contradicts == null ? null : (
+      {late && <Output what={late.isError ? 'late error' : 'late result'} output={late.output} />}
+      {late?.contradicts && (
         <Problem text={`The late result contradicts the journal: ${late.contradicts}.`} />
       )}
     </div>
@@ -173,24 +163,22 @@ function describeTime({ starts, settledAt }: CallFacts): string {
     : `${formatSpan(settledAt - first.at)}${attempts}`;
 }
 
-/** One line per fact about the call. */
 function describeHistory(call: CallFacts): string[] {
   const open = call.status === 'gated' || call.status === 'doubted';
-  return [
-    ...(call.reason !== undefined && call.gate ? [`Needs approval: ${call.reason}`] : []),
-    ...(call.status === 'gated' && call.expiresAt !== undefined
-      ? [`Expires at ${formatClock(call.expiresAt)}`]
-      : []),
+  const lines = [
+    call.gate && call.reason !== undefined && `Needs approval: ${call.reason}`,
+    call.status === 'gated' && call.expiresAt !== undefined && `Expires at ${formatClock(call.expiresAt)}`,
     ...call.decisions.map(
       ({ what, at, by, reason }) =>
         `${capitalize(what)}${by === undefined ? '' : ` by ${by}`} at ${formatClock(at)}${reason === undefined ? '' : `: ${reason}`}`,
     ),
-    ...(call.interrupted ? ['The process ended while the call ran'] : []),
-    ...(call.doubt !== null ? [`In doubt: ${call.doubt}`] : []),
-    ...(open && call.sideEffect === 'once' ? ['This call must not run twice'] : []),
-    ...(call.status === 'doubted' && call.key !== null ? [`Idempotency key: ${call.key}`] : []),
-    ...(call.progress === null ? [] : [`Progress: ${formatValue(JSON.stringify(call.progress), PREVIEW)}`]),
+    call.interrupted && 'The process ended while the call ran',
+    call.doubt !== null && `In doubt: ${call.doubt}`,
+    open && call.sideEffect === 'once' && 'This call must not run twice',
+    call.status === 'doubted' && call.key !== null && `Idempotency key: ${call.key}`,
+    call.progress !== null && `Progress: ${formatValue(JSON.stringify(call.progress), PREVIEW)}`,
   ];
+  return lines.filter(line => line !== false);
 }
 
 function capitalize(text: string): string {

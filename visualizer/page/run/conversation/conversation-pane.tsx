@@ -10,11 +10,12 @@ import type { RunModel } from '../../model/run-model.ts';
 import type { Block } from '../../model/run-story.ts';
 import { formatClock, formatOutput, formatSpan } from '../../render/format.ts';
 import { shorten, showSafely } from '../../render/show-safely.ts';
+import { Button } from '../../ui/button.tsx';
 import { DraftField, dropDrafts, useDraft } from '../../ui/draft-field.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Markdown } from '../../ui/markdown.tsx';
-import { Details, Diff, FoldedText, LongText, Problem, Safe } from '../../ui/text.tsx';
-import { submitOnEnter } from '../../ui/two-presses.tsx';
+import { Details, Diff, FoldedText, LongText, Safe } from '../../ui/text.tsx';
+import { Form } from '../../ui/two-presses.tsx';
 import { useDesk } from '../desk.ts';
 import { CallCard } from './call-card.tsx';
 
@@ -24,7 +25,6 @@ const NEAR_PX = 60;
 
 type Of<Kind extends Block['kind']> = Extract<Block, { kind: Kind }>;
 
-/** The transcript items of the runs that this run continues. */
 function inheritedBlocks(model: RunModel): { key: string; who: string; text: string }[] {
   const view = model.view.value;
   const first = model.entry(1);
@@ -40,7 +40,6 @@ function inheritedBlocks(model: RunModel): { key: string; who: string; text: str
   });
 }
 
-/** Whether a message arrived too late to be read. */
 function isUnread(view: RunView | null, id: string | undefined): boolean {
   const unread = view?.settled?.status === 'finished' ? view.settled.unread : [];
   return id !== undefined && unread.some(item => item.id === id);
@@ -80,17 +79,15 @@ export function ConversationPane() {
         }}
       >
         <div class="blocks">
-          {first === 0 ? null : (
-            <button
-              type="button"
+          {first > 0 && (
+            <Button
               class="quiet"
+              label={`Show earlier (${first} more)`}
               onClick={() => {
                 atEnd.current = false;
                 more.value += SHOWN;
               }}
-            >
-              Show earlier ({first} more)
-            </button>
+            />
           )}
           {inherited.map(({ key, who, text }) => (
             <div key={key} class="block message inherited">
@@ -101,10 +98,10 @@ export function ConversationPane() {
           {shown.map(block => (
             <BlockView key={`${block.kind} ${block.key}`} block={block} />
           ))}
-          {model.isAtEnd.value ? <LiveBlocks /> : null}
+          {model.isAtEnd.value && <LiveBlocks />}
         </div>
       </section>
-      {source.live && mayOperate() ? <Composer /> : null}
+      {source.live && mayOperate() && <Composer />}
     </>
   );
 }
@@ -123,13 +120,11 @@ function BlockView({ block }: { block: Block }) {
             mark={unread ? 'arrived too late to be read' : ''}
           />
           <LongText text={textOf(item)} kind="prose" />
-          {item.content.map(({ type }, index) =>
-            type === 'text' ? null : (
-              <p key={index} class="muted">
-                ({type})
-              </p>
-            ),
-          )}
+          {item.content
+            .filter(({ type }) => type !== 'text')
+            .map(({ type }, index) => (
+              <p key={index} class="muted">{`(${type})`}</p>
+            ))}
         </div>
       );
     }
@@ -139,7 +134,7 @@ function BlockView({ block }: { block: Block }) {
         <div class="block reply">
           <Who name="agent" at={block.at} mark={markOf(block, model.at.value)} />
           <Markdown text={text} />
-          {before === null ? null : (
+          {before !== null && (
             <FoldedText summary="The model's words, before the finishers" text={before} kind="mono" />
           )}
         </div>
@@ -183,7 +178,6 @@ function markOf({ preamble, replacedAt }: Of<'reply'>, at: number): string {
   return preamble ? 'before tool calls' : '';
 }
 
-/** The same failure of one or more attempts, shown once, with the provider's message. */
 function FailureCard({ block }: { block: Of<'failure'> }) {
   const { model } = useDesk();
   const { failure } = block;
@@ -203,7 +197,7 @@ function FailureCard({ block }: { block: Of<'failure'> }) {
         <strong>{showSafely(`${which}${where} failed: ${failure.code}${status}`)}</strong>
       </p>
       <LongText text={words} kind="prose" />
-      {words === failure.message ? null : (
+      {words !== failure.message && (
         <FoldedText summary="As the provider sent it" text={failure.message} kind="mono" />
       )}
       {attempts.map(({ key, seq, hadText }) => (
@@ -240,7 +234,6 @@ const FOLLOWED: Readonly<Record<string, string>> = {
   'doubt.resolved': 'was resolved by a person',
 };
 
-/** A process that died: the entries that it had written, and the events that followed. */
 function CrashCard({ block }: { block: Of<'crash'> }) {
   const { model } = useDesk();
   const { gone, by, path, lastSeq, lastAt, at, running, followed } = block;
@@ -263,15 +256,13 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
       <p>
         {showSafely(shortenOwnerName(by))} took over after {formatSpan(at - lastAt)}.
       </p>
-      {shown.length === 0 ? null : (
+      {shown.length > 0 && (
         <ul>
           {shown.map(({ seq, callId }) => {
             const type = model.entry(seq)?.type ?? '';
             return (
               <li key={seq}>
-                <button type="button" class="quiet link" onClick={() => model.choose(seq)}>
-                  entry {seq}
-                </button>{' '}
+                <Button class="quiet link" label={`entry ${seq}`} onClick={() => model.choose(seq)} />{' '}
                 {name(callId)} {FOLLOWED[type] ?? showSafely(type)}
               </li>
             );
@@ -282,7 +273,6 @@ function CrashCard({ block }: { block: Of<'crash'> }) {
   );
 }
 
-/** Streamed output that is not in the journal yet. */
 function LiveBlocks() {
   const { model } = useDesk();
   const live = model.live.value;
@@ -314,11 +304,9 @@ function LiveBlocks() {
 function Who({ name, at, mark }: { name: string; at?: number; mark?: string }) {
   return (
     <p class="who">
-      <strong>
-        <Safe text={name} />
-      </strong>
-      {mark ? <span class="mark">{mark}</span> : null}
-      {at === undefined ? null : <time>{formatClock(at)}</time>}
+      <Safe in="strong" text={name} />
+      {mark && <span class="mark">{mark}</span>}
+      {at !== undefined && <time>{formatClock(at)}</time>}
     </p>
   );
 }
@@ -329,23 +317,18 @@ function Composer() {
   const { model } = desk;
   const key = `${model.runId}/message`;
   const draft = useDraft(key);
-  const busy = useSignal(false);
-  const problem = useSignal('');
   const ended = model.ended.value;
   const view = model.view.value;
   const asks = view?.open.some(({ kind, runId }) => kind === 'approval' && runId === model.runId) === true;
-  const send = async (event: Event): Promise<void> => {
-    event.preventDefault();
+  const send = async (): Promise<string | null> => {
     const message = draft.value.trim();
-    if (message === '' || busy.peek()) return;
-    busy.value = true;
+    if (message === '') return null;
     const refusal = ended ? await continueRun(message) : await desk.act('send', { message });
-    problem.value = refusal ?? '';
     if (refusal === null) {
       draft.value = '';
       dropDrafts(key);
     }
-    busy.value = false;
+    return refusal;
   };
   const continueRun = async (input: string): Promise<string | null> => {
     try {
@@ -358,7 +341,7 @@ function Composer() {
     }
   };
   return (
-    <form class="composer" onSubmit={event => void send(event)} onKeyDown={submitOnEnter}>
+    <Form class="composer" isPrimary={false} label={ended ? 'Continue in a new run' : 'Send'} run={send}>
       <DraftField
         label="Message"
         spoken
@@ -367,15 +350,11 @@ function Composer() {
         rows={2}
         placeholder="Message to the agent"
       />
-      <button type="submit" aria-busy={busy.value}>
-        {ended ? 'Continue in a new run' : 'Send'}
-      </button>
-      {asks && !ended ? (
+      {asks && !ended && (
         <p class="muted hint">
           A message waits until the calls are decided, unless the agent lets it replace them.
         </p>
-      ) : null}
-      <Problem text={problem.value} />
-    </form>
+      )}
+    </Form>
   );
 }

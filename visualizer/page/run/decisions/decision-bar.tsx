@@ -2,8 +2,10 @@ import { useEffect, useRef } from 'preact/hooks';
 import { useShortcuts } from '../../app/keyboard.ts';
 import { mayDecide, mayOnlyRead } from '../../data/caller.ts';
 import { type JsonOpenCall, runPath } from '../../data/request.ts';
+import { openDecisions } from '../../model/status-notices.ts';
 import { formatClock, formatCount } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
+import { Button } from '../../ui/button.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { SeenBox, seenPart } from '../../ui/scrolling.tsx';
 import { isProse, ReadableValue, Safe } from '../../ui/text.tsx';
@@ -11,8 +13,7 @@ import { useDesk } from '../desk.ts';
 import { heldAt } from '../steering/breakpoints.ts';
 import { HoldBar } from '../steering/hold-bar.tsx';
 import { DecisionForms } from './decision-forms.tsx';
-import { keyOf, openDecisions } from './open-decisions.ts';
-import { OvertakenNotes, useOvertaken } from './overtaken.tsx';
+import { keyOf, OvertakenNotes, useOvertaken } from './open-decisions.tsx';
 
 const TITLES = {
   approval: 'needs your approval',
@@ -20,7 +21,6 @@ const TITLES = {
   result: 'waits for a result',
 } as const;
 
-/** The open decisions, always in view, one call at a time. */
 export function DecisionBar() {
   const desk = useDesk();
   const bar = useRef<HTMLElement>(null);
@@ -47,7 +47,7 @@ export function DecisionBar() {
       </p>
       <OvertakenNotes />
       <HoldBar held={held} />
-      {call === undefined ? null : (
+      {call && (
         <Decision
           key={keyOf(call)}
           call={call}
@@ -93,43 +93,33 @@ function Decision({ call, count, place, onMove }: DecisionProps) {
         <h2 id="decision-title" tabIndex={-1}>
           <Safe text={call.name} class="mono" /> {TITLES[call.kind]}
         </h2>
-        {call.reason === undefined ? null : <Safe text={call.reason} class="reason" />}
-        {call.runId === model.runId ? null : (
+        {call.reason !== undefined && <Safe text={call.reason} class="reason" />}
+        {call.runId !== model.runId && (
           <span class="muted">
             in the sub-agent's run <a href={runPath(call.runId)}>{showSafely(call.runId)}</a>
           </span>
         )}
-        {call.expiresAt === undefined ? null : (
-          <span class="muted">expires at {formatClock(call.expiresAt)}</span>
-        )}
-        {call.sideEffect === 'once' && call.kind !== 'result' ? (
-          <span class="mark">must not run twice</span>
-        ) : null}
-        {count > 1 ? (
+        {call.expiresAt !== undefined && <span class="muted">expires at {formatClock(call.expiresAt)}</span>}
+        {call.sideEffect === 'once' && call.kind !== 'result' && <span class="mark">must not run twice</span>}
+        {count > 1 && (
           <span class="pager">
-            <button type="button" aria-label="Previous decision" onClick={() => onMove(-1)}>
-              <Icon name="left" />
-            </button>
+            <Button aria-label="Previous decision" label={<Icon name="left" />} onClick={() => onMove(-1)} />
             {`${place + 1} of ${formatCount(count, 'decision')}`}
-            <button type="button" aria-label="Next decision" onClick={() => onMove(1)}>
-              <Icon name="right" />
-            </button>
+            <Button aria-label="Next decision" label={<Icon name="right" />} onClick={() => onMove(1)} />
           </span>
-        ) : null}
+        )}
       </header>
       <div class={`decision-body ${hasProse(call) ? 'with-prose' : ''}`}>
         <SeenBox id={id} label={`Input of ${showSafely(call.name)}`}>
           <ReadableValue value={call.input} />
         </SeenBox>
-        {mayDecide() ? <DecisionForms call={call} unseen={unseen} /> : null}
-        {mayOnlyRead() ? <p class="muted">Read-only: you cannot decide here.</p> : null}
+        {mayDecide() && <DecisionForms call={call} unseen={unseen} />}
+        {mayOnlyRead() && <p class="muted">Read-only: you cannot decide here.</p>}
       </div>
     </section>
   );
 }
 
 function hasProse({ input }: JsonOpenCall): boolean {
-  return (
-    isProse(input) || (typeof input === 'object' && input !== null && Object.values(input).some(isProse))
-  );
+  return isProse(input) || Object.values(input ?? {}).some(isProse);
 }

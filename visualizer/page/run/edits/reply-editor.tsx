@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { canonicalJson, type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
 import { formatReply } from '../../render/format.ts';
 import { showSafely } from '../../render/show-safely.ts';
+import { Button } from '../../ui/button.tsx';
 import { editableJson, jsonRows, keepDraft, readDraft, readJson, TextField } from '../../ui/draft-field.tsx';
 import { Diff } from '../../ui/text.tsx';
 import { Form } from '../../ui/two-presses.tsx';
@@ -9,7 +10,6 @@ import { Form } from '../../ui/two-presses.tsx';
 /** A call of an edited reply. Without `callId`, it is new. */
 type EditedCall = { callId?: string; name: string; input: JsonValue };
 
-/** A reply of the model. */
 type Reply = { text: string; calls: readonly EditedCall[] };
 
 /** What changed in a reply, as the members of the command `edit-turn`. A call that `calls` leaves out is dropped. */
@@ -19,11 +19,9 @@ type Row = { callId?: string; name: string; input: string; isDropped?: boolean }
 type Draft = { text: string; rows: readonly Row[] };
 
 type ReplyEditorProps = {
-  /** The label of the button. */
   submit: string;
   draftKey: string;
   reply: Reply;
-  /** Names of tools to choose from. */
   tools: readonly string[];
   /** Sends the edit. Resolves to a problem for the person, or `null`; the caller drops the draft. */
   send(edit: ReplyEdit): Promise<string | null>;
@@ -34,7 +32,8 @@ type ReplyEditorProps = {
  * typed is kept until it is accepted.
  */
 export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEditorProps) {
-  const draft = useSignal(readReplyDraft(draftKey) ?? draftOf(reply));
+  const typed = readDraft(draftKey);
+  const draft = useSignal<Draft>(typed === null ? draftOf(reply) : JSON.parse(typed));
   const refusal = useSignal('');
   const { text, rows } = draft.value;
   const change = (next: Partial<Draft>): void => {
@@ -50,33 +49,26 @@ export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEdito
     if ('problem' in read) return read.problem;
     return callId !== undefined && refusal.value.includes(callId) ? refusal.value : '';
   };
-  const run = async (): Promise<void> => {
+  const run = async (): Promise<null> => {
     const calls = kept.flatMap(({ callId, name, input }): EditedCall[] => {
       const read = readJson(input);
       return 'problem' in read ? [] : [{ name, input: read.value, ...omitUndefined({ callId }) }];
     });
     refusal.value = '';
-    if (calls.length < kept.length) return;
+    if (calls.length < kept.length) return null;
     const edit = omitUndefined({
       text: text === reply.text ? undefined : text,
       calls: isSame(calls, reply.calls) ? undefined : calls,
     });
     refusal.value = Object.keys(edit).length === 0 ? 'Nothing was changed.' : ((await send(edit)) ?? '');
+    return null;
   };
+  const problem = kept.some(row => problemOf(row) === refusal.value) ? '' : refusal.value;
   return (
-    <Form
-      label={submit}
-      run={run}
-      problem={kept.some(row => problemOf(row) === refusal.value) ? '' : refusal.value}
-    >
+    <Form label={submit} run={run} problem={problem}>
       <div class="edit-columns">
         <div class="edit-fields">
-          <TextField
-            label="Text of the reply"
-            rows={3}
-            value={text}
-            onText={next => change({ text: next })}
-          />
+          <TextField label="Text of the reply" rows={3} value={text} onText={now => change({ text: now })} />
           {rows.map((row, place) => (
             <fieldset key={place} class={`edited-call ${row.isDropped === true ? 'dropped' : ''}`}>
               <legend>{row.callId === undefined ? 'New call' : `Call ${place + 1}`}</legend>
@@ -102,30 +94,26 @@ export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEdito
                   />
                 </>
               )}
-              <button
-                type="button"
+              <Button
                 class="quiet"
+                label={row.isDropped === true ? 'Keep' : 'Drop'}
                 aria-label={`${row.isDropped === true ? 'Keep' : 'Drop'} call ${place + 1}`}
                 onClick={() =>
                   row.callId === undefined
                     ? change({ rows: rows.filter(other => other !== row) })
                     : changeRow(place, { isDropped: row.isDropped !== true })
                 }
-              >
-                {row.isDropped === true ? 'Keep' : 'Drop'}
-              </button>
+              />
             </fieldset>
           ))}
-          <button
-            type="button"
+          <Button
             class="quiet"
+            label="Add a call"
             onClick={() => change({ rows: [...rows, { name: tools[0] ?? '', input: '{}' }] })}
-          >
-            Add a call
-          </button>
-          {kept.length === 0 && reply.calls.length > 0 ? (
+          />
+          {kept.length === 0 && reply.calls.length > 0 && (
             <p class="hint">Without calls, this text is the answer, and the run may finish with it.</p>
-          ) : null}
+          )}
         </div>
         <div class="changes" aria-live="polite">
           <Diff
@@ -139,25 +127,18 @@ export function ReplyEditor({ submit, draftKey, reply, tools, send }: ReplyEdito
 }
 
 function draftOf({ text, calls }: Reply): Draft {
-  return {
-    text,
-    rows: calls.map(({ callId, name, input }) => ({
-      name,
-      input: editableJson(input),
-      ...omitUndefined({ callId }),
-    })),
-  };
+  const rows = calls.map(({ callId, name, input }) => ({
+    name,
+    input: editableJson(input),
+    ...omitUndefined({ callId }),
+  }));
+  return { text, rows };
 }
 
 /** The call with its input formatted, if that is JSON. */
 function tidy({ name, input }: Row): { name: string; input: string } {
   const read = readJson(input);
   return { name, input: 'problem' in read ? input : editableJson(read.value) };
-}
-
-function readReplyDraft(key: string): Draft | null {
-  const kept = readDraft(key);
-  return kept === null ? null : (JSON.parse(kept) as Draft);
 }
 
 function isSame(calls: readonly EditedCall[], before: readonly EditedCall[]): boolean {

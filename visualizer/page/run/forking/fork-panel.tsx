@@ -1,5 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals';
-import type { JSX } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { type JsonValue, omitUndefined } from '../../../../protocol/json.ts';
 import { type Answer, commandFor } from '../../../../protocol/open/answer.ts';
@@ -10,7 +10,7 @@ import { describeRefusal, sendOnce } from '../../data/send-command.ts';
 import { useRead } from '../../data/server-watch.ts';
 import type { CallRecord } from '../../model/call-facts.ts';
 import { shorten } from '../../render/show-safely.ts';
-import { Check, Choice, dropDrafts, InputEditor, readJson, TextForm } from '../../ui/draft-field.tsx';
+import { Choice, dropDrafts, Flag, InputEditor, TextForm } from '../../ui/draft-field.tsx';
 import { type Panel, Panels } from '../../ui/panels.tsx';
 import { Problem } from '../../ui/text.tsx';
 import { ActionButton } from '../../ui/two-presses.tsx';
@@ -18,9 +18,7 @@ import { useDesk } from '../desk.ts';
 import { ReplyEditor } from '../edits/reply-editor.tsx';
 import { toolNames } from '../steering/breakpoints.ts';
 
-type Commands = readonly object[];
-/** Where a fork begins and what is different in it. */
-type Fork = { at: number; message?: string; commands?: Commands };
+type Fork = { at: number; message?: string; commands?: readonly object[] };
 type Send = (fork: Fork) => Promise<string | null>;
 
 /**
@@ -28,7 +26,8 @@ type Send = (fork: Fork) => Promise<string | null>;
  * closes the open form, then the panel: what was typed stays for the next time.
  */
 export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
-  const { model } = useDesk();
+  const desk = useDesk();
+  const { model } = desk;
   const { runId } = model;
   const place = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -61,12 +60,50 @@ export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
   };
   const calls = [...model.story.calls.values()].filter(({ seq }) => seq <= at);
   const reply = lastReply(at, seq => model.entry(seq));
-  const shared = { at, send, draftKey };
-  const panel = (key: string, label: string, form: JSX.Element): Panel => ({
-    label,
-    draftKey: `${draftKey}${key}`,
-    make: () => form,
-  });
+  const panel = (key: string, label: string, make: (draftKey: string) => ComponentChildren): Panel => {
+    const own = `${draftKey}${key}`;
+    return { label, draftKey: own, form: make(own) };
+  };
+  const panels = [
+    ...(calls.length === 0
+      ? []
+      : [panel('call', 'Change a call…', own => <CallForms send={send} draftKey={own} calls={calls} />)]),
+    ...(reply === null
+      ? []
+      : [
+          panel('reply', 'Edit reply…', own => (
+            <ReplyEditor
+              submit="Fork with this reply"
+              draftKey={`${own} ${reply.seq}`}
+              reply={reply}
+              tools={toolNames(desk)}
+              send={edit =>
+                send({ at: reply.seq, commands: [{ type: 'edit-turn', ...omitUndefined(edit) }] })
+              }
+            />
+          )),
+        ]),
+    panel('message', 'Add a message…', own => (
+      <TextForm
+        label="Fork with this message"
+        field="Message to the fork"
+        rows={3}
+        required
+        draftKey={own}
+        run={message => send({ at, message })}
+      />
+    )),
+    panel('params', 'Parameters…', own => (
+      <TextForm
+        json
+        label="Fork with these parameters"
+        field="Parameters of the next turns"
+        start={'{ "settings": { "temperature": 0 } }'}
+        draftKey={own}
+        run={params => send({ at, commands: [{ type: 'set-params', params }] })}
+      />
+    )),
+  ];
   return (
     <section
       class="fork-panel"
@@ -79,31 +116,11 @@ export function ForkPanel({ at, onLeave }: { at: number; onLeave(): void }) {
       <p class="muted">
         A fork is a new run from a copy of this journal. What it still does is real: its tools run.
       </p>
-      <Check
-        class=""
-        label="Replay tools: take results from this run, execute none"
-        checked={replays.value}
-        onCheck={isOn => (replays.value = isOn)}
-      />
-      <Check
-        class=""
-        label="Hold the fork at its start"
-        checked={holds.value}
-        onCheck={isOn => (holds.value = isOn)}
-      />
+      <Flag class="" label="Replay tools: take results from this run, execute none" flag={replays} />
+      <Flag class="" label="Hold the fork at its start" flag={holds} />
       <ModelChoice chosen={chosen} />
-      <Panels
-        open={open}
-        panels={[
-          ...(calls.length === 0
-            ? []
-            : [panel('call', 'Change a call…', <CallForm {...shared} calls={calls} />)]),
-          ...(reply === null ? [] : [panel('reply', 'Edit reply…', <ReplyForm {...shared} reply={reply} />)]),
-          panel('message', 'Add a message…', <MessageForm {...shared} />),
-          panel('params', 'Parameters…', <ParamsForm {...shared} />),
-        ]}
-      >
-        <ActionButton act={plain}>Fork without a change</ActionButton>
+      <Panels open={open} panels={panels}>
+        <ActionButton label="Fork without a change" act={plain} />
       </Panels>
       <Problem text={problem.value} />
     </section>
@@ -142,20 +159,27 @@ function lastReply(at: number, entry: (seq: number) => StreamedEvent | undefined
   return null;
 }
 
-type FormProps = { at: number; send: Send; draftKey: string };
+type CallFormsProps = { send: Send; draftKey: string; calls: readonly CallRecord[] };
 
-/** One call: another input, another decision, or another result. */
-function CallForm({ send, draftKey, calls }: FormProps & { calls: readonly CallRecord[] }) {
-  const chosen = useSignal(preferred(calls));
+function CallForms({ send, draftKey, calls }: CallFormsProps) {
+  const preferred = calls.findLast(({ call }) => call.gate) ?? calls.at(-1);
+  const chosen = useSignal(preferred?.call.callId);
   const record = calls.find(({ call }) => call.callId === chosen.value) ?? calls[0];
   if (record === undefined) return null;
-  const { call, seq } = record;
+  const { call, seq, told } = record;
   const { callId, name, gate } = call;
-  const key = `${draftKey}call ${callId}`;
+  const key = `${draftKey} ${callId}`;
   const change = (input: JsonValue) =>
     gate
       ? commandFor({ kind: 'approval', callId }, { type: 'approve', input })
       : { type: 'edit-call', callId, input };
+  const reject = (reason: string): Answer => ({ type: 'reject', ...(reason !== '' && { reason }) });
+  // A call that had started is in doubt where it started; another one is answered instead of decided.
+  const started = told.find(({ type }) => type === 'call.started')?.seq;
+  const answer = (output: JsonValue) =>
+    started === undefined
+      ? commandFor({ kind: 'result', callId }, { type: 'result', output })
+      : commandFor({ kind: 'doubt', callId }, { type: 'happened', output });
   return (
     <div class="fork-call">
       <label for="fork-call">
@@ -179,97 +203,25 @@ function CallForm({ send, draftKey, calls }: FormProps & { calls: readonly CallR
         input={call.input}
         send={input => send({ at: seq, commands: [change(input)] })}
       />
-      {gate ? (
-        <RejectForm key={`${key} reject`} send={send} record={record} draftKey={`${key} reason`} />
-      ) : null}
-      <ResultForm key={`${key} result`} send={send} record={record} draftKey={`${key} result`} />
+      {gate && (
+        <TextForm
+          key={`${key} reject`}
+          label="Fork and reject"
+          field="Reason, which the model reads"
+          draftKey={`${key} reason`}
+          run={reason =>
+            send({ at: seq, commands: [commandFor({ kind: 'approval', callId }, reject(reason))] })
+          }
+        />
+      )}
+      <TextForm
+        key={`${key} result`}
+        json
+        label="Fork with this result"
+        field="Another result, as JSON"
+        draftKey={`${key} result`}
+        run={output => send({ at: started ?? seq, commands: [answer(output)] })}
+      />
     </div>
-  );
-}
-
-/** The last call that needed a decision, or else the last. */
-function preferred(calls: readonly CallRecord[]): string {
-  return (calls.findLast(({ call }) => call.gate) ?? calls.at(-1))?.call.callId ?? '';
-}
-
-type OfCall = { send: Send; record: CallRecord; draftKey: string };
-
-function RejectForm({ send, record: { call, seq }, draftKey }: OfCall) {
-  const reject = (reason: string): Answer => ({ type: 'reject', ...(reason !== '' && { reason }) });
-  return (
-    <TextForm
-      label="Fork and reject"
-      field="Reason, which the model reads"
-      draftKey={draftKey}
-      run={reason => {
-        const { callId } = call;
-        return send({ at: seq, commands: [commandFor({ kind: 'approval', callId }, reject(reason))] });
-      }}
-    />
-  );
-}
-
-/** A call that had started is in doubt where it started; another one is answered instead of decided. */
-function ResultForm({ send, record, draftKey }: OfCall) {
-  const { callId } = record.call;
-  const started = record.told.find(({ type }) => type === 'call.started')?.seq;
-  const answer = (output: JsonValue) =>
-    started === undefined
-      ? commandFor({ kind: 'result', callId }, { type: 'result', output })
-      : commandFor({ kind: 'doubt', callId }, { type: 'happened', output });
-  return (
-    <TextForm
-      json
-      label="Fork with this result"
-      field="Another result, as JSON"
-      draftKey={draftKey}
-      run={sendJson(output => send({ at: started ?? record.seq, commands: [answer(output)] }))}
-    />
-  );
-}
-
-/** Sends the value if the text is JSON. */
-const sendJson = (send: (value: JsonValue) => Promise<string | null>) => async (text: string) => {
-  const read = readJson(text);
-  return 'problem' in read ? null : await send(read.value);
-};
-
-function ReplyForm({ send, draftKey, reply }: FormProps & { reply: Turn }) {
-  const desk = useDesk();
-  const { text, calls, seq } = reply;
-  return (
-    <ReplyEditor
-      submit="Fork with this reply"
-      draftKey={`${draftKey}reply ${seq}`}
-      reply={{ text, calls }}
-      tools={toolNames(desk)}
-      send={edit => send({ at: seq, commands: [{ type: 'edit-turn', ...omitUndefined(edit) }] })}
-    />
-  );
-}
-
-function MessageForm({ at, send, draftKey }: FormProps) {
-  return (
-    <TextForm
-      label="Fork with this message"
-      field="Message to the fork"
-      rows={3}
-      required
-      draftKey={`${draftKey}message`}
-      run={message => send({ at, message })}
-    />
-  );
-}
-
-function ParamsForm({ at, send, draftKey }: FormProps) {
-  return (
-    <TextForm
-      json
-      label="Fork with these parameters"
-      field="Parameters of the next turns"
-      start={'{ "settings": { "temperature": 0 } }'}
-      draftKey={`${draftKey}params`}
-      run={sendJson(params => send({ at, commands: [{ type: 'set-params', params }] }))}
-    />
   );
 }

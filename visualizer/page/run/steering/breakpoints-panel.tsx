@@ -50,31 +50,35 @@ export function Breakpoints() {
   if (list.length === 0 && !isSteered) return null;
   const start = breaking.value;
   const draftKey = `${desk.model.runId}/break ${JSON.stringify(start)}`;
-  const make = () =>
-    start === null ? null : <BreakpointEditor key={draftKey} start={start} draftKey={draftKey} />;
+  const form = start && <BreakpointEditor start={start} draftKey={draftKey} />;
+  const keep = (keeps: (id: string) => boolean) => () => keepBreakpoints(desk, keeps);
   return (
     <section class="breakpoints" aria-label="Breakpoints">
       <h2>
         Breakpoints
-        {isSteered && list.length > 1 ? (
-          <ActionButton class="quiet" act={() => keepBreakpoints(desk, () => false)}>
-            Clear all
-          </ActionButton>
-        ) : null}
+        {isSteered && list.length > 1 && (
+          <ActionButton class="quiet" label="Clear all" act={keep(() => false)} />
+        )}
       </h2>
       <ul>
-        {list.map(breakpoint => (
-          <li key={breakpoint.id} class={breakpoint === holding ? 'holding' : ''}>
-            <bdi>{showSafely(describeBreakpoint(breakpoint))}</bdi>
-            {isSteered ? (
-              <ActionButton class="quiet" act={() => keepBreakpoints(desk, id => id !== breakpoint.id)}>
-                Remove<span class="spoken"> {showSafely(describeBreakpoint(breakpoint))}</span>
-              </ActionButton>
-            ) : null}
-          </li>
-        ))}
+        {list.map(breakpoint => {
+          const words = showSafely(describeBreakpoint(breakpoint));
+          const remove = (
+            <>
+              Remove<span class="spoken"> {words}</span>
+            </>
+          );
+          return (
+            <li key={breakpoint.id} class={breakpoint === holding ? 'holding' : ''}>
+              <bdi>{words}</bdi>
+              {isSteered && (
+                <ActionButton class="quiet" label={remove} act={keep(id => id !== breakpoint.id)} />
+              )}
+            </li>
+          );
+        })}
       </ul>
-      {isSteered ? <Panels panels={[{ label: ADD, draftKey, make }]} open={openOf(desk)} /> : null}
+      {isSteered && <Panels panels={[{ label: ADD, draftKey, form }]} open={openOf(desk)} />}
     </section>
   );
 }
@@ -96,25 +100,48 @@ function BreakpointEditor({ start, draftKey }: { start: Chosen; draftKey: string
     place.current?.scrollIntoView({ block: 'nearest' });
     place.current?.querySelector('select')?.focus();
   }, []);
-  const { next, tool, turn, costOver, path, op, value, once } = typed.value;
+  const id = useId();
+  const turn = typed.value.turn.trim();
+  const [costOver, path, value] = [typed.value.costOver.trim(), typed.value.path.trim(), typed.value.value];
   const change = (changed: Partial<Typed>): void => {
     typed.value = { ...typed.peek(), ...changed };
     keepDraft(draftKey, JSON.stringify(typed.peek()));
   };
-  const problems = {
+  const problems: { readonly [Name in keyof Typed]?: string } = {
     turn: turn === '' || /^[1-9]\d*$/.test(turn) ? '' : 'Expected a whole number from 1.',
     costOver: costOver === '' || Number(costOver) >= 0 ? '' : 'Expected a number of at least 0.',
     path: value === '' || /^input(\.|$)/.test(path) ? '' : 'Expected a path such as input.cents.',
   };
-  const take = async (send: (chosen: Chosen) => Promise<string | null>): Promise<void> => {
-    if (Object.values(problems).some(text => text !== '')) return;
+  const take = async (send: (chosen: Chosen) => Promise<string | null>): Promise<null> => {
+    if (Object.values(problems).some(text => text !== '')) return null;
     const refusal = await send(chosenOf(typed.peek()));
     problem.value = refusal ?? '';
     if (refusal === null) {
       dropDrafts(draftKey);
       desk.breaking.value = null;
     } else desk.notice.value = null;
+    return null;
   };
+  const field = (name: Exclude<keyof Typed, 'once'>, label: string, looks: object = { mono: true }) => (
+    <TextField
+      label={label}
+      {...looks}
+      value={typed.value[name]}
+      problem={problems[name] ?? ''}
+      onText={text => change({ [name]: text })}
+    />
+  );
+  const choice = (name: 'next' | 'op', label: string, options: Options) => (
+    <div class="field">
+      <label for={`${id}-${name}`}>{label}</label>
+      <Choice
+        id={`${id}-${name}`}
+        value={typed.value[name]}
+        options={options}
+        onChoose={chosen => change({ [name]: chosen })}
+      />
+    </div>
+  );
   return (
     <div ref={place}>
       <Form
@@ -126,84 +153,39 @@ function BreakpointEditor({ start, draftKey }: { start: Chosen; draftKey: string
           Holds the run before the next action that fits all of these. An empty field fits any.
         </p>
         <div class="break-fields">
-          <Labelled
-            label="Before"
-            value={next}
-            options={[['', 'any action that spends'], ...BREAK_ACTIONS]}
-            onChoose={chosen => change({ next: chosen })}
-          />
-          <TextField
-            label="Tool"
-            mono
-            options={toolNames(desk)}
-            value={tool}
-            onText={text => change({ tool: text })}
-          />
-          <TextField
-            label="Turn"
-            value={turn}
-            problem={problems.turn}
-            onText={text => change({ turn: text.trim() })}
-          />
-          <TextField
-            label="Where"
-            mono
-            placeholder="input.cents"
-            value={path}
-            problem={problems.path}
-            onText={text => change({ path: text.trim() })}
-          />
-          <Labelled label="Is" value={op} options={OPERATORS} onChoose={chosen => change({ op: chosen })} />
-          <TextField label="Value" mono value={value} onText={text => change({ value: text })} />
-          <TextField
-            label="Costs over ($)"
-            value={costOver}
-            problem={problems.costOver}
-            onText={text => change({ costOver: text.trim() })}
-          />
+          {choice('next', 'Before', [['', 'any action that spends'], ...BREAK_ACTIONS])}
+          {field('tool', 'Tool', { mono: true, options: toolNames(desk) })}
+          {field('turn', 'Turn', {})}
+          {field('path', 'Where', { mono: true, placeholder: 'input.cents' })}
+          {choice('op', 'Is', OPERATORS)}
+          {field('value', 'Value')}
+          {field('costOver', 'Costs over ($)', {})}
         </div>
-        <Check label="Only once" checked={once} onCheck={isOn => change({ once: isOn })} />
-        {heldAt(desk) === null ? null : (
-          <ActionButton act={() => take(chosen => runTo(desk, chosen))}>Run to here</ActionButton>
+        <Check label="Only once" checked={typed.value.once} onCheck={once => change({ once })} />
+        {heldAt(desk) !== null && (
+          <ActionButton label="Run to here" act={() => take(chosen => runTo(desk, chosen))} />
         )}
       </Form>
     </div>
   );
 }
 
-function Labelled({ label, ...rest }: { label: string } & Parameters<typeof Choice>[0]) {
-  const id = useId();
-  return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <Choice id={id} {...rest} />
-    </div>
-  );
-}
+type Options = Parameters<typeof Choice>[0]['options'];
 
-function typedOf({
-  next = '' as BreakAction,
-  tool = '',
-  turn = '',
-  costOver = '',
-  where,
-  once,
-}: Chosen | Empty) {
+function typedOf({ next, tool = '', turn, costOver, where, once }: Chosen): Typed {
   const { path = '', op = '>', value = '' } = where ?? {};
-  const shown = { turn: `${turn}`, costOver: `${costOver}`, value: `${value}` };
-  const typed: Typed = { next, tool, path, op, once: once === true, ...shown };
-  return typed;
+  const numbers = { turn: `${turn ?? ''}`, costOver: `${costOver ?? ''}`, value: `${value}` };
+  return { next: next ?? '', tool, path, op, once: once === true, ...numbers };
 }
-type Empty = { next?: BreakAction; tool?: string; turn?: ''; costOver?: ''; where?: Where; once?: boolean };
 
 function chosenOf({ next, tool, turn, costOver, path, op, value, once }: Typed): Chosen {
   return {
-    ...(next === '' ? {} : { next: next as BreakAction }),
-    ...(tool === '' ? {} : { tool }),
-    ...(turn === '' ? {} : { turn: Number(turn) }),
-    ...(costOver === '' ? {} : { costOver: Number(costOver) }),
-    ...(value === '' ? {} : { where: { path, op: op as Where['op'], value: readScalar(value) } }),
-    ...(once ? { once: true } : {}),
+    ...(next !== '' && { next: next as BreakAction }),
+    ...(tool !== '' && { tool }),
+    ...(turn.trim() !== '' && { turn: Number(turn) }),
+    ...(costOver.trim() !== '' && { costOver: Number(costOver) }),
+    ...(value !== '' && { where: { path: path.trim(), op: op as Where['op'], value: readScalar(value) } }),
+    ...(once && { once: true }),
   };
 }
 

@@ -7,10 +7,8 @@ import type { Desk } from '../desk.ts';
 
 export type BreakAction = NonNullable<Breakpoint['next']>;
 
-/** The members of a breakpoint that a person chooses. */
 export type Chosen = Omit<Breakpoint, 'id'>;
 
-/** The state that each action leads to. */
 const STATES: Readonly<Record<BreakAction, string>> = {
   callModel: 'turn.planning',
   streamFinal: 'turn.finalStreaming',
@@ -25,7 +23,6 @@ const STATES: Readonly<Record<BreakAction, string>> = {
 
 export const BREAK_ACTIONS = Object.keys(STATES) as BreakAction[];
 
-/** The states of the actions that spend. */
 const SPENDING = [STATES.callModel, STATES.streamFinal, STATES.executeTools, 'finishing'];
 
 /** The action that leads to a state of the chart; `undefined` for states that no action leads to. */
@@ -80,7 +77,6 @@ export async function addBreakpoint(desk: Desk, chosen: Chosen): Promise<string 
   return await desk.act('breakpoints', { breakpoints: withOne(breakpointsOf(desk), chosen) });
 }
 
-/** Replaces the run's breakpoints by those that `keeps` accepts. */
 export async function keepBreakpoints(desk: Desk, keeps: (id: string) => boolean): Promise<void> {
   await desk.act('breakpoints', { breakpoints: breakpointsOf(desk).filter(({ id }) => keeps(id)) });
 }
@@ -97,7 +93,6 @@ export async function runTo(desk: Desk, chosen: Chosen): Promise<string | null> 
   return await desk.act('commands', [{ type: 'unpause' }, { type: 'breakpoints', breakpoints }]);
 }
 
-/** Adds a breakpoint; an equal one is not repeated. */
 function withOne(all: readonly Breakpoint[], chosen: Chosen): Breakpoint[] {
   const text = describeBreakpoint(chosen);
   const others = all.filter(one => describeBreakpoint(one) !== text);

@@ -18,19 +18,17 @@ export function HoldBar({ held }: { held: Held | null }) {
   const desk = useDesk();
   if (held === null) return null;
   const { next, by } = held;
+  const what =
+    by === undefined ? `Paused before ${next.type}` : `Held by breakpoint: ${describeBreakpoint(by)}`;
   return (
     <section class="decision hold" aria-labelledby="hold-title">
       <header>
         <h2 id="hold-title" tabIndex={-1}>
-          <bdi>
-            {by === undefined
-              ? `Paused before ${next.type}`
-              : showSafely(`Held by breakpoint: ${describeBreakpoint(by)}`)}
-          </bdi>
+          <bdi>{showSafely(what)}</bdi>
         </h2>
         <Safe text={next.why} class="reason" />
       </header>
-      {desk.isSteered ? <Controls key={held.key} held={held} /> : null}
+      {desk.isSteered && <Controls key={held.key} held={held} />}
     </section>
   );
 }
@@ -45,14 +43,14 @@ function Controls({ held: { next, context, key } }: { held: Held }) {
     else desk.notice.value = null;
     return problem;
   };
-  const { number } = context.turn;
+  const { number: turn } = context.turn;
   const calls = context.calls.filter(
     ({ status, attempt }) => (status === 'ready' || status === 'gated') && attempt === 0,
   );
-  const panels: Panel[] = calls.slice(0, MOST_CALLS).map(({ callId, digest, name, input }, place) => {
+  const panels = calls.slice(0, MOST_CALLS).map(({ callId, digest, name, input }, place): Panel => {
     const draftKey = `${runId}/${callId}/input ${digest}`;
     const label = `Edit input of ${showSafely(name)}${calls.length > 1 ? ` (${place + 1})` : ''}…`;
-    const make = () => (
+    const form = (
       <InputEditor
         key={draftKey}
         label={`Input of ${showSafely(name)}`}
@@ -63,36 +61,31 @@ function Controls({ held: { next, context, key } }: { held: Held }) {
         send={edited => send('edit-call', { callId, digest, input: edited }, draftKey)}
       />
     );
-    return { label, draftKey, make };
+    return { label, draftKey, form };
   });
-  if (canEditTurn(context, { turn: number, calls: [] })) {
+  if (canEditTurn(context, { turn, calls: [] })) {
     const draftKey = `${runId}/reply ${key}`;
-    const make = () => (
+    const form = (
       <ReplyEditor
         submit="Edit the reply"
         draftKey={draftKey}
         reply={latestReply(context)}
         tools={toolNames(desk)}
-        send={edit => send('edit-turn', { turn: number, ...edit }, draftKey)}
+        send={edit => send('edit-turn', { turn, ...edit }, draftKey)}
       />
     );
-    panels.unshift({ label: 'Edit reply…', draftKey, make });
+    panels.unshift({ label: 'Edit reply…', draftKey, form });
   }
-  const withoutEdit = (label: string) => (): string =>
-    panels.some(({ draftKey }) => hasDrafts(draftKey)) ? `${label} without the unsaved edit?` : '';
+  const way = (label: string, act: () => Promise<string | null>, name = '') => {
+    const isEdited = (): boolean => panels.some(({ draftKey }) => hasDrafts(draftKey));
+    const confirm = (): string => (isEdited() ? `${label} without the unsaved edit?` : '');
+    return <ActionButton label={label} class={name} confirm={confirm} act={act} />;
+  };
   return (
     <Panels panels={panels} open={open}>
-      <ActionButton class="primary" confirm={withoutEdit('Continue')} act={() => desk.act('unpause')}>
-        Continue
-      </ActionButton>
-      <ActionButton confirm={withoutEdit('Step')} act={() => desk.act('step')}>
-        Step
-      </ActionButton>
-      {next.type === 'executeTools' ? (
-        <ActionButton confirm={withoutEdit('To the next turn')} act={() => runTo(desk, { turn: number + 1 })}>
-          To the next turn
-        </ActionButton>
-      ) : null}
+      {way('Continue', () => desk.act('unpause'), 'primary')}
+      {way('Step', () => desk.act('step'))}
+      {next.type === 'executeTools' && way('To the next turn', () => runTo(desk, { turn: turn + 1 }))}
     </Panels>
   );
 }

@@ -1,14 +1,31 @@
 import { signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { createContext } from 'preact';
+import { useContext, useEffect, useRef } from 'preact/hooks';
+import type { AnswerCommand } from '../../../../protocol/open/answer.ts';
 import { type JsonOpenCall, request, runPath, type StreamedEvent } from '../../data/request.ts';
 import type { EntriesPage } from '../../data/source.ts';
 import { describeCall } from '../../render/describe-call.ts';
 import { formatMoment } from '../../render/format.ts';
+import { Button } from '../../ui/button.tsx';
 import { dropDrafts, hasDrafts, readDrafts } from '../../ui/draft-field.tsx';
 import { LongText, Safe } from '../../ui/text.tsx';
-import { keyOf } from './open-decisions.ts';
 
-/** How many of the last entries are searched for the decision. */
+/** The id of an open decision: another one if what is open or its input is another. */
+export function keyOf({ id, digest }: JsonOpenCall): string {
+  return `${id} ${digest}`;
+}
+
+/** Submits a command to its run. Resolves to a problem for the person, or `null`. */
+export type Act = (command: AnswerCommand) => Promise<string | null>;
+
+export const ActContext = createContext<Act | null>(null);
+
+export function useAct(): Act {
+  const act = useContext(ActContext);
+  if (act === null) throw new Error('Decisions need a view that submits them.');
+  return act;
+}
+
 const MOST_READ = 1_000;
 
 /** A call that was decided elsewhere: who decided what, and what a person had typed about it here. */
@@ -16,17 +33,13 @@ type Overtaken = { key: string; draftKey: string; words: string; typed: readonly
 
 const overtaken = signal<readonly Overtaken[]>([]);
 
-/** The calls that are being decided here. */
 const sending = new Set<string>();
 
 /** The beginning of the keys of a call's drafts. */
 export const draftOf = ({ runId, callId }: JsonOpenCall): string => `${runId}/${callId}/`;
 
-/** Runs what sends a decision about a call, and resolves to its problem or `null`. The decision is this page's own. */
-export async function sendOwn(
-  call: JsonOpenCall,
-  send: () => Promise<string | null>,
-): Promise<string | null> {
+/** Runs what sends a decision about a call, which is this page's own then. */
+export async function sendOwn(call: JsonOpenCall, send: () => Promise<string | null>): Promise<void> {
   sending.add(keyOf(call));
   const problem = await send();
   if (problem === null) dropDrafts(draftOf(call));
@@ -34,7 +47,6 @@ export async function sendOwn(
     sending.delete(keyOf(call));
     await noteOvertaken(call);
   }
-  return problem;
 }
 
 /**
@@ -64,7 +76,7 @@ async function noteOvertaken(call: JsonOpenCall): Promise<void> {
   overtaken.value = [...others, { key, draftKey, words, typed: readDrafts(draftKey) }];
 }
 
-/** Who decided what about the call as it was shown, if the event is that; empty if it waits anew since the event. */
+/** Who decided what about the call as it was shown, if the event is that; empty if the call waits anew since it. */
 function describeDecision(event: StreamedEvent, call: JsonOpenCall): string | null {
   if (event.type === 'cancel.requested') return describe(event, 'cancelled the run of', '', call);
   if (!('callId' in event) || event.callId !== call.callId) return null;
@@ -73,13 +85,9 @@ function describeDecision(event: StreamedEvent, call: JsonOpenCall): string | nu
       if (event.digest !== call.digest) return null;
       const { decision } = event;
       const edited = decision.type === 'approve' && decision.input !== undefined ? ' with changes' : '';
-      const reason = decision.type === 'reject' ? decision.reason : undefined;
-      return describe(
-        event,
-        DECIDED[decision.type],
-        `${edited}${reason === undefined ? '' : `: ${reason}`}`,
-        call,
-      );
+      const reason =
+        decision.type === 'reject' && decision.reason !== undefined ? `: ${decision.reason}` : '';
+      return describe(event, DECIDED[decision.type], edited + reason, call);
     }
     case 'result.received':
       return describe(event, 'answered', '', call);
@@ -101,13 +109,10 @@ const RESOLVED = {
   failed: 'recorded the failure of',
 } as const;
 
-function describe(
-  { by, at }: { by?: string; at: number },
-  did: string,
-  how: string,
-  call: JsonOpenCall,
-): string {
-  return `${formatMoment(at)}: ${by ?? 'Another person'} ${did} ${describeCall(call.name, call.input)}${how || '.'}`;
+type Deed = { by?: string; at: number };
+
+function describe({ by, at }: Deed, did: string, how: string, { name, input }: JsonOpenCall): string {
+  return `${formatMoment(at)}: ${by ?? 'Another person'} ${did} ${describeCall(name, input)}${how || '.'}`;
 }
 
 /** Who decided what before this page did, and what was typed here. */
@@ -123,16 +128,14 @@ export function OvertakenNotes() {
           {typed.map(text => (
             <LongText key={text} text={text} kind="mono" />
           ))}
-          <button
-            type="button"
+          <Button
             class="quiet"
+            label="Dismiss"
             onClick={() => {
               dropDrafts(draftKey);
               overtaken.value = overtaken.peek().filter(one => one.key !== key);
             }}
-          >
-            Dismiss
-          </button>
+          />
         </section>
       ))}
     </div>
